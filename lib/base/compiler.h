@@ -1,0 +1,38 @@
+/* compiler.h: the few compiler and CPU words that hot code needs. */
+#ifndef RK_BASE_COMPILER_H
+#define RK_BASE_COMPILER_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define rk_likely(x) __builtin_expect(!!(x), 1)
+#define rk_unlikely(x) __builtin_expect(!!(x), 0)
+#define RK_INLINE static inline __attribute__((always_inline))
+#define RK_COLD __attribute__((cold, noinline))
+#define RK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+#define RK_CACHE_LINE 64
+#define RK_ALIGNED_LINE __attribute__((aligned(RK_CACHE_LINE)))
+
+/* Tell the core that this is a spin loop. */
+RK_INLINE void rk_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#else
+    __asm__ __volatile__("" ::: "memory");
+#endif
+}
+
+RK_INLINE size_t rk_round_up(size_t n, size_t align)
+{
+    return (n + align - 1) / align * align;
+}
+
+#define rk_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define RK_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

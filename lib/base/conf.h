@@ -1,0 +1,85 @@
+/*
+ * conf.h: the one configuration table.
+ *
+ * A row names a variable, its type, default, unit, doc and where its value
+ * lands. Parsing, rankinfo and the man page all come from the rows. Values are
+ * read from a file (/etc/rank.conf or the installed one, then ~/.rank.conf, or
+ * just the file that RANK_CONF names) and then from the environment, which
+ * wins. A bad value is an error that names the variable and what is allowed.
+ */
+#ifndef RK_BASE_CONF_H
+#define RK_BASE_CONF_H
+
+#include "lib/rank.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum rk_conf_type {
+    RK_CONF_BOOL,   /* on off yes no true false 1 0 -> bool */
+    RK_CONF_INT,    /* -> int64_t, between min and max */
+    RK_CONF_SIZE,   /* 4096, 64K, 1M, 2GiB -> int64_t bytes */
+    RK_CONF_TIME,   /* 50us, 2ms, 1s; a bare number is microseconds -> int64_t ns */
+    RK_CONF_ENUM,   /* one of allowed -> int, its index */
+    RK_CONF_SET,    /* comma list of allowed -> uint32_t, a bit for each index */
+    RK_CONF_STRING  /* -> const char *, never NULL */
+};
+
+struct rk_conf_row {
+    const char *name;
+    enum rk_conf_type type;
+    const char *dflt;
+    const char *unit; /* "" if none */
+    const char *doc;
+    const char *allowed; /* ENUM and SET: words with '|' between */
+    int64_t min, max;    /* INT, SIZE, TIME; both 0: not negative */
+    size_t offset;       /* in the struct that a table fills */
+};
+
+/* What the library's table fills. The rows are in conf_table.c. */
+struct rk_conf {
+    int log;
+    uint32_t channels; /* bits RK_CONF_SELF, _SHM, _UCX */
+    int64_t eager_max;
+    int64_t eager_window;
+    int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
+    int cma;
+    int64_t shm_box;
+    const char *coll;
+    bool coll_shm;
+    const char *modules;
+};
+
+enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
+enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
+
+extern struct rk_conf rk_conf;
+extern const struct rk_conf_row rk_conf_rows[]; /* ends with a row whose name is NULL */
+
+/* Fill rk_conf from files and environment; logs each bad value, returns RANK_ERR_CONFIG if any. */
+rank_status_t rk_conf_load(void);
+
+/* Free what rk_conf_load holds. */
+void rk_conf_unload(void);
+
+/* The engine itself, for any table (tests, the launcher). */
+rank_status_t rk_conf_set_defaults(const struct rk_conf_row *rows, void *into);
+/* where: "RANK_X" or "file:line", for messages. err gets the message on failure. */
+rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *text, void *into,
+                                  char *err, size_t errlen);
+/* name=value lines with # comments. Never reads past len; NUL bytes are an error. */
+rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, const char *file,
+                                 const char *text, size_t len);
+/* Print one row's present value. */
+void rk_conf_format(const struct rk_conf_row *row, const void *from, char *out, size_t outlen);
+/* Where the value of row i of rk_conf_rows came from: "default", "environment" or a file name. */
+const char *rk_conf_origin(int i);
+/* The row whose name is nearest to name, or NULL if none is near. */
+const struct rk_conf_row *rk_conf_nearest(const struct rk_conf_row *rows, const char *name);
+/* Words for people: edit distance, used for "did you mean" of options too. */
+int rk_edit_distance(const char *a, const char *b);
+
+/* The one place that reads the environment. */
+const char *rk_env(const char *name);
+
+#endif

@@ -1,0 +1,43 @@
+/* conf_table.c: every configuration variable of the library. */
+#include "lib/base/conf.h"
+
+#define AT(field) offsetof(struct rk_conf, field)
+
+struct rk_conf rk_conf;
+
+const struct rk_conf_row rk_conf_rows[] = {
+    {"RANK_LOG", RK_CONF_ENUM, "warn", "", "How much the library says on stderr.",
+     "error|warn|info|debug", 0, 0, AT(log)},
+    {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
+     "Channels that may carry messages. Without shm, ranks of one node use ucx.", "self|shm|ucx",
+     0, 0, AT(channels)},
+    {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
+     "Longest message that is sent at once, copied on the way; a channel may allow less. Longer "
+     "ones are fetched by the receiver.",
+     NULL, 0, 1 << 20, AT(eager_max)},
+    {"RANK_EAGER_WINDOW", RK_CONF_SIZE, "256K", "bytes",
+     "Bytes that a peer may have sent here before a receive was posted for them; past that it "
+     "sends envelopes only.",
+     NULL, 0, 1LL << 30, AT(eager_window)},
+    {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
+     "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where the node has "
+     "more ranks than cores.",
+     "auto", 0, 3600LL * 1000000000LL, AT(spin)},
+    {"RANK_CMA", RK_CONF_ENUM, "auto", "",
+     "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
+     "the kernel lets it; on: complain if not.",
+     "auto|on|off", 0, 0, AT(cma)},
+    {"RANK_SHM_BOX", RK_CONF_SIZE, "0", "bytes",
+     "Shared memory for messages from one rank of the node to another. 0: by the number of ranks "
+     "on the node, 256K for 4 down to 16K for more than 64.",
+     NULL, 0, 64 << 20, AT(shm_box)},
+    {"RANK_COLL", RK_CONF_STRING, "", "",
+     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll lists "
+     "them.",
+     NULL, 0, 0, AT(coll)},
+    {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
+     "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
+    {"RANK_MODULES", RK_CONF_STRING, "", "path",
+     "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
+    {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},
+};

@@ -1,0 +1,33 @@
+/*
+ * log.h: one line a message on stderr, with the level and who speaks.
+ *
+ * The first that detects a fault logs its cause and what a person can do about
+ * it; callers only pass the status on.
+ */
+#ifndef RK_BASE_LOG_H
+#define RK_BASE_LOG_H
+
+#include "lib/base/compiler.h"
+
+enum rk_log_level { RK_LOG_ERROR, RK_LOG_WARN, RK_LOG_INFO, RK_LOG_DEBUG };
+
+extern int rk_log_threshold;
+
+/* Who speaks: the program's name, and the rank once it is known (-1: none). host may be NULL. */
+void rk_log_identity(const char *program, int rank, const char *host);
+
+/* Written by one write(2), so that lines of several ranks do not mix. Keeps errno. */
+void rk_log_write(int level, const char *fmt, ...) RK_PRINTF(2, 3);
+
+#define rk_log(level, ...)                                                                         \
+    do {                                                                                           \
+        if (rk_unlikely((level) <= rk_log_threshold))                                              \
+            rk_log_write(level, __VA_ARGS__);                                                      \
+    } while (0)
+
+#define rk_error(...) rk_log(RK_LOG_ERROR, __VA_ARGS__)
+#define rk_warn(...) rk_log(RK_LOG_WARN, __VA_ARGS__)
+#define rk_info(...) rk_log(RK_LOG_INFO, __VA_ARGS__)
+#define rk_debug(...) rk_log(RK_LOG_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,22 @@
+/* status.c: the texts of the status list in rank.h. */
+#include "lib/rank.h"
+
+#define STR2(x) #x
+#define STR(x) STR2(x)
+
+const char *rank_status_string(rank_status_t status)
+{
+    switch (status) {
+#define RANK_STATUS_CASE(code, name, text)                                                         \
+    case RANK_##name:                                                                              \
+        return text;
+        RANK_STATUS_MAP(RANK_STATUS_CASE)
+#undef RANK_STATUS_CASE
+    }
+    return "unknown status";
+}
+
+const char *rank_version(void)
+{
+    return STR(RANK_VERSION_MAJOR) "." STR(RANK_VERSION_MINOR) "." STR(RANK_VERSION_PATCH);
+}

@@ -1,0 +1,88 @@
+/*
+ * channel.h: how frames get to a peer. Three of them: self, shm, ucx.
+ *
+ * A channel moves whole frames in order; matching, credits and requests are
+ * p2p's. It also moves large payloads its own way (rendezvous) and does put,
+ * get and atomics. Const structs in a static table, no plugin framework; ucx
+ * lives in a module that is opened when needed.
+ */
+#ifndef RK_CHANNEL_CHANNEL_H
+#define RK_CHANNEL_CHANNEL_H
+
+#include "lib/channel/frame.h"
+#include "lib/channel/peer.h"
+
+#include <stdbool.h>
+
+struct rank_request;
+struct rk_channel_mem; /* a channel's view of one symmetric allocation */
+
+/* send could not be done now; try again after progress. Not a public status. */
+#define RK_AGAIN ((rank_status_t)1)
+
+struct rk_channel {
+    const char *name;
+
+    /* Prepare; may add to the card that is about to be committed (*len in: room, out: used).
+     * state is the channel's own, handed back in every call through rk_engine_state. */
+    rank_status_t (*open)(struct rk_ctx *ctx, void **state, void *card, size_t *len);
+    void (*close)(struct rk_ctx *ctx, void *state);
+
+    /* First contact: set peer->ep. RANK_ERR_UNREACHABLE: another channel may try. */
+    rank_status_t (*connect)(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
+    /* Drop the endpoint; the peer may be dead. Requests of the channel that depend on it are
+     * completed with RANK_ERR_PEER_DEAD first. */
+    void (*disconnect)(void *state, struct rk_peer *peer);
+
+    /* Most payload bytes that send takes for this peer. */
+    size_t (*frame_max)(const struct rk_peer *peer);
+
+    /* One frame; payload is copied before it returns. RK_AGAIN when there is no room: nothing was
+     * sent, and frames of one peer must be offered in order. */
+    rank_status_t (*send)(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload);
+    /* As send, with a second piece of payload behind the first. hdr->len is the sum. */
+    rank_status_t (*send2)(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
+                           size_t first_len, const void *second);
+
+    /* Announce a large message; in order with frames. The channel completes req
+     * (rk_req_complete) when the buffer may be reused, which implies that the receiver matched.
+     * RK_AGAIN as for send. Any size is allowed, also 0. */
+    rank_status_t (*rndv_send)(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req);
+    /* Fetch an announced message into view (up to view->bytes of rndv->total; the rest is
+     * dropped), then complete req and let the sender complete. */
+    void (*rndv_recv)(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req);
+    /* Fetch nothing; let the sender complete. */
+    void (*rndv_drop)(const struct rk_rndv *rndv);
+
+    /* Move on; returns the number of frames and completions handled. */
+    int (*progress)(struct rk_ctx *ctx, void *state);
+
+    /* Before sleeping: an fd to wait on (epoll), or -1 if the node's doorbell covers it. arm
+     * returns RK_AGAIN if something came meanwhile. */
+    int (*fd)(void *state);
+    rank_status_t (*arm)(void *state);
+
+    /* One-sided; NULL where peers map the memory (shm, self). mem is what expose/attach made. */
+    rank_status_t (*mem_expose)(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
+                                struct rk_channel_mem **mem, void *key, size_t *keylen);
+    void (*mem_close)(void *state, struct rk_channel_mem *mem);
+    /* A peer's key for its part. base: the peer's address of it. */
+    rank_status_t (*mem_attach)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                                const void *key, size_t keylen, uint64_t base);
+    rank_status_t (*put)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                         const void *src, size_t bytes, size_t offset);
+    rank_status_t (*get)(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
+                         size_t bytes, size_t offset);
+    rank_status_t (*fetch_add)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                               uint64_t operand, size_t width, size_t offset, uint64_t *result);
+    rank_status_t (*flush)(struct rk_channel_mem *mem, struct rk_peer *peer);
+
+    /* Everything sent has left this process's buffers (finalize). RK_AGAIN: not yet. */
+    rank_status_t (*drained)(void *state);
+};
+
+extern const struct rk_channel rk_channel_self;
+extern const struct rk_channel rk_channel_shm;
+
+#endif

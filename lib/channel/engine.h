@@ -1,0 +1,90 @@
+/*
+ * engine.h: peers, the channels that are open, progress, and the one way to wait.
+ */
+#ifndef RK_CHANNEL_ENGINE_H
+#define RK_CHANNEL_ENGINE_H
+
+#include "lib/base/ctx.h"
+#include "lib/channel/channel.h"
+
+enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 4 };
+
+typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
+typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
+
+struct rk_engine {
+    struct {
+        const struct rk_channel *ops;
+        void *state;
+        int (*progress)(struct rk_ctx *, void *);
+    } open[RK_CHANNELS_MAX];
+    int nopen;
+    int nhooks;
+    rk_hook_fn hooks[RK_HOOKS_MAX];   /* run on every progress: schedules */
+    rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
+    int ndeath;
+    rk_handler_fn handler[RK_KIND_COUNT];
+
+    struct rk_peer **peers; /* of my world, by world rank; NULL until needed */
+    int npeers;
+    struct rk_link busy;    /* peers with pending sends */
+    void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
+
+    uint32_t deaths_seen;      /* of node->head->deaths */
+    uint32_t deaths_handled;   /* counts rk_peer_died calls: teams compare it */
+    _Atomic uint32_t boot_deaths; /* set by PMIx's thread */
+    uint32_t boot_deaths_seen;
+    uint32_t ticks;            /* progress calls, for the rare checks */
+    uint64_t spin_ns;
+    bool oversubscribed;
+    uint64_t next_check_ns;
+};
+
+rank_status_t rk_engine_open(struct rk_ctx *ctx);
+void rk_engine_close(struct rk_ctx *ctx);
+
+/* The peer of a world rank, made on first use; NULL when out of memory. */
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank);
+/* First contact: picks the first open channel that reaches the peer. */
+rank_status_t rk_peer_connect(struct rk_peer *peer);
+/* Complete everything that depends on the peer; idempotent. */
+void rk_peer_died(struct rk_peer *peer);
+
+void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
+
+/* Queue the peer for rk_progress to retry its pending sends. */
+RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    if (!peer->queued) {
+        peer->queued = 1;
+        rk_list_append(&ctx->engine->busy, &peer->busy);
+    }
+}
+
+/* Poll channels, retry pending sends, run hooks, notice deaths. Returns what was handled. */
+int rk_progress(struct rk_ctx *ctx);
+
+/*
+ * Waiting: the only loop round a flag in the library is rk_wait. It polls
+ * cond between bouts of progress; spins, yields or sleeps as the configuration
+ * and the load of the node say; and looks for deaths now and then. Whoever
+ * makes cond true must wake the waiter: frames do; shared-memory flags by
+ * rk_node_wake.
+ */
+struct rk_waiter {
+    uint32_t rounds;
+    uint64_t since;
+};
+
+/* One bout: progress, then relax, yield or sleep. */
+void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+
+RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    struct rk_waiter w = {0, 0};
+
+    while (!cond(arg))
+        rk_wait_step(ctx, &w, cond, arg);
+}
+
+#endif

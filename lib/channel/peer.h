@@ -1,0 +1,40 @@
+/*
+ * peer.h: a process that we talk to.
+ *
+ * A peer is named by a process id, not by a world index, so that processes of
+ * other worlds or of none can appear at run time. Its endpoint belongs to the
+ * one channel that carries frames to it.
+ */
+#ifndef RK_CHANNEL_PEER_H
+#define RK_CHANNEL_PEER_H
+
+#include "lib/base/list.h"
+#include "lib/rank.h"
+
+struct rk_ctx;
+struct rk_channel;
+
+struct rk_procid {
+    uint64_t job; /* hash of the job's name */
+    uint32_t rank;
+};
+
+enum rk_peer_state { RK_PEER_NEW, RK_PEER_UP, RK_PEER_DEAD };
+
+struct rk_peer {
+    struct rk_ctx *ctx;
+    const struct rk_channel *channel; /* NULL until first contact */
+    void *ep;                         /* the channel's */
+    struct rk_procid id;
+    int local;      /* slot in the node segment, or -1 */
+    uint16_t epoch;
+    uint8_t state;  /* enum rk_peer_state */
+    uint8_t queued; /* 1 while pending is not empty: on the engine's list */
+    /* p2p flow control: bytes sent eagerly and not known to be consumed; consumed here and not
+     * yet told */
+    int64_t eager_out, eager_in;
+    struct rk_link pending; /* sends that wait for room, in order */
+    struct rk_link busy;    /* in the engine's list of peers with pending sends */
+};
+
+#endif

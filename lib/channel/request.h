@@ -1,0 +1,80 @@
+/*
+ * request.h: something in flight.
+ *
+ * One struct for sends, receives and collectives. The caller gives the
+ * storage: blocking calls use the stack, schedules embed them, nonblocking
+ * calls take them from a pool.
+ */
+#ifndef RK_CHANNEL_REQUEST_H
+#define RK_CHANNEL_REQUEST_H
+
+#include "lib/base/list.h"
+#include "lib/channel/frame.h"
+#include "lib/rank.h"
+
+#include <stdbool.h>
+
+#define RK_REQ_MAGIC 0x72657175u
+
+enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL };
+
+enum {
+    RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
+    RK_REQ_SYNC = 2,   /* a send that completes when matched */
+    RK_REQ_POSTED = 4, /* a receive in the match tables */
+    RK_REQ_QUEUED = 8, /* a send in peer->pending */
+    RK_REQ_NAMED = 16  /* has an id in the table of requests */
+};
+
+struct rank_request {
+    uint32_t magic;
+    uint8_t type;  /* enum rk_req_type */
+    uint8_t flags;
+    volatile bool done;
+    uint8_t kind;  /* sends: RK_KIND_* that will carry it */
+    rank_status_t status;
+    uint32_t elem; /* bytes of an element, for envelope.count */
+
+    struct rk_ctx *ctx;
+    struct rk_peer *peer; /* NULL: any source */
+    struct rk_view view;
+    /* sends: header to be sent; receives: what to match */
+    uint64_t team, tag;
+    uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
+    uint32_t post_seq;
+    struct rk_link link;  /* match bucket, or peer->pending */
+
+    /* what a receive learned */
+    uint64_t got, sent, env_tag;
+    uint32_t env_src;
+
+    struct rk_id id;      /* while RK_REQ_NAMED */
+    uint64_t priv[4];     /* the channel's, during a rendezvous */
+
+    void (*on_done)(struct rank_request *req, void *arg);
+    void *arg;
+    void (*cancel)(struct rank_request *req); /* collectives: tear down on a death */
+};
+
+#define RK_SRC_ANY UINT32_MAX
+#define RK_TAG_ANY UINT64_MAX
+
+
+/* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
+void rk_req_complete(struct rank_request *req, rank_status_t status);
+
+/* Pooled requests. */
+struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
+void rk_req_free(struct rank_request *req);
+
+/* Names for the wire; only rendezvous and synchronous sends need one. */
+rank_status_t rk_req_name(struct rank_request *req);
+void rk_req_unname(struct rank_request *req);
+struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: stale or bogus */
+
+/* Wait for one that the caller owns; returns its status. */
+rank_status_t rk_req_wait(struct rank_request *req);
+
+void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);
+
+#endif

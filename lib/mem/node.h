@@ -1,0 +1,135 @@
+/*
+ * node.h: the segment that the ranks of one node share, and who of them lives.
+ *
+ * The lowest local rank makes a memfd and says in its card how to open it
+ * (/proc/PID/fd/FD) and a nonce; whoever can open and map it and finds the
+ * nonce is on the node, which no host name can prove. Nothing has a name in a
+ * file system, so nothing can be left behind.
+ *
+ * Each rank holds a robust mutex in its slot as long as it lives: the kernel
+ * marks it when the owner dies. Each slot also has the doorbell that its rank
+ * sleeps on. The rest are regions, sized by the rooms above at creation and
+ * backed with memory piece by piece by rk_node_commit.
+ */
+#ifndef RK_MEM_NODE_H
+#define RK_MEM_NODE_H
+
+#include "lib/base/compiler.h"
+#include "lib/rank.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum rk_node_region { RK_REGION_BOXES, RK_REGION_ARENAS, RK_REGION_COUNT };
+
+/* One line each for what is written by whom, so that nothing bounces. */
+struct rk_node_slot {
+    /* written by the owner when it goes to sleep and wakes; read by every sender */
+    _Atomic uint32_t sleeping RK_ALIGNED_LINE;
+    _Atomic uint32_t bell; /* the futex word */
+    /* written by senders: boxes newly opened to this rank */
+    _Atomic uint32_t opened RK_ALIGNED_LINE;
+    /* life */
+    pthread_mutex_t life RK_ALIGNED_LINE;
+    _Atomic uint32_t state; /* RK_SLOT_* */
+    int32_t world_rank;
+    int32_t pid;
+    uint32_t probe_word;   /* a copy of the word at probe_addr */
+    uint64_t probe_addr;   /* an address in the owner's private memory, to try CMA on */
+    uint64_t start_time;   /* of the process, so that a reused pid is not taken for it */
+};
+
+enum { RK_SLOT_EMPTY, RK_SLOT_UP, RK_SLOT_DONE, RK_SLOT_DEAD };
+
+struct rk_node_head {
+    uint64_t nonce;
+    uint64_t bytes;
+    uint32_t nlocal;
+    uint32_t slot_bytes;
+    uint64_t region_at[RK_REGION_COUNT], region_bytes[RK_REGION_COUNT];
+    _Atomic uint32_t attached RK_ALIGNED_LINE;
+    _Atomic uint32_t no_membarrier;  /* some rank could not register: senders must fence */
+    _Atomic uint64_t cores[16];      /* union of the affinities, first 1024 cores */
+    _Atomic uint32_t arenas_taken;
+    _Atomic uint32_t barrier_in, barrier_gen; /* rk_node_barrier words */
+    _Atomic uint32_t deaths RK_ALIGNED_LINE;  /* slots marked DEAD; read on every progress */
+};
+
+struct rk_node {
+    int fd;
+    char *base;
+    size_t bytes;
+    struct rk_node_head *head;
+    struct rk_node_slot *slots; /* [nlocal] */
+    struct rk_node_slot *mine;
+    int nlocal, index; /* index: mine */
+    bool fence_on_send;  /* no membarrier: a sender needs a full fence before it looks at sleeping */
+    bool oversubscribed; /* more ranks than cores that they may use */
+};
+
+/* What travels in the maker's card. */
+struct rk_node_card {
+    uint64_t nonce;
+    int32_t pid, fd;
+    uint64_t bytes;
+};
+
+/* Make the segment (the lowest local rank). Region sizes may be 0. */
+rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COUNT],
+                             struct rk_node **out, struct rk_node_card *card);
+/* Attach to it. RANK_ERR_UNREACHABLE: this process does not share memory with the maker. */
+rank_status_t rk_node_attach(const struct rk_node_card *card, int nlocal, struct rk_node **out);
+/* Fill my slot and take my life lock; after it peers may see me as up. */
+rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank);
+/* Once all are attached: settles fence_on_send and oversubscribed. */
+void rk_node_settle(struct rk_node *node);
+/* Leave in peace. NULL is fine. */
+void rk_node_close(struct rk_node *node);
+
+RK_INLINE void *rk_node_at(const struct rk_node *node, enum rk_node_region r, size_t offset)
+{
+    return node->base + node->head->region_at[r] + offset;
+}
+
+/* Back a piece of a region with memory, or RANK_ERR_NO_MEMORY; never a SIGBUS later. */
+rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset,
+                             size_t bytes);
+
+/* Look at every life lock; marks the dead in the segment and counts them in head->deaths.
+ * Returns the number newly found by this call. */
+int rk_node_check_lives(struct rk_node *node);
+/* Mark one as dead on a word from elsewhere (PMIx); harmless if it is gone already. */
+void rk_node_mark_dead(struct rk_node *node, int index);
+
+RK_INLINE bool rk_node_is_dead(const struct rk_node *node, int index)
+{
+    return atomic_load_explicit(&node->slots[index].state, memory_order_relaxed) == RK_SLOT_DEAD;
+}
+
+/* Wake rank index if it sleeps. Call after publishing what it waits for. */
+void rk_node_ring(struct rk_node *node, int index);
+
+RK_INLINE void rk_node_wake(struct rk_node *node, int index)
+{
+    if (rk_unlikely(node->fence_on_send))
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst); /* the sleeper's membarrier does the rest */
+    if (rk_unlikely(atomic_load_explicit(&node->slots[index].sleeping, memory_order_relaxed)))
+        rk_node_ring(node, index);
+}
+
+/*
+ * Sleeping, in three steps: bell = rk_node_sleep_begin(node); look once more
+ * whether what is waited for has come; if not rk_node_sleep(node, bell, ns).
+ * Then, always, rk_node_sleep_end(node).
+ */
+uint32_t rk_node_sleep_begin(struct rk_node *node);
+void rk_node_sleep(struct rk_node *node, uint32_t bell, uint64_t ns);
+void rk_node_sleep_end(struct rk_node *node);
+
+/* Checks for limits that would end in a signal rather than an error: RLIMIT_FSIZE, the memory
+ * cgroup. Logs and returns RANK_ERR_NO_MEMORY if bytes more would pass one. what: for the text. */
+rank_status_t rk_mem_check_room(size_t total, size_t more, const char *what);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * p2p.h: sending and receiving inside the library, below the argument checks of rank.h.
+ */
+#ifndef RK_P2P_P2P_H
+#define RK_P2P_P2P_H
+
+#include "lib/channel/request.h"
+#include "lib/p2p/team.h"
+
+rank_status_t rk_p2p_open(struct rk_ctx *ctx);
+void rk_p2p_close(struct rk_ctx *ctx);
+
+/*
+ * Start a send or receive of bytes with the caller's storage for the request,
+ * which must stay until it is done. space: 0 for users, RK_TEAM_COLL for the
+ * collectives' own tags. Never fails: errors complete the request.
+ * Afterwards poll req->done, or set on_done/arg with rk_req_init before (the
+ * callback may run inside the start call).
+ */
+void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
+                  uint64_t space, struct rank_request *req);
+void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                  uint64_t space, struct rank_request *req);
+
+/* Zero what a start call expects to find; on_done may be NULL. */
+RK_INLINE void rk_req_init(struct rank_request *req, void (*on_done)(struct rank_request *, void *),
+                           void *arg)
+{
+    req->flags = 0;
+    req->elem = 1;
+    req->on_done = on_done;
+    req->arg = arg;
+}
+
+/* Take back a receive that has not matched; completes it with status. A send or a matched receive
+ * is left alone and false is returned. */
+bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * team.h: a list of peers and an id.
+ *
+ * Frames carry the id; both ends find peers by their rank in the list. Teams
+ * are made by lib/world (that needs collectives); here is what sending and
+ * receiving need of one.
+ */
+#ifndef RK_P2P_TEAM_H
+#define RK_P2P_TEAM_H
+
+#include "lib/channel/engine.h"
+
+#define RK_TEAM_MAGIC 0x7465616du
+/* In an id: the collectives' own space of tags. */
+#define RK_TEAM_COLL (1ull << 63)
+
+struct rk_coll_team; /* what the collectives keep for a team */
+
+struct rank_team {
+    uint32_t magic;
+    int rank, size;
+    struct rk_ctx *ctx;
+    uint64_t id;       /* creator's world rank (31 bits), its counter (32 bits); never RK_TEAM_COLL */
+    uint16_t epoch;
+    int *world_ranks;  /* NULL: the world itself */
+    struct rk_peer **peers; /* NULL entries until first contact */
+    bool local;        /* all members share this node's segment */
+    int ndead;         /* members known to be dead */
+    int any_source_errors; /* deaths that no ANY_SOURCE receive has reported yet */
+    uint32_t counter;  /* teams made with this rank as creator (kept on the world) */
+    uint64_t coll_seq; /* collectives started: the upper part of their tags */
+    struct rk_coll_team *coll;
+    struct rk_link link; /* in the list of all teams of p2p */
+};
+
+RK_INLINE int rk_team_world_rank(const struct rank_team *team, int r)
+{
+    return team->world_ranks ? team->world_ranks[r] : r;
+}
+
+struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r);
+
+/* The peer, connected or not; NULL when out of memory. r is in range. */
+RK_INLINE struct rk_peer *rk_team_peer(struct rank_team *team, int r)
+{
+    struct rk_peer *p = team->peers[r];
+    return rk_likely(p != NULL) ? p : rk_team_peer_slow(team, r);
+}
+
+/* world_ranks is taken over (freed with the team); NULL for the world. */
+rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
+                             struct rank_team **out);
+void rk_team_destroy(struct rank_team *team);
+
+/* RANK_ERR_HANDLE, with a log line, unless it is a live team. */
+RK_INLINE rank_status_t rk_team_check(const struct rank_team *team)
+{
+    return rk_likely(team && team->magic == RK_TEAM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;
+}
+
+#endif

@@ -1,0 +1,421 @@
+/*
+ * rank.h: the public interface of librank.
+ *
+ * Conventions
+ *   - Every call returns a rank_status_t unless its comment says otherwise.
+ *     RANK_OK is 0 and every error is negative; rank_status_string() gives the
+ *     text. Nothing prints and exits on its own but rank_abort().
+ *   - Inputs come first, outputs last. An output is written only on success,
+ *     but for envelopes, which are also written when a receive is truncated.
+ *   - Counts are elements of the datatype given, as int64_t. Ranks are int,
+ *     tags are int64_t >= 0.
+ *   - A buffer handed to a nonblocking call belongs to the library until the
+ *     request is complete: a send buffer may be read but not changed, a
+ *     receive buffer may not be touched.
+ *   - Thread safety: at the levels SINGLE, FUNNELED and SERIALIZED the caller
+ *     sees to it that no two calls run at once. rank_status_string,
+ *     rank_version, rank_initialized and rank_abort may be called from any
+ *     thread at any time.
+ *   - Collective calls are made by every rank of the team in the same order.
+ *   - A peer that died completes what depends on it with RANK_ERR_PEER_DEAD;
+ *     requests with other peers go on.
+ */
+#ifndef RANK_H
+#define RANK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RANK_API __attribute__((visibility("default")))
+#else
+#define RANK_API
+#endif
+
+#define RANK_VERSION_MAJOR 0
+#define RANK_VERSION_MINOR 1
+#define RANK_VERSION_PATCH 0
+
+/* ------------------------------------------------------------------ status */
+
+/* The one list of statuses: code, name, text. */
+#define RANK_STATUS_MAP(X)                                                      \
+    X(0, OK, "success")                                                         \
+    X(-1, ERR_ARG, "an argument is invalid")                                    \
+    X(-2, ERR_STATE, "the library is not in the state that this call needs")    \
+    X(-3, ERR_NO_MEMORY, "out of memory")                                       \
+    X(-4, ERR_TRUNCATED, "the message is longer than the receive buffer")       \
+    X(-5, ERR_PEER_DEAD, "a peer process died")                                 \
+    X(-6, ERR_UNREACHABLE, "no channel leads to the peer")                      \
+    X(-7, ERR_NOT_SUPPORTED, "not supported by this build or on this machine")  \
+    X(-8, ERR_CONFIG, "a configuration value is invalid")                       \
+    X(-9, ERR_BOOT, "the bootstrap (PMIx) failed")                              \
+    X(-10, ERR_CHANNEL, "a channel failed")                                     \
+    X(-11, ERR_HANDLE, "not a valid handle (null, freed or of another type)")   \
+    X(-12, ERR_RANK, "rank out of range for this team")                         \
+    X(-13, ERR_TAG, "tag out of range")                                         \
+    X(-14, ERR_COUNT, "count out of range")                                     \
+    X(-15, ERR_DTYPE, "not a datatype, or not one this operation works on")     \
+    X(-16, ERR_OP, "not a reduction operation")                                 \
+    X(-17, ERR_BOUNDS, "outside the remote memory")                             \
+    X(-18, ERR_SYSTEM, "a system call failed")                                  \
+    X(-19, ERR_INTERNAL, "internal error")                                      \
+    X(-20, ERR_TIMED_OUT, "timed out")
+
+typedef enum rank_status {
+#define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,
+    RANK_STATUS_MAP(RANK_STATUS_ENUM)
+#undef RANK_STATUS_ENUM
+} rank_status_t;
+
+/* The text of a status; never NULL, static storage. */
+RANK_API const char *rank_status_string(rank_status_t status);
+
+/* The library's version as "major.minor.patch"; static storage. */
+RANK_API const char *rank_version(void);
+
+/* ----------------------------------------------------------------- handles */
+
+typedef struct rank_team *rank_team_t;       /* a group of ranks with its own tags */
+typedef struct rank_request *rank_request_t; /* something in flight */
+typedef struct rank_mem *rank_mem_t;         /* memory that peers may put to and get from */
+
+#define RANK_TEAM_NULL ((rank_team_t)0)
+#define RANK_REQUEST_NULL ((rank_request_t)0)
+#define RANK_MEM_NULL ((rank_mem_t)0)
+
+enum {
+    RANK_ANY_SOURCE = -1,
+    RANK_ANY_TAG = -1,
+    RANK_UNDEFINED = -2, /* a color: this rank will be in no team */
+    RANK_ALL = -1        /* a peer in rank_flush: every one */
+};
+
+/* In a collective: the input already lies in the output buffer. */
+#define RANK_IN_PLACE ((void *)-1)
+
+/* -------------------------------------------------- datatypes and operations */
+
+typedef enum rank_dtype {
+    RANK_BYTE = 0,
+    RANK_INT8,
+    RANK_INT16,
+    RANK_INT32,
+    RANK_INT64,
+    RANK_UINT8,
+    RANK_UINT16,
+    RANK_UINT32,
+    RANK_UINT64,
+    RANK_F16,  /* IEEE binary16 */
+    RANK_BF16, /* the upper half of an f32 */
+    RANK_F32,
+    RANK_F64,
+    RANK_C32, /* complex of two f32 */
+    RANK_C64, /* complex of two f64 */
+    RANK_PAIR_INT32, /* value and index, for minloc and maxloc */
+    RANK_PAIR_INT64,
+    RANK_PAIR_F32,
+    RANK_PAIR_F64,
+    RANK_DTYPE_COUNT
+} rank_dtype_t;
+
+typedef struct rank_pair_int32 { int32_t value, index; } rank_pair_int32_t;
+typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
+typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
+typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
+
+typedef enum rank_op {
+    RANK_SUM = 0,
+    RANK_PROD,
+    RANK_MIN,
+    RANK_MAX,
+    RANK_AVG, /* sum divided by the team's size; floating point and complex only */
+    RANK_LAND,
+    RANK_LOR,
+    RANK_LXOR,
+    RANK_BAND,
+    RANK_BOR,
+    RANK_BXOR,
+    RANK_MINLOC, /* pairs only; the lower index wins a tie */
+    RANK_MAXLOC,
+    RANK_OP_COUNT
+} rank_op_t;
+
+/* Bytes of one element, or a negative status. */
+RANK_API int64_t rank_dtype_size(rank_dtype_t dtype);
+
+/* 1 if the operation is defined for the datatype, else 0. */
+RANK_API int rank_op_defined(rank_op_t op, rank_dtype_t dtype);
+
+/* -------------------------------------------------------------------- life */
+
+typedef enum rank_thread_level {
+    RANK_THREAD_SINGLE = 0, /* the process has one thread */
+    RANK_THREAD_FUNNELED,   /* only the thread that called rank_init calls */
+    RANK_THREAD_SERIALIZED, /* any thread calls, one at a time */
+    RANK_THREAD_MULTIPLE    /* any thread at any time; refused by this version */
+} rank_thread_level_t;
+
+typedef struct rank_init_opts {
+    size_t size;         /* sizeof(rank_init_opts_t); fields past it take their defaults */
+    int32_t thread_level; /* a rank_thread_level_t; default SERIALIZED */
+    int32_t reserved;     /* 0 */
+} rank_init_opts_t;
+
+/*
+ * Join the world. Collective over the job; opts may be NULL.
+ * Under a PMIx server (xrun, srun --mpi=pmix, mpirun, prterun) the world is
+ * the job; started alone, a world of one.
+ * Errors: RANK_ERR_STATE if the library is or was initialized, RANK_ERR_CONFIG
+ * for a bad RANK_* value, RANK_ERR_NOT_SUPPORTED for RANK_THREAD_MULTIPLE,
+ * RANK_ERR_BOOT, RANK_ERR_NO_MEMORY, RANK_ERR_PEER_DEAD.
+ */
+RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
+
+/*
+ * Leave. Collective; completes what was sent, frees everything. Teams,
+ * requests and memory still held become invalid. If a peer has died the
+ * survivors do not wait for it.
+ */
+RANK_API rank_status_t rank_finalize(void);
+
+/* 1 between a successful rank_init and rank_finalize, else 0. */
+RANK_API int rank_initialized(void);
+
+/* End the whole job with this exit code (taken as code & 255; 0 becomes 1). text may be NULL.
+ * Does not return. Works before rank_init too, then for this process alone. */
+RANK_API void rank_abort(int code, const char *text) __attribute__((noreturn));
+
+/* The team of all ranks; RANK_TEAM_NULL before rank_init. Never freed by the caller. */
+RANK_API rank_team_t rank_world(void);
+
+/* ------------------------------------------------------------------- teams */
+
+/* My rank in the team, 0 to size - 1, or a negative status. */
+RANK_API int rank_team_rank(rank_team_t team);
+
+/* The number of ranks, or a negative status. */
+RANK_API int rank_team_size(rank_team_t team);
+
+/*
+ * Split a team by color; in each new team ranks are ordered by key, then by
+ * old rank. color >= 0, or RANK_UNDEFINED: *out becomes RANK_TEAM_NULL.
+ * Collective over team.
+ */
+RANK_API rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out);
+
+/* Split by shared memory: ranks that can load and store each other's
+ * rank_alloc memory come together. Collective over team. */
+RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out);
+
+/* The same ranks, a separate space of tags. Collective over team. */
+RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
+
+/* Free a team and set *team to RANK_TEAM_NULL. Collective over its ranks, does not synchronize.
+ * Nothing may be in flight on it. */
+RANK_API rank_status_t rank_team_free(rank_team_t *team);
+
+/* ---------------------------------------------------------- point to point */
+
+/* What a receive or a probe learned. The library fills size. */
+typedef struct rank_envelope {
+    uint32_t size;        /* bytes of this struct that the library filled */
+    int32_t source;       /* rank in the team */
+    int64_t tag;
+    int64_t count;        /* whole elements received (a probe: bytes waiting) */
+    int64_t bytes;        /* bytes received (a probe: bytes waiting) */
+    int64_t sent_bytes;   /* bytes the sender sent; more than bytes if truncated */
+    rank_status_t status; /* how this one operation ended */
+    int32_t reserved[5];
+} rank_envelope_t;
+
+/*
+ * Blocking send: returns when buf may be reused, which says nothing about the
+ * receiver. Messages of one sender to one receiver on one team with tags that
+ * a receive could both match are received in the order they were sent.
+ */
+RANK_API rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                 int64_t tag, rank_team_t team);
+
+/* As rank_send, and returns only after the receiver has matched the message. */
+RANK_API rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                  int64_t tag, rank_team_t team);
+
+/*
+ * Blocking receive from peer (or RANK_ANY_SOURCE) with tag (or RANK_ANY_TAG).
+ * envelope may be NULL. RANK_ERR_TRUNCATED: the first count elements were
+ * received, the rest is lost, the envelope holds both sizes.
+ */
+RANK_API rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                 int64_t tag, rank_team_t team, rank_envelope_t *envelope);
+
+/* Nonblocking forms. *req is to be given to a test or wait call, which frees it. */
+RANK_API rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                  int64_t tag, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                   int64_t tag, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                  int64_t tag, rank_team_t team, rank_request_t *req);
+
+/* A send and a receive at once; cannot deadlock against the same call elsewhere. */
+RANK_API rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype,
+                                     int dest, int64_t stag, void *rbuf, int64_t rcount,
+                                     rank_dtype_t rdtype, int source, int64_t rtag,
+                                     rank_team_t team, rank_envelope_t *envelope);
+
+/* Wait until a matching message is there, without receiving it. */
+RANK_API rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team,
+                                  rank_envelope_t *envelope);
+RANK_API rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
+                                   rank_envelope_t *envelope);
+
+/* ---------------------------------------------------------------- requests */
+
+/*
+ * Each returns the status of the operation, frees the request when it is
+ * complete and sets it to RANK_REQUEST_NULL. A null request is complete.
+ */
+RANK_API rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope);
+RANK_API rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope);
+
+/* Waits for all; returns the first error in array order. envelopes may be NULL. */
+RANK_API rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes);
+
+/* Waits for one; *index is RANK_UNDEFINED if all are null. */
+RANK_API rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index,
+                                    rank_envelope_t *envelope);
+
+/* Move things on without waiting. */
+RANK_API rank_status_t rank_progress(void);
+
+/* --------------------------------------------------------------- one-sided */
+
+typedef enum rank_mem_kind {
+    RANK_MEM_HOST = 0,
+    RANK_MEM_CUDA /* later */
+} rank_mem_kind_t;
+
+/*
+ * Allocate bytes on every rank of the team, the same number on each, zeroed
+ * and page-aligned. Collective. *ptr is this rank's part, *mem names all
+ * parts. flags: 0. Fails on every rank or on none.
+ */
+RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
+                                  uint64_t flags, void **ptr, rank_mem_t *mem);
+
+/* Free it and set *mem to RANK_MEM_NULL. Collective; waits for all ranks. */
+RANK_API rank_status_t rank_free(rank_mem_t *mem);
+
+/* The address of peer's part in this process, or *ptr = NULL where it cannot be mapped. */
+RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
+
+/*
+ * Copy bytes to offset in peer's part. On return src may be reused; the data
+ * is visible at the peer after rank_flush. Puts to one peer are not ordered
+ * before that.
+ */
+RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                int64_t offset);
+
+/* Copy from peer's part; on return dst holds the data. */
+RANK_API rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem,
+                                int64_t offset);
+
+/* All puts and atomics of this rank to peer (or RANK_ALL) are complete and visible there. */
+RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
+
+typedef enum rank_amo {
+    RANK_AMO_ADD = 0,  /* result may be NULL and is not written */
+    RANK_AMO_FETCH_ADD /* the value before goes to *result */
+} rank_amo_t;
+
+/*
+ * An atomic update of one naturally aligned integer (INT32, UINT32, INT64,
+ * UINT64) in peer's part; atomic with every other rank_atomic on it, and with
+ * plain CPU atomics of ranks on the peer's node.
+ */
+RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand,
+                                   int peer, rank_mem_t mem, int64_t offset, void *result);
+
+/* -------------------------------------------------------------- collectives */
+
+/*
+ * Buffers of different arguments must not overlap. At one team size and
+ * placement a reduction gives the same bits in every run.
+ * In place: allreduce, reduce_scatter, allgather(v), alltoall take RANK_IN_PLACE
+ * as sbuf on every rank; reduce and gather at the root; scatter takes it as
+ * rbuf at the root. For gather-like calls the input lies in this rank's block
+ * of rbuf; for reduce_scatter all of it lies in rbuf and the result is
+ * written to its beginning.
+ */
+RANK_API rank_status_t rank_barrier(rank_team_t team);
+RANK_API rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
+                                  rank_team_t team);
+RANK_API rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team);
+RANK_API rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+/* count: elements that each rank contributes; rbuf at the root holds size * count. */
+RANK_API rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, int root, rank_team_t team);
+RANK_API rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_team_t team);
+/* rcounts and displs (elements, size entries each) are the same on every rank and are
+ * read during the call only. */
+RANK_API rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                       const int64_t *rcounts, const int64_t *displs,
+                                       rank_dtype_t dtype, rank_team_t team);
+/* count: elements that each rank receives. */
+RANK_API rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, int root, rank_team_t team);
+/* count: elements that each rank receives; sbuf holds size * count. */
+RANK_API rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                           rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+/* count: elements for each peer. */
+RANK_API rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count,
+                                     rank_dtype_t dtype, rank_team_t team);
+
+RANK_API rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
+                                   rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team,
+                                    rank_request_t *req);
+RANK_API rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count,
+                                       rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                       rank_request_t *req);
+RANK_API rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, int root, rank_team_t team,
+                                    rank_request_t *req);
+RANK_API rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count,
+                                       rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                        const int64_t *rcounts, const int64_t *displs,
+                                        rank_dtype_t dtype, rank_team_t team,
+                                        rank_request_t *req);
+RANK_API rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count,
+                                     rank_dtype_t dtype, int root, rank_team_t team,
+                                     rank_request_t *req);
+RANK_API rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                            rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                            rank_request_t *req);
+RANK_API rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
+
+/* ----------------------------------------------------------------- looking in */
+
+/*
+ * Which channel carries messages to peer: "self", "shm" or "ucx" (makes first
+ * contact if need be). Static storage; NULL on an error.
+ */
+RANK_API const char *rank_channel_name(rank_team_t team, int peer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

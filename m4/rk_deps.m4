@@ -1,0 +1,118 @@
+# RK_CHECK_DEP(NAME, pkg-config module, header, library, function, Debian package, required|optional)
+# Finds a dependency through --with-name=DIR or pkg-config; sets NAME_CFLAGS,
+# NAME_LIBS, have_NAME and a line for the summary. No other search, so that
+# what was found is what was asked for.
+AC_DEFUN([RK_CHECK_DEP], [
+  m4_pushdef([lname], m4_tolower([$1]))
+  AC_ARG_WITH(lname,
+    [AS_HELP_STRING([--with-]lname[=DIR], [use $2 from DIR (include/ and lib/ in it)])],
+    [], [AS_VAR_SET([with_]lname, [check])])
+  have_$1=no
+  from_$1=
+  AS_CASE([$with_]lname,
+    [no], [from_$1="left out by --without-lname"],
+    [yes|check], [
+      PKG_CHECK_MODULES([$1], [$2], [have_$1=yes
+        from_$1="pkg-config $2 `$PKG_CONFIG --modversion $2`"],
+        [from_$1="not found (Debian: $6, or --with-lname=DIR)"])
+    ], [
+      rk_dir=$with_[]lname
+      rk_libdir=$rk_dir/lib
+      for rk_try in $rk_dir/lib64 $rk_dir/lib/`$CC -print-multiarch 2>/dev/null`; do
+        AS_IF([test ! -e $rk_libdir/lib$4.so && test -e $rk_try/lib$4.so], [rk_libdir=$rk_try])
+      done
+      AS_IF([test ! -e $rk_dir/include/$3],
+        [AC_MSG_ERROR([--with-lname=$rk_dir: there is no $rk_dir/include/$3])])
+      $1_CFLAGS="-I$rk_dir/include"
+      $1_LIBS="-L$rk_libdir -Wl,-rpath,$rk_libdir -l$4"
+      AC_SUBST([$1_CFLAGS])
+      AC_SUBST([$1_LIBS])
+      have_$1=yes
+      from_$1="$rk_dir"
+    ])
+  AS_IF([test $have_$1 = yes], [
+    rk_save_CPPFLAGS=$CPPFLAGS; rk_save_LIBS=$LIBS
+    CPPFLAGS="$CPPFLAGS $$1_CFLAGS"; LIBS="$$1_LIBS $LIBS"
+    AC_CHECK_HEADER([$3], [], [have_$1=no; from_$1="$from_$1: $3 does not compile"],
+      [[#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>]])
+    AC_CHECK_FUNC([$5], [], [have_$1=no; from_$1="$from_$1: $5 does not link"])
+    CPPFLAGS=$rk_save_CPPFLAGS; LIBS=$rk_save_LIBS
+  ])
+  m4_if([$7], [required], [
+    AS_IF([test $have_$1 = no],
+      [AC_MSG_ERROR([$2 is needed: $from_$1])])])
+  AS_IF([test $have_$1 = yes], [AC_DEFINE([HAVE_$1], [1], [$2 is there])])
+  m4_popdef([lname])
+])
+
+# CUDA: the driver is opened at run time, so only the headers and nvcc matter.
+AC_DEFUN([RK_CHECK_CUDA], [
+  AC_ARG_WITH([cuda],
+    [AS_HELP_STRING([--with-cuda[=DIR]], [build the parts for NVIDIA GPUs with the toolkit in DIR])],
+    [], [with_cuda=no])
+  have_CUDA=no
+  from_CUDA="not asked for (--with-cuda)"
+  AS_IF([test "x$with_cuda" != xno], [
+    AS_IF([test "x$with_cuda" = xyes], [with_cuda=/usr/local/cuda])
+    AS_IF([test ! -e $with_cuda/include/cuda.h],
+      [AC_MSG_ERROR([--with-cuda: there is no $with_cuda/include/cuda.h])])
+    CUDA_CFLAGS="-isystem $with_cuda/include"
+    have_CUDA=yes
+    from_CUDA="$with_cuda"
+    AC_DEFINE([HAVE_CUDA], [1], [the CUDA toolkit is there])
+  ])
+  AC_SUBST([CUDA_CFLAGS])
+  AM_CONDITIONAL([HAVE_CUDA], [test $have_CUDA = yes])
+])
+
+AC_DEFUN([RK_ARG_SANITIZERS], [
+  AC_ARG_ENABLE([asan], [AS_HELP_STRING([--enable-asan], [build with the address and undefined-behaviour sanitizers])])
+  AC_ARG_ENABLE([tsan], [AS_HELP_STRING([--enable-tsan], [build with the thread sanitizer])])
+  AC_ARG_ENABLE([fuzz], [AS_HELP_STRING([--enable-fuzz], [build the fuzz targets (clang)])])
+  SAN_CFLAGS=
+  AS_IF([test "x$enable_asan" = xyes],
+    [SAN_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"])
+  AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-fsanitize=thread -fno-omit-frame-pointer"])
+  AC_SUBST([SAN_CFLAGS])
+  AM_CONDITIONAL([SANITIZED], [test -n "$SAN_CFLAGS"])
+  AM_CONDITIONAL([FUZZ], [test "x$enable_fuzz" = xyes])
+])
+
+AC_DEFUN([RK_ARG_WERROR], [
+  AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [make warnings errors])])
+  WARN_CFLAGS="-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes"
+  AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
+  AC_SUBST([WARN_CFLAGS])
+])
+
+AC_DEFUN([RK_SUMMARY], [
+  rk_ucx_means="no ucx channel: one node only"
+  AS_IF([test $have_UCX = yes], [rk_ucx_means="channel ucx (a module)"])
+  rk_tests="no unit tests (make check runs the multi-process ones)"
+  AS_IF([test $have_CMOCKA = yes], [rk_tests="unit tests"])
+  rk_cuda="host memory only"
+  AS_IF([test $have_CUDA = yes], [rk_cuda="GPU memory where a driver is found"])
+  rk_verbs="NICs are found by PCI only"
+  AS_IF([test $have_VERBS = yes], [rk_verbs="NICs are named by verbs"])
+  cat <<RK_EOF
+
+  $PACKAGE_NAME $PACKAGE_VERSION, to be installed in $prefix
+
+  what        found                                             what follows
+  ----        -----                                             ------------
+`printf '  %-10s  %-48s  %s\n' \
+    pmix "$from_PMIX" "xrun, start under any PMIx server" \
+    hwloc "$from_HWLOC" "mapping and binding" \
+    libevent "$from_EVENT" "xrun's loop" \
+    ucx "$from_UCX" "$rk_ucx_means" \
+    verbs "$from_VERBS" "$rk_verbs" \
+    cuda "$from_CUDA" "$rk_cuda" \
+    cmocka "$from_CMOCKA" "$rk_tests"`
+
+  compiler    $CC $CFLAGS $SAN_CFLAGS
+
+RK_EOF
+])
