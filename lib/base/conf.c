@@ -1,5 +1,4 @@
 /* conf.c: parse and print the rows of a configuration table. See conf.h. */
-#define _GNU_SOURCE
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
 

@@ -1,5 +1,4 @@
 /* conf_load.c: where configuration comes from: files, then the environment. */
-#define _GNU_SOURCE
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
