@@ -1,0 +1,45 @@
+/*
+ * halo.h: bring the entries of a spread vector that a rank's rows need from
+ * other ranks, and only those.
+ *
+ * The plan is made once: each rank tells each owner which of its entries it
+ * wants. An exchange is then one message from each owner. In a vector the
+ * entries that came from others, the ghosts, lie behind the rank's own.
+ */
+#ifndef HALO_H
+#define HALO_H
+
+#include "rows.h"
+
+/* One peer that we exchange with. */
+struct halo_peer {
+    int rank;
+    int64_t count;  /* entries in the message */
+    int64_t offset; /* of its first one, in wanted or send */
+};
+
+struct halo {
+    rank_team_t team;
+    int64_t mine;   /* where the ghosts begin */
+    int64_t ghosts; /* how many there are */
+    int nfrom, nto;
+    struct halo_peer *from; /* offset: place among the ghosts */
+    struct halo_peer *to;   /* offset: place in send_index and send_value */
+    int64_t *send_index;    /* entries of mine that others want */
+    double *send_value;     /* packed */
+    rank_request_t *reqs;   /* nfrom + nto */
+};
+
+/*
+ * Make the plan for a matrix, and renumber the columns of a: own ones count
+ * from 0, ghosts from a->mine on. Collective.
+ */
+rank_status_t halo_plan(struct rows *a, struct halo *out);
+
+/* Fill the ghosts of x, which has mine + ghosts entries. Collective among those who exchange. */
+rank_status_t halo_exchange(struct halo *h, double *x);
+
+/* Free what halo_plan made; an all-zero struct is fine. */
+void halo_free(struct halo *h);
+
+#endif
