@@ -6,6 +6,7 @@
 
 #include "lib/base/ctx.h"
 #include "lib/channel/channel.h"
+#include "lib/channel/request.h"
 
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 4 };
 
@@ -30,27 +31,46 @@ struct rk_engine {
     struct rk_link busy;    /* peers with pending sends */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
-    uint32_t deaths_seen;      /* of node->head->deaths */
-    uint32_t deaths_handled;   /* counts rk_peer_died calls: teams compare it */
-    _Atomic uint32_t boot_deaths; /* set by PMIx's thread */
+    struct rk_requests *requests; /* pool and names: request.c */
+
+    uint32_t deaths_seen;         /* of node->head->deaths */
+    _Atomic uint64_t *boot_dead;  /* a bit for each world rank, set by PMIx's thread */
+    _Atomic uint32_t boot_deaths; /* counts them */
     uint32_t boot_deaths_seen;
-    uint32_t ticks;            /* progress calls, for the rare checks */
+    uint32_t ticks;         /* progress calls, for the rare checks */
+    uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;
-    bool oversubscribed;
-    uint64_t next_check_ns;
+    int epoll;              /* -1 until a channel with an fd makes sleeping need it */
 };
 
+/* After boot and node are there. Opens no channel. */
 rank_status_t rk_engine_open(struct rk_ctx *ctx);
+/* Closes channels, peers and requests. NULL state is fine. */
 void rk_engine_close(struct rk_ctx *ctx);
+
+/* Channels are tried for a peer in the order in which they were opened. card and len as for
+ * rk_channel.open. */
+rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel *ops, void *card,
+                                     size_t *len);
+/* Once all of the node have joined: how to wait, whose deaths to hear of. */
+rank_status_t rk_engine_settle(struct rk_ctx *ctx);
+bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops);
 
 /* The peer of a world rank, made on first use; NULL when out of memory. */
 struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank);
+/* A world rank's slot in the segment of this node, or -1 if it is not in it. */
+int rk_engine_local_slot(struct rk_ctx *ctx, int world_rank);
 /* First contact: picks the first open channel that reaches the peer. */
 rank_status_t rk_peer_connect(struct rk_peer *peer);
-/* Complete everything that depends on the peer; idempotent. */
+/* Say, from any thread, that a rank is gone; the next progress call acts on it. */
+void rk_engine_report_death(struct rk_ctx *ctx, int world_rank);
+/* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
 
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
+
+/* Look at the life locks of the node now, and say when to look again. */
+void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now);
 
 /* Queue the peer for rk_progress to retry its pending sends. */
 RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)

@@ -63,6 +63,11 @@ struct rank_request {
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);
 
+/* The engine's: the pool and the table of names. */
+struct rk_requests;
+rank_status_t rk_requests_open(struct rk_ctx *ctx);
+void rk_requests_close(struct rk_ctx *ctx);
+
 /* Pooled requests. */
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
 void rk_req_free(struct rank_request *req);
@@ -71,6 +76,11 @@ void rk_req_free(struct rank_request *req);
 rank_status_t rk_req_name(struct rank_request *req);
 void rk_req_unname(struct rank_request *req);
 struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: stale or bogus */
+
+/* Call fn for each that has a name; fn may complete it. */
+void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg);
+/* For that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
+void rk_req_fail_if_of(struct rank_request *req, void *peer);
 
 /* Wait for one that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);

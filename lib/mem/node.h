@@ -15,6 +15,7 @@
 #define RK_MEM_NODE_H
 
 #include "lib/base/compiler.h"
+#include "lib/mem/memfd.h"
 #include "lib/rank.h"
 
 #include <pthread.h>
@@ -25,8 +26,9 @@ enum rk_node_region { RK_REGION_BOXES, RK_REGION_ARENAS, RK_REGION_COUNT };
 /* One line each for what is written by whom, so that nothing bounces. */
 struct rk_node_slot {
     /* written by the owner when it goes to sleep and wakes; read by every sender */
-    _Atomic uint32_t sleeping RK_ALIGNED_LINE;
+    _Atomic uint32_t sleeping RK_ALIGNED_LINE; /* RK_AWAKE, RK_ASLEEP_* */
     _Atomic uint32_t bell; /* the futex word */
+    int32_t bell_fd;       /* the owner's end of a pipe that wakes it from epoll, or -1 */
     /* written by senders: boxes newly opened to this rank */
     _Atomic uint32_t opened RK_ALIGNED_LINE;
     /* life */
@@ -39,11 +41,11 @@ struct rk_node_slot {
     uint64_t start_time;   /* of the process, so that a reused pid is not taken for it */
 };
 
+enum { RK_AWAKE, RK_ASLEEP_FUTEX, RK_ASLEEP_FD };
 enum { RK_SLOT_EMPTY, RK_SLOT_UP, RK_SLOT_DONE, RK_SLOT_DEAD };
 
 struct rk_node_head {
-    uint64_t nonce;
-    uint64_t bytes;
+    uint64_t nonce; /* first, as rk_memfd wants it */
     uint32_t nlocal;
     uint32_t slot_bytes;
     uint64_t region_at[RK_REGION_COUNT], region_bytes[RK_REGION_COUNT];
@@ -51,7 +53,6 @@ struct rk_node_head {
     _Atomic uint32_t no_membarrier;  /* some rank could not register: senders must fence */
     _Atomic uint64_t cores[16];      /* union of the affinities, first 1024 cores */
     _Atomic uint32_t arenas_taken;
-    _Atomic uint32_t barrier_in, barrier_gen; /* rk_node_barrier words */
     _Atomic uint32_t deaths RK_ALIGNED_LINE;  /* slots marked DEAD; read on every progress */
 };
 
@@ -63,26 +64,23 @@ struct rk_node {
     struct rk_node_slot *slots; /* [nlocal] */
     struct rk_node_slot *mine;
     int nlocal, index; /* index: mine */
+    int bell_rd, bell_wr; /* my pipe, made by rk_node_bell_fd; -1 before */
+    int *bell_to;         /* descriptors of others' pipes, opened when first rung */
     bool fence_on_send;  /* no membarrier: a sender needs a full fence before it looks at sleeping */
     bool oversubscribed; /* more ranks than cores that they may use */
 };
 
-/* What travels in the maker's card. */
-struct rk_node_card {
-    uint64_t nonce;
-    int32_t pid, fd;
-    uint64_t bytes;
-};
-
 /* Make the segment (the lowest local rank). Region sizes may be 0. */
 rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COUNT],
-                             struct rk_node **out, struct rk_node_card *card);
+                             struct rk_node **out, struct rk_memfd_card *card);
 /* Attach to it. RANK_ERR_UNREACHABLE: this process does not share memory with the maker. */
-rank_status_t rk_node_attach(const struct rk_node_card *card, int nlocal, struct rk_node **out);
+rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struct rk_node **out);
 /* Fill my slot and take my life lock; after it peers may see me as up. */
 rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank);
 /* Once all are attached: settles fence_on_send and oversubscribed. */
 void rk_node_settle(struct rk_node *node);
+/* 1 if the process of a slot still runs (it may have lost its lock with a thread). */
+int rk_node_process_alive(const struct rk_node_slot *slot);
 /* Leave in peace. NULL is fine. */
 void rk_node_close(struct rk_node *node);
 
@@ -120,16 +118,17 @@ RK_INLINE void rk_node_wake(struct rk_node *node, int index)
 }
 
 /*
- * Sleeping, in three steps: bell = rk_node_sleep_begin(node); look once more
- * whether what is waited for has come; if not rk_node_sleep(node, bell, ns).
- * Then, always, rk_node_sleep_end(node).
+ * Sleeping, in three steps: bell = rk_node_sleep_begin(node, how); look once
+ * more whether what is waited for has come; if not, rk_node_sleep(node, bell,
+ * ns), or poll the descriptor of rk_node_bell_fd among others. Then, always,
+ * rk_node_sleep_end(node).
  */
-uint32_t rk_node_sleep_begin(struct rk_node *node);
+uint32_t rk_node_sleep_begin(struct rk_node *node, uint32_t how);
 void rk_node_sleep(struct rk_node *node, uint32_t bell, uint64_t ns);
 void rk_node_sleep_end(struct rk_node *node);
 
-/* Checks for limits that would end in a signal rather than an error: RLIMIT_FSIZE, the memory
- * cgroup. Logs and returns RANK_ERR_NO_MEMORY if bytes more would pass one. what: for the text. */
-rank_status_t rk_mem_check_room(size_t total, size_t more, const char *what);
+/* A descriptor that becomes readable when this rank is rung while RK_ASLEEP_FD; -1 if none can be
+ * made. */
+int rk_node_bell_fd(struct rk_node *node);
 
 #endif

@@ -22,6 +22,16 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
 void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                   uint64_t space, struct rank_request *req);
 
+/* The blocking send of users: no request at all when the channel takes the message at once. */
+rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
+                          uint64_t tag);
+
+/* Is there a message for such a receive? Does not make progress. envelope may be NULL. */
+bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope);
+
+/* Nothing can come from there any more (consumes a team's one error for ANY_SOURCE). */
+bool rk_p2p_cannot_come(struct rank_team *team, int source);
+
 /* Zero what a start call expects to find; on_done may be NULL. */
 RK_INLINE void rk_req_init(struct rank_request *req, void (*on_done)(struct rank_request *, void *),
                            void *arg)

@@ -52,7 +52,10 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
                              struct rank_team **out);
 void rk_team_destroy(struct rank_team *team);
 
-/* RANK_ERR_HANDLE, with a log line, unless it is a live team. */
+/* Once all ranks of the node have joined: is the team local? */
+void rk_team_settle(struct rank_team *team);
+
+/* RANK_ERR_HANDLE unless it is a live team. */
 RK_INLINE rank_status_t rk_team_check(const struct rank_team *team)
 {
     return rk_likely(team && team->magic == RK_TEAM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;

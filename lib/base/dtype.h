@@ -1,0 +1,23 @@
+/* dtype.h: the sizes of datatypes, for whoever turns counts into bytes. */
+#ifndef RK_BASE_DTYPE_H
+#define RK_BASE_DTYPE_H
+
+#include "lib/base/compiler.h"
+#include "lib/rank.h"
+
+extern const uint8_t rk_dtype_bytes[RANK_DTYPE_COUNT];
+
+/* count elements in bytes; RANK_ERR_DTYPE or RANK_ERR_COUNT (negative, or more than 2^63 bytes). */
+RK_INLINE rank_status_t rk_dtype_span(rank_dtype_t dtype, int64_t count, size_t *bytes)
+{
+    int64_t n;
+
+    if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT))
+        return RANK_ERR_DTYPE;
+    if (rk_unlikely(count < 0 || __builtin_mul_overflow(count, rk_dtype_bytes[dtype], &n)))
+        return RANK_ERR_COUNT;
+    *bytes = (size_t)n;
+    return RANK_OK;
+}
+
+#endif

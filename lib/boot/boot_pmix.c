@@ -1,0 +1,344 @@
+/*
+ * boot_pmix.c: the PMIx client behind boot.h.
+ *
+ * Asks only for what every server gives: rank, job size, local peers, put,
+ * commit, fence, get, events, abort. Without a server the process is a world
+ * of one, and PMIx is not even initialized.
+ */
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+
+#include <pmix.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct pmix_boot {
+    struct rk_boot pub; /* first: what others see */
+    pmix_proc_t me;
+    rk_boot_death_fn death_fn;
+    void *death_arg;
+};
+
+/* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
+static _Atomic(struct pmix_boot *) watching;
+
+static struct pmix_boot *of(struct rk_boot *boot)
+{
+    return (struct pmix_boot *)boot;
+}
+
+static rank_status_t failed(const char *what, pmix_status_t rc)
+{
+    rk_error("%s failed: %s", what, PMIx_Error_string(rc));
+    return RANK_ERR_BOOT;
+}
+
+static bool server_named(void)
+{
+    return rk_env("PMIX_NAMESPACE") || rk_env("PMIX_SERVER_URI2") || rk_env("PMIX_SERVER_URI21") ||
+           rk_env("PMIX_SERVER_URI3") || rk_env("PMIX_SERVER_URI4") || rk_env("PMIX_SERVER_URI41");
+}
+
+/* Alone; say so if the environment shows that the user meant more. */
+static rank_status_t open_alone(struct rk_boot *boot)
+{
+    static const char *const hints[] = {"SLURM_STEP_NUM_TASKS", "PMI_SIZE",
+                                        "OMPI_COMM_WORLD_SIZE"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(hints); i++) {
+        const char *v = rk_env(hints[i]);
+        if (v && atoi(v) > 1) {
+            rk_warn("%s is %s, but there is no PMIx server: this process is a world of its own. "
+                    "Start with xrun, srun --mpi=pmix, or Open MPI's mpirun",
+                    hints[i], v);
+            break;
+        }
+    }
+    boot->alone = true;
+    boot->size = boot->nlocal = 1;
+    boot->local = calloc(1, sizeof(int));
+    snprintf(boot->job, sizeof(boot->job), "alone-%d", (int)getpid());
+    return boot->local ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+static rank_status_t query_size(struct pmix_boot *b)
+{
+    pmix_proc_t all;
+    pmix_value_t *v = NULL;
+    pmix_status_t rc;
+
+    PMIX_LOAD_PROCID(&all, b->me.nspace, PMIX_RANK_WILDCARD);
+    rc = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v);
+    if (rc != PMIX_SUCCESS)
+        return failed("asking the PMIx server for the job's size", rc);
+    b->pub.size = v->type == PMIX_UINT32 ? (int)v->data.uint32 : 0;
+    PMIX_VALUE_RELEASE(v);
+    if (b->pub.size < 1 || b->pub.rank >= b->pub.size) {
+        rk_error("the PMIx server says rank %d of %d", b->pub.rank, b->pub.size);
+        return RANK_ERR_BOOT;
+    }
+    return RANK_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* "0,1,5" or "0-3,7" */
+static rank_status_t parse_local(struct rk_boot *boot, const char *text)
+{
+    boot->local = malloc((size_t)boot->size * sizeof(int));
+    if (!boot->local)
+        return RANK_ERR_NO_MEMORY;
+    boot->nlocal = 0;
+    for (const char *p = text; *p;) {
+        char *end;
+        long lo = strtol(p, &end, 10), hi = lo;
+        if (end == p)
+            break;
+        if (*end == '-') {
+            p = end + 1;
+            hi = strtol(p, &end, 10);
+            if (end == p)
+                break;
+        }
+        for (long r = lo; r <= hi && r >= 0 && r < boot->size && boot->nlocal < boot->size; r++)
+            boot->local[boot->nlocal++] = (int)r;
+        p = *end ? end + 1 : end;
+    }
+    qsort(boot->local, (size_t)boot->nlocal, sizeof(int), by_value);
+    boot->local_index = -1;
+    for (int i = 0; i < boot->nlocal; i++) {
+        if (boot->local[i] == boot->rank)
+            boot->local_index = i;
+    }
+    return boot->local_index < 0 ? RANK_ERR_BOOT : RANK_OK;
+}
+
+static rank_status_t query_local(struct pmix_boot *b)
+{
+    pmix_proc_t all;
+    pmix_value_t *v = NULL;
+    pmix_status_t rc;
+    rank_status_t st;
+    char self[16];
+
+    PMIX_LOAD_PROCID(&all, b->me.nspace, PMIX_RANK_WILDCARD);
+    rc = PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v);
+    if (rc == PMIX_SUCCESS && v->type == PMIX_STRING && v->data.string) {
+        st = parse_local(&b->pub, v->data.string);
+        PMIX_VALUE_RELEASE(v);
+        if (st == RANK_ERR_BOOT)
+            rk_error("the PMIx server's list of local peers lacks this rank");
+        return st;
+    }
+    if (rc == PMIX_SUCCESS)
+        PMIX_VALUE_RELEASE(v);
+    /* Not told: nobody is known to be local. */
+    snprintf(self, sizeof(self), "%d", b->pub.rank);
+    return parse_local(&b->pub, self);
+}
+
+rank_status_t rk_boot_open(struct rk_boot **out)
+{
+    struct pmix_boot *b = calloc(1, sizeof(*b));
+    pmix_status_t rc;
+    rank_status_t st;
+
+    if (!b)
+        return RANK_ERR_NO_MEMORY;
+    if (gethostname(b->pub.host, sizeof(b->pub.host) - 1) < 0)
+        snprintf(b->pub.host, sizeof(b->pub.host), "unknown");
+    b->pub.host[strcspn(b->pub.host, ".")] = '\0';
+    *out = &b->pub;
+    if (!server_named())
+        return open_alone(&b->pub);
+    rc = PMIx_Init(&b->me, NULL, 0);
+    if (rc == PMIX_ERR_UNREACH)
+        return open_alone(&b->pub);
+    if (rc != PMIX_SUCCESS) {
+        b->pub.alone = true; /* nothing to finalize */
+        return failed("PMIx_Init", rc);
+    }
+    b->pub.rank = (int)b->me.rank;
+    snprintf(b->pub.job, sizeof(b->pub.job), "%s", b->me.nspace);
+    st = query_size(b);
+    return st ? st : query_local(b);
+}
+
+void rk_boot_close(struct rk_boot *boot)
+{
+    struct pmix_boot *b = of(boot);
+
+    if (!b)
+        return;
+    atomic_store(&watching, NULL);
+    if (!b->pub.alone) {
+        pmix_status_t rc = PMIx_Finalize(NULL, 0);
+        if (rc != PMIX_SUCCESS)
+            rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
+    }
+    free(b->pub.local);
+    free(b);
+}
+
+/* ------------------------------------------------------------------- deaths */
+
+static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    struct pmix_boot *b = atomic_load(&watching);
+    const pmix_proc_t *who = source;
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            who = info[i].value.data.proc;
+    }
+    if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace))
+        b->death_fn(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b->death_arg);
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
+{
+    static pmix_status_t codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
+                                    PMIX_ERR_PROC_ABORTING};
+    struct pmix_boot *b = of(boot);
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    b->death_fn = fn;
+    b->death_arg = arg;
+    atomic_store(&watching, b);
+    rc = PMIx_Register_event_handler(codes, RK_ARRAY_LEN(codes), NULL, 0, on_event, NULL, NULL);
+    /* Without a callback the call blocks and returns the handler's number. */
+    if (rc < 0)
+        rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
+    return RANK_OK;
+}
+
+/* -------------------------------------------------------------------- cards */
+
+rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
+{
+    pmix_value_t v;
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_BYTE_OBJECT;
+    v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
+    v.data.bo.size = len;
+    rc = PMIx_Put(PMIX_GLOBAL, key, &v);
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_Put", rc);
+}
+
+rank_status_t rk_boot_commit(struct rk_boot *boot)
+{
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    rc = PMIx_Commit();
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_Commit", rc);
+}
+
+rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
+{
+    pmix_proc_t who;
+    pmix_value_t *v = NULL;
+    pmix_status_t rc;
+    rank_status_t st = RANK_OK;
+
+    if (boot->alone)
+        return RANK_ERR_UNREACHABLE;
+    PMIX_LOAD_PROCID(&who, of(boot)->me.nspace, (pmix_rank_t)rank);
+    rc = PMIx_Get(&who, key, NULL, 0, &v);
+    if (rc != PMIX_SUCCESS) {
+        rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
+        return RANK_ERR_UNREACHABLE;
+    }
+    if (v->type != PMIX_BYTE_OBJECT || v->data.bo.size > *len) {
+        rk_error("the card %s of rank %d is not of this version", key, rank);
+        st = RANK_ERR_BOOT;
+    } else {
+        memcpy(data, v->data.bo.bytes, v->data.bo.size);
+        *len = v->data.bo.size;
+    }
+    PMIX_VALUE_RELEASE(v);
+    return st;
+}
+
+/* ------------------------------------------------------------------- fences */
+
+struct fence {
+    _Atomic int *state;
+    void (*wake)(void *);
+    void *arg;
+};
+
+static void fence_done(pmix_status_t rc, void *arg)
+{
+    struct fence f = *(struct fence *)arg;
+
+    free(arg);
+    atomic_store(f.state, rc == PMIX_SUCCESS ? 1 : (int)RANK_ERR_BOOT);
+    if (f.wake)
+        f.wake(f.arg);
+}
+
+rank_status_t rk_boot_fence_start(struct rk_boot *boot, _Atomic int *state, void (*wake)(void *),
+                                  void *arg)
+{
+    struct fence *f;
+    pmix_status_t rc;
+
+    atomic_store(state, 0);
+    if (boot->alone) {
+        atomic_store(state, 1);
+        return RANK_OK;
+    }
+    f = malloc(sizeof(*f));
+    if (!f)
+        return RANK_ERR_NO_MEMORY;
+    *f = (struct fence){state, wake, arg};
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, fence_done, f);
+    if (rc == PMIX_OPERATION_SUCCEEDED) {
+        fence_done(PMIX_SUCCESS, f);
+        return RANK_OK;
+    }
+    if (rc != PMIX_SUCCESS) {
+        free(f);
+        return failed("PMIx_Fence", rc);
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_boot_fence(struct rk_boot *boot)
+{
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    rc = PMIx_Fence(NULL, 0, NULL, 0);
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("the PMIx fence", rc);
+}
+
+void rk_boot_abort(struct rk_boot *boot, int code, const char *text)
+{
+    if (!boot->alone)
+        PMIx_Abort(code, text, NULL, 0);
+}

@@ -1,0 +1,306 @@
+/* engine.c: peers, open channels, progress, deaths. See engine.h. */
+#include "lib/channel/engine.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/mem/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How often a busy rank looks whether it is time to look at the life locks. */
+enum { TICKS_MASK = 4095 };
+
+rank_status_t rk_engine_open(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = calloc(1, sizeof(*e));
+    rank_status_t st;
+
+    if (!e)
+        return RANK_ERR_NO_MEMORY;
+    ctx->engine = e;
+    e->epoll = -1;
+    rk_list_init(&e->busy);
+    e->npeers = ctx->boot->size;
+    e->peers = calloc((size_t)e->npeers, sizeof(struct rk_peer *));
+    e->boot_dead = calloc((size_t)(e->npeers + 63) / 64, sizeof(uint64_t));
+    if (!e->peers || !e->boot_dead)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_requests_open(ctx);
+    return st;
+}
+
+rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel *ops, void *card,
+                                     size_t *len)
+{
+    struct rk_engine *e = ctx->engine;
+    void *state = NULL;
+    rank_status_t st = ops->open(ctx, &state, card, len);
+
+    if (st)
+        return st;
+    e->open[e->nopen].ops = ops;
+    e->open[e->nopen].state = state;
+    e->open[e->nopen].progress = ops->progress;
+    e->nopen++;
+    return RANK_OK;
+}
+
+void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops == channel)
+            return e->open[i].state;
+    }
+    return NULL;
+}
+
+bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops)
+{
+    for (int i = 0; i < ctx->engine->nopen; i++) {
+        if (ctx->engine->open[i].ops == ops)
+            return true;
+    }
+    return false;
+}
+
+void rk_engine_close(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (!e)
+        return;
+    for (int i = 0; e->peers && i < e->npeers; i++) {
+        struct rk_peer *p = e->peers[i];
+        if (p && p->channel && p->state == RK_PEER_UP)
+            p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
+    }
+    while (e->nopen > 0) {
+        e->nopen--;
+        e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
+    }
+    for (int i = 0; e->peers && i < e->npeers; i++)
+        free(e->peers[i]);
+    if (e->epoll >= 0)
+        close(e->epoll);
+    rk_requests_close(ctx);
+    free(e->peers);
+    free(e->boot_dead);
+    free(e);
+    ctx->engine = NULL;
+}
+
+/* --------------------------------------------------------------------- peers */
+
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 1469598103934665603ull; /* FNV-1a */
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 1099511628211ull;
+    return h;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+int rk_engine_local_slot(struct rk_ctx *ctx, int world_rank)
+{
+    const struct rk_boot *b = ctx->boot;
+    const int *at;
+
+    if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
+        return world_rank == b->rank ? 0 : -1;
+    at = bsearch(&world_rank, b->local, (size_t)b->nlocal, sizeof(int), by_value);
+    if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
+        return -1;
+    return (int)(at - b->local);
+}
+
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_peer *p = e->peers[world_rank];
+
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p));
+    if (!p) {
+        rk_error("out of memory for peers");
+        return NULL;
+    }
+    p->ctx = ctx;
+    p->id.job = hash_text(ctx->boot->job);
+    p->id.rank = (uint32_t)world_rank;
+    p->local = rk_engine_local_slot(ctx, world_rank);
+    rk_list_init(&p->pending);
+    rk_list_init(&p->busy);
+    e->peers[world_rank] = p;
+    return p;
+}
+
+rank_status_t rk_peer_connect(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    rank_status_t st = RANK_ERR_UNREACHABLE;
+
+    if (peer->state == RK_PEER_DEAD)
+        return RANK_ERR_PEER_DEAD;
+    if (peer->state == RK_PEER_UP)
+        return RANK_OK;
+    for (int i = 0; i < e->nopen; i++) {
+        st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
+        if (st == RANK_OK) {
+            size_t max = e->open[i].ops->frame_max(peer);
+            peer->channel = e->open[i].ops;
+            peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
+            peer->state = RK_PEER_UP;
+            rk_debug("rank %u is reached by %s", peer->id.rank, peer->channel->name);
+            return RANK_OK;
+        }
+        if (st != RANK_ERR_UNREACHABLE)
+            return st;
+    }
+    rk_error("no open channel reaches rank %u; RANK_CHANNELS may leave out too much",
+             peer->id.rank);
+    return st;
+}
+
+void rk_peer_died(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    bool was_up = peer->state == RK_PEER_UP;
+
+    if (peer->state == RK_PEER_DEAD)
+        return;
+    rk_info("rank %u died", peer->id.rank);
+    if (was_up) { /* what it sent before it died still counts; others may go on sending meanwhile */
+        void *state = rk_engine_state(peer->ctx, peer->channel);
+        for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
+            ;
+    }
+    if (peer->state == RK_PEER_DEAD)
+        return;
+    peer->state = RK_PEER_DEAD;
+    if (peer->queued) {
+        peer->queued = 0;
+        rk_list_remove(&peer->busy);
+    }
+    if (was_up)
+        peer->channel->disconnect(rk_engine_state(peer->ctx, peer->channel), peer);
+    for (int i = 0; i < e->ndeath; i++)
+        e->on_death[i](peer->ctx, peer);
+}
+
+/* -------------------------------------------------------------------- deaths */
+
+void rk_engine_report_death(struct rk_ctx *ctx, int world_rank)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (world_rank < 0 || world_rank == ctx->boot->rank)
+        return;
+    atomic_fetch_or(&e->boot_dead[world_rank / 64], 1ull << (world_rank % 64));
+    atomic_fetch_add(&e->boot_deaths, 1);
+    if (ctx->node && ctx->node->mine)
+        rk_node_wake(ctx->node, ctx->node->index);
+}
+
+/* On PMIx's own thread. */
+static void death_reported(int rank, void *ctx)
+{
+    rk_engine_report_death(ctx, rank);
+}
+
+rank_status_t rk_engine_settle(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (rk_conf.spin >= 0)
+        e->spin_ns = (uint64_t)rk_conf.spin;
+    else
+        e->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
+    return ctx->boot->size > 1 ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
+}
+
+static RK_COLD void handle_deaths(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_node *node = ctx->node;
+
+    e->deaths_seen = atomic_load(&node->head->deaths);
+    e->boot_deaths_seen = atomic_load(&e->boot_deaths);
+    for (int i = 0; i < node->nlocal; i++) {
+        if (i != node->index && rk_node_is_dead(node, i)) {
+            struct rk_peer *p = rk_engine_peer(ctx, node->slots[i].world_rank);
+            if (p)
+                rk_peer_died(p);
+        }
+    }
+    for (int r = 0; r < e->npeers; r++) {
+        struct rk_peer *p;
+        if (!(atomic_load(&e->boot_dead[r / 64]) >> (r % 64) & 1) || !(p = rk_engine_peer(ctx, r)))
+            continue;
+        /* A rank that left in peace and then ended is no loss. */
+        if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
+            continue;
+        if (p->local >= 0)
+            rk_node_mark_dead(node, p->local);
+        rk_peer_died(p);
+    }
+}
+
+void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
+{
+    /* An eighth of the second in which a death has to be known. */
+    ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
+    rk_node_check_lives(ctx->node);
+}
+
+/* ------------------------------------------------------------------ progress */
+
+static void retry_pending(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &e->busy)
+    {
+        struct rk_peer *p = rk_list_entry(l, struct rk_peer, busy);
+        e->flush_pending(ctx, p);
+        if (rk_list_empty(&p->pending) && p->queued) {
+            p->queued = 0;
+            rk_list_remove(&p->busy);
+        }
+    }
+}
+
+int rk_progress(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    int n = 0;
+
+    for (int i = 0; i < e->nopen; i++)
+        n += e->open[i].progress(ctx, e->open[i].state);
+    if (rk_unlikely(!rk_list_empty(&e->busy)))
+        retry_pending(ctx);
+    for (int i = 0; i < e->nhooks; i++)
+        n += e->hooks[i](ctx);
+    if (rk_unlikely(atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) !=
+                        e->deaths_seen ||
+                    atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
+                        e->boot_deaths_seen))
+        handle_deaths(ctx);
+    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0)) {
+        uint64_t now = rk_clock_ns();
+        if (now >= e->next_check_ns)
+            rk_engine_check_lives(ctx, now);
+    }
+    return n;
+}

@@ -1,0 +1,213 @@
+/*
+ * request.c: the pool of requests, their names for the wire, completion.
+ */
+#include "lib/channel/request.h"
+#include "lib/base/log.h"
+#include "lib/channel/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLAB = 64 };
+
+struct slab {
+    struct slab *next;
+    struct rank_request req[SLAB];
+};
+
+/* A name is an index into this table plus the generation of its present holder. */
+struct name {
+    struct rank_request *req; /* NULL: free */
+    uint32_t gen;
+    uint32_t next_free;
+};
+
+struct rk_requests {
+    struct slab *slabs;
+    struct rank_request *free; /* chained through link.next */
+    struct name *names;
+    uint32_t nnames, first_free;
+};
+
+rank_status_t rk_requests_open(struct rk_ctx *ctx)
+{
+    ctx->engine->requests = calloc(1, sizeof(struct rk_requests));
+    if (!ctx->engine->requests)
+        return RANK_ERR_NO_MEMORY;
+    ctx->engine->requests->first_free = UINT32_MAX;
+    return RANK_OK;
+}
+
+void rk_requests_close(struct rk_ctx *ctx)
+{
+    struct rk_requests *r = ctx->engine->requests;
+
+    if (!r)
+        return;
+    while (r->slabs) {
+        struct slab *s = r->slabs;
+        r->slabs = s->next;
+        free(s);
+    }
+    free(r->names);
+    free(r);
+    ctx->engine->requests = NULL;
+}
+
+/* ------------------------------------------------------------------- the pool */
+
+static bool grow_pool(struct rk_requests *r)
+{
+    struct slab *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return false;
+    s->next = r->slabs;
+    r->slabs = s;
+    for (int i = 0; i < SLAB; i++) {
+        s->req[i].link.next = (struct rk_link *)(void *)r->free;
+        r->free = &s->req[i];
+    }
+    return true;
+}
+
+struct rank_request *rk_req_alloc(struct rk_ctx *ctx)
+{
+    struct rk_requests *r = ctx->engine->requests;
+    struct rank_request *req;
+
+    if (rk_unlikely(!r->free) && !grow_pool(r)) {
+        rk_error("out of memory for requests");
+        return NULL;
+    }
+    req = r->free;
+    r->free = (struct rank_request *)(void *)req->link.next;
+    req->magic = RK_REQ_MAGIC;
+    req->ctx = ctx;
+    req->done = false;
+    req->on_done = NULL;
+    req->cancel = NULL;
+    req->flags = RK_REQ_POOLED;
+    return req;
+}
+
+void rk_req_free(struct rank_request *req)
+{
+    struct rk_requests *r = req->ctx->engine->requests;
+
+    req->magic = 0; /* a second test or wait with a copy of the handle is refused */
+    req->link.next = (struct rk_link *)(void *)r->free;
+    r->free = req;
+}
+
+/* ---------------------------------------------------------------------- names */
+
+rank_status_t rk_req_name(struct rank_request *req)
+{
+    struct rk_requests *r = req->ctx->engine->requests;
+    struct name *n;
+
+    if (r->first_free == UINT32_MAX) {
+        uint32_t count = r->nnames ? r->nnames * 2 : 64;
+        n = realloc(r->names, count * sizeof(*n));
+        if (!n) {
+            rk_error("out of memory for requests");
+            return RANK_ERR_NO_MEMORY;
+        }
+        for (uint32_t i = count; i-- > r->nnames;) {
+            n[i] = (struct name){NULL, 1, r->first_free};
+            r->first_free = i;
+        }
+        r->names = n;
+        r->nnames = count;
+    }
+    req->id.index = r->first_free;
+    n = &r->names[req->id.index];
+    r->first_free = n->next_free;
+    n->req = req;
+    req->id.gen = n->gen;
+    req->flags |= RK_REQ_NAMED;
+    return RANK_OK;
+}
+
+void rk_req_unname(struct rank_request *req)
+{
+    struct rk_requests *r = req->ctx->engine->requests;
+    struct name *n = &r->names[req->id.index];
+
+    if (!(req->flags & RK_REQ_NAMED))
+        return;
+    req->flags &= (uint8_t)~RK_REQ_NAMED;
+    n->req = NULL;
+    n->gen++;
+    n->next_free = r->first_free;
+    r->first_free = req->id.index;
+}
+
+struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id)
+{
+    struct rk_requests *r = ctx->engine->requests;
+
+    if (id.index >= r->nnames || r->names[id.index].gen != id.gen)
+        return NULL;
+    return r->names[id.index].req;
+}
+
+void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg)
+{
+    struct rk_requests *r = ctx->engine->requests;
+
+    for (uint32_t i = 0; i < r->nnames; i++) {
+        if (r->names[i].req)
+            fn(r->names[i].req, arg);
+    }
+}
+
+/* ----------------------------------------------------------------- completion */
+
+void rk_req_fail_if_of(struct rank_request *req, void *peer)
+{
+    if (req->peer != peer || req->done)
+        return;
+    rk_list_remove(&req->link);
+    rk_req_complete(req, RANK_ERR_PEER_DEAD);
+}
+
+void rk_req_complete(struct rank_request *req, rank_status_t status)
+{
+    if (rk_unlikely(req->flags & RK_REQ_NAMED))
+        rk_req_unname(req);
+    if (rk_unlikely(req->type == RK_REQ_RECV && req->sent > req->got && status == RANK_OK))
+        status = RANK_ERR_TRUNCATED;
+    req->status = status;
+    req->done = true;
+    if (req->on_done)
+        req->on_done(req, req->arg);
+}
+
+static bool is_done(void *req)
+{
+    return ((struct rank_request *)req)->done;
+}
+
+rank_status_t rk_req_wait(struct rank_request *req)
+{
+    rk_wait(req->ctx, is_done, req);
+    return req->status;
+}
+
+void rk_req_envelope(const struct rank_request *req, rank_envelope_t *e)
+{
+    memset(e, 0, sizeof(*e));
+    e->size = sizeof(*e);
+    e->status = req->status;
+    if (req->type != RK_REQ_RECV) {
+        e->source = RANK_UNDEFINED;
+        return;
+    }
+    e->source = (int32_t)req->env_src;
+    e->tag = (int64_t)req->env_tag;
+    e->bytes = (int64_t)req->got;
+    e->sent_bytes = (int64_t)req->sent;
+    e->count = (int64_t)(req->got / req->elem);
+}

@@ -1,0 +1,493 @@
+/*
+ * rndv.c: large messages between ranks of a node.
+ *
+ * The sender announces where the payload lies. Once matched, the receiver
+ * takes the cheapest way to it:
+ *
+ *   mapped   payload in rank_alloc memory: one memcpy from the own mapping
+ *   CMA      one copy by the kernel; long ones are shared: the receiver asks
+ *            the sender to help (ASSIST), and both claim chunks from the two
+ *            ends, the receiver reading and the sender writing, until they meet
+ *   stream   where CMA is refused: the sender pushes it through the byte ring
+ *            (FETCH, DATA...), two copies that overlap
+ *
+ * then says DONE, which completes the send. A stream completes the send when
+ * the last piece is in the ring.
+ */
+#include "lib/base/log.h"
+#include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/shm.h"
+#include "lib/mem/node.h"
+#include "lib/mem/segment.h"
+
+/* Below this one side alone is done before the other has heard of it. */
+enum { ASSIST_MIN = 192 << 10, CHUNK = 64 << 10 };
+
+#define STREAM_ONLY UINT64_MAX
+
+struct announcement { /* payload of RK_KIND_RNDV */
+    uint64_t total;
+    struct rk_id sender;
+    uint64_t at;      /* address in the sender, or offset in the segment */
+    uint64_t segment; /* 0: private memory; STREAM_ONLY: not contiguous */
+};
+
+struct fetch {
+    struct rk_id sender, receiver;
+    uint64_t want;
+};
+
+struct assist {
+    struct rk_id sender;
+    uint64_t to, bytes;
+    uint32_t gen, pad;
+};
+
+_Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE &&
+                   sizeof(struct fetch) <= RK_CELL_INLINE &&
+                   sizeof(struct assist) <= RK_CELL_INLINE,
+               "control fits in a cell");
+
+/* What the private words of a struct rk_rndv hold. */
+enum { P_SENDER, P_AT, P_SEGMENT };
+/* and those of a request: a stream's at the sender, */
+enum { S_RECEIVER, S_WANT, S_OFFSET };
+/* and a receive's. */
+enum { R_SENDER, R_WANT, R_GOT, R_FROM };
+
+static uint64_t pack_id(struct rk_id id)
+{
+    return (uint64_t)id.index << 32 | id.gen;
+}
+
+static struct rk_id unpack_id(uint64_t v)
+{
+    return (struct rk_id){(uint32_t)(v >> 32), (uint32_t)v};
+}
+
+static void say_done(struct rk_shm_ep *ep, uint64_t sender)
+{
+    struct rk_id id = unpack_id(sender);
+
+    rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
+}
+
+/* ------------------------------------------------------------------- the sender */
+
+rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req)
+{
+    struct rk_shm_ep *ep = peer->ep;
+    struct announcement a = {.total = view->bytes, .at = (uint64_t)(uintptr_t)view->base};
+    struct rk_segment *seg;
+    struct rk_hdr h = *hdr;
+    rank_status_t st;
+
+    st = rk_req_name(req);
+    if (st)
+        return st;
+    req->view = *view;
+    a.sender = req->id;
+    if (view->ops) {
+        a.segment = STREAM_ONLY;
+    } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL) {
+        a.segment = seg->id;
+        a.at = (uint64_t)((char *)view->base - seg->base);
+    }
+    h.len = sizeof(a);
+    st = rk_shm_put(ep->shm, ep, &h, &a, sizeof(a), NULL);
+    if (st) {
+        rk_req_unname(req);
+        return st;
+    }
+    rk_list_append(&ep->shm->sending, &req->link);
+    return RANK_OK;
+}
+
+static void complete_unlinked(struct rank_request *req, rank_status_t st)
+{
+    rk_list_remove(&req->link);
+    rk_req_complete(req, st);
+}
+
+static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct fetch *f)
+{
+    struct rank_request *req = rk_req_find(shm->ctx, f->sender);
+
+    if (!req || req->peer != ep->peer || f->want > req->view.bytes) {
+        shm->bad_frames++;
+        return;
+    }
+    req->priv[S_RECEIVER] = pack_id(f->receiver);
+    req->priv[S_WANT] = f->want;
+    req->priv[S_OFFSET] = 0;
+    rk_list_remove(&req->link);
+    rk_list_append(&ep->streams, &req->link);
+    rk_list_remove(&ep->busy);
+    rk_list_append(&shm->busy, &ep->busy);
+}
+
+/* One piece of a stream; RK_AGAIN when the ring is full. */
+static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
+                                  struct rank_request *req)
+{
+    struct rk_id receiver = unpack_id(req->priv[S_RECEIVER]);
+    uint64_t left = req->priv[S_WANT] - req->priv[S_OFFSET];
+    uint32_t room = shm->shape.frame - (uint32_t)sizeof(receiver);
+    uint32_t n = left < room ? (uint32_t)left : room;
+    struct rk_hdr hdr = {.kind = RK_SHM_DATA,
+                         .epoch = ep->peer->epoch,
+                         .len = n + (uint32_t)sizeof(receiver),
+                         .tag = req->priv[S_OFFSET]};
+    rank_status_t st;
+
+    if (req->view.ops) {
+        char packed[1024];
+        if (n > sizeof(packed))
+            n = sizeof(packed);
+        hdr.len = n + (uint32_t)sizeof(receiver);
+        req->view.ops->pack(req->view.base, req->priv[S_OFFSET], packed, n);
+        st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver), packed);
+    } else {
+        st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver),
+                        (char *)req->view.base + req->priv[S_OFFSET]);
+    }
+    if (!st)
+        req->priv[S_OFFSET] += n;
+    return st;
+}
+
+int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
+{
+    int n = 0;
+
+    while (!rk_list_empty(&ep->streams)) {
+        struct rank_request *req = rk_list_entry(ep->streams.next, struct rank_request, link);
+        rank_status_t st = stream_piece(shm, ep, req);
+
+        if (st == RK_AGAIN)
+            break;
+        n++;
+        if (st || req->priv[S_OFFSET] == req->priv[S_WANT])
+            complete_unlinked(req, st);
+    }
+    return n;
+}
+
+/*
+ * The claims word: generation of the transfer (16 bits), chunks claimed from
+ * the front by the sender (24), from the back by the receiver (24). The
+ * generation keeps a sender that was held up from claiming in a later one.
+ */
+static uint64_t claims_word(uint32_t gen)
+{
+    return (uint64_t)(gen & 0xffff) << 48;
+}
+
+/* Claim a chunk: its number from that end, or -1 when all are claimed. */
+static int64_t claim(_Atomic uint64_t *word, uint32_t gen, uint64_t chunks, bool front)
+{
+    uint64_t w = atomic_load(word);
+
+    for (;;) {
+        uint64_t f = w >> 24 & 0xffffff, b = w & 0xffffff;
+        if (w >> 48 != (gen & 0xffff) || f + b >= chunks)
+            return -1;
+        if (atomic_compare_exchange_weak(word, &w, w + (front ? 1ull << 24 : 1)))
+            return (int64_t)(front ? f : b);
+    }
+}
+
+enum { HELP_FAILED = 1u << 31 };
+
+/* At the sender: copy a share of what the receiver is fetching. */
+static void help(struct rk_shm *shm, struct rk_shm_ep *ep, const struct assist *a)
+{
+    struct rank_request *req = rk_req_find(shm->ctx, a->sender);
+    uint64_t chunks = (a->bytes + CHUNK - 1) / CHUNK;
+    int64_t c;
+
+    if (!req || req->peer != ep->peer || a->bytes > req->view.bytes)
+        return; /* all is copied already */
+    while ((c = claim(&ep->out.box->claims, a->gen, chunks, true)) >= 0) {
+        uint64_t at = (uint64_t)c * CHUNK;
+        size_t n = a->bytes - at < CHUNK ? (size_t)(a->bytes - at) : CHUNK;
+        rank_status_t st = rk_cma_write(ep->pid, a->to + at, (char *)req->view.base + at, n);
+
+        if (st)
+            atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
+        atomic_fetch_add(&ep->out.box->helped, 1);
+        rk_node_wake(shm->ctx->node, ep->peer->local);
+        if (st)
+            return;
+    }
+}
+
+/* ----------------------------------------------------------------- the receiver */
+
+void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+                         const void *payload)
+{
+    struct announcement a;
+    struct rk_rndv rndv = {.peer = peer};
+
+    if (hdr->len != sizeof(a) || !rk_shm_ep_of(shm, peer)) {
+        shm->bad_frames++;
+        return;
+    }
+    memcpy(&a, payload, sizeof(a));
+    rndv.total = a.total;
+    rndv.priv[P_SENDER] = pack_id(a.sender);
+    rndv.priv[P_AT] = a.at;
+    rndv.priv[P_SEGMENT] = a.segment;
+    shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
+}
+
+static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
+                           struct rank_request *req, uint64_t want)
+{
+    struct fetch f = {.sender = unpack_id(rndv->priv[P_SENDER]), .want = want};
+    rank_status_t st = rk_req_name(req);
+
+    if (st) {
+        say_done(ep, rndv->priv[P_SENDER]);
+        rk_req_complete(req, st);
+        return;
+    }
+    f.receiver = req->id;
+    req->priv[R_WANT] = want;
+    req->priv[R_GOT] = 0;
+    rk_list_append(&shm->receiving, &req->link);
+    rk_shm_control(shm, ep, RK_SHM_FETCH, 0, &f, sizeof(f));
+}
+
+static void finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t sender,
+                   rank_status_t st)
+{
+    say_done(ep, sender);
+    rk_req_complete(req, st);
+}
+
+/* Has the sender finished its share of ep->assisted? All is claimed when this is asked. */
+static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
+{
+    uint32_t helped = atomic_load(&box->helped);
+    uint32_t claimed = (uint32_t)(atomic_load(&box->claims) >> 24 & 0xffffff);
+    struct rank_request *req = ep->assisted;
+    struct rk_rndv again = {.peer = ep->peer};
+
+    if ((helped & ~HELP_FAILED) < claimed)
+        return false;
+    ep->assisted = NULL;
+    ep->shm->nassisted--;
+    rk_list_remove(&req->link);
+    if (helped & HELP_FAILED) { /* the kernel refused one of us: from the start, in a stream */
+        again.priv[P_SENDER] = req->priv[R_SENDER];
+        ep->cma = false;
+        ask_for_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
+    } else {
+        finish(ep, req, req->priv[R_SENDER], RANK_OK);
+    }
+    return true;
+}
+
+/* Nobody is to claim any more. */
+static void claim_rest(_Atomic uint64_t *word, uint64_t chunks)
+{
+    uint64_t w = atomic_load(word), f;
+
+    do
+        f = w >> 24 & 0xffffff;
+    while (!atomic_compare_exchange_weak(word, &w, (w & ~0xffffffull) | (chunks - f)));
+}
+
+/* Both sides copy. */
+static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
+                          struct rank_request *req, uint64_t want)
+{
+    struct rk_box *box = shm->in[ep->peer->local].box;
+    uint64_t chunks = (want + CHUNK - 1) / CHUNK, from = rndv->priv[P_AT];
+    struct assist a = {.sender = unpack_id(rndv->priv[P_SENDER]),
+                       .to = (uint64_t)(uintptr_t)req->view.base,
+                       .bytes = want,
+                       .gen = ++ep->assist_gen};
+    int64_t c;
+
+    atomic_store(&box->helped, 0);
+    atomic_store(&box->claims, claims_word(a.gen));
+    req->priv[R_SENDER] = rndv->priv[P_SENDER];
+    req->priv[R_WANT] = want;
+    req->priv[R_FROM] = from;
+    ep->assisted = req;
+    shm->nassisted++;
+    rk_list_append(&shm->receiving, &req->link);
+    rk_shm_control(shm, ep, RK_SHM_ASSIST, 0, &a, sizeof(a));
+    while ((c = claim(&box->claims, a.gen, chunks, false)) >= 0) {
+        uint64_t at = (chunks - 1 - (uint64_t)c) * CHUNK;
+        size_t n = want - at < CHUNK ? (size_t)(want - at) : CHUNK;
+        rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + at, from + at, n);
+
+        if (st == RANK_ERR_PEER_DEAD)
+            return; /* its death is about to be noticed, which completes req */
+        if (st) {
+            claim_rest(&box->claims, chunks);
+            atomic_fetch_or(&box->helped, HELP_FAILED);
+            break;
+        }
+    }
+    assist_over(ep, box);
+}
+
+void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
+                      struct rank_request *req)
+{
+    struct rk_shm_ep *ep = rndv->peer->ep;
+    struct rk_shm *shm = ep->shm;
+    uint64_t want = rndv->total < view->bytes ? rndv->total : view->bytes;
+    uint64_t sender = rndv->priv[P_SENDER];
+    struct rk_segment *seg;
+    rank_status_t st;
+
+    req->view = *view;
+    if (want == 0) {
+        finish(ep, req, sender, RANK_OK);
+        return;
+    }
+    if (rndv->priv[P_SEGMENT] && rndv->priv[P_SEGMENT] != STREAM_ONLY && !view->ops) {
+        seg = rk_segment_by_id(shm->ctx, rndv->priv[P_SEGMENT]);
+        if (seg && rndv->priv[P_AT] <= seg->bytes && want <= seg->bytes - rndv->priv[P_AT]) {
+            memcpy(view->base, seg->base + rndv->priv[P_AT], want);
+            finish(ep, req, sender, RANK_OK);
+            return;
+        }
+    }
+    if (rndv->priv[P_SEGMENT] == 0 && ep->cma && !view->ops) {
+        if (want >= ASSIST_MIN && !ep->assisted) {
+            copy_together(shm, ep, rndv, req, want);
+            return;
+        }
+        st = rk_cma_read(ep->pid, view->base, rndv->priv[P_AT], want);
+        if (st != RANK_ERR_CHANNEL) {
+            finish(ep, req, sender, st);
+            return;
+        }
+        rk_warn("the kernel stopped letting this process read the memory of rank %u; large "
+                "messages are copied twice from now on",
+                rndv->peer->id.rank);
+        ep->cma = false;
+    }
+    ask_for_stream(shm, ep, rndv, req, want);
+}
+
+void rk_shm_rndv_drop(const struct rk_rndv *rndv)
+{
+    if (rndv->peer->ep)
+        say_done(rndv->peer->ep, rndv->priv[P_SENDER]);
+}
+
+static void data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+                         const char *payload)
+{
+    struct rk_id id;
+    struct rank_request *req;
+    uint64_t n = hdr->len - sizeof(id);
+
+    if (hdr->len < sizeof(id)) {
+        shm->bad_frames++;
+        return;
+    }
+    memcpy(&id, payload, sizeof(id));
+    req = rk_req_find(shm->ctx, id);
+    if (!req || req->peer != peer || hdr->tag > req->priv[R_WANT] ||
+        n > req->priv[R_WANT] - hdr->tag) {
+        shm->bad_frames++;
+        return;
+    }
+    if (req->view.ops)
+        req->view.ops->unpack(req->view.base, hdr->tag, payload + sizeof(id), n);
+    else
+        memcpy((char *)req->view.base + hdr->tag, payload + sizeof(id), n);
+    req->priv[R_GOT] += n;
+    if (req->priv[R_GOT] == req->priv[R_WANT])
+        complete_unlinked(req, RANK_OK);
+}
+
+int rk_shm_rndv_poll(struct rk_shm *shm)
+{
+    int n = 0;
+
+    for (int i = 0; i < shm->nlocal; i++) {
+        if (shm->ep[i] && shm->ep[i]->assisted)
+            n += assist_over(shm->ep[i], shm->in[i].box);
+    }
+    return n;
+}
+
+/* ------------------------------------------------------------------------- both */
+
+void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+                       const void *payload)
+{
+    struct rk_shm_ep *ep = rk_shm_ep_of(shm, peer);
+    struct rank_request *req;
+    union {
+        struct rk_id id;
+        struct fetch fetch;
+        struct assist assist;
+    } u;
+
+    if (!ep)
+        return;
+    if (hdr->kind == RK_SHM_DATA) {
+        data_arrived(shm, peer, hdr, payload);
+        return;
+    }
+    if (hdr->len > sizeof(u)) {
+        shm->bad_frames++;
+        return;
+    }
+    memset(&u, 0xff, sizeof(u)); /* a short frame names no request */
+    memcpy(&u, payload, hdr->len);
+    switch (hdr->kind) {
+    case RK_SHM_DONE:
+        req = rk_req_find(shm->ctx, u.id);
+        if (req && req->peer == peer)
+            complete_unlinked(req, RANK_OK);
+        else
+            shm->bad_frames++;
+        break;
+    case RK_SHM_FETCH:
+        start_stream(shm, ep, &u.fetch);
+        break;
+    case RK_SHM_ASSIST:
+        help(shm, ep, &u.assist);
+        break;
+    default:
+        break;
+    }
+}
+
+static void fail_all_of(struct rk_link *list, const struct rk_peer *peer)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, list)
+    {
+        struct rank_request *req = rk_list_entry(l, struct rank_request, link);
+        if (req->peer == peer)
+            complete_unlinked(req, RANK_ERR_PEER_DEAD);
+    }
+}
+
+void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer)
+{
+    struct rk_shm_ep *ep = peer->ep;
+
+    if (ep->assisted) {
+        ep->assisted = NULL;
+        shm->nassisted--;
+    }
+    fail_all_of(&shm->receiving, peer);
+    fail_all_of(&shm->sending, peer);
+    fail_all_of(&ep->streams, peer);
+}

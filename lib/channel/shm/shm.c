@@ -1,0 +1,449 @@
+/*
+ * shm.c: the channel between ranks of one node: first contact, frames, polling.
+ *
+ * The region of boxes in the node's segment is sparse. It begins with a byte
+ * for each pair (opened or not) and the bitmaps of who has something for whom,
+ * which its maker backs; a box is backed by its sender on first contact, its
+ * byte ring on the first frame that needs it.
+ */
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/shm.h"
+#include "lib/channel/shm/shm_region.h"
+#include "lib/mem/node.h"
+
+#include <stdlib.h>
+
+/* Polling each box beats a bitmap, whose bits cost an atomic a frame, up to about this many. */
+enum { POLL_ALL_MAX = 8, FRAMES_PER_PASS = 64 };
+
+/* A control frame that found no room. */
+struct control {
+    struct rk_link link;
+    struct rk_hdr hdr;
+    unsigned char payload[RK_CELL_INLINE];
+};
+
+/* ---------------------------------------------------------- layout of the region */
+
+static size_t box_bytes(int nlocal)
+{
+    size_t want = (size_t)rk_conf.shm_box;
+
+    if (want == 0)
+        want = nlocal <= 4 ? 256 << 10 : nlocal <= 16 ? 64 << 10 : nlocal <= 64 ? 32 << 10 : 16 << 10;
+    return rk_round_up(want < (16 << 10) ? 16 << 10 : want, 4096);
+}
+
+static size_t bits_words(int nlocal)
+{
+    return rk_round_up((size_t)(nlocal + 63) / 64, RK_CACHE_LINE / 8);
+}
+
+static size_t opened_bytes(int nlocal)
+{
+    return rk_round_up((size_t)nlocal * (size_t)nlocal, RK_CACHE_LINE);
+}
+
+static size_t front_bytes(int nlocal)
+{
+    return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
+}
+
+size_t rk_shm_region_bytes(int nlocal)
+{
+    return front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * box_bytes(nlocal);
+}
+
+static _Atomic unsigned char *opened_flag(struct rk_shm *shm, int to, int from)
+{
+    unsigned char *row = rk_node_at(shm->ctx->node, RK_REGION_BOXES,
+                                    (size_t)to * (size_t)shm->nlocal);
+    return (_Atomic unsigned char *)(row + from);
+}
+
+static _Atomic uint64_t *bits_of(struct rk_shm *shm, int to)
+{
+    return rk_node_at(shm->ctx->node, RK_REGION_BOXES,
+                      opened_bytes(shm->nlocal) + (size_t)to * bits_words(shm->nlocal) * 8);
+}
+
+static size_t box_at(const struct rk_shm *shm, int to, int from)
+{
+    return front_bytes(shm->nlocal) +
+           ((size_t)to * (size_t)shm->nlocal + (size_t)from) * shm->shape.bytes;
+}
+
+/* ------------------------------------------------------------------ open, close */
+
+static void shm_close(struct rk_ctx *ctx, void *state)
+{
+    struct rk_shm *shm = state;
+
+    (void)ctx;
+    if (!shm)
+        return;
+    if (shm->bad_frames)
+        rk_warn("%u broken frames came through shared memory", shm->bad_frames);
+    free(shm->ep);
+    free(shm->in);
+    free(shm->from);
+    free(shm->open_in);
+    free(shm->again);
+    free(shm);
+}
+
+static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+{
+    struct rk_node *node = ctx->node;
+    struct rk_shm *shm = calloc(1, sizeof(*shm));
+    size_t n = (size_t)node->nlocal;
+
+    (void)card;
+    *len = 0;
+    if (!shm)
+        return RANK_ERR_NO_MEMORY;
+    shm->ctx = ctx;
+    shm->nlocal = node->nlocal;
+    shm->me = node->index;
+    shm->shape = rk_box_shape(box_bytes(node->nlocal));
+    shm->by_bits = node->nlocal > POLL_ALL_MAX;
+    rk_list_init(&shm->busy);
+    rk_list_init(&shm->receiving);
+    rk_list_init(&shm->sending);
+    shm->ep = calloc(n, sizeof(*shm->ep));
+    shm->in = calloc(n, sizeof(*shm->in));
+    shm->from = calloc(n, sizeof(*shm->from));
+    shm->open_in = calloc(n, sizeof(*shm->open_in));
+    shm->again = calloc((n + 63) / 64, sizeof(*shm->again));
+    if (!shm->ep || !shm->in || !shm->from || !shm->open_in || !shm->again) {
+        shm_close(ctx, shm);
+        return RANK_ERR_NO_MEMORY;
+    }
+    if (node->index == 0) {
+        rank_status_t st = rk_node_commit(node, RK_REGION_BOXES, 0, front_bytes(node->nlocal));
+        if (st) {
+            shm_close(ctx, shm);
+            return st;
+        }
+    }
+    rk_cma_allow();
+    *state = shm;
+    return RANK_OK;
+}
+
+/* ----------------------------------------------------------------- first contact */
+
+static bool try_cma(const struct rk_node_slot *slot)
+{
+    bool works;
+
+    if (rk_conf.cma == RK_CONF_CMA_OFF)
+        return false;
+    works = rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
+    if (!works && rk_conf.cma == RK_CONF_CMA_ON)
+        rk_warn("RANK_CMA is on, but the kernel does not let this process read the memory of rank "
+                "%d (pid %d); large messages are copied twice",
+                slot->world_rank, slot->pid);
+    return works;
+}
+
+static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
+{
+    struct rk_shm *shm = state;
+    struct rk_node *node = ctx->node;
+    struct rk_shm_ep *ep;
+    rank_status_t st;
+    size_t at;
+
+    if (peer->local < 0 || peer->local == shm->me)
+        return RANK_ERR_UNREACHABLE;
+    at = box_at(shm, peer->local, shm->me);
+    st = rk_node_commit(node, RK_REGION_BOXES, at, shm->shape.ring_at);
+    if (st)
+        return st;
+    ep = calloc(1, sizeof(*ep));
+    if (!ep)
+        return RANK_ERR_NO_MEMORY;
+    ep->shm = shm;
+    ep->peer = peer;
+    ep->pid = node->slots[peer->local].pid;
+    ep->cma = try_cma(&node->slots[peer->local]);
+    rk_list_init(&ep->control);
+    rk_list_init(&ep->busy);
+    rk_list_init(&ep->streams);
+    rk_box_out_init(&ep->out, rk_node_at(node, RK_REGION_BOXES, at), &shm->shape);
+    shm->ep[peer->local] = ep;
+    peer->ep = ep;
+    atomic_store(opened_flag(shm, peer->local, shm->me), 1);
+    atomic_fetch_add(&node->slots[peer->local].opened, 1);
+    return RANK_OK;
+}
+
+struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
+{
+    (void)shm;
+    if (rk_unlikely(peer->state == RK_PEER_NEW) && rk_peer_connect(peer) != RANK_OK)
+        return NULL;
+    return peer->ep;
+}
+
+static void drop_control(struct rk_shm_ep *ep)
+{
+    while (!rk_list_empty(&ep->control)) {
+        struct control *c = rk_list_entry(ep->control.next, struct control, link);
+        rk_list_remove(&c->link);
+        free(c);
+    }
+}
+
+static void shm_disconnect(void *state, struct rk_peer *peer)
+{
+    struct rk_shm *shm = state;
+    struct rk_shm_ep *ep = peer->ep;
+
+    rk_shm_rndv_peer_gone(shm, peer);
+    drop_control(ep);
+    rk_list_remove(&ep->busy);
+    shm->ep[peer->local] = NULL;
+    peer->ep = NULL;
+    free(ep);
+}
+
+static void accept_box(struct rk_shm *shm, int from)
+{
+    struct rk_node *node = shm->ctx->node;
+    struct rk_peer *peer = rk_engine_peer(shm->ctx, node->slots[from].world_rank);
+
+    if (!peer)
+        return; /* out of memory, said; tried again by the next pass */
+    shm->from[from] = peer;
+    rk_box_in_init(&shm->in[from],
+                   rk_node_at(node, RK_REGION_BOXES, box_at(shm, shm->me, from)), &shm->shape);
+    shm->open_in[shm->nopen_in++] = from;
+}
+
+static RK_COLD void accept_boxes(struct rk_shm *shm)
+{
+    shm->opened_seen = atomic_load(&shm->ctx->node->mine->opened);
+    for (int i = 0; i < shm->nlocal; i++) {
+        if (!shm->in[i].box && atomic_load(opened_flag(shm, shm->me, i)))
+            accept_box(shm, i);
+    }
+}
+
+/* ------------------------------------------------------------------------ frames */
+
+static RK_COLD rank_status_t back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
+{
+    rank_status_t st = rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
+                                      box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at,
+                                      shm->shape.ring);
+    if (st)
+        return st;
+    ep->bytes_backed = true;
+    return RANK_OK;
+}
+
+RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
+                                  const struct rk_hdr *hdr, const void *first, uint32_t first_len,
+                                  const void *second)
+{
+    int to = ep->peer->local;
+
+    if (rk_unlikely(hdr->len > RK_CELL_INLINE && !ep->bytes_backed)) {
+        rank_status_t st = back_ring(shm, ep);
+        if (st)
+            return st;
+    }
+    if (rk_unlikely(!rk_box_room(&ep->out, hdr->len)))
+        return RK_AGAIN;
+    rk_box_put(&ep->out, hdr, first, first_len, second);
+    if (shm->by_bits)
+        atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
+    rk_node_wake(shm->ctx->node, to);
+    return RANK_OK;
+}
+
+rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr,
+                         const void *first, uint32_t first_len, const void *second)
+{
+    return put_frame(shm, ep, hdr, first, first_len, second);
+}
+
+static rank_status_t shm_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_shm_ep *ep = peer->ep;
+
+    return put_frame(ep->shm, ep, hdr, payload, hdr->len, NULL);
+}
+
+static rank_status_t shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
+                               size_t first_len, const void *second)
+{
+    struct rk_shm_ep *ep = peer->ep;
+
+    return put_frame(ep->shm, ep, hdr, first, (uint32_t)first_len, second);
+}
+
+static size_t shm_frame_max(const struct rk_peer *peer)
+{
+    return ((struct rk_shm_ep *)peer->ep)->shm->shape.frame;
+}
+
+void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag,
+                    const void *payload, uint32_t len)
+{
+    struct rk_hdr hdr = {.kind = kind, .epoch = ep->peer->epoch, .len = len, .tag = tag};
+    struct control *c;
+
+    if (rk_list_empty(&ep->control) && put_frame(shm, ep, &hdr, payload, len, NULL) == RANK_OK)
+        return;
+    c = malloc(sizeof(*c));
+    if (!c) {
+        /* Without it the peer would wait for ever: part with it. */
+        rk_error("out of memory for a control frame");
+        rk_engine_report_death(shm->ctx, (int)ep->peer->id.rank);
+        return;
+    }
+    c->hdr = hdr;
+    memcpy(c->payload, payload, len);
+    rk_list_append(&ep->control, &c->link);
+    rk_list_remove(&ep->busy);
+    rk_list_append(&shm->busy, &ep->busy);
+}
+
+static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+                          const void *payload)
+{
+    rk_handler_fn handler = shm->ctx->engine->handler[hdr->kind];
+
+    if (rk_likely(handler && hdr->kind != RK_KIND_RNDV)) {
+        handler(shm->ctx, peer, hdr, payload, NULL);
+        return;
+    }
+    if (hdr->kind == RK_KIND_RNDV)
+        rk_shm_rndv_arrived(shm, peer, hdr, payload);
+    else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_ASSIST)
+        rk_shm_rndv_frame(shm, peer, hdr, payload);
+    else
+        shm->bad_frames++;
+}
+
+/* Returns the number of frames taken, at most FRAMES_PER_PASS. */
+RK_INLINE int drain(struct rk_shm *shm, int from)
+{
+    struct rk_box_in *in = &shm->in[from];
+    struct rk_peer *peer = shm->from[from];
+    int n = 0;
+
+    while (n < FRAMES_PER_PASS && rk_box_ready(in)) {
+        struct rk_hdr hdr = in->cell->hdr;
+        uint64_t behind;
+        const void *payload = rk_box_payload(in, shm->shape.frame, &behind);
+
+        if (rk_likely(payload && hdr.epoch == peer->epoch))
+            frame_arrived(shm, peer, &hdr, payload);
+        else
+            shm->bad_frames++;
+        rk_box_take(in, behind);
+        n++;
+    }
+    return n;
+}
+
+static int drain_by_bits(struct rk_shm *shm)
+{
+    _Atomic uint64_t *bits = bits_of(shm, shm->me);
+    int n = 0;
+
+    for (int w = 0; w < (shm->nlocal + 63) / 64; w++) {
+        uint64_t x = shm->again[w];
+
+        if (atomic_load_explicit(&bits[w], memory_order_relaxed))
+            x |= atomic_exchange(&bits[w], 0);
+        shm->again[w] = 0;
+        for (; x; x &= x - 1) {
+            int from = w * 64 + __builtin_ctzll(x), got;
+
+            if (rk_unlikely(!shm->in[from].box))
+                accept_boxes(shm);
+            got = shm->in[from].box ? drain(shm, from) : 0;
+            if (got == FRAMES_PER_PASS || !shm->in[from].box)
+                shm->again[w] |= 1ull << (from % 64);
+            n += got;
+        }
+    }
+    return n;
+}
+
+static RK_COLD int retry_busy(struct rk_shm *shm)
+{
+    struct rk_link *l, *next;
+    int n = 0;
+
+    rk_list_for_each_safe(l, next, &shm->busy)
+    {
+        struct rk_shm_ep *ep = rk_list_entry(l, struct rk_shm_ep, busy);
+
+        while (!rk_list_empty(&ep->control)) {
+            struct control *c = rk_list_entry(ep->control.next, struct control, link);
+            if (put_frame(shm, ep, &c->hdr, c->payload, c->hdr.len, NULL) != RANK_OK)
+                break;
+            rk_list_remove(&c->link);
+            free(c);
+            n++;
+        }
+        if (rk_list_empty(&ep->control))
+            n += rk_shm_rndv_stream(shm, ep);
+        if (rk_list_empty(&ep->control) && rk_list_empty(&ep->streams))
+            rk_list_remove(&ep->busy);
+    }
+    return n;
+}
+
+static int shm_progress(struct rk_ctx *ctx, void *state)
+{
+    struct rk_shm *shm = state;
+    int n = 0;
+
+    if (shm->by_bits) {
+        n = drain_by_bits(shm);
+    } else {
+        if (rk_unlikely(atomic_load_explicit(&ctx->node->mine->opened, memory_order_relaxed) !=
+                        shm->opened_seen))
+            accept_boxes(shm);
+        for (int k = 0; k < shm->nopen_in; k++)
+            n += drain(shm, shm->open_in[k]);
+    }
+    if (rk_unlikely(!rk_list_empty(&shm->busy)))
+        n += retry_busy(shm);
+    if (rk_unlikely(shm->nassisted))
+        n += rk_shm_rndv_poll(shm);
+    return n;
+}
+
+/* Frames that wait for room are waited for by looking again: nobody rings for room. */
+static rank_status_t shm_arm(void *state)
+{
+    return rk_list_empty(&((struct rk_shm *)state)->busy) ? RANK_OK : RK_AGAIN;
+}
+
+const struct rk_channel rk_channel_shm = {
+    .name = "shm",
+    .open = shm_open,
+    .close = shm_close,
+    .connect = shm_connect,
+    .disconnect = shm_disconnect,
+    .frame_max = shm_frame_max,
+    .send = shm_send,
+    .send2 = shm_send2,
+    .rndv_send = rk_shm_rndv_send,
+    .rndv_recv = rk_shm_rndv_recv,
+    .rndv_drop = rk_shm_rndv_drop,
+    .progress = shm_progress,
+    .arm = shm_arm,
+    .drained = shm_arm,
+};

@@ -1,0 +1,9 @@
+/* shm_region.h: how much of the node's segment the boxes want. */
+#ifndef RK_CHANNEL_SHM_SHM_REGION_H
+#define RK_CHANNEL_SHM_SHM_REGION_H
+
+#include <stddef.h>
+
+size_t rk_shm_region_bytes(int nlocal);
+
+#endif

@@ -1,0 +1,106 @@
+/* decode.c: bytes from outside become a packet, or are refused. See decode.h. */
+#include "lib/channel/ucx/decode.h"
+
+#include <string.h>
+
+/* Payload that a kind of our own has, so that nobody downstream need look again. */
+static bool length_fits(const struct rk_hdr *hdr)
+{
+    switch (hdr->kind) {
+    case RK_UCX_ANNOUNCE:
+        return hdr->len == sizeof(struct rk_ucx_announce);
+    case RK_UCX_PULL:
+        return hdr->len == sizeof(struct rk_ucx_pull);
+    case RK_UCX_DATA:
+        return hdr->len >= sizeof(struct rk_id);
+    case RK_UCX_DROP:
+        return hdr->len == sizeof(struct rk_id);
+    case RK_UCX_BYE:
+        return hdr->len == 0;
+    default:
+        return true;
+    }
+}
+
+static bool kind_fits(uint8_t kind)
+{
+    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV) /* announced otherwise, by rndv */
+        return false;
+    return kind < RK_UCX_KIND_END || kind >= RK_KIND_USER_FIRST;
+}
+
+/* One frame with its payload at data + at. */
+static bool frame_fits(const struct rk_hdr *hdr, size_t at, size_t len)
+{
+    return kind_fits(hdr->kind) && hdr->len <= len - at && length_fits(hdr);
+}
+
+/* Every frame behind the first. */
+static bool chain_fits(const struct rk_hdr *first, const unsigned char *data, size_t len)
+{
+    size_t end = first->len;
+
+    while (end < len) {
+        struct rk_hdr hdr;
+        size_t at = rk_ucx_pad(end);
+
+        if (at > len || len - at < sizeof(hdr))
+            return false;
+        memcpy(&hdr, data + at, sizeof(hdr));
+        at += sizeof(hdr);
+        if (hdr.turn != 0 || !frame_fits(&hdr, at, len))
+            return false;
+        end = at + hdr.len;
+    }
+    return true;
+}
+
+bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t len, bool rndv,
+                   struct rk_ucx_packet *p)
+{
+    struct rk_ucx_head h;
+
+    if (!head || head_len < sizeof(h))
+        return false;
+    memcpy(&h, head, sizeof(h));
+    p->to = h.to;
+    p->first = h.first;
+    p->has_hello = head_len == RK_UCX_HEAD_MAX;
+    if (p->has_hello) {
+        memcpy(&p->hello, (const unsigned char *)head + sizeof(h), sizeof(p->hello));
+        if (p->hello.magic != RK_UCX_MAGIC || p->hello.from.index == RK_UCX_NOBODY)
+            return false;
+    } else if (head_len != sizeof(h) || h.to.index == RK_UCX_NOBODY) {
+        return false; /* from nobody, or to nobody */
+    }
+    if (rndv) {
+        p->data = NULL;
+        p->len = p->at = 0;
+        return h.first.kind == RK_KIND_RNDV && h.first.len == 0 && len > 0;
+    }
+    p->data = data;
+    p->len = len;
+    p->at = SIZE_MAX;
+    if (len && !data)
+        return false;
+    return frame_fits(&h.first, 0, len) && chain_fits(&h.first, data, len);
+}
+
+bool rk_ucx_next(struct rk_ucx_packet *p, struct rk_hdr *hdr, const void **payload)
+{
+    size_t at;
+
+    if (p->at == SIZE_MAX) {
+        *hdr = p->first;
+        at = 0;
+    } else if (p->at < p->len) {
+        at = rk_ucx_pad(p->at);
+        memcpy(hdr, p->data + at, sizeof(*hdr));
+        at += sizeof(*hdr);
+    } else {
+        return false;
+    }
+    *payload = hdr->len ? p->data + at : NULL;
+    p->at = at + hdr->len;
+    return true;
+}

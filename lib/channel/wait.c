@@ -1,0 +1,122 @@
+/*
+ * wait.c: the one way to wait.
+ *
+ * Spin a while; yield at once where the node has more ranks than cores; after
+ * RANK_SPIN sleep until a peer rings. While shm is the only channel that is a
+ * futex; where a channel has a descriptor, it is epoll over that and a pipe
+ * that peers ring. No sleep is longer than a tenth of a second, so that a
+ * death that nobody rings for is still seen in time.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/channel/engine.h"
+#include "lib/mem/node.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
+
+/* -1 while the futex is enough. */
+static int epoll_for(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct epoll_event ev = {.events = EPOLLIN};
+    int fds[RK_CHANNELS_MAX + 1], n = 0;
+
+    if (e->epoll >= 0)
+        return e->epoll;
+    for (int i = 0; i < e->nopen; i++) {
+        int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
+        if (fd >= 0)
+            fds[n++] = fd;
+    }
+    if (n == 0)
+        return -1;
+    fds[n] = rk_node_bell_fd(ctx->node);
+    if (fds[n] < 0)
+        return -1;
+    n++;
+    e->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (e->epoll < 0)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        ev.data.fd = fds[i];
+        if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
+            rk_debug("cannot wait for a channel's descriptor: %m");
+            close(e->epoll);
+            e->epoll = -1;
+            return -1;
+        }
+    }
+    return e->epoll;
+}
+
+/* May we sleep until somebody rings? Not while something waits for room: nobody rings for that. */
+static bool all_armed(struct rk_engine *e)
+{
+    if (!rk_list_empty(&e->busy))
+        return false;
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
+            return false;
+    }
+    return true;
+}
+
+static void nap_in_epoll(struct rk_ctx *ctx, int epoll)
+{
+    struct epoll_event ev[4];
+    char drain[64];
+    int n = epoll_wait(epoll, ev, 4, NAP_NS / 1000000);
+
+    for (int i = 0; i < n; i++) {
+        if (ev[i].data.fd == ctx->node->bell_rd) {
+            while (read(ctx->node->bell_rd, drain, sizeof(drain)) == (ssize_t)sizeof(drain))
+                ;
+        }
+    }
+}
+
+static RK_COLD void nap(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    struct rk_node *node = ctx->node;
+    int epoll = epoll_for(ctx);
+    uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
+
+    if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg)) {
+        bool armed = all_armed(ctx->engine);
+
+        if (epoll < 0)
+            rk_node_sleep(node, bell, armed ? NAP_NS : SHORT_NAP_NS);
+        else if (armed)
+            nap_in_epoll(ctx, epoll);
+    }
+    rk_node_sleep_end(node);
+}
+
+void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    bool oversubscribed = ctx->node->oversubscribed;
+    uint64_t now;
+
+    if (rk_progress(ctx) > 0) {
+        w->rounds = 0;
+        w->since = 0;
+        return;
+    }
+    w->rounds++;
+    if (oversubscribed)
+        sched_yield();
+    if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
+        return;
+    now = rk_clock_ns();
+    if (w->since == 0)
+        w->since = now;
+    if (now >= e->next_check_ns)
+        rk_engine_check_lives(ctx, now);
+    if (now - w->since >= e->spin_ns)
+        nap(ctx, cond, arg);
+}

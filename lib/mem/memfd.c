@@ -1,0 +1,148 @@
+/* memfd.c: see memfd.h. */
+#include "lib/mem/memfd.h"
+#include "lib/base/compiler.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "librank"
+
+static uint64_t make_nonce(void)
+{
+    uint64_t n = 0;
+
+    /* The pool is initialized long before any rank starts; never 0, which says "none". */
+    while (n == 0) {
+        if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+            n = 0;
+    }
+    return n;
+}
+
+rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **base,
+                              struct rk_memfd_card *card)
+{
+    rank_status_t st;
+    void *map;
+    int f;
+
+    st = rk_mem_check_room(bytes, 4096, what);
+    if (st)
+        return st;
+    f = memfd_create(NAME, MFD_CLOEXEC);
+    if (f < 0) {
+        rk_error("%s: memfd_create failed: %m", what);
+        return errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
+    }
+    if (ftruncate(f, (off_t)bytes) < 0) {
+        rk_error("%s: cannot size shared memory to %zu bytes: %m", what, bytes);
+        st = RANK_ERR_NO_MEMORY;
+        goto err_close;
+    }
+    st = rk_memfd_commit(f, 0, 4096 < bytes ? 4096 : bytes, what);
+    if (st)
+        goto err_close;
+    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+    if (map == MAP_FAILED) {
+        rk_error("%s: cannot map %zu bytes (ulimit -v?): %m", what, bytes);
+        st = RANK_ERR_NO_MEMORY;
+        goto err_close;
+    }
+    card->nonce = make_nonce();
+    card->bytes = bytes;
+    card->pid = getpid();
+    card->fd = f;
+    *(uint64_t *)map = card->nonce;
+    *fd = f;
+    *base = map;
+    return RANK_OK;
+
+err_close:
+    close(f);
+    return st;
+}
+
+/* Opening another process's descriptor can have effects of its own (a FIFO, a device): look at
+ * what it is first. */
+static int names_our_memory(const char *path)
+{
+    char link[64];
+    ssize_t n = readlink(path, link, sizeof(link) - 1);
+
+    if (n < 0)
+        return 0;
+    link[n] = '\0';
+    return strncmp(link, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0;
+}
+
+rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **base)
+{
+    char path[64];
+    struct stat sb;
+    void *map;
+    int f;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
+    if (!names_our_memory(path)) {
+        rk_debug("%s is not the shared memory of process %d", path, (int)card->pid);
+        return RANK_ERR_UNREACHABLE;
+    }
+    f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (f < 0) {
+        rk_debug("cannot open %s: %m", path);
+        return RANK_ERR_UNREACHABLE;
+    }
+    if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes) {
+        rk_debug("%s has another size", path);
+        close(f);
+        return RANK_ERR_UNREACHABLE;
+    }
+    map = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+    if (map == MAP_FAILED) {
+        rk_error("cannot map %llu bytes of shared memory (ulimit -v?): %m",
+                 (unsigned long long)card->bytes);
+        close(f);
+        return RANK_ERR_NO_MEMORY;
+    }
+    if (*(volatile uint64_t *)map != card->nonce) {
+        rk_debug("%s bears another nonce", path);
+        rk_memfd_close(f, map, card->bytes);
+        return RANK_ERR_UNREACHABLE;
+    }
+    *fd = f;
+    *base = map;
+    return RANK_OK;
+}
+
+rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, const char *what)
+{
+    rank_status_t st = rk_mem_check_room(offset + bytes, bytes, what);
+    int rc;
+
+    if (st)
+        return st;
+    do
+        rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+    while (rc < 0 && errno == EINTR);
+    if (rc < 0) {
+        rk_error("%s: no memory for %zu shared bytes: %m", what, bytes);
+        return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+void rk_memfd_close(int fd, void *base, size_t bytes)
+{
+    if (base)
+        munmap(base, bytes);
+    if (fd >= 0)
+        close(fd);
+}

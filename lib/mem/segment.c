@@ -1,0 +1,118 @@
+/* segment.c: see segment.h. */
+#include "lib/mem/segment.h"
+
+#include <stdlib.h>
+
+struct rk_segments {
+    struct rk_link list; /* few, the newest first */
+};
+
+rank_status_t rk_segments_open(struct rk_ctx *ctx)
+{
+    ctx->segments = malloc(sizeof(*ctx->segments));
+    if (!ctx->segments)
+        return RANK_ERR_NO_MEMORY;
+    rk_list_init(&ctx->segments->list);
+    return RANK_OK;
+}
+
+void rk_segments_close(struct rk_ctx *ctx)
+{
+    if (!ctx->segments)
+        return;
+    while (!rk_list_empty(&ctx->segments->list))
+        rk_segment_close(rk_list_entry(ctx->segments->list.next, struct rk_segment, link));
+    free(ctx->segments);
+    ctx->segments = NULL;
+}
+
+static struct rk_segment *segment_new(struct rk_ctx *ctx, const struct rk_memfd_card *card, int fd,
+                                      void *base)
+{
+    struct rk_segment *seg = malloc(sizeof(*seg));
+
+    if (!seg)
+        return NULL;
+    seg->id = card->nonce;
+    seg->base = base;
+    seg->bytes = card->bytes;
+    seg->fd = fd;
+    rk_list_insert_before(ctx->segments->list.next, &seg->link);
+    return seg;
+}
+
+rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes,
+                                struct rk_segment **out, struct rk_memfd_card *card)
+{
+    size_t bytes;
+    rank_status_t st;
+    void *base;
+    int fd;
+
+    if (__builtin_mul_overflow((size_t)parts, part_bytes, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)RK_SEGMENT_FRONT, &bytes) || bytes > INT64_MAX)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_memfd_create(bytes, "rank_alloc", &fd, &base, card);
+    if (st)
+        return st;
+    *out = segment_new(ctx, card, fd, base);
+    if (!*out) {
+        rk_memfd_close(fd, base, bytes);
+        return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card,
+                                struct rk_segment **out)
+{
+    rank_status_t st;
+    void *base;
+    int fd;
+
+    st = rk_memfd_open(card, &fd, &base);
+    if (st)
+        return st;
+    *out = segment_new(ctx, card, fd, base);
+    if (!*out) {
+        rk_memfd_close(fd, base, card->bytes);
+        return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+void rk_segment_close(struct rk_segment *seg)
+{
+    if (!seg)
+        return;
+    rk_list_remove(&seg->link);
+    rk_memfd_close(seg->fd, seg->base, seg->bytes);
+    free(seg);
+}
+
+struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->segments->list)
+    {
+        struct rk_segment *seg = rk_list_entry(l, struct rk_segment, link);
+        if ((const char *)p >= seg->base && bytes <= seg->bytes &&
+            (size_t)((const char *)p - seg->base) <= seg->bytes - bytes)
+            return seg;
+    }
+    return NULL;
+}
+
+struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->segments->list)
+    {
+        struct rk_segment *seg = rk_list_entry(l, struct rk_segment, link);
+        if (seg->id == id)
+            return seg;
+    }
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/*
+ * segment.h: symmetric allocations as they are mapped in this process.
+ *
+ * One memfd a node and allocation, a part for each rank of the team on that
+ * node. Messages from such memory name it by the memfd's nonce and an offset,
+ * so that the receiver copies straight from its own mapping.
+ */
+#ifndef RK_MEM_SEGMENT_H
+#define RK_MEM_SEGMENT_H
+
+#include "lib/base/ctx.h"
+#include "lib/base/list.h"
+#include "lib/mem/memfd.h"
+
+/* Room for the nonce before the first part. */
+#define RK_SEGMENT_FRONT 4096u
+
+struct rk_segment {
+    uint64_t id; /* the nonce */
+    char *base;
+    size_t bytes;
+    int fd;
+    struct rk_link link;
+};
+
+rank_status_t rk_segments_open(struct rk_ctx *ctx);
+void rk_segments_close(struct rk_ctx *ctx);
+
+/* parts of part_bytes (a multiple of the page size) each. */
+rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes,
+                                struct rk_segment **out, struct rk_memfd_card *card);
+rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card,
+                                struct rk_segment **out);
+void rk_segment_close(struct rk_segment *seg);
+
+/* Which segment holds all of [p, p + bytes)? NULL if none. */
+struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);
+struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id);
+
+#endif

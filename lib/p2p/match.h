@@ -1,0 +1,65 @@
+/*
+ * match.h: which receive gets which message.
+ *
+ * Two tables, receives that wait for messages and messages that wait for
+ * receives, hashed by (team, source, tag), which both grow with their load. A
+ * receive with a wildcard stands in a list of its own; the order of posting
+ * decides between the two. A message that waits stands in a list by arrival
+ * too, which receives with a wildcard go through.
+ *
+ * Nothing here knows channels or peers: it is tested by itself.
+ */
+#ifndef RK_P2P_MATCH_H
+#define RK_P2P_MATCH_H
+
+#include "lib/channel/request.h"
+
+enum { RK_UNEXPECTED_INLINE = 64 };
+
+/* A message that nobody has asked for yet. */
+struct rk_unexpected {
+    struct rk_link bucket, order;
+    uint64_t team, tag;
+    uint32_t src;
+    uint8_t kind;       /* RK_KIND_MSG, _SMSG or _RNDV */
+    uint64_t bytes;     /* of payload */
+    struct rk_peer *peer;
+    struct rk_id sync;  /* SMSG: whom to tell */
+    union {
+        unsigned char inl[RK_UNEXPECTED_INLINE];
+        void *heap;          /* longer payload */
+        struct rk_rndv rndv;
+    } u;
+};
+
+struct rk_match {
+    struct rk_link *posted, *waiting; /* buckets */
+    uint32_t posted_mask, waiting_mask;
+    uint32_t nposted, nwaiting; /* in the buckets */
+    struct rk_link wild;        /* receives with a wildcard, by posting */
+    uint32_t nwild;
+    uint32_t seq;               /* of posting */
+    struct rk_link arrived;     /* messages, by arrival */
+};
+
+rank_status_t rk_match_init(struct rk_match *m);
+/* The entries are the caller's business. */
+void rk_match_destroy(struct rk_match *m);
+
+/* A receive that found no message: req->team, src, tag say what it wants. */
+void rk_match_post(struct rk_match *m, struct rank_request *req);
+/* Take back. */
+void rk_match_unpost(struct rk_match *m, struct rank_request *req);
+/* The receive for a message that has come, taken out; NULL if none waits. */
+struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
+
+/* Keep a message that found no receive. */
+void rk_match_keep(struct rk_match *m, struct rk_unexpected *u);
+/* The first message for a receive (with wildcards), left in place; NULL if none. */
+struct rk_unexpected *rk_match_find(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
+void rk_match_drop(struct rk_match *m, struct rk_unexpected *u);
+
+/* Call fn for every posted receive; fn may unpost the one it is given. */
+void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, void *), void *arg);
+
+#endif

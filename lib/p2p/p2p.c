@@ -1,0 +1,95 @@
+/*
+ * p2p.c: the room's state, the frames it answers to, and deaths.
+ */
+#include "lib/base/log.h"
+#include "lib/p2p/p2p_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void on_matched(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                       const void *payload, const struct rk_rndv *rndv)
+{
+    struct rank_request *req;
+    struct rk_id id;
+
+    (void)rndv;
+    if (hdr->len != sizeof(id))
+        return;
+    memcpy(&id, payload, sizeof(id));
+    req = rk_req_find(ctx, id);
+    if (req && req->peer == peer && req->type == RK_REQ_SEND)
+        rk_req_complete(req, RANK_OK);
+}
+
+static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv)
+{
+    (void)ctx;
+    (void)payload;
+    (void)rndv;
+    if (hdr->tag <= (uint64_t)peer->eager_out)
+        peer->eager_out -= (int64_t)hdr->tag;
+    else
+        peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
+}
+
+static bool team_has(const struct rank_team *team, const struct rk_peer *peer)
+{
+    for (int i = 0; i < team->size; i++) {
+        if (rk_team_world_rank(team, i) == (int)peer->id.rank)
+            return true;
+    }
+    return false;
+}
+
+static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    struct rk_link *l;
+
+    rk_send_peer_died(peer);
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (team_has(team, peer)) {
+            team->ndead++;
+            team->any_source_errors = 1;
+        }
+    }
+    rk_recv_peer_died(ctx, peer);
+}
+
+rank_status_t rk_p2p_open(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_p2p *p2p = calloc(1, sizeof(*p2p));
+
+    if (!p2p)
+        return RANK_ERR_NO_MEMORY;
+    ctx->p2p = p2p;
+    rk_list_init(&p2p->teams);
+    if (rk_match_init(&p2p->match))
+        return RANK_ERR_NO_MEMORY;
+    e->handler[RK_KIND_MSG] = rk_recv_on_frame;
+    e->handler[RK_KIND_SMSG] = rk_recv_on_frame;
+    e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
+    e->handler[RK_KIND_MATCHED] = on_matched;
+    e->handler[RK_KIND_CREDIT] = on_credit;
+    e->flush_pending = rk_send_flush_pending;
+    e->on_death[e->ndeath++] = on_death;
+    return RANK_OK;
+}
+
+void rk_p2p_close(struct rk_ctx *ctx)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+
+    if (!p2p)
+        return;
+    while (!rk_list_empty(&p2p->teams))
+        rk_team_destroy(rk_list_entry(p2p->teams.next, struct rank_team, link));
+    rk_recv_free_kept(p2p);
+    rk_match_destroy(&p2p->match);
+    free(p2p);
+    ctx->p2p = NULL;
+}

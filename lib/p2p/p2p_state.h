@@ -1,0 +1,46 @@
+/* p2p_state.h: what the files of this room share. */
+#ifndef RK_P2P_P2P_STATE_H
+#define RK_P2P_P2P_STATE_H
+
+#include "lib/base/conf.h"
+#include "lib/p2p/match.h"
+#include "lib/p2p/p2p.h"
+
+/* What a frame costs the receiver that keeps it, over its payload. */
+enum { RK_KEEP_COST = 128 };
+
+struct rk_p2p {
+    struct rk_match match;
+    struct rk_link teams;            /* all of the context */
+    struct rk_unexpected *free_kept; /* chained through bucket.next */
+    struct rk_kept_slab *kept_slabs;
+};
+
+/* send.c */
+
+/* Offer the request to its channel once: RANK_OK (done or under way), RK_AGAIN, or an error (not
+ * completed). */
+rank_status_t rk_send_offer(struct rank_request *req);
+void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer);
+void rk_send_peer_died(struct rk_peer *peer);
+/* MATCHED and its like: sent at once or queued. */
+void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
+
+/* recv.c */
+void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv);
+void rk_recv_free_kept(struct rk_p2p *p2p);
+void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
+
+/* Bytes of a message have left the unexpected queue or never entered it: tell the sender now and
+ * then, so that it may go on sending eagerly. */
+void rk_send_credit(struct rk_peer *peer);
+
+RK_INLINE void rk_recv_consumed(struct rk_peer *peer, uint64_t bytes)
+{
+    peer->eager_in += (int64_t)bytes + RK_KEEP_COST;
+    if (rk_unlikely(peer->eager_in >= rk_conf.eager_window / 2))
+        rk_send_credit(peer);
+}
+
+#endif

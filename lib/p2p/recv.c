@@ -1,0 +1,325 @@
+/*
+ * recv.c: receiving: a message meets its receive, or is kept until one comes.
+ */
+#include "lib/base/log.h"
+#include "lib/p2p/p2p_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT_SLAB = 64 };
+
+struct rk_kept_slab {
+    struct rk_kept_slab *next;
+    struct rk_unexpected u[KEPT_SLAB];
+};
+
+/* --------------------------------------------------------- messages that are kept */
+
+static struct rk_unexpected *kept_alloc(struct rk_p2p *p2p)
+{
+    struct rk_unexpected *u = p2p->free_kept;
+
+    if (rk_unlikely(!u)) {
+        struct rk_kept_slab *s = malloc(sizeof(*s));
+        if (!s)
+            return NULL;
+        s->next = p2p->kept_slabs;
+        p2p->kept_slabs = s;
+        for (int i = 0; i < KEPT_SLAB; i++) {
+            s->u[i].bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+            p2p->free_kept = &s->u[i];
+        }
+        u = p2p->free_kept;
+    }
+    p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
+    return u;
+}
+
+static bool on_heap(const struct rk_unexpected *u)
+{
+    return u->kind != RK_KIND_RNDV && u->bytes > RK_UNEXPECTED_INLINE;
+}
+
+static void kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    if (on_heap(u))
+        free(u->u.heap);
+    u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+    p2p->free_kept = u;
+}
+
+void rk_recv_free_kept(struct rk_p2p *p2p)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (on_heap(u))
+            free(u->u.heap);
+    }
+    while (p2p->kept_slabs) {
+        struct rk_kept_slab *s = p2p->kept_slabs;
+        p2p->kept_slabs = s->next;
+        free(s);
+    }
+}
+
+static RK_COLD void no_memory_for(struct rk_peer *peer)
+{
+    /* The message is lost, and with it the order of all that follow: part with the peer. */
+    rk_error("out of memory for a message of rank %u that no receive waits for", peer->id.rank);
+    rk_engine_report_death(peer->ctx, (int)peer->id.rank);
+}
+
+/* ------------------------------------------------------------ message and receive */
+
+RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uint64_t sent)
+{
+    req->env_src = src;
+    req->env_tag = tag;
+    req->sent = sent;
+    req->got = sent < req->view.bytes ? sent : req->view.bytes;
+}
+
+RK_INLINE void deliver(struct rank_request *req, const void *payload)
+{
+    if (req->got == 8)
+        memcpy(req->view.base, payload, 8);
+    else if (req->got)
+        memcpy(req->view.base, payload, req->got);
+    rk_req_complete(req, RANK_OK);
+}
+
+static void fetch(struct rank_request *req, const struct rk_rndv *rndv)
+{
+    struct rk_view view = req->view;
+
+    req->peer = rndv->peer;
+    if (rndv->peer->state != RK_PEER_UP) {
+        req->got = 0;
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+        return;
+    }
+    rndv->peer->channel->rndv_recv(rndv, &view, req);
+}
+
+void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+    uint64_t bytes = rndv ? rndv->total : hdr->len;
+    struct rk_id sync = {0, 0};
+    struct rk_unexpected *u;
+    struct rank_request *req;
+
+    if (rk_unlikely(hdr->kind == RK_KIND_SMSG)) {
+        if (hdr->len < sizeof(sync))
+            return;
+        memcpy(&sync, payload, sizeof(sync));
+        payload = (const char *)payload + sizeof(sync);
+        bytes -= sizeof(sync);
+    }
+    req = rk_match_arrive(&p2p->match, hdr->team, hdr->src, hdr->tag);
+    if (rk_likely(req != NULL)) {
+        learned(req, hdr->src, hdr->tag, bytes);
+        if (rndv) {
+            fetch(req, rndv);
+            if (peer->eager_in >= rk_conf.eager_window / 2)
+                rk_send_credit(peer);
+            return;
+        }
+        if (rk_unlikely(hdr->kind == RK_KIND_SMSG))
+            rk_send_reply(peer, RK_KIND_MATCHED, sync);
+        deliver(req, payload);
+        rk_recv_consumed(peer, bytes);
+        return;
+    }
+    u = kept_alloc(p2p);
+    if (rk_unlikely(!u)) {
+        no_memory_for(peer);
+        return;
+    }
+    u->team = hdr->team;
+    u->tag = hdr->tag;
+    u->src = hdr->src;
+    u->kind = hdr->kind;
+    u->bytes = bytes;
+    u->peer = peer;
+    u->sync = sync;
+    if (rndv) {
+        u->u.rndv = *rndv;
+    } else if (bytes <= RK_UNEXPECTED_INLINE) {
+        if (bytes)
+            memcpy(u->u.inl, payload, bytes);
+    } else {
+        u->u.heap = malloc(bytes);
+        if (!u->u.heap) {
+            u->bytes = 0;
+            kept_free(p2p, u);
+            no_memory_for(peer);
+            return;
+        }
+        memcpy(u->u.heap, payload, bytes);
+    }
+    rk_match_keep(&p2p->match, u);
+}
+
+/* A receive has found a message that was kept. */
+static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
+{
+    struct rk_peer *peer = u->peer;
+    uint64_t bytes = u->bytes;
+
+    rk_match_drop(&p2p->match, u);
+    learned(req, u->src, u->tag, bytes);
+    if (u->kind == RK_KIND_RNDV) {
+        struct rk_rndv rndv = u->u.rndv;
+        kept_free(p2p, u);
+        fetch(req, &rndv);
+        if (peer->eager_in >= rk_conf.eager_window / 2)
+            rk_send_credit(peer);
+        return;
+    }
+    if (u->kind == RK_KIND_SMSG)
+        rk_send_reply(peer, RK_KIND_MATCHED, u->sync);
+    rk_recv_consumed(peer, bytes);
+    if (req->got)
+        memcpy(req->view.base, on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    kept_free(p2p, u);
+    rk_req_complete(req, RANK_OK);
+}
+
+bool rk_p2p_cannot_come(struct rank_team *team, int source)
+{
+    struct rk_peer *peer;
+
+    if (rk_likely(team->ndead == 0))
+        return false;
+    if (source != RANK_ANY_SOURCE) {
+        peer = rk_team_peer(team, source);
+        return peer && peer->state == RK_PEER_DEAD;
+    }
+    if (!team->any_source_errors)
+        return false;
+    team->any_source_errors = 0; /* said once; from now on wait for the living */
+    return true;
+}
+
+void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                  uint64_t space, struct rank_request *req)
+{
+    struct rk_p2p *p2p = team->ctx->p2p;
+    struct rk_unexpected *u;
+
+    req->magic = RK_REQ_MAGIC;
+    req->type = RK_REQ_RECV;
+    req->done = false;
+    req->ctx = team->ctx;
+    req->view = (struct rk_view){buf, bytes, NULL};
+    req->team = team->id | space;
+    req->tag = tag;
+    req->got = req->sent = 0;
+    req->env_src = (uint32_t)source;
+    req->env_tag = tag;
+    req->cancel = NULL;
+    if (source == RANK_ANY_SOURCE) {
+        req->src = RK_SRC_ANY;
+        req->peer = NULL;
+    } else {
+        req->src = (uint32_t)source;
+        req->peer = rk_team_peer(team, source);
+        if (rk_unlikely(!req->peer)) {
+            rk_req_complete(req, RANK_ERR_NO_MEMORY);
+            return;
+        }
+    }
+    rk_list_init(&req->link);
+    u = rk_match_find(&p2p->match, req->team, req->src, req->tag);
+    if (u) {
+        receive_kept(p2p, req, u);
+        return;
+    }
+    if (rk_unlikely(rk_p2p_cannot_come(team, source))) {
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+        return;
+    }
+    rk_match_post(&p2p->match, req);
+}
+
+bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
+{
+    if (req->type != RK_REQ_RECV || !(req->flags & RK_REQ_POSTED))
+        return false;
+    rk_match_unpost(&req->ctx->p2p->match, req);
+    rk_req_complete(req, status);
+    return true;
+}
+
+bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
+{
+    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    struct rk_unexpected *u = rk_match_find(&team->ctx->p2p->match, team->id, src, tag);
+
+    if (!u)
+        return false;
+    if (envelope) {
+        memset(envelope, 0, sizeof(*envelope));
+        envelope->size = sizeof(*envelope);
+        envelope->source = (int32_t)u->src;
+        envelope->tag = (int64_t)u->tag;
+        envelope->count = envelope->bytes = envelope->sent_bytes = (int64_t)u->bytes;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------- deaths */
+
+struct death {
+    struct rk_ctx *ctx;
+    struct rk_peer *peer;
+};
+
+static struct rank_team *team_by_id(struct rk_ctx *ctx, uint64_t id)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (team->id == id)
+            return team;
+    }
+    return NULL;
+}
+
+static void fail_posted(struct rank_request *req, void *arg)
+{
+    struct death *d = arg;
+    struct rank_team *team;
+
+    if (!req->peer) {
+        team = team_by_id(d->ctx, req->team & ~RK_TEAM_COLL);
+        if (!team || !team->any_source_errors)
+            return;
+        team->any_source_errors = -1; /* said; settled when all receives have been looked at */
+    } else if (req->peer != d->peer) {
+        return;
+    }
+    rk_p2p_cancel_recv(req, RANK_ERR_PEER_DEAD);
+}
+
+void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    struct death d = {ctx, peer};
+    struct rk_link *l;
+
+    rk_match_each_posted(&ctx->p2p->match, fail_posted, &d);
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (team->any_source_errors < 0)
+            team->any_source_errors = 0;
+    }
+}

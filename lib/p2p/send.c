@@ -1,0 +1,221 @@
+/*
+ * send.c: sending. Small messages go whole, at once, while the receiver has
+ * room for messages that nobody asked for; all others are announced and
+ * fetched. What finds no room in the channel waits in the peer's queue, in
+ * order, in the caller's own memory.
+ */
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/p2p/p2p_state.h"
+
+#include <string.h>
+
+/* A synchronous send of up to this goes whole with a request for an answer. */
+enum { SYNC_EAGER_MAX = 128 };
+
+RK_INLINE bool has_credit(const struct rk_peer *peer, uint64_t bytes)
+{
+    return peer->eager_out + (int64_t)bytes + RK_KEEP_COST <= rk_conf.eager_window;
+}
+
+static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr)
+{
+    rank_status_t st = rk_req_name(req);
+
+    if (st)
+        return st;
+    hdr->kind = RK_KIND_SMSG;
+    hdr->len = (uint32_t)(sizeof(req->id) + req->view.bytes);
+    st = req->peer->channel->send2(req->peer, hdr, &req->id, sizeof(req->id), req->view.base);
+    if (st)
+        rk_req_unname(req);
+    else
+        req->peer->eager_out += (int64_t)req->view.bytes + RK_KEEP_COST;
+    return st;
+}
+
+rank_status_t rk_send_offer(struct rank_request *req)
+{
+    struct rk_peer *peer = req->peer;
+    uint64_t bytes = req->view.bytes;
+    struct rk_hdr hdr = {.kind = req->kind,
+                         .epoch = peer->epoch,
+                         .src = req->src,
+                         .len = (uint32_t)bytes,
+                         .team = req->team,
+                         .tag = req->tag};
+    rank_status_t st;
+
+    if (req->kind != RK_KIND_MSG) { /* a reply: always accepted, never counted */
+        st = peer->channel->send(peer, &hdr, req->view.base);
+        if (!st)
+            rk_req_complete(req, RANK_OK);
+        return st;
+    }
+    if (bytes <= peer->eager_limit && has_credit(peer, bytes)) {
+        if (!(req->flags & RK_REQ_SYNC)) {
+            st = peer->channel->send(peer, &hdr, req->view.base);
+            if (!st) {
+                peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+                rk_req_complete(req, RANK_OK);
+            }
+            return st;
+        }
+        if (bytes <= SYNC_EAGER_MAX)
+            return offer_sync(req, &hdr);
+    }
+    hdr.kind = RK_KIND_RNDV;
+    hdr.len = 0;
+    return peer->channel->rndv_send(peer, &hdr, &req->view, req);
+}
+
+static void enqueue(struct rank_request *req)
+{
+    req->flags |= RK_REQ_QUEUED;
+    rk_list_append(&req->peer->pending, &req->link);
+    rk_engine_mark_busy(req->ctx, req->peer);
+}
+
+void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
+                  uint64_t space, struct rank_request *req)
+{
+    struct rk_peer *peer = rk_team_peer(team, dest);
+    rank_status_t st;
+
+    req->magic = RK_REQ_MAGIC;
+    req->type = RK_REQ_SEND;
+    req->done = false;
+    req->kind = RK_KIND_MSG;
+    req->ctx = team->ctx;
+    req->peer = peer;
+    req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
+    req->team = team->id | space;
+    req->tag = tag;
+    req->src = (uint32_t)team->rank;
+    req->cancel = NULL;
+    rk_list_init(&req->link);
+    if (rk_unlikely(!peer)) {
+        rk_req_complete(req, RANK_ERR_NO_MEMORY);
+        return;
+    }
+    if (rk_unlikely(peer->state != RK_PEER_UP) && (st = rk_peer_connect(peer)) != RANK_OK) {
+        rk_req_complete(req, st);
+        return;
+    }
+    if (rk_unlikely(!rk_list_empty(&peer->pending))) {
+        enqueue(req);
+        return;
+    }
+    st = rk_send_offer(req);
+    if (rk_unlikely(st == RK_AGAIN))
+        enqueue(req);
+    else if (rk_unlikely(st))
+        rk_req_complete(req, st);
+}
+
+/* The shortest way for a blocking send: no request at all if the channel takes it now. */
+rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
+                          uint64_t tag)
+{
+    struct rk_peer *peer = rk_team_peer(team, dest);
+    struct rank_request req;
+
+    if (rk_likely(peer && peer->state == RK_PEER_UP && rk_list_empty(&peer->pending) &&
+                  bytes <= peer->eager_limit && has_credit(peer, bytes))) {
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG,
+                             .epoch = peer->epoch,
+                             .src = (uint32_t)team->rank,
+                             .len = (uint32_t)bytes,
+                             .team = team->id,
+                             .tag = tag};
+        rank_status_t st = peer->channel->send(peer, &hdr, buf);
+        if (rk_likely(st != RK_AGAIN)) {
+            if (!st)
+                peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+            return st;
+        }
+    }
+    rk_req_init(&req, NULL, NULL);
+    rk_p2p_isend(team, buf, bytes, dest, tag, 0, &req);
+    return rk_req_wait(&req);
+}
+
+void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    (void)ctx;
+    while (!rk_list_empty(&peer->pending)) {
+        struct rank_request *req = rk_list_entry(peer->pending.next, struct rank_request, link);
+        rank_status_t st;
+
+        rk_list_remove(&req->link);
+        req->flags &= (uint8_t)~RK_REQ_QUEUED;
+        st = rk_send_offer(req);
+        if (st == RK_AGAIN) {
+            req->flags |= RK_REQ_QUEUED;
+            rk_list_insert_before(peer->pending.next, &req->link);
+            return;
+        }
+        if (st)
+            rk_req_complete(req, st);
+    }
+}
+
+void rk_send_peer_died(struct rk_peer *peer)
+{
+    struct rank_request *req;
+
+    while (!rk_list_empty(&peer->pending)) {
+        req = rk_list_entry(peer->pending.next, struct rank_request, link);
+        rk_list_remove(&req->link);
+        req->flags &= (uint8_t)~RK_REQ_QUEUED;
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+    }
+    /* Synchronous sends whose answer will never come are known by name only. */
+    rk_req_each_named(peer->ctx, rk_req_fail_if_of, peer);
+}
+
+/* ------------------------------------------------------------------- replies */
+
+static void free_reply(struct rank_request *req, void *arg)
+{
+    (void)arg;
+    rk_req_free(req);
+}
+
+void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
+{
+    struct rk_hdr hdr = {.kind = kind, .epoch = peer->epoch, .len = sizeof(id)};
+    struct rank_request *req;
+    rank_status_t st = rk_peer_connect(peer);
+
+    if (!st)
+        st = peer->channel->send(peer, &hdr, &id);
+    if (st != RK_AGAIN)
+        return; /* sent, or the peer is gone */
+    req = rk_req_alloc(peer->ctx);
+    if (!req) {
+        rk_engine_report_death(peer->ctx, (int)peer->id.rank); /* it would wait for ever */
+        return;
+    }
+    req->type = RK_REQ_SEND;
+    req->kind = kind;
+    req->peer = peer;
+    req->src = 0;
+    req->team = req->tag = 0;
+    memcpy(req->priv, &id, sizeof(id));
+    req->view = (struct rk_view){req->priv, sizeof(id), NULL};
+    req->on_done = free_reply;
+    enqueue(req);
+}
+
+void rk_send_credit(struct rk_peer *peer)
+{
+    struct rk_hdr hdr = {.kind = RK_KIND_CREDIT, .epoch = peer->epoch,
+                         .tag = (uint64_t)peer->eager_in};
+
+    if (rk_peer_connect(peer) != RANK_OK)
+        return;
+    /* No room: the next message that is consumed tries again. */
+    if (peer->channel->send(peer, &hdr, NULL) == RANK_OK)
+        peer->eager_in = 0;
+}

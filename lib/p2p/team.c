@@ -1,0 +1,69 @@
+/* team.c: see team.h. */
+#include "lib/p2p/team.h"
+#include "lib/base/log.h"
+#include "lib/p2p/p2p_state.h"
+
+#include <stdlib.h>
+
+rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
+                             struct rank_team **out)
+{
+    struct rank_team *team = calloc(1, sizeof(*team));
+
+    if (!team)
+        goto err;
+    team->peers = calloc((size_t)size, sizeof(*team->peers));
+    if (!team->peers)
+        goto err;
+    team->magic = RK_TEAM_MAGIC;
+    team->ctx = ctx;
+    team->id = id;
+    team->rank = rank;
+    team->size = size;
+    team->world_ranks = world_ranks;
+    rk_list_append(&ctx->p2p->teams, &team->link);
+    for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths that came before the team */
+        struct rk_peer *p = ctx->engine->peers[i];
+        if (!p || p->state != RK_PEER_DEAD)
+            continue;
+        for (int r = 0; r < size; r++)
+            team->ndead += rk_team_world_rank(team, r) == i;
+    }
+    *out = team;
+    return RANK_OK;
+
+err:
+    rk_error("out of memory for a team of %d ranks", size);
+    free(team);
+    free(world_ranks);
+    return RANK_ERR_NO_MEMORY;
+}
+
+void rk_team_destroy(struct rank_team *team)
+{
+    if (!team)
+        return;
+    rk_list_remove(&team->link);
+    free(team->peers);
+    free(team->world_ranks);
+    /* The world's handle outlives rank_finalize in users' hands: keep its memory, spoil its magic. */
+    team->peers = NULL;
+    team->world_ranks = NULL;
+    team->magic = 0;
+    if (team->id != 0)
+        free(team);
+}
+
+struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)
+{
+    return team->peers[r] = rk_engine_peer(team->ctx, rk_team_world_rank(team, r));
+}
+
+void rk_team_settle(struct rank_team *team)
+{
+    team->local = team->size == 1 || rk_engine_has(team->ctx, &rk_channel_shm);
+    for (int r = 0; r < team->size; r++) {
+        if (rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r)) < 0)
+            team->local = false;
+    }
+}

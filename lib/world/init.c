@@ -1,0 +1,310 @@
+/*
+ * init.c: joining and leaving the world.
+ *
+ * Joining: configuration; PMIx; the node's segment, made by the lowest local
+ * rank and attached by the others; then it is known who needs the network
+ * (the job spans nodes, an attach failed, or the user left out shm), and only
+ * those open it, before the one commit; a fence; and the rooms above.
+ */
+#include "collectives/coll.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/module.h"
+#include "lib/channel/shm/shm_region.h"
+#include "lib/mem/node.h"
+#include "lib/mem/segment.h"
+#include "lib/p2p/p2p.h"
+#include "lib/world/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OUT, JOINING, IN, LEFT };
+
+static _Atomic int state;
+static struct rk_ctx *the_ctx;
+static struct rank_team *old_world; /* its memory stays for handles that outlive the library */
+
+struct rk_ctx *rk_world_ctx(void)
+{
+    return the_ctx;
+}
+
+int rank_initialized(void)
+{
+    return atomic_load(&state) == IN;
+}
+
+rank_team_t rank_world(void)
+{
+    return atomic_load(&state) == IN ? the_ctx->world : RANK_TEAM_NULL;
+}
+
+/* ---------------------------------------------------------------------- joining */
+
+static rank_status_t check_opts(const rank_init_opts_t *opts)
+{
+    int level = RANK_THREAD_SERIALIZED;
+
+    if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
+        level = opts->thread_level;
+    else if (opts && opts->size < sizeof(opts->size))
+        return RANK_ERR_ARG;
+    if (level == RANK_THREAD_MULTIPLE) {
+        rk_error("rank_init: RANK_THREAD_MULTIPLE is not supported by this version; "
+                 "RANK_THREAD_SERIALIZED is the highest level");
+        return RANK_ERR_NOT_SUPPORTED;
+    }
+    return level < RANK_THREAD_SINGLE || level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
+}
+
+static bool shm_wanted(void)
+{
+    return (rk_conf.channels & RK_CONF_SHM) != 0;
+}
+
+/* A segment of one's own, for a rank that shares with nobody. */
+static rank_status_t node_alone(struct rk_ctx *ctx)
+{
+    size_t regions[RK_REGION_COUNT] = {[RK_REGION_BOXES] = rk_shm_region_bytes(1),
+                                       [RK_REGION_ARENAS] = rk_coll_region_bytes(1)};
+    struct rk_memfd_card card;
+    rank_status_t st = rk_node_create(1, regions, &ctx->node, &card);
+
+    return st ? st : rk_node_join(ctx->node, 0, ctx->boot->rank);
+}
+
+/* The lowest local rank: make it, and say where it is. */
+static rank_status_t node_make(struct rk_ctx *ctx)
+{
+    int n = ctx->boot->nlocal;
+    size_t regions[RK_REGION_COUNT] = {[RK_REGION_BOXES] = rk_shm_region_bytes(n),
+                                       [RK_REGION_ARENAS] = rk_coll_region_bytes(n)};
+    struct rk_memfd_card card = {0};
+    rank_status_t st = rk_node_create(n, regions, &ctx->node, &card), put;
+
+    if (st)
+        memset(&card, 0, sizeof(card)); /* the others must learn that there is none */
+    put = rk_boot_put(ctx->boot, "rank.node", &card, sizeof(card));
+    if (st || put)
+        return st ? st : put;
+    return rk_node_join(ctx->node, 0, ctx->boot->rank);
+}
+
+/* The others: RANK_ERR_UNREACHABLE if the memory cannot be shared. */
+static rank_status_t node_attach(struct rk_ctx *ctx)
+{
+    struct rk_memfd_card card;
+    size_t len = sizeof(card);
+    rank_status_t st = rk_boot_get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
+
+    if (!st && (len != sizeof(card) || card.bytes == 0))
+        st = RANK_ERR_NO_MEMORY; /* its maker has said why */
+    if (!st)
+        st = rk_node_attach(&card, ctx->boot->nlocal, &ctx->node);
+    return st ? st : rk_node_join(ctx->node, ctx->boot->local_index, ctx->boot->rank);
+}
+
+static rank_status_t open_ucx(struct rk_ctx *ctx)
+{
+    const struct rk_channel *ucx;
+    unsigned char *card;
+    size_t len = RK_CARD_MAX;
+    rank_status_t st;
+
+    if (!(rk_conf.channels & RK_CONF_UCX)) {
+        rk_error("rank %d needs the channel ucx to reach all others, but RANK_CHANNELS leaves it "
+                 "out",
+                 ctx->boot->rank);
+        return RANK_ERR_CONFIG;
+    }
+    st = rk_module_open_ucx(&ucx);
+    if (st)
+        return st;
+    card = malloc(RK_CARD_MAX);
+    if (!card)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_engine_open_channel(ctx, ucx, card, &len);
+    if (!st)
+        st = rk_boot_put(ctx->boot, "rank.ucx", card, len);
+    free(card);
+    return st;
+}
+
+/* The node, and the network where it is needed; then all have met. */
+static rank_status_t meet(struct rk_ctx *ctx)
+{
+    struct rk_boot *boot = ctx->boot;
+    bool alone = boot->size == 1, shared = true, early, network = false;
+    rank_status_t st;
+    size_t none = 0;
+
+    if (alone)
+        st = node_alone(ctx);
+    else if (boot->local_index == 0)
+        st = node_make(ctx);
+    else
+        st = RANK_OK;
+    if (st)
+        return st;
+
+    /* The maker commits before it can know whether the others will attach; in a job of one node
+     * that nobody forced onto the network, its card is all that it has to say. */
+    early = !alone && (boot->nlocal < boot->size || !shm_wanted());
+    if (!alone && boot->local_index > 0) {
+        st = node_attach(ctx);
+        if (st == RANK_ERR_UNREACHABLE) {
+            rk_info("cannot share memory with rank %d of this host", boot->local[0]);
+            shared = false;
+            st = node_alone(ctx);
+        }
+        if (st)
+            return st;
+    }
+    st = rk_engine_open(ctx);
+    if (!st)
+        st = rk_segments_open(ctx);
+    if (!st)
+        st = rk_engine_open_channel(ctx, &rk_channel_self, NULL, &none);
+    if (!st && shared && shm_wanted() && boot->nlocal > 1)
+        st = rk_engine_open_channel(ctx, &rk_channel_shm, NULL, &none);
+    if (!st && (early || !shared)) {
+        st = open_ucx(ctx);
+        network = true;
+    }
+    if (st || alone)
+        return st;
+    st = rk_boot_commit(boot);
+    if (!st)
+        st = rk_boot_fence(boot);
+    if (st || network)
+        return st;
+    /* Someone of this one node could not attach: then all need the network after all. */
+    if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
+        st = open_ucx(ctx);
+        if (!st)
+            st = rk_boot_commit(boot);
+        if (!st)
+            st = rk_boot_fence(boot);
+    }
+    return st;
+}
+
+static rank_status_t join(struct rk_ctx *ctx)
+{
+    rank_status_t st = rk_boot_open(&ctx->boot);
+
+    if (st)
+        return st;
+    rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
+    st = meet(ctx);
+    if (st)
+        return st;
+    rk_node_settle(ctx->node);
+    st = rk_engine_settle(ctx);
+    if (!st)
+        st = rk_p2p_open(ctx);
+    if (!st)
+        st = rk_coll_open(ctx);
+    if (!st)
+        st = rk_team_create(ctx, 0, ctx->boot->rank, ctx->boot->size, NULL, &ctx->world);
+    if (st)
+        return st;
+    rk_team_settle(ctx->world);
+    return rk_coll_team_open(ctx->world);
+}
+
+static void leave(struct rk_ctx *ctx)
+{
+    if (ctx->world && ctx->world->coll)
+        rk_coll_team_close(ctx->world);
+    old_world = ctx->world;
+    rk_coll_close(ctx);
+    rk_p2p_close(ctx);
+    rk_engine_close(ctx);
+    rk_segments_close(ctx);
+    rk_boot_close(ctx->boot);
+    rk_node_close(ctx->node);
+    free(ctx);
+    the_ctx = NULL;
+    rk_conf_unload();
+}
+
+rank_status_t rank_init(const rank_init_opts_t *opts)
+{
+    int out = OUT;
+    rank_status_t st;
+
+    if (!atomic_compare_exchange_strong(&state, &out, JOINING)) {
+        rk_error("rank_init: the library %s", out == LEFT ? "was finalized already; it can be "
+                                                            "initialized once"
+                                                          : "is initialized already");
+        return RANK_ERR_STATE;
+    }
+    st = check_opts(opts);
+    if (!st)
+        st = rk_conf_load();
+    if (st)
+        goto err;
+    /* A print before a hang should be seen; xrun passes whole lines on anyway. */
+    if (rk_env("XRUN_JOB"))
+        setvbuf(stdout, NULL, _IOLBF, 0);
+    the_ctx = calloc(1, sizeof(*the_ctx));
+    st = the_ctx ? join(the_ctx) : RANK_ERR_NO_MEMORY;
+    if (st)
+        goto err;
+    atomic_store(&state, IN);
+    return RANK_OK;
+
+err:
+    if (the_ctx)
+        leave(the_ctx);
+    atomic_store(&state, OUT);
+    return st;
+}
+
+/* ---------------------------------------------------------------------- leaving */
+
+static bool drained(void *arg)
+{
+    struct rk_engine *e = ((struct rk_ctx *)arg)->engine;
+
+    if (!rk_list_empty(&e->busy))
+        return false;
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops->drained && e->open[i].ops->drained(e->open[i].state) == RK_AGAIN)
+            return false;
+    }
+    return true;
+}
+
+rank_status_t rank_finalize(void)
+{
+    int in = IN;
+
+    if (!atomic_compare_exchange_strong(&state, &in, LEFT))
+        return RANK_ERR_STATE;
+    rk_wait(the_ctx, drained, the_ctx);
+    /* Nobody closes what another still sends to. With a death in the world this returns at once. */
+    rank_barrier(the_ctx->world);
+    rk_wait(the_ctx, drained, the_ctx);
+    leave(the_ctx);
+    return RANK_OK;
+}
+
+void rank_abort(int code, const char *text)
+{
+    struct rk_ctx *ctx = the_ctx;
+
+    code &= 255;
+    if (code == 0)
+        code = 1;
+    if (ctx && ctx->boot && !ctx->boot->alone)
+        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
+    else if (text)
+        rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
+    _exit(code);
+}
