@@ -1,0 +1,283 @@
+#!/bin/sh
+# quickstart.sh: from a fresh clone to a running job, or to tested code. See usage below.
+set -eu
+
+usage()
+{
+    cat <<'END'
+usage: ./quickstart.sh [--no-install] [configure options]
+       ./quickstart.sh check [--full] [--no-install] [configure options]
+
+Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
+./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
+"check" it runs the tests instead: about five minutes, with --full all of them.
+
+  --no-install   install no packages; use what is there
+  --with-X=DIR   take X from DIR and not from a package: pmix, hwloc, event, ucx, verbs, cmocka.
+                 This and every other option goes to configure and is remembered for later runs.
+END
+}
+
+say() { echo "quickstart: $*"; }
+
+die()
+{
+    echo "quickstart: $*" >&2
+    exit 1
+}
+
+cd "$(dirname "$0")"
+top=$(pwd -P)
+build=$top/_build
+
+# ----------------------------------------------------------------------------------------- arguments
+mode=run full=no may_install=yes
+if [ "${1-}" = check ]; then
+    mode=check
+    shift
+fi
+count=$#
+while [ "$count" -gt 0 ]; do # what is left over in "$@" is configure's
+    arg=$1
+    shift
+    count=$((count - 1))
+    case $arg in
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    --full) full=yes ;;
+    --no-install) may_install=no ;;
+    -* | [A-Z]*=*) set -- "$@" "$arg" ;;
+    *)
+        usage >&2
+        die "'$arg' is neither 'check' nor an option"
+        ;;
+    esac
+done
+[ $full = no ] || [ $mode = check ] || die "--full goes with check: ./quickstart.sh check --full"
+
+# Options once given hold until others are given.
+changed=no
+if [ $# -gt 0 ]; then
+    mkdir -p "$build"
+    printf '%s\n' "$@" >"$build/quickstart.options.new"
+    cmp -s "$build/quickstart.options.new" "$build/quickstart.options" || changed=yes
+    mv "$build/quickstart.options.new" "$build/quickstart.options"
+elif [ -f "$build/quickstart.options" ]; then
+    while IFS= read -r arg; do
+        set -- "$@" "$arg"
+    done <"$build/quickstart.options"
+fi
+prefix=$top/_install
+for arg do
+    case $arg in
+    --prefix=*) prefix=${arg#--prefix=} ;;
+    esac
+done
+
+# ------------------------------------------------------------------------------------------ packages
+# Each by its name, so that nothing depends on what happened to be installed. The libraries that the
+# options take from elsewhere are left out.
+packages="gcc libc6-dev make pkg-config"
+if [ -e .git ] || [ ! -f configure ]; then
+    packages="$packages autoconf automake libtool"
+fi
+for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-dev \
+    verbs:libibverbs-dev cmocka:libcmocka-dev; do
+    [ $pair != cmocka:libcmocka-dev ] || [ $mode = check ] || continue
+    wanted=yes
+    for arg do
+        case $arg in
+        --with-"${pair%:*}"=yes | --with-"${pair%:*}"=check) ;;
+        --with-"${pair%:*}"=* | --without-"${pair%:*}") wanted=no ;;
+        esac
+    done
+    [ $wanted = no ] || packages="$packages ${pair#*:}"
+done
+[ $mode = run ] || packages="$packages bash diffutils gawk grep procps python3"
+[ $full = no ] || packages="$packages clang gdb"
+
+# The packages of "$@" that are not installed.
+missing()
+{
+    for package do
+        case $(dpkg-query -W -f '${db:Status-Status} ' "$package" 2>/dev/null) in
+        *"installed "*) ;;
+        *) printf '%s ' "$package" ;;
+        esac
+    done
+}
+
+# How to become root: nothing to do, sudo, or not at all.
+find_root()
+{
+    if [ "$(id -u)" = 0 ]; then
+        echo env
+    elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+        echo sudo
+    fi
+}
+
+# apt LOG ARGUMENT...
+apt()
+{
+    apt_log=$1
+    shift
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 "$@" \
+        >>"$apt_log" 2>&1 </dev/null
+}
+
+# Do the package lists know every one of "$@"?
+known()
+{
+    for package do
+        apt-cache policy "$package" 2>/dev/null | grep -q '^  Candidate: [^(]' || return 1
+    done
+}
+
+# install_packages PACKAGE...: those that are missing
+install_packages()
+{
+    lacking=$(missing "$@")
+    [ -n "$lacking" ] || return 0
+    line="apt-get install --no-install-recommends $lacking"
+    line=${line% }
+    as_root=$(find_root)
+    if [ -z "$as_root" ]; then
+        die "packages are missing and I can become root neither directly nor by sudo.
+Please have this run (or see --with-X=DIR in ./quickstart.sh --help), then start me again:
+
+    sudo $line"
+    fi
+    say "installing ${lacking% }"
+    mkdir -p "$build"
+    : >"$build/apt.log"
+    # Lists are fetched only when they do not know a package, or point to one that is gone.
+    # shellcheck disable=SC2086 # a list of names
+    if ! { known $lacking && apt "$build/apt.log" install --no-install-recommends $lacking; }; then
+        apt "$build/apt.log" update || say "warning: 'apt-get update' failed" >&2
+        if ! apt "$build/apt.log" install --no-install-recommends $lacking; then
+            tail -n 20 "$build/apt.log" >&2
+            die "this failed (the whole log: _build/apt.log): $line"
+        fi
+    fi
+    installed_some=yes
+}
+
+# Other systems: say what is needed. Called when something is found missing.
+needs()
+{
+    cat >&2 <<'END'
+
+xrun and librank need:
+  gcc or clang, make, pkg-config; in a clone also autoconf 2.69, automake 1.16, libtool 2.4.6
+  PMIx 4      pmix.h and libpmix           or --with-pmix=DIR
+  hwloc 2     hwloc.h and libhwloc         or --with-hwloc=DIR
+  libevent 2  event2/event.h, libevent     or --with-event=DIR
+and can use:
+  UCX         1.12 or later                or --with-ucx=DIR, --without-ucx
+  libibverbs                               or --with-verbs=DIR, --without-verbs
+  cmocka      for the unit tests           or --with-cmocka=DIR, --without-cmocka
+with their headers: DIR holds include/ and lib/. Give the options to ./quickstart.sh.
+END
+    if command -v dpkg-query >/dev/null; then
+        echo "On this system: apt-get install --no-install-recommends $packages" >&2
+    fi
+    exit 1
+}
+
+installed_some=no
+if [ $may_install = yes ] && command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    # shellcheck disable=SC2086 # a list of names
+    install_packages $packages
+    if [ $full = yes ]; then
+        # Some releases keep clang's sanitizer and fuzzer libraries in a package of their own.
+        major=$(clang -dumpversion | sed 's/\..*//')
+        ! known "libclang-rt-$major-dev" || install_packages "libclang-rt-$major-dev"
+    fi
+else
+    for tool in "${CC:-cc}" make pkg-config; do
+        if ! command -v "$tool" >/dev/null; then
+            say "$tool is missing" >&2
+            needs
+        fi
+    done
+fi
+
+# --------------------------------------------------------------------------------------------- build
+# quiet LOG WHAT COMMAND...: its output goes to a log, of which a failure shows the end
+quiet()
+{
+    quiet_log=$build/$1 what=$2
+    shift 2
+    if ! "$@" >"$quiet_log" 2>&1 </dev/null; then
+        tail -n 40 "$quiet_log" >&2
+        die "$what failed; the whole log: $quiet_log"
+    fi
+}
+
+mkdir -p "$build"
+for file in configure Makefile.in config.h.in build-aux/ltmain.sh build-aux/install-sh; do
+    [ ! -f $file ] || continue
+    if ! command -v autoreconf >/dev/null; then
+        say "autoconf is missing" >&2
+        needs
+    fi
+    say "generating configure"
+    quiet autoreconf.log autoreconf autoreconf -f -i
+    break
+done
+
+# Unit tests are left out of a tree that was configured before cmocka came.
+if [ $mode = check ] && [ -f "$build/config.h" ] &&
+    ! grep -q '^#define HAVE_CMOCKA 1' "$build/config.h" && pkg-config --exists cmocka; then
+    installed_some=yes
+fi
+if [ ! -f "$build/Makefile" ] || [ $changed = yes ] || [ $installed_some = yes ]; then
+    say "configuring"
+    had=no
+    [ ! -f "$build/Makefile" ] || had=yes
+    (cd "$build" && "$top/configure" -q --prefix="$prefix" "$@" </dev/null) || needs
+    # Objects do not depend on the options they were compiled with.
+    [ $had = no ] || [ $changed = no ] || make -s -C "$build" clean
+fi
+
+jobs=$(nproc 2>/dev/null || echo 2)
+targets=all
+[ $mode = run ] || targets="all check TESTS="
+if ! make -q -C "$build" all >/dev/null 2>&1; then
+    say "building"
+fi
+# shellcheck disable=SC2086 # two words
+quiet make.log "the build" make -s -j "$jobs" -C "$build" $targets
+quiet install.log "the installation" make -C "$build" quickstart.stamp
+
+# ----------------------------------------------------------------------------------------- main job
+if [ $mode = run ]; then
+    PATH=$prefix/bin:$PATH
+    export PATH
+    for job in "xrun -n 4 cg examples/data/1138_bus.mtx" "xrun -n 4 rankbench allreduce"; do
+        printf '\n$ %s\n' "$job"
+        $job || die "the job failed"
+    done
+    cat <<END
+
+To go on in this shell:
+
+    export PATH=$prefix/bin:\$PATH MANPATH=$prefix/share/man:
+    xcc examples/hello.c -o hello && xrun -n 4 ./hello
+END
+    exit 0
+fi
+
+# -------------------------------------------------------------------------------------------- tests
+if [ $full = yes ]; then
+    target=check-full
+else
+    target=check
+fi
+result=0
+make -s -C "$build" $target || result=1
+"$top/tests/summary.sh" "$build" || result=1
+exit $result

@@ -55,7 +55,7 @@ struct rk_channel {
     /* Fetch nothing; let the sender complete. */
     void (*rndv_drop)(const struct rk_rndv *rndv);
 
-    /* Move on; returns the number of frames and completions handled. */
+    /* Move on; returns the number of frames and completions handled. NULL: nothing to poll. */
     int (*progress)(struct rk_ctx *ctx, void *state);
 
     /* Before sleeping: an fd to wait on (epoll), or -1 if the node's doorbell covers it. arm

@@ -43,8 +43,12 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
         return st;
     e->open[e->nopen].ops = ops;
     e->open[e->nopen].state = state;
-    e->open[e->nopen].progress = ops->progress;
     e->nopen++;
+    if (ops->progress) {
+        e->polled[e->npolled].progress = ops->progress;
+        e->polled[e->npolled].state = state;
+        e->npolled++;
+    }
     return RANK_OK;
 }
 
@@ -180,7 +184,7 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     rk_info("rank %u died", peer->id.rank);
-    if (was_up) { /* what it sent before it died still counts; others may go on sending meanwhile */
+    if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
             ;
@@ -286,8 +290,8 @@ int rk_progress(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     int n = 0;
 
-    for (int i = 0; i < e->nopen; i++)
-        n += e->open[i].progress(ctx, e->open[i].state);
+    for (int i = 0; i < e->npolled; i++)
+        n += e->polled[i].progress(ctx, e->polled[i].state);
     if (rk_unlikely(!rk_list_empty(&e->busy)))
         retry_pending(ctx);
     for (int i = 0; i < e->nhooks; i++)

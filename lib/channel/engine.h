@@ -17,9 +17,13 @@ struct rk_engine {
     struct {
         const struct rk_channel *ops;
         void *state;
-        int (*progress)(struct rk_ctx *, void *);
     } open[RK_CHANNELS_MAX];
     int nopen;
+    struct { /* those of them that have to be polled */
+        int (*progress)(struct rk_ctx *, void *);
+        void *state;
+    } polled[RK_CHANNELS_MAX];
+    int npolled;
     int nhooks;
     rk_hook_fn hooks[RK_HOOKS_MAX];   /* run on every progress: schedules */
     rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */

@@ -108,13 +108,6 @@ static void self_rndv_drop(const struct rk_rndv *rndv)
         rk_req_complete(sender, RANK_OK);
 }
 
-static int self_progress(struct rk_ctx *ctx, void *state)
-{
-    (void)ctx;
-    (void)state;
-    return 0;
-}
-
 const struct rk_channel rk_channel_self = {
     .name = "self",
     .open = self_open,
@@ -127,5 +120,4 @@ const struct rk_channel rk_channel_self = {
     .rndv_send = self_rndv_send,
     .rndv_recv = self_rndv_recv,
     .rndv_drop = self_rndv_drop,
-    .progress = self_progress,
 };
