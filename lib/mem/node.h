@@ -34,6 +34,7 @@ struct rk_node_slot {
     /* life */
     pthread_mutex_t life RK_ALIGNED_LINE;
     _Atomic uint32_t state; /* RK_SLOT_* */
+    _Atomic uint32_t lock_lost; /* life was found without its owner: ask for the process instead */
     int32_t world_rank;
     int32_t pid;
     uint32_t probe_word;   /* a copy of the word at probe_addr */

@@ -94,12 +94,17 @@ void rk_node_mark_dead(struct rk_node *node, int index)
 
 static bool lock_says_dead(struct rk_node_slot *slot)
 {
+    if (atomic_load(&slot->lock_lost))
+        return true;
     switch (pthread_mutex_trylock(&slot->life)) {
     case 0:
         pthread_mutex_unlock(&slot->life); /* left in peace between our two looks */
         return false;
     case EOWNERDEAD:
-        /* Unlocked without being made consistent: from now on everyone asks for the process. */
+        /* From now on everyone asks for the process, which may live on, or take its time to go.
+         * Nobody must try the lock again: glibc's trylock of an unrecoverable mutex can leave it
+         * locked by the one who tried, and then it says "busy" for ever. */
+        atomic_store(&slot->lock_lost, 1);
         pthread_mutex_unlock(&slot->life);
         return true;
     case ENOTRECOVERABLE:
