@@ -21,7 +21,7 @@
 #include "lib/mem/segment.h"
 
 /* Below this one side alone is done before the other has heard of it. */
-enum { ASSIST_MIN = 192 << 10, CHUNK = 64 << 10 };
+enum { ASSIST_MIN = 24 << 10, CHUNK_MIN = 16 << 10, CHUNK_MAX = 128 << 10 };
 
 #define STREAM_ONLY UINT64_MAX
 
@@ -174,6 +174,14 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
     return n;
 }
 
+/* How a copy is cut: halves while that is little; both sides compute it alike. */
+static uint64_t chunk_of(uint64_t bytes)
+{
+    uint64_t half = rk_round_up(bytes / 2, 4096);
+
+    return half < CHUNK_MIN ? CHUNK_MIN : half > CHUNK_MAX ? CHUNK_MAX : half;
+}
+
 /*
  * The claims word: generation of the transfer (16 bits), chunks claimed from
  * the front by the sender (24), from the back by the receiver (24). The
@@ -204,14 +212,14 @@ enum { HELP_FAILED = 1u << 31 };
 static void help(struct rk_shm *shm, struct rk_shm_ep *ep, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
-    uint64_t chunks = (a->bytes + CHUNK - 1) / CHUNK;
+    uint64_t chunk = chunk_of(a->bytes), chunks = (a->bytes + chunk - 1) / chunk;
     int64_t c;
 
     if (!req || req->peer != ep->peer || a->bytes > req->view.bytes)
         return; /* all is copied already */
     while ((c = claim(&ep->out.box->claims, a->gen, chunks, true)) >= 0) {
-        uint64_t at = (uint64_t)c * CHUNK;
-        size_t n = a->bytes - at < CHUNK ? (size_t)(a->bytes - at) : CHUNK;
+        uint64_t at = (uint64_t)c * chunk;
+        size_t n = a->bytes - at < chunk ? (size_t)(a->bytes - at) : (size_t)chunk;
         rank_status_t st = rk_cma_write(ep->pid, a->to + at, (char *)req->view.base + at, n);
 
         if (st)
@@ -306,7 +314,8 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
                           struct rank_request *req, uint64_t want)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
-    uint64_t chunks = (want + CHUNK - 1) / CHUNK, from = rndv->priv[P_AT];
+    uint64_t chunk = chunk_of(want), chunks = (want + chunk - 1) / chunk;
+    uint64_t from = rndv->priv[P_AT];
     struct assist a = {.sender = unpack_id(rndv->priv[P_SENDER]),
                        .to = (uint64_t)(uintptr_t)req->view.base,
                        .bytes = want,
@@ -323,8 +332,8 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     rk_list_append(&shm->receiving, &req->link);
     rk_shm_control(shm, ep, RK_SHM_ASSIST, 0, &a, sizeof(a));
     while ((c = claim(&box->claims, a.gen, chunks, false)) >= 0) {
-        uint64_t at = (chunks - 1 - (uint64_t)c) * CHUNK;
-        size_t n = want - at < CHUNK ? (size_t)(want - at) : CHUNK;
+        uint64_t at = (chunks - 1 - (uint64_t)c) * chunk;
+        size_t n = want - at < chunk ? (size_t)(want - at) : (size_t)chunk;
         rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + at, from + at, n);
 
         if (st == RANK_ERR_PEER_DEAD)
