@@ -34,7 +34,9 @@ void rk_match_destroy(struct rk_match *m)
 
 RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
 {
-    uint64_t h = (tag ^ (uint64_t)src << 40 ^ team * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+    /* A multiplication moves bits up only: high bits of a tag are folded down before it. */
+    uint64_t who = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
+    uint64_t h = (tag ^ tag >> 31 ^ who) * 0xff51afd7ed558ccdull;
 
     return (uint32_t)(h >> 32);
 }
