@@ -133,11 +133,12 @@ rank_status_t rk_req_name(struct rank_request *req)
 void rk_req_unname(struct rank_request *req)
 {
     struct rk_requests *r = req->ctx->engine->requests;
-    struct name *n = &r->names[req->id.index];
+    struct name *n;
 
     if (!(req->flags & RK_REQ_NAMED))
         return;
     req->flags &= (uint8_t)~RK_REQ_NAMED;
+    n = &r->names[req->id.index];
     n->req = NULL;
     n->gen++;
     n->next_free = r->first_free;
