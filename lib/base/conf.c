@@ -241,7 +241,7 @@ int rk_edit_distance(const char *a, const char *b)
     int row[65];
 
     if (n > 64 || m > 64)
-        return 64;
+        return (int)(n > m ? n : m); /* far from anything */
     for (size_t j = 0; j <= m; j++)
         row[j] = (int)j;
     for (size_t i = 1; i <= n; i++) {

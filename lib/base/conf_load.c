@@ -58,13 +58,18 @@ static void warn_unknown(const struct rk_conf_row *rows, const char *where, cons
         rk_warn("%s%s is not a variable of this library; rankinfo lists them", where, name);
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 static void trim(const char **s, size_t *len)
 {
-    while (*len && strchr(" \t\r", **s)) {
+    while (*len && is_blank(**s)) {
         ++*s;
         --*len;
     }
-    while (*len && strchr(" \t\r", (*s)[*len - 1]))
+    while (*len && is_blank((*s)[*len - 1]))
         --*len;
 }
 
@@ -159,6 +164,15 @@ static rank_status_t load_file(const char *path, bool required)
         return RANK_ERR_NO_MEMORY;
     }
     n = fread(text, 1, MAX_FILE, f);
+    if (ferror(f) || n == MAX_FILE) {
+        if (ferror(f))
+            rk_error("cannot read the configuration file %s: %m", path);
+        else
+            rk_error("the configuration file %s is longer than %d bytes", path, MAX_FILE - 1);
+        fclose(f);
+        free(text);
+        return RANK_ERR_CONFIG;
+    }
     fclose(f);
     st = rk_conf_parse_text(rk_conf_rows, &rk_conf, path, text, n);
     free(text);
