@@ -1,0 +1,28 @@
+# env.sh: what every test of an uninstalled build needs. Sourced by make, mp.sh and the scripts.
+#
+# Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
+
+# What the user has set for his own runs must not decide ours; RANK_CHANNELS and the like are the
+# matter of each case.
+for v in $(env | sed -n 's/^\(RANK_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$v"
+done
+unset v
+
+# Modules lie beside the library, which libtool has put here.
+RANK_MODULES=$top_builddir/.libs
+RANK_CONF=/dev/null
+XRUN=${XRUN:-$top_builddir/xrun}
+export RANK_MODULES RANK_CONF XRUN
+
+if [ -n "${UCX_DIR:-}" ]; then
+    LD_LIBRARY_PATH=$UCX_DIR/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+fi
+
+# A report of a sanitizer is a failure of its own kind, not a rank's 1.
+ASAN_OPTIONS=exitcode=86:detect_leaks=${RK_LEAKS:-1}:abort_on_error=0:allocator_may_return_null=1
+LSAN_OPTIONS=suppressions=$top_srcdir/tests/asan.supp:print_suppressions=0
+UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=86
+TSAN_OPTIONS=exitcode=86:halt_on_error=1:suppressions=$top_srcdir/tests/tsan.supp
+export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS

@@ -1,0 +1,265 @@
+#!/bin/bash
+# mp.sh: run a program of several ranks at several sizes, on each channel, and look at what it leaves.
+#
+#   mp.sh PROGRAM                   as the lines of the file "cases" beside the program's source say
+#   mp.sh [options] -- PROGRAM ...  as the options say; these are also what a line of "cases" holds,
+#                                   before the arguments: "name: -q 2,4 -t 30 -- --rounds 9"
+#
+#   -q LIST   numbers of ranks in a quick run, comma separated; "alone" is without xrun
+#   -f LIST   the same with FULL=1 (1,2,3,4,7,8,16)
+#   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self); quick runs take
+#             ucx with the last number of ranks only
+#   -F        in full runs only
+#   -t S      seconds that a run may take (60); a hung one shows its stacks where gdb is installed
+#   -k N      ranks that will not reach their end (0); "n": all
+#   -e CODE   the exit code that xrun shall have (0); "any" for whatever
+#   -o TEXT   an extended regular expression that the output shall match; repeatable
+#   -O TEXT   one that it must not match; repeatable
+#   -x OPTS   further options for xrun
+#   -E V=X    environment of the run; repeatable
+#   -u KB     a limit on the address space of each rank, as ulimit -v
+#   -w PROG   a program (and arguments) in front of the ranks' program, such as valgrind
+#
+# A run passes if the exit code is right, all ranks but N have said "mp: done" (mp_end() does), the
+# output is as asked, no sanitizer spoke, and nothing is left: no process, no file in /dev/shm, /tmp or
+# TMPDIR. Each run prints one line, "ok - ..." or "not ok - ...".
+#
+# Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above.
+
+here=$(cd "$(dirname "$0")" && pwd)
+top_srcdir=${top_srcdir:-$(dirname "$here")}
+top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+. "$top_srcdir/tests/env.sh"
+
+passed=0 failed=0 skipped=0
+case_id=none
+work=
+
+say_usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
+
+# The processes of the run, found by a word in their environment, so that other runs on this machine
+# do not matter.
+ours() { grep -lszF "RK_TEST_CASE=$case_id" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
+
+kill_ours() {
+    local p
+    for p in $(ours); do kill -9 "$p" 2>/dev/null; done
+}
+
+cleanup() {
+    [ "$case_id" = none ] || kill_ours
+    [ -z "$work" ] || rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# Names in the places where programs leave things. Other programs' files come and go there.
+droppings() { find /dev/shm /tmp -maxdepth 1 -user "$(id -un)" 2>/dev/null |
+    grep -E '(rank|xrun|pmix|prte|ompi|ucx|rk_|memfd)' | grep -vE '^/tmp/(bash|b-)' | LC_ALL=C sort; }
+
+in_use() { # does a living process have the file open or mapped?
+    find /proc/[0-9]*/fd /proc/[0-9]*/map_files -lname "$1*" 2>/dev/null | grep -q .
+}
+
+# Wait until nothing is left; give what stays after two seconds.
+leftovers() {
+    local i p f new
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        p=$(ours)
+        new=$(comm -13 "$work/before" <(droppings))
+        [ -z "$p$new" ] && break
+        sleep 0.1
+    done
+    for i in $p; do
+        echo "process left: $i $(tr '\0' ' ' <"/proc/$i/cmdline" 2>/dev/null)"
+    done
+    for f in $new; do
+        [ -e "$f" ] && ! in_use "$f" && echo "file left: $f"
+    done
+    find "$work/tmp" -mindepth 1 -printf 'left in TMPDIR: %P\n' 2>/dev/null
+}
+
+stacks() {
+    local p
+    command -v gdb >/dev/null || return
+    for p in $(ours | head -n 12); do
+        echo "--- stacks of $p: $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null)"
+        timeout 20 gdb -p "$p" -batch -nx -ex 'thread apply all bt 14' 2>/dev/null |
+            grep -E '^(Thread|#)'
+    done
+}
+
+# run_one RANKS CHANNEL
+run_one() {
+    local n=$1 channel=$2 t0 t1 rc word why= hung= full_env cmd label done_lines want
+    label="$name n=$n $channel${args:+ $args}"
+    full_env=("${extra_env[@]}")
+    [ "$channel" = ucx ] && full_env+=(RANK_CHANNELS=ucx,self)
+    if [ "$n" = alone ]; then
+        cmd=("${wrap[@]}" "$program" "${prog_args[@]}")
+    else
+        cmd=("$XRUN" -n "$n" "${xrun_opts[@]}" "${wrap[@]}" "$program" "${prog_args[@]}")
+    fi
+    work=$(mktemp -d "$top_builddir/tests/run.XXXXXX") || exit 1
+    mkdir "$work/tmp"
+    mkfifo "$work/ended"
+    exec 9<>"$work/ended"
+    case_id=$$.$RANDOM.$SECONDS.$n
+    droppings >"$work/before"
+    t0=${EPOCHREALTIME/./}
+    (
+        ulimit -c 0
+        [ -z "$as_limit" ] || ulimit -v "$as_limit"
+        env TMPDIR="$work/tmp" "RK_TEST_CASE=$case_id" "${full_env[@]}" "${cmd[@]}" \
+            >"$work/out" 2>"$work/err" </dev/null 9>&-
+        echo $? >&9
+    ) &
+    if ! read -r -t "$limit" -u 9 rc; then
+        hung=yes
+        stacks >"$work/stacks"
+        kill_ours
+        read -r -t 10 -u 9 rc || rc=none
+        why="no end after $limit s"
+    fi
+    wait
+    exec 9>&-
+    t1=${EPOCHREALTIME/./}
+    if [ -z "$hung" ]; then
+        [ "$expect" = any ] || [ "$rc" = "$expect" ] || why="exit code $rc, not $expect"
+        [ "$n" != alone ] || n=1
+        want=$((n - victims)) # victims may be an expression of n
+        done_lines=$(grep -c 'mp: done$' "$work/out")
+        [ "$done_lines" = $want ] || why="$why; $done_lines ranks came to their end, not $want"
+        for word in "${must[@]}"; do
+            grep -qE -e "$word" "$work/out" "$work/err" || why="$why; nothing said '$word'"
+        done
+        for word in "${must_not[@]}"; do
+            ! grep -qE -e "$word" "$work/out" "$work/err" || why="$why; something said '$word'"
+        done
+    fi
+    ! grep -qE 'Sanitizer|runtime error:' "$work/err" || why="$why; a sanitizer spoke"
+    leftovers >"$work/left"
+    [ ! -s "$work/left" ] || why="$why; something is left"
+    if [ -z "$why" ]; then
+        passed=$((passed + 1))
+        echo "ok - $label ($(((t1 - t0) / 1000)) ms)"
+    else
+        failed=$((failed + 1))
+        echo "not ok - $label: ${why#; }"
+        echo "# again: ${full_env[*]} RANK_MODULES=$RANK_MODULES ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH=$LD_LIBRARY_PATH} ${cmd[*]}"
+        tail -n 50 "$work/out" | sed 's/^/# out: /'
+        tail -n 80 "$work/err" | sed 's/^/# err: /'
+        [ ! -s "$work/left" ] || sed 's/^/# /' "$work/left"
+        [ ! -s "$work/stacks" ] || sed 's/^/# /' "$work/stacks"
+        kill_ours
+    fi
+    case_id=none
+    rm -rf "$work"
+    work=
+}
+
+run_matrix() {
+    local sizes channels n c last
+    if [ "$full_only" = yes ] && [ -z "${FULL:-}" ]; then
+        skipped=$((skipped + 1))
+        echo "ok - $name $args # SKIP only with FULL=1"
+        return
+    fi
+    sizes=$quick
+    [ -z "${FULL:-}" ] || sizes=$full
+    sizes=${RANKS:-$sizes}
+    channels=${CHANNELS:-$channel_list}
+    last=${sizes##*,}
+    for n in ${sizes//,/ }; do
+        for c in ${channels//,/ }; do
+            if [ "$c" = ucx ]; then
+                [ "${HAVE_UCX:-yes}" = yes ] || continue
+                [ -n "${FULL:-}${RANKS:-}" ] || [ "$n" = "$last" ] || continue
+                [ "$n" != 1 ] && [ "$n" != alone ] || continue
+            fi
+            run_one "$n" "$c"
+        done
+    done
+}
+
+parse() {
+    local o OPTIND=1
+    quick=2,4 full=1,2,3,4,7,8,16 channel_list=default,ucx limit=60 victims=0 expect=0 full_only=
+    must=() must_not=() xrun_opts=() extra_env=() as_limit= wrap=()
+    while getopts q:f:c:t:k:e:o:O:x:E:u:w:F o; do
+        case $o in
+        q) quick=$OPTARG ;;
+        f) full=$OPTARG ;;
+        c) channel_list=$OPTARG ;;
+        t) limit=$OPTARG ;;
+        k) victims=$OPTARG ;;
+        e) expect=$OPTARG ;;
+        o) must+=("$OPTARG") ;;
+        O) must_not+=("$OPTARG") ;;
+        x) read -ra xrun_opts <<<"$OPTARG" ;;
+        E) extra_env+=("$OPTARG") ;;
+        u) as_limit=$OPTARG ;;
+        w) read -ra wrap <<<"$OPTARG" ;;
+        F) full_only=yes ;;
+        *) say_usage >&2; exit 2 ;;
+        esac
+    done
+    parsed=$((OPTIND - 1))
+}
+
+# Sanitizers and emulators are slower.
+slower() { case "${SAN_CFLAGS:-}" in *thread*) limit=$((limit * 8)) ;; ?*) limit=$((limit * 4)) ;; esac; }
+
+run_cases_file() {
+    local file=$1 line rest
+    while IFS= read -r line; do
+        case $line in "$name:"*) ;; *) continue ;; esac
+        rest=${line#*:}
+        eval "set -- $rest" # our own file: quotes in it are meant
+        parse "$@"
+        shift "$parsed"
+        [ "${1:-}" != -- ] || shift
+        prog_args=("$@") args="$*"
+        slower
+        run_matrix
+    done <"$file"
+}
+
+if [ $# -eq 0 ]; then
+    say_usage >&2
+    exit 2
+fi
+if [ ! -x "$XRUN" ]; then
+    echo "not ok - there is no $XRUN"
+    exit 1
+fi
+case $1 in
+-*)
+    parse "$@"
+    shift "$parsed"
+    [ "${1:-}" != -- ] || shift
+    program=$1 name=$(basename "$1" .mp)
+    shift
+    prog_args=("$@") args="$*"
+    slower
+    run_matrix
+    ;;
+*)
+    program=$1 name=$(basename "$1" .mp)
+    case $program in
+    /*) dir=$top_srcdir/${program#"$top_builddir"/} ;;
+    *) dir=$top_srcdir/${program#./} ;;
+    esac
+    case $program in /*) ;; *) program=$top_builddir/${program#./} ;; esac
+    run_cases_file "$(dirname "$dir")/cases"
+    ;;
+esac
+
+echo "# $name: $passed passed, $failed failed"
+if [ $((passed + failed)) -eq 0 ]; then
+    [ $skipped -gt 0 ] && exit 77
+    echo "not ok - $name: nothing was run"
+    exit 1
+fi
+[ $failed -eq 0 ]

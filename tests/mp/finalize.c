@@ -1,0 +1,45 @@
+/* finalize.c: what was sent arrives, though the sender has long called rank_finalize. */
+#include "tests/mp/mp.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+int main(int argc, char **argv)
+{
+    struct mp mp;
+    int peer;
+    enum { N = 50 };
+    struct timespec nap = {0, 100000000};
+
+    mp_start(&mp, &argc, argv);
+    peer = mp.rank ^ 1;
+    mp_case(&mp, "late receiver");
+    if (peer < mp.size && (mp.rank & 1) == 0) {
+        char out[2000];
+        for (int i = 0; i < N; i++) {
+            mp_fill(out, sizeof(out), (uint64_t)i);
+            MP_OK(rank_send(out, i * 40, RANK_BYTE, peer, i, mp.world));
+        }
+    } else if (peer < mp.size) {
+        char in[2000];
+        nanosleep(&nap, NULL); /* the sender is in rank_finalize by now, most likely */
+        for (int i = N - 1; i >= 0; i--) {
+            MP_OK(rank_recv(in, sizeof(in), RANK_BYTE, peer, i, mp.world, NULL));
+            MP_CHECK_EQ(mp_verify(in, (size_t)i * 40, (uint64_t)i), -1);
+        }
+    }
+    /* Left to the library: teams, memory and a posted receive. */
+    if (mp_flag(argc, argv, "--leave")) {
+        rank_team_t t;
+        rank_mem_t mem;
+        rank_request_t req;
+        static char never;
+        void *p;
+        MP_OK(rank_team_dup(mp.world, &t));
+        MP_OK(rank_alloc(t, RANK_MEM_HOST, 100000, 0, &p, &mem));
+        MP_OK(rank_irecv(&never, 1, RANK_BYTE, peer < mp.size ? peer : mp.rank, 12345, mp.world,
+                         &req));
+    }
+    mp_end(&mp);
+    return 0;
+}

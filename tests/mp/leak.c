@@ -1,0 +1,105 @@
+/* leak.c: what is made and freed again and again leaves neither descriptors nor memory. */
+#include "tests/mp/mp.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void teams(struct mp *mp)
+{
+    rank_team_t a, b;
+
+    MP_OK(rank_team_dup(mp->world, &a));
+    MP_OK(rank_team_split(a, mp->rank & 1, 0, &b));
+    MP_OK(rank_barrier(b));
+    MP_OK(rank_team_free(&b));
+    MP_OK(rank_team_free(&a));
+}
+
+static void memory(struct mp *mp)
+{
+    rank_mem_t mem;
+    char *p, c = 1;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 200000, 0, (void **)&p, &mem));
+    for (int r = 0; r < mp->size; r++)
+        MP_OK(rank_put(&c, 1, r, mem, 100 + mp->rank));
+    MP_OK(rank_flush(mem, RANK_ALL));
+    MP_OK(rank_free(&mem));
+}
+
+/* Posted and unexpected, short and long, truncated and synchronous. */
+static void messages(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    static char out[60000], in[60000];
+    rank_request_t s[6], r;
+    static const int64_t n[6] = {0, 20, 500, 5000, 40000, 60000};
+
+    for (int i = 0; i < 6; i++) {
+        if (i & 1)
+            MP_OK(rank_isend(out, n[i], RANK_BYTE, to, i, mp->world, &s[i]));
+        else
+            MP_OK(rank_issend(out, n[i], RANK_BYTE, to, i, mp->world, &s[i]));
+    }
+    for (int i = 5; i >= 0; i--) {
+        MP_OK(rank_irecv(in, i == 4 ? 100 : 60000, RANK_BYTE, from, i, mp->world, &r));
+        MP_STATUS(rank_wait(&r, NULL), i == 4 ? RANK_ERR_TRUNCATED : RANK_OK);
+    }
+    MP_OK(rank_waitall(6, s, NULL));
+}
+
+static void collectives(struct mp *mp)
+{
+    static double a[5000], b[5000];
+    rank_request_t r[3];
+
+    MP_OK(rank_barrier(mp->world));
+    MP_OK(rank_allreduce(a, b, 5000, RANK_F64, RANK_SUM, mp->world));
+    MP_OK(rank_bcast(a, 100, RANK_F64, 0, mp->world));
+    MP_OK(rank_ibarrier(mp->world, &r[0]));
+    MP_OK(rank_iallreduce(a, b, 10, RANK_F64, RANK_MAX, mp->world, &r[1]));
+    MP_OK(rank_ibcast(a + 2000, 1000, RANK_F64, mp->size - 1, mp->world, &r[2]));
+    MP_OK(rank_waitall(3, r, NULL));
+}
+
+static void repeat(struct mp *mp, const char *name, void (*fn)(struct mp *), int times)
+{
+    int fds;
+    size_t heap;
+    int64_t grown;
+
+    mp_case(mp, name);
+    for (int i = 0; i < 30; i++) /* pools and tables take their size */
+        fn(mp);
+    mp_barrier(mp->world);
+    fds = mp_count_fds();
+    heap = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (int i = 0; i < times; i++)
+        fn(mp);
+    mp_barrier(mp->world);
+    MP_CHECK_EQ(mp_count_fds(), fds);
+    grown = (int64_t)(mallinfo2().uordblks + mallinfo2().hblkhd) - (int64_t)heap;
+    /* A leak of 32 bytes each time shows. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    if (grown > 32 * times)
+        mp_fail(__FILE__, __LINE__, "%s: the heap grew by %lld bytes in %d rounds", name,
+                (long long)grown, times);
+#endif
+    (void)grown;
+}
+
+int main(int argc, char **argv)
+{
+    struct mp mp;
+    int times;
+
+    mp_start(&mp, &argc, argv);
+    times = (int)mp_option(argc, argv, "--times", 500);
+    repeat(&mp, "messages", messages, times);
+    repeat(&mp, "teams", teams, times);
+    repeat(&mp, "memory", memory, times / 5);
+    repeat(&mp, "collectives", collectives, times);
+    mp_end(&mp);
+    return 0;
+}

@@ -1,0 +1,210 @@
+/* mp.c: see mp.h. */
+#include "tests/mp/mp.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Far from the tags that tests use. */
+enum { BARRIER_TAG = 0x7ba7000 };
+
+static const char *running = "start"; /* the case, for mp_fail */
+
+double mp_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void mp_fail(const char *file, int line, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "rank %d, case %s: %s:%d: %s\n", rank_team_rank(rank_world()), running, file,
+            line, text);
+    fflush(NULL);
+    rank_abort(99, "a check failed");
+}
+
+void mp_check_status(const char *file, int line, const char *what, rank_status_t got,
+                     rank_status_t want)
+{
+    if (got != want)
+        mp_fail(file, line, "%s gave %d (%s), not %d (%s)", what, (int)got,
+                rank_status_string(got), (int)want, rank_status_string(want));
+}
+
+int mp_count_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    struct dirent *e;
+    int n = 0;
+
+    if (!d)
+        return -1;
+    while ((e = readdir(d)))
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n - 1; /* the directory's own */
+}
+
+int64_t mp_status_kb(const char *field)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    size_t len = strlen(field);
+    long long kb = -1;
+    char line[256];
+
+    if (!f)
+        return -1;
+    while (fgets(line, sizeof(line), f)) {
+        if (strncmp(line, field, len) == 0 && line[len] == ':')
+            kb = strtoll(line + len + 1, NULL, 10);
+    }
+    fclose(f);
+    return kb;
+}
+
+int64_t mp_option(int argc, char **argv, const char *option, int64_t dflt)
+{
+    for (int i = 1; i + 1 < argc; i++) {
+        if (strcmp(argv[i], option) == 0)
+            return strtoll(argv[i + 1], NULL, 0);
+    }
+    return dflt;
+}
+
+bool mp_flag(int argc, char **argv, const char *option)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], option) == 0)
+            return true;
+    }
+    return false;
+}
+
+void mp_start(struct mp *mp, int *argc, char **argv)
+{
+    int64_t seed = mp_option(*argc, argv, "--seed", -1);
+
+    memset(mp, 0, sizeof(*mp));
+    mp->name = "start";
+    mp->fds = mp_count_fds();
+    MP_OK(rank_init(NULL));
+    mp->world = rank_world();
+    MP_CHECK(mp->world != RANK_TEAM_NULL);
+    mp->rank = rank_team_rank(mp->world);
+    mp->size = rank_team_size(mp->world);
+    MP_CHECK(mp->rank >= 0 && mp->rank < mp->size);
+    mp->seed = seed >= 0 ? (uint64_t)seed : (uint64_t)(mp_now() * 1e6) % 1000000007u;
+    for (int r = 1; r < mp->size && mp->rank == 0; r++)
+        MP_OK(rank_send(&mp->seed, 1, RANK_UINT64, r, BARRIER_TAG, mp->world));
+    if (mp->rank > 0)
+        MP_OK(rank_recv(&mp->seed, 1, RANK_UINT64, 0, BARRIER_TAG, mp->world, NULL));
+    if (mp->rank == 0)
+        printf("seed %llu\n", (unsigned long long)mp->seed);
+}
+
+static void end(struct mp *mp)
+{
+    running = "finalize";
+    MP_OK(rank_finalize());
+    MP_CHECK(!rank_initialized());
+    mp->world = RANK_TEAM_NULL;
+}
+
+void mp_end(struct mp *mp)
+{
+    int fds;
+
+    end(mp);
+    fds = mp_count_fds();
+    if (fds > mp->fds)
+        mp_fail(__FILE__, __LINE__, "%d descriptors open, %d before rank_init", fds, mp->fds);
+    printf("mp: done\n");
+    fflush(stdout);
+}
+
+void mp_end_survivor(struct mp *mp)
+{
+    end(mp);
+    printf("mp: done\n");
+    fflush(stdout);
+}
+
+void mp_case(struct mp *mp, const char *name)
+{
+    running = mp->name = name;
+    if (mp->rank == 0)
+        printf("case %s\n", name);
+    mp_barrier(mp->world);
+}
+
+/* Dissemination: after round k everybody knows of 2^(k+1) ranks. */
+void mp_barrier(rank_team_t team)
+{
+    int rank = rank_team_rank(team), size = rank_team_size(team), round = 0;
+    char out = 1, in = 0;
+
+    for (int d = 1; d < size; d *= 2, round++)
+        MP_OK(rank_sendrecv(&out, 1, RANK_BYTE, (rank + d) % size, BARRIER_TAG + 1 + round, &in, 1,
+                            RANK_BYTE, (rank - d + size) % size, BARRIER_TAG + 1 + round, team,
+                            NULL));
+}
+
+/* Eight bytes at a time: big messages must not be slow to check. */
+static uint64_t word_at(uint64_t key, uint64_t i)
+{
+    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u ^ key * 0xd6e8feb86659fd93u;
+
+    return z ^ (z >> 29);
+}
+
+void mp_fill(void *buf, size_t bytes, uint64_t key)
+{
+    unsigned char *p = buf;
+    size_t i = 0;
+    uint64_t w;
+
+    for (; i + 8 <= bytes; i += 8) {
+        w = word_at(key, i);
+        memcpy(p + i, &w, 8);
+    }
+    w = word_at(key, i);
+    memcpy(p + i, &w, bytes - i);
+}
+
+int64_t mp_verify(const void *buf, size_t bytes, uint64_t key)
+{
+    const unsigned char *p = buf;
+
+    for (size_t i = 0; i < bytes; i += 8) {
+        size_t n = bytes - i < 8 ? bytes - i : 8;
+        uint64_t w = word_at(key, i);
+        if (memcmp(p + i, &w, n) == 0)
+            continue;
+        for (size_t j = 0; j < n; j++) {
+            if (p[i + j] != ((unsigned char *)&w)[j])
+                return (int64_t)(i + j);
+        }
+    }
+    return -1;
+}
+
+void *mp_alloc(size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+
+    if (!p)
+        mp_fail(__FILE__, __LINE__, "no memory for %zu bytes", bytes);
+    return p;
+}
