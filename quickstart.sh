@@ -95,8 +95,8 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     done
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
-[ $mode = run ] || packages="$packages bash diffutils gawk grep procps python3"
-[ $full = no ] || packages="$packages clang gdb"
+[ $mode = run ] || packages="$packages bash procps python3"
+[ $full = no ] || packages="$packages clang gdb groff-base"
 
 # The packages of "$@" that are not installed.
 missing()
