@@ -1,0 +1,39 @@
+# man.sh: the manual pages that are made from other files are current, and all are well formed.
+bad=0
+work=$(mktemp -d "$top_builddir/tests/man.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+
+if ! sh "$top_srcdir/doc/update.sh" "$top_srcdir" "$top_builddir/rankinfo" "$work"; then
+    echo "not ok - doc/update.sh runs"
+    exit 1
+fi
+for page in rank.3 rankinfo.1; do
+    if cmp -s "$work/$page" "$top_srcdir/doc/$page"; then
+        echo "ok - $page is what doc/update.sh makes"
+    else
+        echo "not ok - $page is old: run 'make update-doc'"
+        diff "$top_srcdir/doc/$page" "$work/$page" | sed 's/^/    /'
+        bad=1
+    fi
+done
+
+if ! command -v groff >/dev/null; then
+    echo "ok - manual pages without warnings # SKIP no groff"
+    exit $bad
+fi
+found=0
+cd "$top_srcdir" || exit 1
+for page in $(find . -name '*.[13]' -not -path './_*' -not -path './xrun-[0-9]*'); do
+    found=$((found + 1))
+    groff -man -Tutf8 -ww "$page" 2>&1 >/dev/null |
+        grep -v 'cannot break line\|cannot adjust line' >"$work/warnings"
+    if [ -s "$work/warnings" ]; then
+        echo "not ok - $(basename "$page") has warnings"
+        sed 's/^/    /' "$work/warnings"
+        bad=1
+    else
+        echo "ok - $(basename "$page") has no warnings"
+    fi
+done
+[ $found -ge 2 ] || { echo "not ok - no manual pages found"; bad=1; }
+exit $bad

@@ -1,0 +1,79 @@
+# rooms.sh: the house's rules that a script can see: who includes whom, where the environment is read,
+# how long a file may be and how it opens.
+cd "$top_srcdir" || exit 1
+bad=0
+
+# judge WHAT: fails if anything came on stdin
+judge() {
+    found=$(cat)
+    if [ -z "$found" ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        printf '%s\n' "$found" | sed 's/^/    /'
+        bad=1
+    fi
+}
+
+# The sources of our own in folders $@.
+sources() { find "$@" -name '*.[ch]' | LC_ALL=C sort; }
+
+ours="lib collectives launcher bench examples tests"
+[ "$(sources $ours | wc -l)" -gt 30 ] || { echo "not ok - the sources are not under $PWD"; exit 1; }
+
+# A file belongs to the room with the longest name that its path begins with.
+sources lib collectives launcher bench examples | while read -r file; do
+    sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file" | sed "s|^|$file |"
+done | awk '
+    NR == FNR {
+        if ($0 ~ /^#/ || NF == 0)
+            next
+        room[$1] = 1
+        for (i = 2; i <= NF; i++)
+            may[$1, $i] = 1
+        next
+    }
+    function room_of(path,    p) {
+        for (p = path; p != ""; ) {
+            if (p in room)
+                return p
+            if (!sub(/\/[^\/]*$/, "", p))
+                return ""
+        }
+        return ""
+    }
+    {
+        file = $1
+        header = $2
+        from = room_of(file)
+        if (header == "config.h" || header == "lib/rank.h")
+            next
+        if (from == "examples" && header !~ /\//) # they are built elsewhere too, side by side
+            next
+        to = room_of(header)
+        if (from == "")
+            # lib/rank.h is nobody'\''s and includes nobody
+            print file " includes " header ", but is in no room"
+        else if (to == "")
+            print file " includes " header ": write it from the top"
+        else if (from != to && !((from, to) in may) && !((from, header) in may))
+            print file " includes " header ": " from " may not see " to
+    }' tests/lint/rooms - | judge "no room includes a higher one"
+
+sources lib collectives launcher bench | grep -v '^lib/base/conf_load\.c$' |
+    xargs grep -nwE 'getenv|secure_getenv' | judge "the environment is read in lib/base/conf_load.c only"
+
+sources lib collectives launcher bench | grep -v '^lib/boot/\|^launcher/' |
+    xargs grep -nE 'include *<pmix[a-z_]*\.h>' | judge "PMIx is seen by lib/boot and launcher only"
+
+sources $ours | xargs awk 'FNR > 800 { print FILENAME " has more than 800 lines"; nextfile }' |
+    judge "no file has more than 800 lines"
+
+sources $ours | xargs awk 'FNR == 1 && $0 !~ /^\/\*/ { print FILENAME " does not open with a comment" }' |
+    judge "each file opens with a comment that says what it does"
+
+sources $ours | xargs grep -nE '(^|[ /*(])(TODO|FIXME|XXX)([ :.(]|$)' | judge "nothing is left to do in comments"
+
+sources $ours | xargs grep -nE '^[ ]*	|[ 	]+$' | judge "no tabs, no blanks at the end of a line"
+
+exit $bad
