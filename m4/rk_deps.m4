@@ -45,6 +45,7 @@ AC_DEFUN([RK_CHECK_DEP], [
     AS_IF([test $have_$1 = no],
       [AC_MSG_ERROR([$2 is needed: $from_$1])])])
   AS_IF([test $have_$1 = yes], [AC_DEFINE([HAVE_$1], [1], [$2 is there])])
+  AC_DEFINE_UNQUOTED([RK_FROM_$1], ["$from_$1"], [where $2 comes from, for rankinfo])
   m4_popdef([lname])
 ])
 
@@ -64,6 +65,7 @@ AC_DEFUN([RK_CHECK_CUDA], [
     from_CUDA="$with_cuda"
     AC_DEFINE([HAVE_CUDA], [1], [the CUDA toolkit is there])
   ])
+  AC_DEFINE_UNQUOTED([RK_FROM_CUDA], ["$from_CUDA"], [where CUDA comes from, for rankinfo])
   AC_SUBST([CUDA_CFLAGS])
   AM_CONDITIONAL([HAVE_CUDA], [test $have_CUDA = yes])
 ])
@@ -86,6 +88,7 @@ AC_DEFUN([RK_ARG_WERROR], [
   WARN_CFLAGS="-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes"
   AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
   AC_SUBST([WARN_CFLAGS])
+  AC_DEFINE_UNQUOTED([RK_COMPILER], ["$CC $CFLAGS $SAN_CFLAGS"], [for rankinfo])
 ])
 
 AC_DEFUN([RK_SUMMARY], [
