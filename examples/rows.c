@@ -29,7 +29,9 @@ static void partition(const struct mtx *whole, int size, int64_t *first)
     int64_t entries = whole->ptr[whole->rows], row = 0;
 
     for (int k = 0; k < size; k++) {
-        while (row < whole->rows && whole->ptr[row] < entries / size * k + entries % size * k / size)
+        int64_t before = entries / size * k + entries % size * k / size;
+
+        while (row < whole->rows && whole->ptr[row] < before)
             row++;
         first[k] = row;
     }
