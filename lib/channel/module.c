@@ -1,0 +1,165 @@
+/*
+ * module.c: finds a module, loads it and lends it the core's services.
+ *
+ * Looked for in RANK_MODULES if that is set, and nowhere else then; otherwise
+ * beside the librank.so that is running: in its subdirectory (installed) or
+ * in its own (the build tree); and last in the directory that configure was
+ * told. A program with librank.a inside has only the last.
+ */
+#include "config.h"
+
+#include "lib/channel/module.h"
+#include "lib/base/log.h"
+#include "lib/channel/services.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PLACES_MAX = 3 };
+
+struct places {
+    char dir[PLACES_MAX][PATH_MAX];
+    int n;
+};
+
+static void log_text(int level, const char *text)
+{
+    rk_log(level, "%s", text);
+}
+
+static const struct rk_services services = {
+    .magic = RK_MODULE_MAGIC,
+    .abi = RK_MODULE_ABI,
+    .version = PACKAGE_VERSION,
+    .sizes = RK_MODULE_SIZES,
+    .conf = &rk_conf,
+    .log_threshold = &rk_log_threshold,
+    .log_text = log_text,
+    .env = rk_env,
+    .boot_get = rk_boot_get,
+    .engine_peer = rk_engine_peer,
+    .peer_connect = rk_peer_connect,
+    .report_death = rk_engine_report_death,
+    .req_complete = rk_req_complete,
+    .wait_step = rk_wait_step,
+};
+
+static void add_place(struct places *p, const char *dir, int dir_len, const char *below)
+{
+    if (snprintf(p->dir[p->n], PATH_MAX, "%.*s%s", dir_len, dir, below) < PATH_MAX)
+        p->n++;
+}
+
+static void list_places(struct places *p)
+{
+    Dl_info self;
+    const char *slash;
+
+    p->n = 0;
+    if (rk_conf.modules && *rk_conf.modules) {
+        add_place(p, rk_conf.modules, PATH_MAX, "");
+        return;
+    }
+    if (dladdr((const void *)&services, &self) && self.dli_fname &&
+        (slash = strrchr(self.dli_fname, '/')) != NULL &&
+        strncmp(slash + 1, "librank.so", strlen("librank.so")) == 0) {
+        int len = (int)(slash - self.dli_fname);
+        add_place(p, self.dli_fname, len, "/librank");
+        add_place(p, self.dli_fname, len, "");
+    }
+    add_place(p, RK_MODULEDIR, PATH_MAX, "");
+}
+
+/* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: they are the application's. */
+static void *load_keeping_signals(const char *path)
+{
+    struct sigaction before[NSIG], after;
+    void *module;
+
+    for (int s = 1; s < NSIG; s++) {
+        if (sigaction(s, NULL, &before[s]) < 0)
+            before[s].sa_handler = SIG_ERR;
+    }
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    for (int s = 1; s < NSIG; s++) {
+        if (before[s].sa_handler != SIG_ERR && sigaction(s, NULL, &after) == 0 &&
+            after.sa_handler != before[s].sa_handler)
+            sigaction(s, &before[s], NULL);
+    }
+    return module;
+}
+
+static rank_status_t load(const char *path, const char *entry_name, const struct rk_channel **out)
+{
+    void *module = load_keeping_signals(path);
+    rk_module_entry_fn entry;
+    const char *why;
+
+    if (!module) {
+        why = dlerror();
+        rk_error("cannot load the ucx channel: %s; it needs UCX 1.13 or newer (Debian: libucx0; "
+                 "LD_LIBRARY_PATH for one elsewhere)",
+                 why ? why : path);
+        return RANK_ERR_NOT_SUPPORTED;
+    }
+    entry = (rk_module_entry_fn)dlsym(module, entry_name);
+    *out = entry ? entry(&services) : NULL;
+    if (!*out) {
+        rk_error("%s was not built with this librank (%s); install both from one build, or point "
+                 "RANK_MODULES to the right directory",
+                 path, PACKAGE_VERSION);
+        return RANK_ERR_NOT_SUPPORTED;
+    }
+    rk_debug("ucx channel loaded from %s", path);
+    return RANK_OK;
+}
+
+/* The first of the places that has the module, or -1. */
+static int find(const struct places *places, char *path, size_t len)
+{
+    for (int i = 0; i < places->n; i++) {
+        int n = snprintf(path, len, "%s/%s", places->dir[i], RK_MODULE_UCX_FILE);
+        if (n > 0 && (size_t)n < len && access(path, R_OK) == 0)
+            return i;
+    }
+    return -1;
+}
+
+rank_status_t rk_module_find_ucx(char *path, size_t len)
+{
+    struct places places;
+
+    list_places(&places);
+    return find(&places, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
+}
+
+rank_status_t rk_module_open_ucx(const struct rk_channel **out)
+{
+    struct places places;
+    char path[PATH_MAX], looked[3 * PATH_MAX];
+    size_t len = 0;
+
+    *out = NULL;
+    list_places(&places);
+    if (find(&places, path, sizeof(path)) >= 0)
+        return load(path, RK_MODULE_UCX_ENTRY, out);
+    for (int i = 0; i < places.n; i++) {
+        int n = snprintf(looked + len, sizeof(looked) - len, "%s%s", len ? ", " : "", places.dir[i]);
+        if (n > 0 && (size_t)n < sizeof(looked) - len)
+            len += (size_t)n;
+    }
+    looked[len] = '\0';
+#ifdef HAVE_UCX
+    rk_error("the ucx channel is needed, but there is no %s in %s; install librank whole or set "
+             "RANK_MODULES to the directory that holds it",
+             RK_MODULE_UCX_FILE, looked);
+#else
+    rk_error("the ucx channel is needed, but this librank was built without UCX (and there is no "
+             "%s in %s); configure it with libucx-dev installed or with --with-ucx=DIR",
+             RK_MODULE_UCX_FILE, looked);
+#endif
+    return RANK_ERR_NOT_SUPPORTED;
+}

@@ -1,0 +1,53 @@
+/*
+ * services.h: what the core lends to a module, and how the two make sure that
+ * they were built from the same source.
+ *
+ * The core's symbols are hidden, and with librank.a they are not even in a
+ * shared object. So a module gets a table of functions, and gives itself
+ * forwarders under the core's own names (lib/channel/ucx/core.c): its code
+ * reads, and is tested, as any other of the library.
+ */
+#ifndef RK_CHANNEL_SERVICES_H
+#define RK_CHANNEL_SERVICES_H
+
+#include "lib/base/conf.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/engine.h"
+
+#define RK_MODULE_MAGIC 0x4b4e4152u
+
+/* Raise it with every change of what core and module share and that no size shows. */
+enum { RK_MODULE_ABI = 1 };
+
+struct rk_services {
+    uint32_t magic, abi;
+    char version[16];   /* of the library */
+    uint32_t sizes[8];  /* of the structs that both look into: RK_MODULE_SIZES */
+
+    const struct rk_conf *conf;
+    const int *log_threshold;
+    void (*log_text)(int level, const char *text);
+    const char *(*env)(const char *name);
+    rank_status_t (*boot_get)(struct rk_boot *boot, int rank, const char *key, void *data,
+                              size_t *len);
+    struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int world_rank);
+    rank_status_t (*peer_connect)(struct rk_peer *peer);
+    void (*report_death)(struct rk_ctx *ctx, int world_rank);
+    void (*req_complete)(struct rank_request *req, rank_status_t status);
+    void (*wait_step)(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+};
+
+#define RK_MODULE_SIZES                                                                            \
+    {                                                                                              \
+        sizeof(struct rk_services), sizeof(struct rk_conf), sizeof(struct rk_boot),                \
+            sizeof(struct rk_ctx), sizeof(struct rk_engine), sizeof(struct rk_peer),               \
+            sizeof(struct rank_request), sizeof(struct rk_channel)                                 \
+    }
+
+/* The one symbol of a module: NULL if it was not built for these services. */
+typedef const struct rk_channel *(*rk_module_entry_fn)(const struct rk_services *services);
+
+#define RK_MODULE_UCX_FILE "librank-ucx.so"
+#define RK_MODULE_UCX_ENTRY "rank_module_ucx"
+
+#endif

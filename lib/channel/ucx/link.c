@@ -1,0 +1,301 @@
+/*
+ * link.c: first contact with a peer, and parting with it.
+ *
+ * An endpoint is made with UCP's error handling, which tells at once when a
+ * connection breaks and lets us close by force. UCX's transports through
+ * shared memory cannot do that: where the user lets them in, an endpoint to a
+ * rank of this node does without. Its death is known from the node's segment;
+ * the endpoint is then left alone until the worker goes.
+ */
+#include "lib/base/clock.h"
+#include "lib/channel/module.h"
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long parting may take when all goes well, and when it does not. */
+enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 20 * 1000 * 1000 };
+
+static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
+{
+    struct rk_ucx_link *l;
+
+    if (ucx->nlinks == ucx->links_cap) {
+        uint32_t cap = ucx->links_cap ? ucx->links_cap * 2 : 16;
+        struct rk_ucx_link **links = realloc(ucx->links, cap * sizeof(struct rk_ucx_link *));
+        if (!links)
+            return NULL;
+        ucx->links = links;
+        ucx->links_cap = cap;
+    }
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return NULL;
+    l->ucx = ucx;
+    l->peer = peer;
+    l->id = (struct rk_id){ucx->nlinks, ucx->gen};
+    l->theirs.index = RK_UCX_NOBODY;
+    l->last_tick = UINT64_MAX;
+    rk_list_init(&l->on_open);
+    rk_list_init(&l->ops);
+    rk_list_init(&l->sending);
+    rk_list_init(&l->control);
+    rk_list_init(&l->on_busy);
+    rk_list_init(&l->on_failed);
+    ucx->links[ucx->nlinks++] = l;
+    return l;
+}
+
+struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer)
+{
+    struct rk_ucx_link **at = &ucx->by_rank[peer->id.rank];
+
+    if (!*at) {
+        *at = link_new(ucx, peer);
+        if (!*at)
+            rk_error("out of memory for the link to rank %u", peer->id.rank);
+    }
+    return *at;
+}
+
+void rk_ucx_link_broken(struct rk_ucx_link *l)
+{
+    if (l->failed || l->dropped)
+        return;
+    l->failed = true;
+    rk_list_append(&l->ucx->failed, &l->on_failed);
+}
+
+/* UCP's, from within ucp_worker_progress. */
+static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    struct rk_ucx_link *l = arg;
+
+    (void)ep;
+    if (!l->failed && !l->dropped)
+        rk_info("UCX lost rank %u: %s", l->peer->id.rank, ucs_status_string(status));
+    rk_ucx_link_broken(l);
+}
+
+static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address)
+{
+    struct rk_ucx *ucx = l->ucx;
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = address,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = on_error, .arg = l},
+    };
+    ucs_status_t st;
+
+    l->by_peer_mode = !(ucx->shm_transports && l->peer->local >= 0);
+    if (!l->by_peer_mode)
+        params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    st = ucp_ep_create(ucx->worker, &params, &l->ep);
+    if (st == UCS_OK)
+        return RANK_OK;
+    l->ep = NULL;
+    rk_error("UCX does not reach rank %u: %s (do both sides have a network device or transport in "
+             "common? see UCX_TLS and UCX_NET_DEVICES)",
+             l->peer->id.rank, ucs_status_string(st));
+    return rk_ucx_status(st);
+}
+
+rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
+{
+    struct rk_ucx *ucx = state;
+    unsigned char card[RK_CARD_MAX + 64] __attribute__((aligned(8)));
+    const ucp_address_t *address;
+    size_t len = RK_CARD_MAX;
+    struct rk_ucx_link *l;
+    rank_status_t st;
+
+    if (peer->id.rank == ucx->me || peer->id.rank >= ucx->nranks)
+        return RANK_ERR_UNREACHABLE;
+    l = rk_ucx_link_of(ucx, peer);
+    if (!l)
+        return RANK_ERR_NO_MEMORY;
+    if (l->failed || l->dropped)
+        return RANK_ERR_PEER_DEAD;
+    st = rk_boot_get(ctx->boot, (int)peer->id.rank, RK_UCX_CARD, card, &len);
+    if (st)
+        return st;
+    memset(card + len, 0, sizeof(card) - len);
+    if (!rk_ucx_card_address(card, len, &address)) {
+        rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
+                 RK_UCX_CARD, peer->id.rank);
+        return RANK_ERR_CHANNEL;
+    }
+    st = make_endpoint(l, address);
+    if (!st)
+        peer->ep = l;
+    return st;
+}
+
+/* --------------------------------------------------------------------- parting */
+
+static void close_quietly(struct rk_ucx *ucx, ucp_ep_h ep, bool force)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0,
+    };
+    ucs_status_ptr_t p = ucp_ep_close_nbx(ep, &param);
+
+    if (!UCS_PTR_IS_PTR(p))
+        return;
+    if (ucx->nclosing == ucx->closing_cap) {
+        uint32_t cap = ucx->closing_cap ? ucx->closing_cap * 2 : 16;
+        void **closing = realloc(ucx->closing, cap * sizeof(void *));
+        if (!closing) {
+            ucp_request_free(p); /* UCP finishes without us */
+            return;
+        }
+        ucx->closing = closing;
+        ucx->closing_cap = cap;
+    }
+    ucx->closing[ucx->nclosing++] = p;
+}
+
+/* The number of endpoints that are still being closed. */
+static uint32_t reap_closing(struct rk_ucx *ucx)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < ucx->nclosing; i++) {
+        if (ucp_request_check_status(ucx->closing[i]) == UCS_INPROGRESS)
+            ucx->closing[kept++] = ucx->closing[i];
+        else
+            ucp_request_free(ucx->closing[i]);
+    }
+    ucx->nclosing = kept;
+    return kept;
+}
+
+static bool in_ucp_hands(const struct rk_ucx_link *l)
+{
+    const struct rk_link *pos;
+
+    rk_list_for_each(pos, &l->ops)
+    {
+        if (rk_list_entry(pos, struct rk_ucx_op, link)->type == RK_UCX_OP_UCP)
+            return true;
+    }
+    return false;
+}
+
+static void progress(struct rk_ucx *ucx)
+{
+    ucx->inside = true;
+    ucp_worker_progress(ucx->worker);
+    ucx->inside = false;
+}
+
+/*
+ * The peer is dead, or a fault parts us. Closing by force makes UCP give back
+ * the buffers of what is in its hands; that is a matter of microseconds, and
+ * only then may the requests complete.
+ */
+static void part(struct rk_ucx_link *l)
+{
+    struct rk_ucx *ucx = l->ucx;
+
+    rk_ucx_fail_ops(l, false);
+    if (l->ep && l->by_peer_mode) {
+        uint64_t until = rk_clock_ns() + FORCE_NS;
+
+        close_quietly(ucx, l->ep, true);
+        do
+            progress(ucx);
+        while ((in_ucp_hands(l) || l->unsent) && rk_clock_ns() < until);
+        reap_closing(ucx);
+    }
+    l->ep = NULL;
+    rk_ucx_fail_ops(l, true);
+    rk_ucx_todo(ucx);
+}
+
+static void leave(struct rk_ucx_link *l)
+{
+    struct rk_hdr bye = {.kind = RK_UCX_BYE, .epoch = l->peer->epoch};
+
+    l->ucx->leaving = true;
+    if (l->failed || l->bye) {
+        part(l);
+        return;
+    }
+    rk_ucx_fail_ops(l, true);
+    rk_ucx_put(l, &bye, NULL, 0, NULL, NULL); /* if it finds no room the peer hears a reset */
+    rk_ucx_flush_open(l);
+    if (l->flushing)
+        ucp_request_free(l->flushing);
+    l->flushing = NULL;
+    close_quietly(l->ucx, l->ep, false);
+    l->ep = NULL;
+}
+
+void rk_ucx_disconnect(void *state, struct rk_peer *peer)
+{
+    struct rk_ucx_link *l = peer->ep;
+
+    (void)state;
+    if (!l)
+        return;
+    if (peer->state == RK_PEER_UP && l->ep) {
+        leave(l);
+    } else {
+        if (l->flushing)
+            ucp_request_free(l->flushing);
+        l->flushing = NULL;
+        part(l);
+    }
+    l->dropped = true;
+    rk_list_remove(&l->on_failed);
+    rk_ucx_drop_unsent(l);
+    rk_ucx_drop_held(l);
+    peer->ep = NULL;
+}
+
+/* After ucp_worker_progress: what broke meanwhile. */
+void rk_ucx_links_failed(struct rk_ucx *ucx)
+{
+    while (!rk_list_empty(&ucx->failed)) {
+        struct rk_ucx_link *l = rk_list_entry(ucx->failed.next, struct rk_ucx_link, on_failed);
+
+        rk_list_remove(&l->on_failed);
+        if (l->bye)
+            rk_ucx_fail_ops(l, false); /* it left in peace: only what we wanted of it fails */
+        else
+            rk_engine_report_death(ucx->ctx, (int)l->peer->id.rank);
+        ucx->handled++;
+    }
+}
+
+void rk_ucx_links_close(struct rk_ucx *ucx)
+{
+    uint64_t until = rk_clock_ns() + CLOSE_NS;
+
+    while (ucx->worker && reap_closing(ucx) > 0 && rk_clock_ns() < until)
+        progress(ucx);
+    if (ucx->nclosing)
+        rk_info("%u UCX endpoints did not close in time", ucx->nclosing);
+    for (uint32_t i = 0; i < ucx->nclosing; i++)
+        ucp_request_free(ucx->closing[i]);
+    free(ucx->closing);
+    ucx->closing = NULL;
+    ucx->nclosing = ucx->closing_cap = 0;
+}
+
+void rk_ucx_links_destroy(struct rk_ucx *ucx)
+{
+    for (uint32_t i = 0; i < ucx->nlinks; i++) {
+        rk_ucx_drop_held(ucx->links[i]);
+        free(ucx->links[i]);
+    }
+    free(ucx->links);
+    free(ucx->by_rank);
+    ucx->links = ucx->by_rank = NULL;
+    ucx->nlinks = ucx->links_cap = 0;
+}

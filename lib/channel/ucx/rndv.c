@@ -1,0 +1,516 @@
+/*
+ * rndv.c: messages that are announced first and fetched when they are matched.
+ *
+ * Long ones are UCP's own rendezvous: the active message carries our header,
+ * UCP moves the data straight into the receiver's buffer. Short ones (which
+ * come here when the sender is out of credit, or waits for the match) are
+ * pulled with frames of our own: UCP would keep a whole segment for each that
+ * waits, and it knows no rendezvous of nothing.
+ *
+ * UCP cannot cut a message short. A receive that is too small, or whose
+ * buffer is not one piece of memory, gets the data through callbacks (UCP's
+ * generic datatype) which keep what fits.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <string.h>
+
+/* What the private words of a struct rk_rndv hold: my op, or the peer's. */
+enum { P_OURS, P_THEIRS };
+
+static uint64_t pack_id(struct rk_id id)
+{
+    return (uint64_t)id.gen << 32 | id.index;
+}
+
+static struct rk_id unpack_id(uint64_t v)
+{
+    return (struct rk_id){(uint32_t)v, (uint32_t)(v >> 32)};
+}
+
+/* Ends the op; its request, if any, completes. */
+static void finish(struct rk_ucx_op *op, rank_status_t st)
+{
+    struct rank_request *req = op->req;
+
+    rk_ucx_op_free(op);
+    if (req)
+        rk_req_complete(req, st);
+}
+
+void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
+{
+    struct rk_ucx_op *op = arg;
+    struct rk_ucx_link *l = op->of;
+
+    l->ucx->handled++;
+    ucp_request_free(request);
+    if (op->type == RK_UCX_OP_ORPHAN) {
+        rk_ucx_op_free(op);
+        return;
+    }
+    if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
+        status = UCS_OK;
+    op->status = rk_ucx_status(status);
+    op->done = true;
+    if (op->req)
+        finish(op, op->status);
+}
+
+static void received(void *request, ucs_status_t status, size_t length, void *arg)
+{
+    (void)length;
+    rk_ucx_ucp_done(request, status, arg);
+}
+
+/* ------------------------------------------------------------------------- views */
+
+/* For UCP's generic datatype the buffer is the op. */
+static void *view_begin_pack(void *context, const void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return (void *)(uintptr_t)buffer;
+}
+
+static void *view_begin_unpack(void *context, void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return buffer;
+}
+
+static size_t view_size(void *state)
+{
+    return ((struct rk_ucx_op *)state)->total;
+}
+
+static size_t view_pack(void *state, size_t offset, void *to, size_t room)
+{
+    struct rk_ucx_op *op = state;
+    size_t n = op->total - offset < room ? op->total - offset : room;
+
+    if (op->type == RK_UCX_OP_ORPHAN) /* the buffer is its owner's again, and the peer is dead */
+        memset(to, 0, n);
+    else if (op->view.ops)
+        op->view.ops->pack(op->view.base, offset, to, n);
+    else
+        memcpy(to, (char *)op->view.base + offset, n);
+    return n;
+}
+
+static ucs_status_t view_unpack(void *state, size_t offset, const void *from, size_t n)
+{
+    struct rk_ucx_op *op = state;
+
+    if (op->type == RK_UCX_OP_ORPHAN || offset >= op->view.bytes)
+        return UCS_OK;
+    if (n > op->view.bytes - offset)
+        n = op->view.bytes - offset;
+    if (op->view.ops)
+        op->view.ops->unpack(op->view.base, offset, from, n);
+    else
+        memcpy((char *)op->view.base + offset, from, n);
+    return UCS_OK;
+}
+
+static void view_end(void *state)
+{
+    (void)state;
+}
+
+rank_status_t rk_ucx_view_type(struct rk_ucx *ucx)
+{
+    static const ucp_generic_dt_ops_t ops = {
+        .start_pack = view_begin_pack,
+        .start_unpack = view_begin_unpack,
+        .packed_size = view_size,
+        .pack = view_pack,
+        .unpack = view_unpack,
+        .finish = view_end,
+    };
+    ucs_status_t st = ucp_dt_create_generic(&ops, NULL, &ucx->view_type);
+
+    if (st != UCS_OK) {
+        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
+        return rk_ucx_status(st);
+    }
+    ucx->has_view_type = true;
+    return RANK_OK;
+}
+
+/* Give UCP the op's view: its memory, or the op itself to call back with. */
+static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_param_t *param)
+{
+    if (in_one_piece)
+        return op->view.base;
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param->datatype = op->ucx->view_type;
+    return op;
+}
+
+/* -------------------------------------------------------------------- the sender */
+
+static rank_status_t offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                           const struct rk_view *view, struct rank_request *req)
+{
+    struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_OFFERED);
+    struct rk_ucx_announce a;
+    struct rk_hdr h = *hdr;
+    rank_status_t st;
+
+    if (!op)
+        return RANK_ERR_NO_MEMORY;
+    op->req = req;
+    op->view = *view;
+    a = (struct rk_ucx_announce){op->id, view->bytes};
+    h.kind = RK_UCX_ANNOUNCE;
+    h.len = sizeof(a);
+    st = rk_ucx_put(l, &h, &a, sizeof(a), NULL, NULL);
+    if (st)
+        rk_ucx_op_free(op);
+    return st;
+}
+
+rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_RNDV,
+        .cb.send = rk_ucx_ucp_done,
+    };
+    struct rk_ucx_link *l = peer->ep;
+    struct rk_hdr h = *hdr;
+    struct rk_ucx_op *op;
+    ucs_status_ptr_t p;
+    size_t head_len;
+    void *buffer;
+
+    if (!l || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    if (view->bytes <= RK_UCX_FRAME_MAX)
+        return offer(l, hdr, view, req);
+    rk_ucx_flush_open(l);
+    if (l->failed)
+        return RANK_ERR_PEER_DEAD;
+    op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
+    if (!op)
+        return RANK_ERR_NO_MEMORY;
+    op->req = req;
+    op->view = *view;
+    op->total = view->bytes;
+    param.user_data = op;
+    buffer = view_for_ucp(op, !view->ops, &param);
+    h.kind = RK_KIND_RNDV;
+    h.len = 0;
+    head_len = rk_ucx_write_head(l, op->head, &h);
+    l->last_tick = l->ucx->tick;
+    l->ucx->sent++;
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, view->ops ? 1 : view->bytes,
+                        &param);
+    if (UCS_PTR_IS_ERR(p)) {
+        rk_ucx_op_free(op);
+        rk_ucx_link_broken(l);
+        return RANK_ERR_PEER_DEAD;
+    }
+    if (p == NULL)
+        finish(op, RANK_OK);
+    return RANK_OK;
+}
+
+bool rk_ucx_send_pulled(struct rk_ucx_op *op)
+{
+    struct rk_ucx_link *l = op->of;
+    struct rk_hdr hdr = {.kind = RK_UCX_DATA,
+                         .epoch = l->peer->epoch,
+                         .len = (uint32_t)(sizeof(op->theirs) + op->want)};
+    rank_status_t st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+
+    if (st == RK_AGAIN)
+        return false;
+    finish(op, st);
+    return true;
+}
+
+static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
+{
+    struct rk_ucx_op *op = rk_ucx_op_find(l, pull->sender, RK_UCX_OP_OFFERED);
+
+    if (!op || pull->want > op->view.bytes) {
+        l->ucx->bad_frames++;
+        return;
+    }
+    op->theirs = pull->receiver;
+    op->want = pull->want;
+    op->type = RK_UCX_OP_SENDING;
+    if (rk_list_empty(&l->sending) && rk_ucx_send_pulled(op))
+        return;
+    rk_list_remove(&op->link);
+    rk_list_append(&l->sending, &op->link);
+    rk_ucx_mark_busy(l);
+}
+
+/* ------------------------------------------------------------------ the receiver */
+
+bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
+                      struct rk_id sender)
+{
+    struct rk_rndv rndv = {.peer = l->peer, .total = total};
+    struct rk_ctx *ctx = l->ucx->ctx;
+    struct rk_hdr h = *hdr;
+    struct rk_ucx_op *op;
+
+    /* Fetching needs a way back. */
+    if (!l->ep && (rk_peer_connect(l->peer) != RANK_OK || !l->ep)) {
+        rk_error("rank %u sends through ucx, but ucx does not lead back to it", l->peer->id.rank);
+        rk_ucx_link_broken(l);
+        return false;
+    }
+    if (desc) {
+        op = rk_ucx_op_new(l, RK_UCX_OP_HERE);
+        if (!op) {
+            rk_ucx_link_broken(l); /* a message is lost, and with it the order */
+            return false;
+        }
+        op->desc = desc;
+        op->total = total;
+        rndv.priv[P_OURS] = pack_id(op->id);
+    } else {
+        rndv.priv[P_THEIRS] = pack_id(sender);
+    }
+    h.kind = RK_KIND_RNDV;
+    h.len = 0;
+    ctx->engine->handler[RK_KIND_RNDV](ctx, l->peer, &h, NULL, &rndv);
+    return true;
+}
+
+static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct rk_view *view,
+                 struct rank_request *req)
+{
+    struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_PULLING);
+    struct rk_ucx_pull p;
+
+    if (!op) {
+        rk_ucx_rndv_drop(rndv);
+        rk_req_complete(req, RANK_ERR_NO_MEMORY);
+        return;
+    }
+    op->req = req;
+    op->view = *view;
+    op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
+    p = (struct rk_ucx_pull){unpack_id(rndv->priv[P_THEIRS]), op->id, op->want};
+    rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
+}
+
+/* The op's message, its view and request set, into UCP's hands. */
+static void start_receive(struct rk_ucx_op *op)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .cb.recv_am = received,
+        .user_data = op,
+    };
+    bool in_one_piece = !op->view.ops && op->view.bytes >= op->total;
+    void *buffer = view_for_ucp(op, in_one_piece, &param), *desc = op->desc;
+    ucs_status_ptr_t p;
+
+    op->type = RK_UCX_OP_UCP;
+    op->desc = NULL;
+    p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
+    if (UCS_PTR_IS_ERR(p)) {
+        rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+        finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
+    } else if (p == NULL) {
+        finish(op, RANK_OK);
+    }
+}
+
+static void drop_desc(struct rk_ucx_op *op)
+{
+    void *desc = op->desc;
+    struct rk_ucx *ucx = op->ucx;
+
+    rk_ucx_op_free(op);
+    ucp_am_data_release(ucx->worker, desc);
+}
+
+static void put_off(struct rk_ucx_op *op)
+{
+    rk_list_append(&op->ucx->todo, &op->todo);
+}
+
+int rk_ucx_todo(struct rk_ucx *ucx)
+{
+    int n = 0;
+
+    while (!rk_list_empty(&ucx->todo)) {
+        struct rk_ucx_op *op = rk_list_entry(ucx->todo.next, struct rk_ucx_op, todo);
+        rk_list_remove(&op->todo);
+        n++;
+        if (op->unwanted)
+            drop_desc(op);
+        else
+            start_receive(op);
+    }
+    return n;
+}
+
+void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
+                      struct rank_request *req)
+{
+    struct rk_ucx_link *l = rndv->peer->ep;
+    struct rk_ucx_op *op;
+
+    if (!l || l->failed) {
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+        return;
+    }
+    if (rndv->total && view->bytes == 0) {
+        rk_ucx_rndv_drop(rndv);
+        rk_req_complete(req, RANK_OK);
+        return;
+    }
+    if (!rndv->priv[P_OURS]) {
+        pull(l, rndv, view, req);
+        return;
+    }
+    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    if (!op || op->wanted || op->unwanted) {
+        rk_req_complete(req, RANK_ERR_INTERNAL);
+        return;
+    }
+    op->req = req;
+    op->view = *view;
+    op->wanted = true;
+    if (op->ucx->inside) /* UCP still writes into the announcement that it is handing us */
+        put_off(op);
+    else
+        start_receive(op);
+}
+
+void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
+{
+    struct rk_ucx_link *l = rndv->peer->ep;
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    if (!l)
+        return;
+    if (!rndv->priv[P_OURS]) {
+        id = unpack_id(rndv->priv[P_THEIRS]);
+        rk_ucx_control(l, RK_UCX_DROP, &id, sizeof(id));
+        return;
+    }
+    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    if (!op || op->wanted || op->unwanted)
+        return;
+    op->unwanted = true;
+    if (op->ucx->inside)
+        put_off(op);
+    else
+        drop_desc(op);
+}
+
+static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    size_t n = hdr->len - sizeof(struct rk_id);
+    const char *data = (const char *)payload + sizeof(struct rk_id);
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    memcpy(&id, payload, sizeof(id));
+    op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
+    if (!op || n != op->want) {
+        l->ucx->bad_frames++;
+        return;
+    }
+    if (op->view.ops)
+        op->view.ops->unpack(op->view.base, 0, data, n);
+    else if (n)
+        memcpy(op->view.base, data, n);
+    finish(op, RANK_OK);
+}
+
+/* ------------------------------------------------------------------------ both */
+
+void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_ucx_announce a;
+    struct rk_ucx_pull p;
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    switch (hdr->kind) { /* rk_ucx_decode has seen to it that the lengths are right */
+    case RK_UCX_ANNOUNCE:
+        memcpy(&a, payload, sizeof(a));
+        if (a.total <= RK_UCX_FRAME_MAX)
+            rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
+        else
+            l->ucx->bad_frames++;
+        break;
+    case RK_UCX_PULL:
+        memcpy(&p, payload, sizeof(p));
+        pulled(l, &p);
+        break;
+    case RK_UCX_DATA:
+        data_arrived(l, hdr, payload);
+        break;
+    case RK_UCX_DROP:
+        memcpy(&id, payload, sizeof(id));
+        op = rk_ucx_op_find(l, id, RK_UCX_OP_OFFERED);
+        if (op)
+            finish(op, RANK_OK);
+        else
+            l->ucx->bad_frames++;
+        break;
+    case RK_UCX_BYE:
+        l->bye = true;
+        break;
+    default:
+        l->ucx->bad_frames++;
+        break;
+    }
+}
+
+/* Completing a request may call back into this room: each op is taken off the list first. */
+static void fail_list(struct rk_link *list, bool orphan_ucp)
+{
+    struct rk_link all, *pos;
+
+    if (rk_list_empty(list))
+        return;
+    rk_list_insert_before(list, &all); /* take the links over, */
+    rk_list_remove(list);              /* and leave an empty list */
+    while ((pos = all.next) != &all) {
+        struct rk_ucx_op *op = rk_list_entry(pos, struct rk_ucx_op, link);
+        struct rank_request *req = op->req;
+
+        rk_list_remove(pos);
+        if (op->type == RK_UCX_OP_ORPHAN || (op->type == RK_UCX_OP_UCP && !orphan_ucp)) {
+            rk_list_append(list, pos);
+            continue;
+        }
+        op->req = NULL;
+        if (op->type == RK_UCX_OP_UCP) {
+            op->type = RK_UCX_OP_ORPHAN;
+            op->status = RANK_ERR_PEER_DEAD;
+            op->done = true;
+            rk_list_append(list, pos);
+        } else if (op->desc) {
+            drop_desc(op);
+        } else {
+            rk_ucx_op_free(op);
+        }
+        if (req)
+            rk_req_complete(req, RANK_ERR_PEER_DEAD);
+    }
+}
+
+void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp)
+{
+    fail_list(&l->ops, orphan_ucp);
+    fail_list(&l->sending, orphan_ucp);
+}

@@ -1,0 +1,300 @@
+/*
+ * send.c: frames into packets, packets to UCP.
+ *
+ * The first frame to a peer since the last progress call goes at once; later
+ * ones wait in an open packet for company until the next library call (or
+ * until it is full). Payload is copied into a buffer of ours: UCP takes most
+ * packets at once, and then the buffer is free again; a packet that it has to
+ * queue keeps its buffer. So nothing is allocated once buffers are warm.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BIG_CAP = RK_UCX_FRAME_MAX + 2 * sizeof(struct rk_id) };
+enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
+
+/* --------------------------------------------------------------------- buffers */
+
+static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
+{
+    bool small = bytes <= SMALL_CAP;
+    struct rk_ucx_buf **list = small ? &l->ucx->free_small : &l->ucx->free_big;
+    struct rk_ucx_buf *b = *list;
+
+    if (rk_unlikely(l->unsent >= RK_UCX_UNSENT_MAX))
+        return NULL;
+    if (rk_likely(b != NULL)) {
+        *list = b->next_free;
+    } else {
+        b = malloc(sizeof(*b) + (small ? SMALL_CAP : BIG_CAP));
+        if (!b)
+            return NULL; /* as if there were no room: what is under way will give some back */
+        b->cap = small ? SMALL_CAP : BIG_CAP;
+    }
+    b->to = l;
+    b->used = 0;
+    return b;
+}
+
+static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
+{
+    struct rk_ucx_buf **list = b->cap == SMALL_CAP ? &ucx->free_small : &ucx->free_big;
+
+    b->next_free = *list;
+    *list = b;
+}
+
+static void free_chain(struct rk_ucx_buf *b)
+{
+    while (b) {
+        struct rk_ucx_buf *next = b->next_free;
+        free(b);
+        b = next;
+    }
+}
+
+void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
+{
+    free_chain(ucx->free_small);
+    free_chain(ucx->free_big);
+    ucx->free_small = ucx->free_big = NULL;
+    while (ucx->free_control) {
+        struct rk_ucx_control *c = ucx->free_control;
+        ucx->free_control = c->next_free;
+        free(c);
+    }
+}
+
+/* --------------------------------------------------------------------- packets */
+
+size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struct rk_hdr *hdr)
+{
+    struct rk_ucx_head h = {.to = l->theirs, .first = *hdr};
+    struct rk_ucx_hello hello;
+
+    h.first.turn = l->turn++;
+    memcpy(head, &h, sizeof(h));
+    if (rk_likely(l->confirmed && l->theirs.index != RK_UCX_NOBODY))
+        return sizeof(h);
+    hello = (struct rk_ucx_hello){RK_UCX_MAGIC, l->ucx->me, l->ucx->job, l->id};
+    memcpy(head + sizeof(h), &hello, sizeof(hello));
+    return RK_UCX_HEAD_MAX;
+}
+
+static void packet_done(void *request, ucs_status_t status, void *arg)
+{
+    struct rk_ucx_buf *b = arg;
+    struct rk_ucx_link *l = b->to;
+
+    l->ucx->handled++;
+    l->unsent--;
+    if (status != UCS_OK && !l->dropped)
+        rk_ucx_link_broken(l);
+    buf_put(l->ucx, b);
+    ucp_request_free(request);
+}
+
+/* The first frame's header stands in the head, without turn. */
+static rank_status_t post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = packet_done,
+        .user_data = b,
+    };
+    struct rk_hdr hdr;
+    size_t head_len;
+    ucs_status_ptr_t p;
+
+    memcpy(&hdr, b->head + offsetof(struct rk_ucx_head, first), sizeof(hdr));
+    head_len = rk_ucx_write_head(l, b->head, &hdr);
+    l->last_tick = l->ucx->tick;
+    l->ucx->sent++;
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, b->head, head_len, b->data, b->used, &param);
+    if (rk_likely(p == NULL)) {
+        buf_put(l->ucx, b);
+        return RANK_OK;
+    }
+    if (UCS_PTR_IS_ERR(p)) {
+        buf_put(l->ucx, b);
+        rk_ucx_link_broken(l); /* a turn is missing now */
+        return RANK_ERR_PEER_DEAD;
+    }
+    l->unsent++;
+    return RANK_OK;
+}
+
+static void fill(unsigned char *at, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                 const void *second, const struct rk_view *view)
+{
+    size_t rest = hdr->len - first_len;
+
+    if (first_len)
+        memcpy(at, first, first_len);
+    if (rest == 0)
+        return;
+    if (view && view->ops)
+        view->ops->pack(view->base, 0, at + first_len, rest);
+    else
+        memcpy(at + first_len, view ? view->base : second, rest);
+}
+
+/* The first frame of a packet. */
+static void write_first(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const void *first,
+                        size_t first_len, const void *second, const struct rk_view *view)
+{
+    memcpy(b->head + offsetof(struct rk_ucx_head, first), hdr, sizeof(*hdr));
+    fill(b->data, hdr, first, first_len, second, view);
+    b->used = hdr->len;
+}
+
+static bool fits_behind(const struct rk_ucx_buf *b, uint32_t len)
+{
+    return rk_ucx_pad(b->used) + sizeof(struct rk_hdr) + len <= RK_UCX_PACKET_MAX;
+}
+
+static void write_behind(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const void *first,
+                         size_t first_len, const void *second, const struct rk_view *view)
+{
+    size_t at = rk_ucx_pad(b->used);
+    struct rk_hdr h = *hdr;
+
+    h.turn = 0;
+    memset(b->data + b->used, 0, at - b->used);
+    memcpy(b->data + at, &h, sizeof(h));
+    at += sizeof(h);
+    fill(b->data + at, hdr, first, first_len, second, view);
+    b->used = (uint32_t)at + hdr->len;
+}
+
+void rk_ucx_flush_open(struct rk_ucx_link *l)
+{
+    struct rk_ucx_buf *b = l->open;
+
+    if (!b)
+        return;
+    l->open = NULL;
+    rk_list_remove(&l->on_open);
+    if (l->ep && !l->failed)
+        post(l, b); /* what goes wrong is the link's, and known to it */
+    else
+        buf_put(l->ucx, b);
+}
+
+rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
+                         size_t first_len, const void *second, const struct rk_view *view)
+{
+    struct rk_ucx *ucx = l->ucx;
+    struct rk_ucx_buf *b;
+    bool at_once = l->last_tick != ucx->tick || hdr->len > RK_UCX_SHARE_MAX;
+
+    if (rk_unlikely(!l->ep || l->failed))
+        return RANK_ERR_PEER_DEAD;
+    if (l->open) {
+        if (hdr->len <= RK_UCX_SHARE_MAX && fits_behind(l->open, hdr->len)) {
+            write_behind(l->open, hdr, first, first_len, second, view);
+            return RANK_OK;
+        }
+        rk_ucx_flush_open(l);
+        if (rk_unlikely(l->failed))
+            return RANK_ERR_PEER_DEAD;
+    }
+    b = buf_get(l, at_once ? hdr->len : RK_UCX_PACKET_MAX);
+    if (rk_unlikely(!b))
+        return RK_AGAIN;
+    write_first(b, hdr, first, first_len, second, view);
+    if (at_once)
+        return post(l, b);
+    l->open = b;
+    rk_list_append(&ucx->open, &l->on_open);
+    return RANK_OK;
+}
+
+/* --------------------------------------------------------------- our own frames */
+
+void rk_ucx_mark_busy(struct rk_ucx_link *l)
+{
+    rk_list_remove(&l->on_busy);
+    rk_list_append(&l->ucx->busy, &l->on_busy);
+}
+
+void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
+{
+    struct rk_hdr hdr = {.kind = kind, .epoch = l->peer->epoch, .len = len};
+    struct rk_ucx_control *c;
+    rank_status_t st = RK_AGAIN;
+
+    if (rk_list_empty(&l->control))
+        st = rk_ucx_put(l, &hdr, payload, len, NULL, NULL);
+    if (st != RK_AGAIN)
+        return;
+    c = l->ucx->free_control;
+    if (c) {
+        l->ucx->free_control = c->next_free;
+    } else if (!(c = malloc(sizeof(*c)))) {
+        rk_error("out of memory for a control frame"); /* the peer would wait for ever */
+        rk_ucx_link_broken(l);
+        return;
+    }
+    c->hdr = hdr;
+    memcpy(c->payload, payload, len);
+    rk_list_append(&l->control, &c->link);
+    rk_ucx_mark_busy(l);
+}
+
+static void control_free(struct rk_ucx *ucx, struct rk_ucx_control *c)
+{
+    rk_list_remove(&c->link);
+    c->next_free = ucx->free_control;
+    ucx->free_control = c;
+}
+
+void rk_ucx_drop_unsent(struct rk_ucx_link *l)
+{
+    while (!rk_list_empty(&l->control))
+        control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
+    rk_list_remove(&l->on_busy);
+    if (l->open) {
+        buf_put(l->ucx, l->open);
+        l->open = NULL;
+        rk_list_remove(&l->on_open);
+    }
+}
+
+/* True if nothing waits for room any more. */
+static bool retry(struct rk_ucx_link *l, int *moved)
+{
+    while (!rk_list_empty(&l->control)) {
+        struct rk_ucx_control *c = rk_list_entry(l->control.next, struct rk_ucx_control, link);
+        if (rk_ucx_put(l, &c->hdr, c->payload, c->hdr.len, NULL, NULL) == RK_AGAIN)
+            return false;
+        control_free(l->ucx, c);
+        ++*moved;
+    }
+    while (!rk_list_empty(&l->sending)) {
+        if (!rk_ucx_send_pulled(rk_list_entry(l->sending.next, struct rk_ucx_op, link)))
+            return false;
+        ++*moved;
+    }
+    return true;
+}
+
+int rk_ucx_send_progress(struct rk_ucx *ucx)
+{
+    struct rk_link *pos, *next;
+    int moved = 0;
+
+    rk_list_for_each_safe(pos, next, &ucx->busy)
+    {
+        struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
+        if (retry(l, &moved))
+            rk_list_remove(&l->on_busy);
+    }
+    while (!rk_list_empty(&ucx->open))
+        rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));
+    return moved;
+}

@@ -1,0 +1,236 @@
+/*
+ * setup.c: UCP's configuration, context and worker, and the card with our address.
+ *
+ * The user's UCX_* variables are obeyed. Where they are silent we differ from
+ * UCX's defaults in two points: shared memory is left to our own channel
+ * unless ucx was forced inside the node, and atomics are always the CPU's,
+ * because a node peer's are. Nothing is written into the environment.
+ */
+#include "lib/channel/module.h"
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <ucs/debug/log_def.h>
+
+/* Not part of UCP's interface: used where this UCX has it. */
+#pragma weak ucs_log_push_handler
+#pragma weak ucs_log_pop_handler
+
+struct card {
+    uint32_t magic;
+    uint32_t reserved;
+};
+
+rank_status_t rk_ucx_status(ucs_status_t status)
+{
+    switch (status) {
+    case UCS_OK:
+        return RANK_OK;
+    case UCS_ERR_NO_MEMORY:
+        return RANK_ERR_NO_MEMORY;
+    case UCS_ERR_UNREACHABLE:
+        return RANK_ERR_UNREACHABLE;
+    case UCS_ERR_CANCELED:
+    case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_IO_ERROR:
+        return RANK_ERR_PEER_DEAD;
+    default:
+        return RANK_ERR_CHANNEL;
+    }
+}
+
+/* UCX would print on the application's stdout. On any of its threads. */
+static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *function,
+                                  ucs_log_level_t level, const ucs_log_component_config_t *conf,
+                                  const char *message, va_list ap)
+{
+    char text[768];
+
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)conf;
+    vsnprintf(text, sizeof(text), message, ap);
+    /* That a connection broke is an error to UCX; to us it is news of a death, told elsewhere. */
+    rk_log(level == UCS_LOG_LEVEL_FATAL   ? RK_LOG_ERROR
+           : level <= UCS_LOG_LEVEL_WARN ? RK_LOG_INFO
+                                         : RK_LOG_DEBUG,
+           "UCX: %s", text);
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+static void log_begin(struct rk_ucx *ucx)
+{
+    if (!ucs_log_push_handler || rk_env("UCX_LOG_LEVEL") || rk_env("UCX_LOG_FILE"))
+        return;
+    ucs_log_push_handler(take_log);
+    ucx->log_taken = true;
+}
+
+static void log_end(struct rk_ucx *ucx)
+{
+    if (ucx->log_taken && ucs_log_pop_handler)
+        ucs_log_pop_handler();
+    ucx->log_taken = false;
+}
+
+/* Does the user's choice of transports hold one through shared memory? */
+static bool names_shm(const char *tls)
+{
+    static const char *const names[] = {"all",   "shm",   "sm",   "mm",   "posix",
+                                        "sysv", "xpmem", "knem", "cma", "^"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++) {
+        size_t len = strlen(names[i]);
+        for (const char *s = tls; (s = strstr(s, names[i])) != NULL; s += len) {
+            bool begins = s == tls || s[-1] == ',' || s[-1] == '\\';
+            if (begins && (names[i][0] == '^' || strchr(",:", s[len]) || !s[len]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
+{
+    const char *tls = rk_env("UCX_TLS");
+    bool forced = !(rk_ucx_conf()->channels & RK_CONF_SHM);
+    ucs_status_t st = ucp_config_read(NULL, NULL, out);
+
+    if (st != UCS_OK) {
+        rk_error("UCX refuses its configuration: %s (see the UCX_* variables)",
+                 ucs_status_string(st));
+        return RANK_ERR_CONFIG;
+    }
+    ucx->shm_transports = tls ? names_shm(tls) : forced;
+    if (!tls && !forced)
+        st = ucp_config_modify(*out, "TLS", "^shm");
+    if (st == UCS_OK)
+        st = ucp_config_modify(*out, "ATOMIC_MODE", "cpu");
+    if (st != UCS_OK) {
+        rk_error("UCX refuses a setting: %s", ucs_status_string(st));
+        ucp_config_release(*out);
+        return RANK_ERR_CHANNEL;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t open_context(struct rk_ucx *ucx)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 |
+                    UCP_FEATURE_WAKEUP,
+        .estimated_num_eps = ucx->nranks,
+    };
+    ucp_config_t *config;
+    ucs_status_t ust;
+    rank_status_t st = configure(ucx, &config);
+
+    if (st)
+        return st;
+    ust = ucp_init(&params, config, &ucx->context);
+    ucp_config_release(config);
+    if (ust == UCS_OK)
+        return RANK_OK;
+    ucx->context = NULL;
+    rk_error("UCX does not start: %s%s", ucs_status_string(ust),
+             ust == UCS_ERR_NO_DEVICE ? " (no transport is left; look at UCX_TLS and "
+                                        "UCX_NET_DEVICES)"
+                                      : "");
+    return RANK_ERR_CHANNEL;
+}
+
+static rank_status_t open_worker(struct rk_ucx *ucx)
+{
+    ucp_worker_params_t params = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SINGLE, /* calls are serialized by rank.h's contract */
+    };
+    ucs_status_t ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
+
+    if (ust != UCS_OK) {
+        ucx->worker = NULL;
+        rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
+        return rk_ucx_status(ust);
+    }
+    ust = ucp_worker_get_efd(ucx->worker, &ucx->fd);
+    if (ust != UCS_OK) {
+        rk_error("UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
+                 ucs_status_string(ust));
+        return RANK_ERR_CHANNEL;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
+{
+    struct card c = {.magic = RK_UCX_MAGIC};
+    ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
+
+    if (ust != UCS_OK) {
+        ucx->address = NULL;
+        rk_error("UCX does not give its address: %s", ucs_status_string(ust));
+        return RANK_ERR_CHANNEL;
+    }
+    if (sizeof(c) + ucx->address_len > *len) {
+        rk_error("the address of UCX's worker takes %zu bytes and a card has %zu: name fewer "
+                 "network devices in UCX_NET_DEVICES or transports in UCX_TLS",
+                 ucx->address_len, *len - sizeof(c));
+        return RANK_ERR_CHANNEL;
+    }
+    memcpy(card, &c, sizeof(c));
+    memcpy((char *)card + sizeof(c), ucx->address, ucx->address_len);
+    *len = sizeof(c) + ucx->address_len;
+    return RANK_OK;
+}
+
+bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address)
+{
+    struct card c;
+
+    if (len <= sizeof(c))
+        return false;
+    memcpy(&c, card, sizeof(c));
+    *address = (const ucp_address_t *)((const char *)card + sizeof(c));
+    return c.magic == RK_UCX_MAGIC;
+}
+
+rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)
+{
+    unsigned major, minor, patch;
+    rank_status_t st;
+
+    log_begin(ucx);
+    ucp_get_version(&major, &minor, &patch);
+    st = open_context(ucx);
+    if (!st)
+        st = open_worker(ucx);
+    if (!st)
+        st = rk_ucx_view_type(ucx);
+    if (!st)
+        st = rk_ucx_listen(ucx);
+    if (!st)
+        st = write_card(ucx, card, len);
+    if (!st)
+        rk_debug("UCX %u.%u.%u: address of %zu bytes, shared memory %s", major, minor, patch,
+                 ucx->address_len, ucx->shm_transports ? "allowed" : "left to shm");
+    return st;
+}
+
+void rk_ucx_teardown(struct rk_ucx *ucx)
+{
+    if (ucx->address)
+        ucp_worker_release_address(ucx->worker, ucx->address);
+    if (ucx->worker)
+        ucp_worker_destroy(ucx->worker);
+    if (ucx->has_view_type)
+        ucp_dt_destroy(ucx->view_type);
+    if (ucx->context)
+        ucp_cleanup(ucx->context);
+    log_end(ucx);
+}

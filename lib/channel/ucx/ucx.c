@@ -1,0 +1,187 @@
+/*
+ * ucx.c: the channel over UCX: its table of operations, progress, sleeping, draining.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include "lib/base/clock.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void ucx_close(struct rk_ctx *ctx, void *state)
+{
+    struct rk_ucx *ucx = state;
+
+    (void)ctx;
+    if (!ucx)
+        return;
+    rk_ucx_links_close(ucx);
+    rk_ucx_teardown(ucx); /* UCP may call back for what it still had */
+    if (ucx->bad_frames)
+        rk_warn("%llu broken frames came through ucx", (unsigned long long)ucx->bad_frames);
+    if (ucx->late_frames)
+        rk_debug("%llu frames came too late", (unsigned long long)ucx->late_frames);
+    rk_ucx_links_destroy(ucx);
+    rk_ucx_ops_destroy(ucx);
+    rk_ucx_bufs_destroy(ucx);
+    free(ucx);
+}
+
+static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+{
+    struct rk_ucx *ucx = calloc(1, sizeof(*ucx));
+    struct rk_peer *self;
+    rank_status_t st;
+
+    if (!ucx)
+        return RANK_ERR_NO_MEMORY;
+    rk_list_init(&ucx->open);
+    rk_list_init(&ucx->busy);
+    rk_list_init(&ucx->failed);
+    rk_list_init(&ucx->todo);
+    ucx->ctx = ctx;
+    ucx->fd = -1;
+    ucx->me = (uint32_t)ctx->boot->rank;
+    ucx->nranks = (uint32_t)ctx->boot->size;
+    /* A packet meant for an earlier process at this address shall not pass for one of ours. */
+    ucx->gen = (uint32_t)(rk_clock_ns() >> 10) ^ (uint32_t)getpid() << 16;
+    ucx->by_rank = calloc(ucx->nranks, sizeof(struct rk_ucx_link *));
+    self = rk_engine_peer(ctx, ctx->boot->rank);
+    if (!ucx->by_rank || !self) {
+        ucx_close(ctx, ucx);
+        return RANK_ERR_NO_MEMORY;
+    }
+    ucx->job = self->id.job;
+    st = rk_ucx_setup(ucx, card, len);
+    if (st) {
+        ucx_close(ctx, ucx);
+        return st;
+    }
+    *state = ucx;
+    return RANK_OK;
+}
+
+static size_t ucx_frame_max(const struct rk_peer *peer)
+{
+    (void)peer;
+    return RK_UCX_FRAME_MAX;
+}
+
+static rank_status_t ucx_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_ucx_link *l = peer->ep;
+
+    if (rk_unlikely(!l))
+        return RANK_ERR_PEER_DEAD;
+    return rk_ucx_put(l, hdr, NULL, 0, payload, NULL);
+}
+
+static rank_status_t ucx_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
+                               size_t first_len, const void *second)
+{
+    struct rk_ucx_link *l = peer->ep;
+
+    if (rk_unlikely(!l))
+        return RANK_ERR_PEER_DEAD;
+    return rk_ucx_put(l, hdr, first, first_len, second, NULL);
+}
+
+static int ucx_progress(struct rk_ctx *ctx, void *state)
+{
+    struct rk_ucx *ucx = state;
+    int moved;
+
+    (void)ctx;
+    if (rk_unlikely(ucx->inside)) /* a handler asked for progress: it is being made */
+        return 0;
+    ucx->handled = 0;
+    ucx->tick++;
+    moved = rk_ucx_send_progress(ucx);
+    ucx->inside = true;
+    moved += (int)ucp_worker_progress(ucx->worker);
+    ucx->inside = false;
+    moved += rk_ucx_todo(ucx);
+    if (rk_unlikely(!rk_list_empty(&ucx->failed)))
+        rk_ucx_links_failed(ucx);
+    /* What handlers sent must not wait for the application's next call. */
+    if (rk_unlikely(!rk_list_empty(&ucx->open)))
+        moved += rk_ucx_send_progress(ucx);
+    return moved + ucx->handled;
+}
+
+static int ucx_fd(void *state)
+{
+    return ((struct rk_ucx *)state)->fd;
+}
+
+static rank_status_t ucx_arm(void *state)
+{
+    struct rk_ucx *ucx = state;
+
+    rk_ucx_send_progress(ucx);
+    if (!rk_list_empty(&ucx->failed))
+        return RK_AGAIN;
+    return ucp_worker_arm(ucx->worker) == UCS_OK ? RANK_OK : RK_AGAIN;
+}
+
+/* Has everything sent through this link left? Starts a flush where none has covered it. */
+static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
+{
+    ucp_request_param_t param = {0};
+    ucs_status_ptr_t p;
+
+    if (!l->ep || l->failed || l->bye)
+        return true;
+    if (l->open || l->unsent || !rk_list_empty(&l->control) || !rk_list_empty(&l->sending))
+        return false;
+    if (!l->flushing) {
+        if (l->flushed_at == ucx->sent)
+            return true;
+        l->flushed_at = ucx->sent;
+        p = ucp_ep_flush_nbx(l->ep, &param);
+        if (!UCS_PTR_IS_PTR(p))
+            return true; /* done, or the endpoint is broken, which its callback tells */
+        l->flushing = p;
+    }
+    if (ucp_request_check_status(l->flushing) == UCS_INPROGRESS)
+        return false;
+    ucp_request_free(l->flushing);
+    l->flushing = NULL;
+    return true;
+}
+
+static rank_status_t ucx_drained(void *state)
+{
+    struct rk_ucx *ucx = state;
+    bool drained = true;
+
+    rk_ucx_send_progress(ucx);
+    for (uint32_t i = 0; i < ucx->nlinks; i++)
+        drained &= link_drained(ucx, ucx->links[i]);
+    return drained ? RANK_OK : RK_AGAIN;
+}
+
+const struct rk_channel rk_channel_ucx = {
+    .name = "ucx",
+    .open = ucx_open,
+    .close = ucx_close,
+    .connect = rk_ucx_connect,
+    .disconnect = rk_ucx_disconnect,
+    .frame_max = ucx_frame_max,
+    .send = ucx_send,
+    .send2 = ucx_send2,
+    .rndv_send = rk_ucx_rndv_send,
+    .rndv_recv = rk_ucx_rndv_recv,
+    .rndv_drop = rk_ucx_rndv_drop,
+    .progress = ucx_progress,
+    .fd = ucx_fd,
+    .arm = ucx_arm,
+    .mem_expose = rk_ucx_mem_expose,
+    .mem_close = rk_ucx_mem_close,
+    .mem_attach = rk_ucx_mem_attach,
+    .put = rk_ucx_put_mem,
+    .get = rk_ucx_get_mem,
+    .fetch_add = rk_ucx_fetch_add,
+    .flush = rk_ucx_flush_mem,
+    .drained = ucx_drained,
+};

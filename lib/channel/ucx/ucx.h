@@ -1,0 +1,234 @@
+/*
+ * ucx.h: the channel over UCX: what its files share.
+ *
+ * A link is all that this process knows of one peer on this channel. It is
+ * made when either side speaks first and stays until the channel closes, so
+ * that its index is a name that the peer may put in its packets. Its endpoint
+ * exists between connect and disconnect only.
+ *
+ * An op is something under way that is longer than a packet: a message that
+ * was announced here, one of ours that the peer has not fetched, a transfer
+ * in UCP's hands, a one-sided call. Ops have names for the wire.
+ *
+ * UCP calls us back only inside ucp_worker_progress (and inside calls of our
+ * own); nothing here waits or tears an endpoint down in there.
+ */
+#ifndef RK_CHANNEL_UCX_UCX_H
+#define RK_CHANNEL_UCX_UCX_H
+
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/engine.h"
+#include "lib/channel/ucx/decode.h"
+#include "lib/channel/ucx/order.h"
+
+#include <ucp/api/ucp.h>
+
+enum {
+    RK_UCX_AM = 17,           /* the id of our active message */
+    RK_UCX_FRAME_MAX = 16384, /* payload of one frame */
+    RK_UCX_PACKET_MAX = 7936, /* data of frames that travel together: one segment of UCX's tcp */
+    RK_UCX_SHARE_MAX = 2048,  /* a longer frame travels alone */
+    RK_UCX_SMALL = 512,       /* bytes of a small buffer, head and data */
+    RK_UCX_UNSENT_MAX = 128   /* packets of a link that UCP has not taken yet */
+};
+
+/* A packet being written or sent. Heads and data stay until UCP is done with both. */
+struct rk_ucx_buf {
+    struct rk_ucx_buf *next_free;
+    struct rk_ucx_link *to;
+    uint32_t cap;  /* bytes of data that fit */
+    uint32_t used; /* of data, not padded */
+    unsigned char head[RK_UCX_HEAD_MAX];
+    unsigned char data[] __attribute__((aligned(8)));
+};
+
+enum rk_ucx_op_type {
+    RK_UCX_OP_FREE,
+    RK_UCX_OP_HERE,      /* announced by UCP's own rendezvous, its data not yet asked for */
+    RK_UCX_OP_OFFERED,   /* I announced it, the peer is to pull */
+    RK_UCX_OP_SENDING,   /* pulled, and waits for room */
+    RK_UCX_OP_PULLING,   /* I pulled, data is to come */
+    RK_UCX_OP_UCP,       /* in UCP's hands: its callback will come */
+    RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
+};
+
+struct rk_ucx_op {
+    struct rk_link link; /* in ucx_link->ops or ->sending; free ones are chained by next_free */
+    struct rk_ucx_op *next_free;
+    struct rk_id id;
+    uint8_t type;        /* enum rk_ucx_op_type */
+    bool wanted;         /* a receive that starts when UCP has returned */
+    bool unwanted;       /* a drop of the same sort */
+    bool done;           /* one-sided: with status */
+    rank_status_t status;
+    struct rk_ucx *ucx;
+    struct rk_ucx_link *of;
+    struct rk_link todo; /* in ucx->todo */
+    struct rank_request *req;
+    void *desc;          /* UCP's, of an announced message */
+    uint64_t total;      /* bytes of the message */
+    uint64_t want;       /* PULLING, SENDING: bytes asked for */
+    struct rk_id theirs; /* PULLING: the sender's name; SENDING: the receiver's */
+    struct rk_view view;
+    unsigned char head[RK_UCX_HEAD_MAX];
+};
+
+/* A frame of our own that found no room. */
+struct rk_ucx_control {
+    struct rk_link link; /* in ucx_link->control */
+    struct rk_ucx_control *next_free;
+    struct rk_hdr hdr;
+    unsigned char payload[32];
+};
+
+struct rk_ucx_link {
+    struct rk_ucx *ucx;
+    struct rk_peer *peer;
+    ucp_ep_h ep;         /* NULL: not connected, or dropped */
+    struct rk_id id;     /* my name for it, which the peer puts into its packets */
+    struct rk_id theirs; /* the peer's for me; index RK_UCX_NOBODY: not told yet */
+    bool confirmed;      /* it has used my name: no more hellos are needed */
+    bool by_peer_mode;   /* the endpoint tells of errors and can be closed by force */
+    bool failed;         /* UCP gave up on the endpoint */
+    bool dropped;        /* disconnected: nothing goes or comes any more */
+    bool bye;            /* the peer has left in peace */
+    uint32_t turn;       /* of the next packet to it */
+    uint32_t unsent;     /* packets that UCP has not taken yet */
+    uint64_t last_tick;  /* when a packet was last sent */
+    struct rk_order in;
+    uint64_t held_bytes;
+    struct rk_ucx_buf *open;   /* frames that wait for company */
+    struct rk_link on_open;    /* in ucx->open */
+    struct rk_link ops;
+    struct rk_link sending;    /* those of type SENDING */
+    struct rk_link control;
+    struct rk_link on_busy;    /* in ucx->busy: control or sending wait for room */
+    struct rk_link on_failed;  /* in ucx->failed */
+    void *flushing;            /* UCP's request, for drained */
+    uint64_t flushed_at;       /* ucx->sent when the flush began */
+};
+
+struct rk_ucx {
+    struct rk_ctx *ctx;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_len;
+    ucp_datatype_t view_type;  /* for payload that is not simply a piece of memory */
+    bool has_view_type;
+    bool shm_transports;       /* UCX may use shared memory inside a node */
+    bool log_taken;
+    uint64_t job;
+    uint32_t me, nranks;
+    uint32_t gen;              /* of the links' names */
+    int fd;
+
+    bool inside;               /* in ucp_worker_progress */
+    bool leaving;              /* the rooms above are gone: nothing is handed up any more */
+    uint64_t tick;             /* progress calls */
+    uint64_t sent;             /* packets and transfers begun */
+    int handled;               /* by this progress call */
+
+    struct rk_ucx_link **links; /* by index */
+    uint32_t nlinks, links_cap;
+    struct rk_ucx_link **by_rank;
+    struct rk_link open, busy, failed, todo;
+
+    struct rk_ucx_buf *free_small, *free_big;
+    struct rk_ucx_op **ops;    /* by index */
+    uint32_t nops, ops_cap;
+    struct rk_ucx_op *free_ops;
+    struct rk_ucx_control *free_control;
+
+    void **closing;            /* UCP's requests of endpoints that are being closed */
+    uint32_t nclosing, closing_cap;
+    uint64_t bad_frames, late_frames;
+};
+
+extern const struct rk_channel rk_channel_ucx;
+
+/* The library's table. */
+const struct rk_conf *rk_ucx_conf(void);
+
+/* setup.c: UCP's context and worker, and the card. */
+rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
+void rk_ucx_teardown(struct rk_ucx *ucx);
+/* A card as peers see it. False: not of this version. */
+bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
+rank_status_t rk_ucx_status(ucs_status_t status);
+
+/* link.c */
+struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
+rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
+void rk_ucx_disconnect(void *state, struct rk_peer *peer);
+/* Part with a peer after a fault that cannot be mended; deferred, callable anywhere. */
+void rk_ucx_link_broken(struct rk_ucx_link *l);
+void rk_ucx_links_failed(struct rk_ucx *ucx);
+void rk_ucx_links_close(struct rk_ucx *ucx);
+void rk_ucx_links_destroy(struct rk_ucx *ucx);
+
+/* ops.c */
+struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type);
+void rk_ucx_op_free(struct rk_ucx_op *op);
+/* NULL: stale, bogus, or not of this link and type. */
+struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type);
+void rk_ucx_ops_destroy(struct rk_ucx *ucx);
+
+/* send.c */
+/* One frame; first and then second, or first and then bytes of view at offset 0. */
+rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
+                         size_t first_len, const void *second, const struct rk_view *view);
+/* A frame of our own, put now or queued. */
+void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len);
+/* Send what waits for company. */
+void rk_ucx_flush_open(struct rk_ucx_link *l);
+/* Write the head of the next packet to a peer; returns its length. */
+size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struct rk_hdr *hdr);
+/* Retry what waits for room; flush what waits for company. Returns what was moved. */
+int rk_ucx_send_progress(struct rk_ucx *ucx);
+void rk_ucx_mark_busy(struct rk_ucx_link *l);
+void rk_ucx_drop_unsent(struct rk_ucx_link *l);
+void rk_ucx_bufs_destroy(struct rk_ucx *ucx);
+
+/* recv.c */
+rank_status_t rk_ucx_listen(struct rk_ucx *ucx);
+void rk_ucx_drop_held(struct rk_ucx_link *l);
+
+/* rndv.c */
+rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req);
+void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
+                      struct rank_request *req);
+void rk_ucx_rndv_drop(const struct rk_rndv *rndv);
+/* Hand up what UCP (desc) or a frame of a peer (sender) announced. True if desc is kept. */
+bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
+                      struct rk_id sender);
+void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload);
+/* Room again? Send data that was pulled. True if the op is done with. */
+bool rk_ucx_send_pulled(struct rk_ucx_op *op);
+/* What was put off while UCP was calling us. */
+int rk_ucx_todo(struct rk_ucx *ucx);
+rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
+/* Complete what depends on the peer; what is in UCP's hands only if orphan_ucp. */
+void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
+
+/* rma.c */
+rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
+                                struct rk_channel_mem **mem, void *key, size_t *keylen);
+void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem);
+rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                                const void *key, size_t keylen, uint64_t base);
+rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                             const void *src, size_t bytes, size_t offset);
+rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
+                             size_t bytes, size_t offset);
+rank_status_t rk_ucx_fetch_add(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                               uint64_t operand, size_t width, size_t offset, uint64_t *result);
+rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer);
+
+/* An op's callback for every UCP call that takes a ucp_send_nbx_callback_t. */
+void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg);
+
+#endif
