@@ -200,7 +200,7 @@ static void memory(const struct mp *mp)
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, NULL, r, mem, 0, NULL), RANK_ERR_ARG);
         MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, r, mem, 0, NULL),
                   RANK_ERR_ARG);
-        MP_STATUS(rank_atomic((rank_amo_t)99, RANK_INT64, &one, r, mem, 0, &was), RANK_ERR_ARG);
+        MP_STATUS(rank_atomic((rank_amo_t)99, RANK_INT64, &one, r, mem, 0, &was), RANK_ERR_OP);
         MP_OK(rank_put(&c, 0, r, mem, 100)); /* nothing, at the end */
         MP_OK(rank_get(&c, 0, r, mem, 100));
     }
