@@ -102,11 +102,19 @@ done
 missing()
 {
     for package do
-        case $(dpkg-query -W -f '${db:Status-Status} ' "$package" 2>/dev/null) in
-        *"installed "*) ;;
+        case " $(dpkg-query -W -f '${db:Status-Status} ' "$package" 2>/dev/null)" in
+        *" installed "*) ;;
         *) printf '%s ' "$package" ;;
         esac
     done
+}
+
+# Some releases keep clang's sanitizer and fuzzer libraries in a package of their own: its name, if so.
+clang_runtime()
+{
+    major=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
+    [ -n "$major" ] && known "libclang-rt-$major-dev" && echo "libclang-rt-$major-dev"
+    return 0
 }
 
 # How to become root: nothing to do, sudo, or not at all.
@@ -189,13 +197,12 @@ END
 
 installed_some=no
 if [ $may_install = yes ] && command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    [ $full = no ] || packages="$packages $(clang_runtime)"
     # shellcheck disable=SC2086 # a list of names
     install_packages $packages
-    if [ $full = yes ]; then
-        # Some releases keep clang's sanitizer and fuzzer libraries in a package of their own.
-        major=$(clang -dumpversion | sed 's/\..*//')
-        ! known "libclang-rt-$major-dev" || install_packages "libclang-rt-$major-dev"
-    fi
+    # Now the package lists are there for certain.
+    # shellcheck disable=SC2046 # a name or nothing
+    [ $full = no ] || install_packages $(clang_runtime)
 else
     for tool in "${CC:-cc}" make pkg-config; do
         if ! command -v "$tool" >/dev/null; then
