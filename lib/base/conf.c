@@ -187,6 +187,21 @@ rank_status_t rk_conf_set_defaults(const struct rk_conf_row *rows, void *into)
     return RANK_OK;
 }
 
+/* Units that parse_size and parse_time read, the largest first; the last one takes all. */
+static const struct unit {
+    int64_t scale;
+    const char *name;
+} size_units[] = {{1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}, {1, ""}},
+  time_units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+
+/* A whole number of the largest unit that loses nothing. */
+static void format_scaled(int64_t v, const struct unit *unit, char *out, size_t outlen)
+{
+    while (unit->scale > 1 && (v == 0 || v % unit->scale))
+        unit++;
+    snprintf(out, outlen, "%lld%s", (long long)(v / unit->scale), unit->name);
+}
+
 void rk_conf_format(const struct rk_conf_row *row, const void *from, char *out, size_t outlen)
 {
     const void *at = (const char *)from + row->offset;
@@ -223,12 +238,10 @@ void rk_conf_format(const struct rk_conf_row *row, const void *from, char *out, 
     v = *(const int64_t *)at;
     if (v < 0 && row->allowed)
         snprintf(out, outlen, "%s", row->allowed);
-    else if (row->type == RK_CONF_TIME && v % 1000 == 0)
-        snprintf(out, outlen, "%lldus", (long long)(v / 1000));
     else if (row->type == RK_CONF_TIME)
-        snprintf(out, outlen, "%lldns", (long long)v);
-    else if (row->type == RK_CONF_SIZE && v && v % 1024 == 0)
-        snprintf(out, outlen, "%lldK", (long long)(v / 1024));
+        format_scaled(v, time_units, out, outlen);
+    else if (row->type == RK_CONF_SIZE)
+        format_scaled(v, size_units, out, outlen);
     else
         snprintf(out, outlen, "%lld", (long long)v);
 }
