@@ -1,0 +1,100 @@
+# rankinfo.sh: what rankinfo shows, and what it refuses.
+info=$top_builddir/rankinfo
+work=$(mktemp -d "$top_builddir/tests/rankinfo.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# hwloc's plugins keep memory until exit, which is theirs to do.
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+export ASAN_OPTIONS
+
+judge() {
+    if [ "$1" = 0 ]; then
+        echo "ok - $2"
+    else
+        echo "not ok - $2"
+        sed 's/^/    out: /' "$work/out"
+        sed 's/^/    err: /' "$work/err"
+        bad=1
+    fi
+}
+
+# run ARGUMENT...: leaves out, err, rc
+run() {
+    timeout 60 "$info" "$@" >"$work/out" 2>"$work/err"
+    rc=$?
+}
+
+says() { grep -qE -- "$1" "$work/out"; }
+complains() { [ "$(wc -l <"$work/err")" = 1 ] && grep -qE -- "$1" "$work/err"; }
+
+run
+[ $rc = 0 ] && [ ! -s "$work/err" ] && says '^librank [0-9.]+$' && says '^channels$' && says '^  shm ' &&
+    says '^topology$' && says '^  allowed +cpus [0-9]' && says '^  RANK_LOG = warn$'
+judge $? "all parts without options"
+
+# Every row of the table is there, with its default.
+run --conf
+missing=
+for name in $(grep -o '{"RANK_[A-Z0-9_]*"' "$top_srcdir/lib/base/conf_table.c" | tr -d '{"'); do
+    says "^  $name = " || missing="$missing $name"
+done
+[ -z "$missing" ] && [ "$(grep -c 'from: default; default: ' "$work/out")" = "$(grep -c '^  RANK_' "$work/out")" ]
+judge $? "--conf has every variable${missing:+, but not$missing}"
+
+RANK_EAGER_MAX=4096 run --conf
+[ $rc = 0 ] && says '^  RANK_EAGER_MAX = 4K$' && says 'from: environment; default: 16K'
+judge $? "a value from the environment"
+
+printf '# ours\nRANK_SPIN = 3ms\n' >"$work/rank.conf"
+RANK_CONF=$work/rank.conf run --conf
+[ $rc = 0 ] && says '^  RANK_SPIN = 3ms$' && says "from: $work/rank.conf; default: auto"
+judge $? "a value from a file"
+
+RANK_CMA=sometimes run --conf
+[ $rc = 1 ] && complains "RANK_CMA is 'sometimes'; allowed is one of auto.on.off" && says '^  RANK_CMA = auto$'
+judge $? "a bad value is named, the rest is shown"
+
+RANK_CHANELS=shm run --build
+[ $rc = 0 ] && complains 'RANK_CHANELS .* did you mean RANK_CHANNELS'
+judge $? "an unknown variable is warned about"
+
+run --channels
+if grep -q '^#define HAVE_UCX 1' "$top_builddir/config.h"; then
+    says "^  ucx +$top_builddir/.libs/librank-ucx.so$"
+    judge $? "the ucx module is found"
+    run --load
+    [ $rc = 0 ] && says '^ +loaded; UCX 1\.[0-9]+'
+    judge $? "and loads"
+fi
+RANK_MODULES=/nonexistent run --channels
+[ $rc = 0 ] && says '^  ucx +not found'
+judge $? "a ucx module that is not there"
+
+run --coll
+missing=
+for name in barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall; do
+    says "$name" || missing="$missing $name"
+done
+[ $rc = 0 ] && [ -z "$missing" ]
+judge $? "--coll has every collective${missing:+, but not$missing}"
+
+run --version
+[ $rc = 0 ] && says "^rankinfo [0-9]+\.[0-9]+\.[0-9]+$"
+judge $? "--version"
+run --help
+[ $rc = 0 ] && says '^usage: rankinfo'
+judge $? "--help"
+run --topolgy
+[ $rc = 2 ] && [ ! -s "$work/out" ] && complains 'unknown option --topolgy; did you mean --topology\?'
+judge $? "an unknown option"
+run extra
+[ $rc = 2 ] && complains "unexpected argument 'extra'"
+judge $? "an argument"
+
+if [ -e /dev/full ]; then
+    timeout 60 "$info" >/dev/full 2>"$work/err"
+    [ $? = 1 ] && grep -q 'cannot write: No space left' "$work/err"
+    judge $? "a full disk is noticed"
+fi
+exit $bad
