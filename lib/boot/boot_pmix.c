@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct pmix_boot {
@@ -21,7 +22,11 @@ struct pmix_boot {
     pmix_proc_t me;
     rk_boot_death_fn death_fn;
     void *death_arg;
+    bool met; /* a fence is behind us: all have committed */
 };
+
+/* How long a card is asked for that the server says is not there yet. */
+enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000 };
 
 /* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
 static _Atomic(struct pmix_boot *) watching;
@@ -256,6 +261,21 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
     return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_Commit", rc);
 }
 
+/* A request that crosses with the commit of what it asks for is sometimes answered "not found" by
+ * the server (4.2.2). Until all have met that can only mean "not yet". */
+static pmix_status_t get_card(const struct pmix_boot *b, const pmix_proc_t *who, const char *key,
+                              pmix_value_t **v)
+{
+    const struct timespec pause = {0, CARD_PAUSE_NS};
+    pmix_status_t rc = PMIx_Get(who, key, NULL, 0, v);
+
+    for (int i = 0; rc == PMIX_ERR_NOT_FOUND && !b->met && i < CARD_TRIES; i++) {
+        nanosleep(&pause, NULL);
+        rc = PMIx_Get(who, key, NULL, 0, v);
+    }
+    return rc;
+}
+
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     pmix_proc_t who;
@@ -266,7 +286,7 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     if (boot->alone)
         return RANK_ERR_UNREACHABLE;
     PMIX_LOAD_PROCID(&who, of(boot)->me.nspace, (pmix_rank_t)rank);
-    rc = PMIx_Get(&who, key, NULL, 0, &v);
+    rc = get_card(of(boot), &who, key, &v);
     if (rc != PMIX_SUCCESS) {
         rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
         return RANK_ERR_UNREACHABLE;
@@ -334,7 +354,10 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
     if (boot->alone)
         return RANK_OK;
     rc = PMIx_Fence(NULL, 0, NULL, 0);
-    return rc == PMIX_SUCCESS ? RANK_OK : failed("the PMIx fence", rc);
+    if (rc != PMIX_SUCCESS)
+        return failed("the PMIx fence", rc);
+    of(boot)->met = true;
+    return RANK_OK;
 }
 
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text)
