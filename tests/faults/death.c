@@ -127,6 +127,7 @@ static void wait_any_of(struct scene *s)
         MP_OK(rank_irecv(&in[r], 1, RANK_INT32, r, 4, s->mp.world, &req[r]));
     ENDED(s, rank_waitany(n, req, &index, NULL));
     MP_CHECK_EQ(index, s->victim);
+    mp_barrier(s->living); /* or a quick one's message could be what another's waitany finds */
     for (int r = 0; r < n; r++) {
         if (r != s->victim)
             MP_OK(rank_send(&out, 1, RANK_INT32, r, 4, s->mp.world));
