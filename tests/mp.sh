@@ -5,7 +5,7 @@
 #   mp.sh [options] -- PROGRAM ...  as the options say; these are also what a line of "cases" holds,
 #                                   before the arguments: "name: -q 2,4 -t 30 -- --rounds 9"
 #
-#   -q LIST   numbers of ranks in a quick run, comma separated; "alone" is without xrun
+#   -q LIST   numbers of ranks in a quick run, comma separated; "alone" is without xrun; "-": none
 #   -f LIST   the same with FULL=1 (1,2,3,4,7,8,16)
 #   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self); quick runs take
 #             ucx with the last number of ranks only
@@ -90,6 +90,19 @@ stacks() {
     done
 }
 
+# The head and the tail of what was written.
+show() {
+    local lines
+    lines=$(wc -l <"$work/$1")
+    if [ "$lines" -le $(($2 + $3)) ]; then
+        sed "s/^/# $1: /" "$work/$1"
+    else
+        head -n "$2" "$work/$1" | sed "s/^/# $1: /"
+        echo "# $1: ... $((lines - $2 - $3)) lines ..."
+        tail -n "$3" "$work/$1" | sed "s/^/# $1: /"
+    fi
+}
+
 # run_one RANKS CHANNEL
 run_one() {
     local n=$1 channel=$2 t0 t1 rc word why= hung= full_env cmd label done_lines want
@@ -148,8 +161,8 @@ run_one() {
         failed=$((failed + 1))
         echo "not ok - $label: ${why#; }"
         echo "# again: ${full_env[*]} RANK_MODULES=$RANK_MODULES ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH=$LD_LIBRARY_PATH} ${cmd[*]}"
-        tail -n 50 "$work/out" | sed 's/^/# out: /'
-        tail -n 80 "$work/err" | sed 's/^/# err: /'
+        show out 30 20
+        show err 50 30
         [ ! -s "$work/left" ] || sed 's/^/# /' "$work/left"
         [ ! -s "$work/stacks" ] || sed 's/^/# /' "$work/stacks"
         kill_ours
@@ -169,7 +182,13 @@ run_matrix() {
     sizes=$quick
     [ -z "${FULL:-}" ] || sizes=$full
     sizes=${RANKS:-$sizes}
-    channels=${CHANNELS:-$channel_list}
+    channels=$channel_list
+    if [ -n "${CHANNELS:-}" ]; then # of those that the case has
+        channels=
+        for c in ${channel_list//,/ }; do
+            case ,$CHANNELS, in *,$c,*) channels+=$c, ;; esac
+        done
+    fi
     last=${sizes##*,}
     for n in ${sizes//,/ }; do
         for c in ${channels//,/ }; do
@@ -257,6 +276,7 @@ case $1 in
 esac
 
 echo "# $name: $passed passed, $failed failed"
+[ -z "${CHANNELS:-}${RANKS:-}" ] || [ $((passed + failed)) -gt 0 ] || skipped=1 # chosen away
 if [ $((passed + failed)) -eq 0 ]; then
     [ $skipped -gt 0 ] && exit 77
     echo "not ok - $name: nothing was run"
