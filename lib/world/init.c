@@ -44,6 +44,14 @@ rank_team_t rank_world(void)
     return atomic_load(&state) == IN ? the_ctx->world : RANK_TEAM_NULL;
 }
 
+rank_status_t rank_progress(void)
+{
+    if (atomic_load(&state) != IN)
+        return RANK_ERR_STATE;
+    rk_progress(the_ctx);
+    return RANK_OK;
+}
+
 /* ---------------------------------------------------------------------- joining */
 
 static rank_status_t check_opts(const rank_init_opts_t *opts)
