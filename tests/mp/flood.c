@@ -82,6 +82,33 @@ static void all_to_all(struct mp *mp, int n, size_t bytes)
     free(in);
 }
 
+/* Far more sends of one tag at once than any box holds: what waits for room keeps its order. */
+static void burst(struct mp *mp, int n)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    rank_request_t *req = mp_alloc((size_t)n * sizeof(*req));
+    int32_t *out = mp_alloc((size_t)n * 50 * sizeof(*out)), in[50];
+
+    for (int i = 0; i < n; i++) {
+        int64_t count = 1 + i % 50;
+        for (int k = 0; k < count; k++)
+            out[i * 50 + k] = i * 1000 + k;
+        MP_OK(rank_isend(&out[i * 50], count, RANK_INT32, to, TAG, mp->world, &req[i]));
+    }
+    deaf(50);
+    for (int i = 0; i < n; i++) {
+        rank_envelope_t env;
+        MP_OK(rank_recv(in, 50, RANK_INT32, from, TAG, mp->world, &env));
+        MP_CHECK_EQ(in[0], i * 1000);
+        MP_CHECK_EQ(env.count, 1 + i % 50);
+        for (int k = 0; k < env.count; k++)
+            MP_CHECK_EQ(in[k], i * 1000 + k);
+    }
+    MP_OK(rank_waitall(n, req, NULL));
+    free(req);
+    free(out);
+}
+
 /* A ring of blocking sends of what is larger than any window, each with its receive posted before:
  * a sender that waits must go on taking in. */
 static void ring(struct mp *mp, size_t bytes)
@@ -117,6 +144,8 @@ int main(int argc, char **argv)
     to_one(&mp, n / 4, 4000);
     mp_case(&mp, "large to one");
     to_one(&mp, n / 100, 70000);
+    mp_case(&mp, "burst");
+    burst(&mp, (int)n);
     mp_case(&mp, "all to all, small");
     all_to_all(&mp, 2000 / mp.size, 100);
     mp_case(&mp, "all to all, large");
