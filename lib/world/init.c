@@ -95,6 +95,8 @@ static rank_status_t node_make(struct rk_ctx *ctx)
     struct rk_memfd_card card = {0};
     rank_status_t st = rk_node_create(n, regions, &ctx->node, &card), put;
 
+    if (!st)
+        rk_coll_node_made(ctx->node, ctx->boot->size);
     if (st)
         memset(&card, 0, sizeof(card)); /* the others must learn that there is none */
     put = rk_boot_put(ctx->boot, "rank.node", &card, sizeof(card));
@@ -231,9 +233,9 @@ static void leave(struct rk_ctx *ctx)
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
     old_world = ctx->world;
-    rk_coll_close(ctx);
     rk_p2p_close(ctx);
     rk_engine_close(ctx);
+    rk_coll_close(ctx); /* what the channels still held of it has ended with them */
     rk_segments_close(ctx);
     rk_boot_close(ctx->boot);
     rk_node_close(ctx->node);

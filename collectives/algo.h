@@ -1,0 +1,119 @@
+/*
+ * algo.h: collective calls and the algorithms that can carry them out.
+ *
+ * An algorithm is a const struct in the one table of table.c: its name, what
+ * it needs, what it costs, why one would take it, and a function that builds
+ * its schedule. Which one is taken is the matter of select.c.
+ */
+#ifndef RK_COLL_ALGO_H
+#define RK_COLL_ALGO_H
+
+#include "collectives/sched.h"
+
+enum rk_coll_kind {
+    RK_COLL_BARRIER,
+    RK_COLL_BCAST,
+    RK_COLL_REDUCE,
+    RK_COLL_ALLREDUCE,
+    RK_COLL_GATHER,
+    RK_COLL_ALLGATHER,
+    RK_COLL_ALLGATHERV,
+    RK_COLL_SCATTER,
+    RK_COLL_REDUCE_SCATTER,
+    RK_COLL_ALLTOALL,
+    RK_COLL_COUNT
+};
+
+extern const char *const rk_coll_name[RK_COLL_COUNT];
+
+/*
+ * A call with its arguments checked and put in order. RANK_IN_PLACE is
+ * resolved: sbuf and rbuf are where the data lies, and in_place says that one
+ * overlaps the other. A block is what one rank contributes or gets.
+ */
+struct rk_coll_call {
+    struct rank_team *team;
+    enum rk_coll_kind kind;
+    const char *sbuf;
+    char *rbuf;
+    int64_t count;  /* elements of a block */
+    size_t bytes;   /* of a block; ALLGATHERV: of the longest */
+    size_t elem;
+    rank_dtype_t dtype;
+    rank_op_t op;
+    rk_op_fn fn;    /* of reductions */
+    int root;
+    bool in_place;
+    const int64_t *rcounts, *displs; /* ALLGATHERV: elements; valid while the schedule is built */
+};
+
+/* Times in microseconds, for comparing algorithms with each other. */
+struct rk_cost_model {
+    double alpha; /* a message */
+    double beta;  /* a byte moved from rank to rank */
+    double gamma; /* a byte reduced */
+};
+
+enum rk_algo_needs {
+    RK_NEEDS_POW2 = 1,        /* a power of two of ranks */
+    RK_NEEDS_COMMUTATIVE = 2, /* an operation whose operands may change places */
+    RK_NEEDS_ARENA = 4        /* all ranks on one node, with shared memory for small collectives */
+};
+
+struct rk_algo {
+    const char *name;
+    enum rk_coll_kind kind;
+    unsigned needs;
+    int64_t min_count;  /* elements of a block, below which it makes no sense */
+    size_t max_bytes;   /* of a block; 0: no limit */
+    /* Estimate for size ranks and blocks of bytes. */
+    double (*cost)(const struct rk_cost_model *m, int size, double bytes);
+    const char *why;
+    /* NULL: not a schedule but straight code (RK_NEEDS_ARENA). */
+    void (*build)(struct rk_sched *s, const struct rk_coll_call *c);
+};
+
+extern const struct rk_algo rk_algos[];
+extern const int rk_nalgos;
+
+/* NULL if the collective has no such algorithm. */
+const struct rk_algo *rk_algo_find(enum rk_coll_kind kind, const char *name, size_t len);
+/* "dissemination, shm": for messages. */
+void rk_algo_names(enum rk_coll_kind kind, char *out, size_t len);
+
+/* Part of the interface between builders. */
+
+/* The end of a reduction: AVG divides. Returns the last step. */
+struct rk_step *rk_build_finish(struct rk_sched *s, struct rk_step *after,
+                                const struct rk_coll_call *c, void *buf, int64_t count);
+/* dst = a op b with the operand of the lower rank first, so that partners compute the same bits. */
+struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
+                                     const struct rk_coll_call *c, int peer, void *dst,
+                                     const void *mine, const void *theirs, int64_t count);
+
+/* Builders, by file. */
+void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_bcast_chain(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_bcast_scatter_ring(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allreduce_ring(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_gather_binomial(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_gather_linear(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_scatter_binomial(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_scatter_linear(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgather_ring(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgatherv_ring(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgatherv_linear(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_alltoall_bruck(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_alltoall_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+
+#endif

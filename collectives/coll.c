@@ -1,0 +1,202 @@
+/*
+ * coll.c: the room's state, and how a call becomes a schedule.
+ */
+#include "collectives/state.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------- context */
+
+static int on_progress(struct rk_ctx *ctx)
+{
+    struct rk_scheds *all = &ctx->coll->scheds;
+
+    return rk_unlikely(rk_scheds_busy(all)) ? rk_scheds_progress(all) : 0;
+}
+
+static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    (void)peer;
+    rk_scheds_peer_died(&ctx->coll->scheds);
+}
+
+rank_status_t rk_coll_open(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_coll *coll = calloc(1, sizeof(*coll));
+    rank_status_t st;
+
+    if (!coll)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_forced_parse(rk_conf.coll, &coll->forced);
+    if (st) {
+        free(coll);
+        return st;
+    }
+    rk_scheds_init(&coll->scheds, ctx);
+    rk_list_init(&coll->teams);
+    ctx->coll = coll;
+    e->hooks[e->nhooks++] = on_progress;
+    e->on_death[e->ndeath++] = on_death;
+    return RANK_OK;
+}
+
+static void close_team(struct rk_coll_team *t)
+{
+    rk_list_remove(&t->link);
+    rk_arena_close(t->arena);
+    free(t);
+}
+
+void rk_coll_close(struct rk_ctx *ctx)
+{
+    if (!ctx->coll)
+        return;
+    while (!rk_list_empty(&ctx->coll->teams)) /* of teams that the user did not free */
+        close_team(rk_list_entry(ctx->coll->teams.next, struct rk_coll_team, link));
+    rk_scheds_destroy(&ctx->coll->scheds);
+    free(ctx->coll);
+    ctx->coll = NULL;
+}
+
+size_t rk_coll_region_bytes(int nlocal)
+{
+    return rk_conf.coll_shm ? rk_arena_region_bytes(nlocal) : 0;
+}
+
+void rk_coll_node_made(struct rk_node *node, int world_size)
+{
+    if (rk_conf.coll_shm && (rk_conf.channels & RK_CONF_SHM) && node->nlocal == world_size)
+        rk_arena_prepare_world(node);
+}
+
+/* --------------------------------------------------------------------------- teams */
+
+static rank_status_t use_arena(struct rank_team *team, int index)
+{
+    struct rk_coll_team *t = team->coll;
+
+    t->arena = rk_arena_open(team, index);
+    if (!t->arena)
+        return RANK_ERR_NO_MEMORY;
+    for (int k = 0; k < RK_COLL_COUNT; k++)
+        t->shm_max[k] = rk_select_shm_max(&team->ctx->coll->forced, (enum rk_coll_kind)k,
+                                          team->size);
+    return RANK_OK;
+}
+
+/* The first rank takes an arena, all learn which. */
+static rank_status_t agree_on_arena(struct rank_team *team, int *index)
+{
+    int32_t found = -1;
+    rank_status_t st;
+
+    if (team->rank == 0 && rk_conf.coll_shm)
+        found = rk_arena_take(team->ctx->node, team->size);
+    st = rank_bcast(&found, 1, RANK_INT32, 0, team);
+    *index = (int)found;
+    return st;
+}
+
+rank_status_t rk_coll_team_open(struct rank_team *team)
+{
+    struct rk_coll_team *t = calloc(1, sizeof(*t));
+    rank_status_t st = RANK_OK;
+    int index = -1;
+
+    if (!t) {
+        rk_error("out of memory for a team of %d ranks", team->size);
+        return RANK_ERR_NO_MEMORY;
+    }
+    team->coll = t;
+    rk_list_append(&team->ctx->coll->teams, &t->link);
+    for (int k = 0; k < RK_COLL_COUNT; k++)
+        t->shm_max[k] = -1;
+    for (int r = 0; r < team->size; r++) {
+        const struct rk_peer *peer = rk_team_peer(team, r);
+        t->per_node += peer && peer->local >= 0;
+    }
+    if (!team->local || team->size == 1)
+        return RANK_OK;
+    if (team == team->ctx->world)
+        index = rk_arena_of_world_is_there(team->ctx->node) ? RK_ARENA_OF_WORLD : -1;
+    else
+        st = agree_on_arena(team, &index);
+    if (!st && index >= 0)
+        st = use_arena(team, index);
+    if (st)
+        rk_coll_team_close(team);
+    return st;
+}
+
+void rk_coll_team_close(struct rank_team *team)
+{
+    if (!team || !team->coll)
+        return;
+    close_team(team->coll);
+    team->coll = NULL;
+}
+
+/* ------------------------------------------------------------------- calls to schedules */
+
+/* NULL without memory. */
+static struct rk_sched *build(const struct rk_coll_call *c)
+{
+    struct rank_team *team = c->team;
+    struct rk_case what = {.kind = c->kind,
+                           .mem = RANK_MEM_HOST,
+                           .one_node = team->coll->per_node == team->size,
+                           .size = team->size,
+                           .per_node = team->coll->per_node,
+                           .count = c->count,
+                           .bytes = c->bytes};
+    const struct rk_algo *algo = rk_select(&team->ctx->coll->forced, &what, NULL);
+    struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
+
+    if (s)
+        algo->build(s, c);
+    return s;
+}
+
+rank_status_t rk_coll_run(const struct rk_coll_call *c)
+{
+    struct rank_request req;
+    struct rk_sched *s;
+    rank_status_t st = rk_coll_may_begin(c->team);
+
+    if (st)
+        return st;
+    s = build(c);
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    req.flags = 0;
+    req.on_done = NULL;
+    rk_sched_request(&req, c->team->ctx);
+    rk_sched_start(s, &req);
+    return rk_req_wait(&req);
+}
+
+rank_status_t rk_coll_start(const struct rk_coll_call *c, rank_request_t *out)
+{
+    struct rank_request *req;
+    struct rk_sched *s;
+    rank_status_t st = rk_coll_may_begin(c->team);
+
+    if (st)
+        return st;
+    req = rk_req_alloc(c->team->ctx);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    s = build(c);
+    if (!s) {
+        rk_req_free(req);
+        return RANK_ERR_NO_MEMORY;
+    }
+    rk_sched_request(req, c->team->ctx);
+    rk_sched_start(s, req);
+    *out = req;
+    return RANK_OK;
+}

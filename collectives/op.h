@@ -1,0 +1,76 @@
+/*
+ * op.h: reduction operations on datatypes: dst[i] = a[i] op b[i].
+ *
+ * One function for each pair of operation and datatype that makes sense,
+ * plain loops that the compiler turns into vector code. dst may be a or b;
+ * nothing has to be aligned.
+ */
+#ifndef RK_COLL_OP_H
+#define RK_COLL_OP_H
+
+#include "lib/base/compiler.h"
+#include "lib/rank.h"
+
+typedef void (*rk_op_fn)(void *dst, const void *a, const void *b, size_t n);
+
+/* What a family of kernels brings: NULL where the operation is not defined. AVG stands as SUM. */
+struct rk_op_row {
+    rk_op_fn fn[RANK_OP_COUNT];
+};
+
+extern const struct rk_op_row rk_op_table[RANK_DTYPE_COUNT];
+
+/* NULL if it is not defined (or not an operation, or not a datatype). */
+RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
+{
+    if ((unsigned)op >= RANK_OP_COUNT || (unsigned)dtype >= RANK_DTYPE_COUNT)
+        return NULL;
+    return rk_op_table[dtype].fn[op];
+}
+
+/* The end of AVG: divide each of n sums by the number of ranks, with one rounding. */
+void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by);
+
+/* The families; each fills a row of the table in op.c. */
+#define RK_OP_DECLARE(type, op) void rk_op_##type##_##op(void *, const void *, const void *, size_t)
+#define RK_OP_DECLARE_BITS(type)                                                                   \
+    RK_OP_DECLARE(type, band);                                                                     \
+    RK_OP_DECLARE(type, bor);                                                                      \
+    RK_OP_DECLARE(type, bxor)
+#define RK_OP_DECLARE_ARITH(type)                                                                  \
+    RK_OP_DECLARE(type, sum);                                                                      \
+    RK_OP_DECLARE(type, prod);                                                                     \
+    RK_OP_DECLARE(type, min);                                                                      \
+    RK_OP_DECLARE(type, max)
+#define RK_OP_DECLARE_INT(type)                                                                    \
+    RK_OP_DECLARE_ARITH(type);                                                                     \
+    RK_OP_DECLARE_BITS(type);                                                                      \
+    RK_OP_DECLARE(type, land);                                                                     \
+    RK_OP_DECLARE(type, lor);                                                                      \
+    RK_OP_DECLARE(type, lxor)
+#define RK_OP_DECLARE_LOC(type)                                                                    \
+    RK_OP_DECLARE(type, minloc);                                                                   \
+    RK_OP_DECLARE(type, maxloc)
+
+RK_OP_DECLARE_INT(int8);
+RK_OP_DECLARE_INT(int16);
+RK_OP_DECLARE_INT(int32);
+RK_OP_DECLARE_INT(int64);
+RK_OP_DECLARE_INT(uint8);
+RK_OP_DECLARE_INT(uint16);
+RK_OP_DECLARE_INT(uint32);
+RK_OP_DECLARE_INT(uint64);
+RK_OP_DECLARE_ARITH(f16);
+RK_OP_DECLARE_ARITH(bf16);
+RK_OP_DECLARE_ARITH(f32);
+RK_OP_DECLARE_ARITH(f64);
+RK_OP_DECLARE(c32, sum);
+RK_OP_DECLARE(c32, prod);
+RK_OP_DECLARE(c64, sum);
+RK_OP_DECLARE(c64, prod);
+RK_OP_DECLARE_LOC(pair_int32);
+RK_OP_DECLARE_LOC(pair_int64);
+RK_OP_DECLARE_LOC(pair_f32);
+RK_OP_DECLARE_LOC(pair_f64);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * op_float.c: reductions of floating point and complex numbers.
+ *
+ * The 16-bit types are added and multiplied as floats and rounded once for
+ * each operation; min and max give back one of the inputs as it is.
+ */
+#include "collectives/half.h"
+#include "collectives/op_loop.h"
+
+struct c32 {
+    float re, im;
+} RK_OP_LOOSE_STRUCT;
+
+struct c64 {
+    double re, im;
+} RK_OP_LOOSE_STRUCT;
+
+#define FLOAT_KERNELS(name, type)                                                                  \
+    RK_OP_KERNEL(name##_sum, type, x + y)                                                          \
+    RK_OP_KERNEL(name##_prod, type, (x * y))                                                          \
+    RK_OP_KERNEL(name##_min, type, y < x ? y : x)                                                  \
+    RK_OP_KERNEL(name##_max, type, y > x ? y : x)
+
+FLOAT_KERNELS(f32, float)
+FLOAT_KERNELS(f64, double)
+
+#define HALF_KERNELS(name, up, down)                                                               \
+    RK_OP_KERNEL(name##_sum, uint16_t, down(up(x) + up(y)))                                        \
+    RK_OP_KERNEL(name##_prod, uint16_t, down(up(x) * up(y)))                                       \
+    RK_OP_KERNEL(name##_min, uint16_t, up(y) < up(x) ? y : x)                                      \
+    RK_OP_KERNEL(name##_max, uint16_t, up(y) > up(x) ? y : x)
+
+HALF_KERNELS(f16, rk_f16_to_f32, rk_f32_to_f16)
+HALF_KERNELS(bf16, rk_bf16_to_f32, rk_f32_to_bf16)
+
+#define COMPLEX_KERNELS(name)                                                                      \
+    RK_OP_KERNEL_STRUCT(name##_sum, struct name, ((struct name){x.re + y.re, x.im + y.im}))        \
+    RK_OP_KERNEL_STRUCT(name##_prod, struct name,                                                  \
+                        ((struct name){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}))
+
+COMPLEX_KERNELS(c32)
+COMPLEX_KERNELS(c64)
+
+static void divide_f32(void *dst, size_t n, float by)
+{
+    typedef float RK_OP_LOOSE loose;
+    loose *d = dst;
+
+    for (size_t i = 0; i < n; i++)
+        d[i] /= by;
+}
+
+static void divide_f64(void *dst, size_t n, double by)
+{
+    typedef double RK_OP_LOOSE loose;
+    loose *d = dst;
+
+    for (size_t i = 0; i < n; i++)
+        d[i] /= by;
+}
+
+static void divide_f16(void *dst, size_t n, float by)
+{
+    typedef uint16_t RK_OP_LOOSE loose;
+    loose *d = dst;
+
+    for (size_t i = 0; i < n; i++)
+        d[i] = rk_f32_to_f16(rk_f16_to_f32(d[i]) / by);
+}
+
+static void divide_bf16(void *dst, size_t n, float by)
+{
+    typedef uint16_t RK_OP_LOOSE loose;
+    loose *d = dst;
+
+    for (size_t i = 0; i < n; i++)
+        d[i] = rk_f32_to_bf16(rk_bf16_to_f32(d[i]) / by);
+}
+
+void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by)
+{
+    switch (dtype) {
+    case RANK_F16:
+        divide_f16(dst, n, (float)by);
+        break;
+    case RANK_BF16:
+        divide_bf16(dst, n, (float)by);
+        break;
+    case RANK_F32:
+        divide_f32(dst, n, (float)by);
+        break;
+    case RANK_F64:
+        divide_f64(dst, n, (double)by);
+        break;
+    case RANK_C32:
+        divide_f32(dst, 2 * n, (float)by);
+        break;
+    case RANK_C64:
+        divide_f64(dst, 2 * n, (double)by);
+        break;
+    default: /* AVG is not defined for the others */
+        break;
+    }
+}

@@ -1,0 +1,66 @@
+/* print.c: the rules and the algorithms, as rankinfo --coll shows them. */
+#include "collectives/coll.h"
+#include "collectives/select.h"
+
+/* A node's shared memory and a network, roughly: for the column of estimates. */
+static const struct rk_cost_model on_node = {.alpha = 0.3, .beta = 1.0 / 8000, .gamma = 1.0 / 15000};
+static const struct rk_cost_model on_network = {.alpha = 1.5, .beta = 1.0 / 12000,
+                                                .gamma = 1.0 / 15000};
+
+static const char *nodes_name(enum rk_nodes n)
+{
+    return n == RK_NODES_ONE ? "one" : n == RK_NODES_MANY ? "many" : "any";
+}
+
+static void print_bytes(char *out, size_t len, size_t bytes)
+{
+    if (bytes == RK_ANY_BYTES)
+        snprintf(out, len, "any");
+    else if (bytes >= 1024 && bytes % 1024 == 0)
+        snprintf(out, len, "%zuK", bytes / 1024);
+    else
+        snprintf(out, len, "%zu", bytes);
+}
+
+void rk_coll_print_table(FILE *out)
+{
+    fprintf(out, "Selection: the first rule that matches and whose algorithm can do it.\n"
+                 "Bytes are of a block: what one rank contributes or gets.\n\n"
+                 "%-15s %-5s %-6s %-6s %-7s %-19s %s\n",
+            "collective", "mem", "nodes", "ranks/", "bytes", "algorithm", "reason");
+    fprintf(out, "%-15s %-5s %-6s %-6s %-7s\n", "", "", "", "node<=", "<=");
+    for (int i = 0; i < rk_nrules; i++) {
+        const struct rk_rule *r = &rk_rules[i];
+        char ranks[16] = "any", bytes[24];
+
+        if (r->per_node_max)
+            snprintf(ranks, sizeof(ranks), "%d", r->per_node_max);
+        print_bytes(bytes, sizeof(bytes), r->bytes_max);
+        fprintf(out, "%-15s %-5s %-6s %-6s %-7s %-19s %s\n", rk_coll_name[r->kind],
+                r->mem == RANK_MEM_HOST ? "host" : "cuda", nodes_name(r->nodes), ranks, bytes,
+                r->algo, r->why);
+    }
+    fprintf(out, "\nAlgorithms, for RANK_COLL=collective:algorithm,...; estimates in us for blocks of "
+                 "8 B and 1 MiB,\n8 ranks on a node / 64 on a network:\n\n%-15s %-19s %-17s %-21s %-13s %s\n",
+            "collective", "algorithm", "8 B", "1 MiB", "needs", "because");
+    for (int i = 0; i < rk_nalgos; i++) {
+        const struct rk_algo *a = &rk_algos[i];
+        char small[40], large[40];
+
+        if (a->needs & RK_NEEDS_ARENA) {
+            snprintf(small, sizeof(small), "%.1f / -", a->cost(&on_node, 8, 8));
+            snprintf(large, sizeof(large), "-");
+        } else {
+            snprintf(small, sizeof(small), "%.1f / %.1f", a->cost(&on_node, 8, 8),
+                     a->cost(&on_network, 64, 8));
+            snprintf(large, sizeof(large), "%.0f / %.0f", a->cost(&on_node, 8, 1 << 20),
+                     a->cost(&on_network, 64, 1 << 20));
+        }
+        fprintf(out, "%-15s %-19s %-17s %-21s %-13s %s\n", rk_coll_name[a->kind], a->name, small,
+                large,
+                a->needs & RK_NEEDS_POW2    ? "2^k ranks"
+                : a->needs & RK_NEEDS_ARENA ? "one node"
+                                            : "",
+                a->why);
+    }
+}

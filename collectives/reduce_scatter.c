@@ -1,0 +1,111 @@
+/*
+ * reduce_scatter.c: all blocks reduced, block r to rank r. n: bytes of a block.
+ *
+ * recursive_halving  Thakur, Rabenseifner, Gropp 2005: half of what is left is
+ *                    exchanged each round; ranks beyond a power of two fold in.
+ *                    Cost: log2 p alpha + (p-1) n beta + (p-1) n gamma; folded:
+ *                    2 more messages and p n (beta + gamma).
+ * pairwise           every rank sends each block to its owner.
+ *                    Cost: (p-1)(alpha + n beta + n gamma), nothing forwarded.
+ * ring               partial sums go round (Patarasu, Yuan 2009).
+ *                    Cost: (p-1)(alpha + n beta + n gamma), neighbours only.
+ */
+#include "collectives/halved.h"
+
+static int64_t block_part(const struct rk_coll_call *c, int pow2, int i)
+{
+    int first, n;
+
+    if (i == pow2)
+        return c->count * c->team->size;
+    rk_fold_members(i, c->team->size, &first, &n);
+    return c->count * first;
+}
+
+void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    int64_t total = c->count * c->team->size;
+    struct rk_fold f = rk_fold(c->team->rank, c->team->size);
+    char *work = NULL, *mine;
+    struct rk_halved h;
+    struct rk_step *done;
+
+    if (f.vrank >= 0)
+        work = rk_sched_scratch(s, (size_t)total * c->elem);
+    rk_build_halved(s, c, total, block_part, c->sbuf, work, &h);
+    if (f.vrank < 0) {
+        /* In place, the result overwrites what is sent. */
+        done = rk_sched_recv(s, h.sent, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
+        rk_build_finish(s, done, c, c->rbuf, c->count);
+        return;
+    }
+    if (f.partner >= 0) /* of the two blocks the first is the partner's */
+        rk_sched_send(s, h.reduced, f.partner, RK_HALVED_TAGS,
+                      work + (size_t)f.partner * c->bytes, c->bytes);
+    mine = work + (size_t)c->team->rank * c->bytes;
+    done = rk_sched_join(s, h.reduced);
+    rk_sched_order(h.sent, done);
+    done = rk_sched_copy(s, done, c->rbuf, mine, c->bytes);
+    rk_build_finish(s, done, c, c->rbuf, c->count);
+}
+
+void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    int rank = c->team->rank, size = c->team->size;
+    const char *sum = c->sbuf + (size_t)rank * c->bytes;
+    char *to = c->in_place ? rk_sched_scratch(s, c->bytes) : c->rbuf;
+    struct rk_step *sum1 = NULL, *sum2 = NULL, *send1 = NULL, *send2 = NULL, *all;
+    char *in[2];
+
+    for (int i = 0; i < 2; i++)
+        in[i] = rk_sched_scratch(s, c->bytes);
+    all = rk_sched_join(s, NULL);
+    for (int k = 1; k < size; k++) { /* two under way at a time */
+        int dest, source;
+        struct rk_step *recv, *send;
+
+        rk_pairwise(rank, size, k, &dest, &source);
+        recv = rk_sched_recv(s, sum2, source, 0, in[k % 2], c->bytes);
+        send = rk_sched_send(s, send2, dest, 0, c->sbuf + (size_t)dest * c->bytes, c->bytes);
+        rk_sched_order(send, all);
+        send2 = send1;
+        send1 = send;
+        sum2 = sum1;
+        sum1 = rk_sched_reduce(s, recv, c->fn, to, sum, in[k % 2], (size_t)c->count);
+        rk_sched_order(sum2, sum1);
+        sum = to;
+    }
+    rk_sched_order(sum1, all);
+    if (c->in_place)
+        all = rk_sched_copy(s, all, c->rbuf, to, c->bytes);
+    rk_build_finish(s, all, c, c->rbuf, c->count);
+}
+
+void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    int rank = c->team->rank, size = c->team->size;
+    int left = rk_ring(rank, -1, size), right = rk_ring(rank, 1, size);
+    struct rk_step *sum = NULL, *send1 = NULL;
+    char *part[2];
+
+    for (int i = 0; i < 2; i++)
+        part[i] = rk_sched_scratch(s, c->bytes);
+    for (int k = 0; k < size - 1; k++) {
+        int out = rk_ring_reduce_send(rank, size, k), in = rk_ring(out, -1, size);
+        bool last = k == size - 2;
+        char *here = part[k % 2];
+        struct rk_step *recv, *send;
+
+        send = rk_sched_send(s, sum, right, (uint32_t)k,
+                             k == 0 ? c->sbuf + (size_t)out * c->bytes : part[(k - 1) % 2],
+                             c->bytes);
+        /* What lay here was sent in the step before. */
+        recv = rk_sched_recv(s, send1, left, (uint32_t)k, here, c->bytes);
+        sum = rk_sched_reduce(s, recv, c->fn, last ? c->rbuf : here, here,
+                              c->sbuf + (size_t)in * c->bytes, (size_t)c->count);
+        if (last) /* in place, it overwrites the first block, which may be what is sent */
+            rk_sched_order(send, sum);
+        send1 = send;
+    }
+    rk_build_finish(s, sum, c, c->rbuf, c->count);
+}

@@ -1,0 +1,274 @@
+/*
+ * sched_run.c: running schedules, and what happens to them when a peer dies.
+ *
+ * A failed schedule takes back the receives that have not matched and the
+ * sends that wait in a queue, and waits for the rest: a peer may be copying
+ * from or into the caller's memory. A send that was announced and will never
+ * be matched would keep it waiting, so it waits for a while only; what is left
+ * then is an orphan, which keeps its memory until the channel lets it go.
+ */
+#include "collectives/sched.h"
+#include "lib/base/clock.h"
+
+#include <string.h>
+
+enum { GRACE_NS = 300 * 1000 * 1000 };
+
+static void run(struct rk_sched *s);
+
+static void push_ready(struct rk_sched *s, struct rk_step *step)
+{
+    step->ready = NULL;
+    *s->ready_last = step;
+    s->ready_last = &step->ready;
+}
+
+static struct rk_step *pop_ready(struct rk_sched *s)
+{
+    struct rk_step *step = s->ready;
+
+    if (step) {
+        s->ready = step->ready;
+        if (!s->ready)
+            s->ready_last = &s->ready;
+    }
+    return step;
+}
+
+static void step_done(struct rk_sched *s, struct rk_step *step)
+{
+    s->left--;
+    for (struct rk_edge *e = step->out; e; e = e->next) {
+        if (--e->to->pending == 0)
+            push_ready(s, e->to);
+    }
+}
+
+/* Only marks it: this may run inside a channel or while p2p goes through its tables. */
+static void fail(struct rk_sched *s, rank_status_t status)
+{
+    if (s->status)
+        return;
+    s->status = status;
+    s->team = NULL;
+    rk_list_remove(&s->link);
+    rk_list_append(&s->all->failing, &s->link);
+}
+
+/* Tell whoever waits, and let go. */
+static void complete(struct rk_sched *s)
+{
+    struct rank_request *req = s->req;
+    rank_status_t status = s->status;
+
+    s->req = NULL;
+    rk_list_remove(&s->link);
+    if (!s->kept)
+        rk_sched_free(s);
+    if (req)
+        rk_req_complete(req, status);
+}
+
+static void request_done(struct rank_request *req, void *arg)
+{
+    struct rk_step *step = arg;
+    struct rk_sched *s = step->sched;
+
+    step->active = false;
+    s->inflight--;
+    if (rk_unlikely(s->status)) {
+        if (!s->req && s->torn && s->inflight == 0)
+            complete(s); /* an orphan's end */
+        return;
+    }
+    if (rk_unlikely(req->status)) {
+        fail(s, req->status);
+        return;
+    }
+    step_done(s, step);
+    if (!s->running)
+        run(s);
+}
+
+static void start(struct rk_sched *s, struct rk_step *step)
+{
+    uint64_t tag = s->seq << RK_SCHED_TAG_BITS | step->tag;
+    rank_status_t st;
+
+    switch ((enum rk_step_kind)step->kind) {
+    case RK_STEP_SEND:
+    case RK_STEP_RECV:
+        rk_req_init(step->req, request_done, step);
+        step->active = true;
+        s->inflight++;
+        if (step->kind == RK_STEP_SEND)
+            rk_p2p_isend(s->team, step->a, step->n, step->peer, tag, RK_TEAM_COLL, step->req);
+        else
+            rk_p2p_irecv(s->team, step->to, step->n, step->peer, tag, RK_TEAM_COLL, step->req);
+        return;
+    case RK_STEP_REDUCE:
+        step->fn.reduce(step->to, step->a, step->b, step->n);
+        break;
+    case RK_STEP_COPY:
+        if (step->n && step->to != step->a)
+            memcpy(step->to, step->a, step->n);
+        break;
+    case RK_STEP_EVENT:
+        if (!step->fn.event(step->to)) {
+            rk_list_append(&s->all->events, &step->link);
+            return;
+        }
+        break;
+    case RK_STEP_CALL:
+        st = step->fn.call(step->to);
+        if (st) {
+            fail(s, st);
+            return;
+        }
+        break;
+    case RK_STEP_JOIN:
+        break;
+    }
+    step_done(s, step);
+}
+
+static void run(struct rk_sched *s)
+{
+    struct rk_step *step;
+
+    s->running = true;
+    while (!s->status && (step = pop_ready(s)) != NULL)
+        start(s, step);
+    s->running = false;
+    if (s->left == 0 && !s->status)
+        complete(s);
+}
+
+void rk_sched_start(struct rk_sched *s, struct rank_request *req)
+{
+    s->req = req;
+    if (rk_unlikely(s->status)) { /* no memory while it was built */
+        complete(s);
+        return;
+    }
+    s->left = s->nsteps;
+    s->ready = NULL;
+    s->ready_last = &s->ready;
+    rk_list_append(&s->all->active, &s->link);
+    for (struct rk_step *step = s->steps; step; step = step->next) {
+        if (step->pending == 0)
+            push_ready(s, step);
+    }
+    run(s);
+}
+
+/* ------------------------------------------------------------------------- failure */
+
+static void take_back(struct rk_step *step)
+{
+    struct rank_request *req = step->req;
+
+    if (step->kind == RK_STEP_RECV) {
+        rk_p2p_cancel_recv(req, RANK_ERR_PEER_DEAD);
+    } else if (req->flags & RK_REQ_QUEUED) {
+        rk_list_remove(&req->link);
+        req->flags &= (uint8_t)~RK_REQ_QUEUED;
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+    }
+}
+
+static void tear_down(struct rk_sched *s)
+{
+    s->torn = true;
+    s->deadline = rk_clock_ns() + GRACE_NS;
+    for (struct rk_step *step = s->steps; step; step = step->next) {
+        if (step->active)
+            take_back(step);
+        else if (step->kind == RK_STEP_EVENT)
+            rk_list_remove(&step->link);
+    }
+}
+
+static bool receives_under_way(const struct rk_sched *s)
+{
+    for (const struct rk_step *step = s->steps; step; step = step->next) {
+        if (step->active && step->kind == RK_STEP_RECV)
+            return true;
+    }
+    return false;
+}
+
+static int push_failing(struct rk_sched *s)
+{
+    if (!s->torn)
+        tear_down(s);
+    if (s->inflight == 0) {
+        complete(s);
+        return 1;
+    }
+    /* Its memory must not be given back while a peer writes to it; a living one will soon be
+     * done, a dead one's receives end with it. */
+    if (rk_clock_ns() > s->deadline && !receives_under_way(s)) {
+        struct rank_request *req = s->req;
+        s->req = NULL;
+        s->kept = false;
+        rk_list_remove(&s->link);
+        rk_list_append(&s->all->orphans, &s->link);
+        if (req)
+            rk_req_complete(req, s->status);
+        return 1;
+    }
+    return 0;
+}
+
+void rk_scheds_peer_died(struct rk_scheds *all)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &all->active)
+    {
+        struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
+        if (s->team->ndead > 0)
+            fail(s, RANK_ERR_PEER_DEAD);
+    }
+    rk_scheds_progress(all);
+}
+
+static int poll_events(struct rk_scheds *all)
+{
+    struct rk_link *l, *next, ready;
+    int n = 0;
+
+    rk_list_init(&ready);
+    rk_list_for_each_safe(l, next, &all->events)
+    {
+        struct rk_step *step = rk_list_entry(l, struct rk_step, link);
+        if (step->fn.event(step->to)) {
+            rk_list_remove(l);
+            rk_list_append(&ready, l);
+        }
+    }
+    while (!rk_list_empty(&ready)) { /* running one may add to the events, or tear others down */
+        struct rk_step *step = rk_list_entry(ready.next, struct rk_step, link);
+        rk_list_remove(&step->link);
+        n++;
+        if (step->sched->status)
+            continue;
+        step_done(step->sched, step);
+        if (!step->sched->running)
+            run(step->sched);
+    }
+    return n;
+}
+
+int rk_scheds_progress(struct rk_scheds *all)
+{
+    struct rk_link *l, *next;
+    int n = 0;
+
+    rk_list_for_each_safe(l, next, &all->failing)
+        n += push_failing(rk_list_entry(l, struct rk_sched, link));
+    if (!rk_list_empty(&all->events))
+        n += poll_events(all);
+    return n;
+}

@@ -1,0 +1,199 @@
+/*
+ * select.c: the rules, RANK_COLL, and both together.
+ *
+ * The limits come from measurements on one node (doc/collectives.md) and, for
+ * many nodes, from the cost formulas of table.c with a network's numbers.
+ */
+#include "collectives/select.h"
+#include "collectives/pattern.h"
+#include "collectives/shm.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <string.h>
+
+#define RULE(coll, where, ranks, bytes, name, reason)                                              \
+    {                                                                                              \
+        .kind = RK_COLL_##coll, .mem = RANK_MEM_HOST, .nodes = RK_NODES_##where,                   \
+        .per_node_max = ranks, .bytes_max = bytes, .algo = name, .why = reason                     \
+    }
+
+const struct rk_rule rk_rules[] = {
+    RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "shm", "flags in shared memory: no messages"),
+    RULE(BARRIER, ANY, 0, RK_ANY_BYTES, "dissemination", "least rounds"),
+
+    RULE(BCAST, ONE, 0, 4096, "shm", "one write, everybody reads"),
+    RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
+    RULE(BCAST, ANY, 0, 32 << 10, "binomial", "latency counts: least rounds"),
+    RULE(BCAST, ONE, 0, RK_ANY_BYTES, "chain",
+         "copies are the cost: each byte once, while it is in the cache"),
+    RULE(BCAST, MANY, 0, 512 << 10, "scatter_ring", "all links busy, few rounds"),
+    RULE(BCAST, MANY, 0, RK_ANY_BYTES, "chain", "segments fill all links"),
+
+    RULE(REDUCE, ONE, 0, 4096, "shm", "everybody writes, the root reads"),
+    RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
+    RULE(REDUCE, ANY, 0, 32 << 10, "binomial", "latency counts: least rounds"),
+    RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
+
+    RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLREDUCE, ANY, 0, 8 << 10, "recursive_doubling", "latency counts: least rounds"),
+    RULE(ALLREDUCE, ANY, 0, 128 << 10, "rabenseifner", "least bytes in few rounds"),
+    RULE(ALLREDUCE, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, slices overlap"),
+
+    RULE(GATHER, ONE, 0, 4096, "shm", "everybody writes, the root reads"),
+    RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
+    RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
+
+    RULE(ALLGATHER, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLGATHER, ANY, 0, 16 << 10, "recursive_doubling",
+         "a power of two of ranks: least rounds without a copy"),
+    RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
+    RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
+
+    RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
+    RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
+
+    RULE(SCATTER, ONE, 0, 4096, "shm", "one write, everybody reads"),
+    RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
+    RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
+
+    RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(REDUCE_SCATTER, ANY, 0, 2 << 10, "recursive_halving", "latency counts: least rounds"),
+    RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
+    RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
+    RULE(REDUCE_SCATTER, MANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
+
+    RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLTOALL, ANY, 4, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
+    RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
+    RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
+};
+
+const int rk_nrules = RK_ARRAY_LEN(rk_rules);
+
+bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
+{
+    if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(c->size))
+        return false;
+    if (algo->needs & RK_NEEDS_ARENA)
+        return c->arena && c->bytes <= rk_arena_block_max(c->kind, c->size);
+    return c->count >= algo->min_count && (!algo->max_bytes || c->bytes <= algo->max_bytes);
+}
+
+static bool matches(const struct rk_rule *r, const struct rk_case *c)
+{
+    return r->kind == c->kind && r->mem == c->mem && c->bytes <= r->bytes_max &&
+           (!r->per_node_max || c->per_node <= r->per_node_max) &&
+           (r->nodes == RK_NODES_ANY || (r->nodes == RK_NODES_ONE) == c->one_node);
+}
+
+const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_case *c,
+                                const char **why)
+{
+    const struct rk_algo *algo = forced->algo[c->kind];
+    const char *reason = "asked for by RANK_COLL";
+
+    if (algo && !rk_algo_fits(algo, c)) {
+        rk_debug("RANK_COLL: %s cannot do a %s of %zu bytes with %d ranks; the table decides",
+                 algo->name, rk_coll_name[c->kind], c->bytes, c->size);
+        algo = NULL;
+    }
+    for (int i = 0; i < rk_nrules && !algo; i++) {
+        if (!matches(&rk_rules[i], c))
+            continue;
+        algo = rk_algo_find(c->kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
+        reason = rk_rules[i].why;
+        if (!rk_algo_fits(algo, c))
+            algo = NULL;
+    }
+    for (int i = 0; i < rk_nalgos && !algo; i++) {
+        if (rk_algos[i].kind == c->kind && rk_algo_fits(&rk_algos[i], c)) {
+            algo = &rk_algos[i];
+            reason = "the only one that can";
+        }
+    }
+    if (why)
+        *why = reason;
+    return algo;
+}
+
+int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size)
+{
+    int64_t room = (int64_t)rk_arena_block_max(kind, size);
+    const struct rk_algo *algo = forced->algo[kind];
+
+    if (algo)
+        return algo->needs & RK_NEEDS_ARENA ? room : -1;
+    for (int i = 0; i < rk_nrules; i++) {
+        if (rk_rules[i].kind != kind || strcmp(rk_rules[i].algo, "shm") != 0 ||
+            (rk_rules[i].per_node_max && size > rk_rules[i].per_node_max))
+            continue;
+        return rk_rules[i].bytes_max < (size_t)room ? (int64_t)rk_rules[i].bytes_max : room;
+    }
+    return -1;
+}
+
+/* --------------------------------------------------------------------- RANK_COLL */
+
+static int kind_by_name(const char *name, size_t len)
+{
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        if (strlen(rk_coll_name[k]) == len && memcmp(rk_coll_name[k], name, len) == 0)
+            return k;
+    }
+    return -1;
+}
+
+static rank_status_t parse_one(const char *item, size_t len, struct rk_forced *out)
+{
+    const char *colon = memchr(item, ':', len);
+    size_t name_len = colon ? (size_t)(colon - item) : len;
+    int kind = kind_by_name(item, name_len);
+    char names[256];
+
+    if (kind < 0) {
+        size_t at = 0;
+        names[0] = '\0';
+        for (int k = 0; k < RK_COLL_COUNT; k++)
+            at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", k ? ", " : "",
+                                   rk_coll_name[k]);
+        rk_error("RANK_COLL: '%.*s' is not a collective; there are: %s", (int)name_len, item,
+                 names);
+        return RANK_ERR_CONFIG;
+    }
+    rk_algo_names((enum rk_coll_kind)kind, names, sizeof(names));
+    if (!colon) {
+        rk_error("RANK_COLL: '%.*s' wants an algorithm behind a colon, one of: %s", (int)len, item,
+                 names);
+        return RANK_ERR_CONFIG;
+    }
+    out->algo[kind] = rk_algo_find((enum rk_coll_kind)kind, colon + 1, len - name_len - 1);
+    if (!out->algo[kind]) {
+        rk_error("RANK_COLL: %s has no algorithm '%.*s'; it has: %s", rk_coll_name[kind],
+                 (int)(len - name_len - 1), colon + 1, names);
+        return RANK_ERR_CONFIG;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
+{
+    memset(out, 0, sizeof(*out));
+    while (*text) {
+        size_t len = strcspn(text, ","), blank = strspn(text, " \t");
+        rank_status_t st;
+
+        if (blank > len)
+            blank = len;
+        text += blank;
+        len -= blank;
+        while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
+            len--;
+        st = len > 0 ? parse_one(text, len, out) : RANK_OK;
+        if (st)
+            return st;
+        text += strcspn(text, ",");
+        text += *text == ',';
+    }
+    return RANK_OK;
+}

@@ -1,0 +1,59 @@
+/*
+ * select.h: which algorithm a call gets: rules as data, and RANK_COLL on top.
+ */
+#ifndef RK_COLL_SELECT_H
+#define RK_COLL_SELECT_H
+
+#include "collectives/algo.h"
+
+#include <stdio.h>
+
+enum rk_nodes { RK_NODES_ANY, RK_NODES_ONE, RK_NODES_MANY };
+
+/* Tried from top to bottom; the first that matches, and whose algorithm can do it, decides. */
+struct rk_rule {
+    enum rk_coll_kind kind;
+    rank_mem_kind_t mem;
+    enum rk_nodes nodes;
+    int per_node_max;  /* ranks of the team on a node; 0: any number */
+    size_t bytes_max;  /* of a block; RK_ANY_BYTES: no limit */
+    const char *algo;
+    const char *why;
+};
+
+#define RK_ANY_BYTES SIZE_MAX
+
+extern const struct rk_rule rk_rules[];
+extern const int rk_nrules;
+
+/* What selection looks at. */
+struct rk_case {
+    enum rk_coll_kind kind;
+    rank_mem_kind_t mem;
+    bool one_node;
+    bool arena; /* straight code may be used: the team has an arena and the call blocks */
+    int size, per_node;
+    int64_t count;
+    size_t bytes;
+};
+
+/* What RANK_COLL asks for; NULL: nothing. */
+struct rk_forced {
+    const struct rk_algo *algo[RK_COLL_COUNT];
+};
+
+/* "allreduce:ring,bcast:binomial". RANK_ERR_CONFIG, said in the log, if it is not like that. */
+rank_status_t rk_forced_parse(const char *text, struct rk_forced *out);
+
+/* Never NULL. why, if not NULL, gets the reason. */
+const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_case *c,
+                                const char **why);
+
+/* Can the algorithm do this? */
+bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c);
+
+/* The longest block for which blocking calls of a team with an arena take shared memory; -1:
+ * none. */
+int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size);
+
+#endif

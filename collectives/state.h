@@ -1,0 +1,54 @@
+/* state.h: what the collectives keep for a context and for a team. */
+#ifndef RK_COLL_STATE_H
+#define RK_COLL_STATE_H
+
+#include "collectives/coll.h"
+#include "collectives/select.h"
+#include "collectives/shm.h"
+
+struct rk_coll {
+    struct rk_scheds scheds;
+    struct rk_forced forced;
+    struct rk_link teams; /* struct rk_coll_team */
+};
+
+struct rk_coll_team {
+    struct rk_link link;
+    struct rk_arena *arena; /* NULL: none */
+    int per_node;           /* ranks of the team on this node */
+    int64_t shm_max[RK_COLL_COUNT]; /* longest block for the arena; -1: not this collective */
+};
+
+/* A death that has been noticed anywhere on this node or by the launcher is acted on before a
+ * collective begins, so that none begins with a dead member that another rank knows of. */
+RK_INLINE bool rk_deaths_wait(const struct rk_ctx *ctx)
+{
+    const struct rk_engine *e = ctx->engine;
+
+    return atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) !=
+               e->deaths_seen ||
+           atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) != e->boot_deaths_seen;
+}
+
+/* RANK_ERR_PEER_DEAD if the team has lost a member. */
+RK_INLINE rank_status_t rk_coll_may_begin(struct rank_team *team)
+{
+    if (rk_unlikely(rk_deaths_wait(team->ctx)))
+        rk_progress(team->ctx);
+    return rk_likely(team->ndead == 0) ? RANK_OK : RANK_ERR_PEER_DEAD;
+}
+
+/* Is this call one for the team's arena? */
+RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_coll_kind kind,
+                                         size_t bytes)
+{
+    const struct rk_coll_team *t = team->coll;
+
+    return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->arena : NULL;
+}
+
+/* Run a checked call as a schedule. */
+rank_status_t rk_coll_run(const struct rk_coll_call *c);
+rank_status_t rk_coll_start(const struct rk_coll_call *c, rank_request_t *req);
+
+#endif
