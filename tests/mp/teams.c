@@ -212,7 +212,8 @@ int main(int argc, char **argv)
     mp_case(&mp, "undefined");
     undefined(&mp);
     mp_case(&mp, "shared");
-    shared(&mp, !mp_flag(argc, argv, "--apart"));
+    /* A rank that only the network reaches shares no memory, wherever it is. */
+    shared(&mp, strcmp(rank_channel_name(mp.world, (mp.rank + 1) % mp.size), "ucx") != 0);
     mp_case(&mp, "apart");
     apart(&mp);
     mp_case(&mp, "early");
