@@ -1,8 +1,8 @@
 /*
  * wait.c: the one way to wait.
  *
- * Spin a while; yield at once where the node has more ranks than cores; after
- * RANK_SPIN sleep until a peer rings. While shm is the only channel that is a
+ * Spin a while, with a yield now and then; yield at once where the node has
+ * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is the only channel that is a
  * futex; where a channel has a descriptor, it is epoll over that and a pipe
  * that peers ring. No sleep is longer than a tenth of a second, so that a
  * death that nobody rings for is still seen in time.
@@ -112,6 +112,10 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         sched_yield();
     if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
         return;
+    /* What we wait for may be waiting for this core: another program can run here too. Not at the
+     * first look, so that short waits stay free of system calls. */
+    if (!oversubscribed && w->since)
+        sched_yield();
     now = rk_clock_ns();
     if (w->since == 0)
         w->since = now;
