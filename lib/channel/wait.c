@@ -2,10 +2,10 @@
  * wait.c: the one way to wait.
  *
  * Spin a while, with a yield now and then; yield at once where the node has
- * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is the only channel that is a
- * futex; where a channel has a descriptor, it is epoll over that and a pipe
- * that peers ring. No sleep is longer than a tenth of a second, so that a
- * death that nobody rings for is still seen in time.
+ * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is
+ * the only channel that is a futex; where a channel has a descriptor, it is
+ * epoll over that and a pipe that peers ring. No sleep is longer than a tenth
+ * of a second, so that a death that nobody rings for is still seen in time.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
