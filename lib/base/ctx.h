@@ -13,6 +13,7 @@ struct rk_ctx {
     struct rk_segments *segments; /* lib/mem: symmetric allocations mapped here */
     struct rk_engine *engine;     /* lib/channel: peers, open channels, progress, waiting */
     struct rk_p2p *p2p;           /* lib/p2p: matching */
+    struct rk_rma *rma;           /* lib/rma: symmetric memory in use */
     struct rk_coll *coll;         /* collectives: schedules in flight */
     struct rank_team *world;
 };

@@ -4,11 +4,37 @@
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/*
+ * Handles outlive what they name, in users' hands: a freed team's memory stays,
+ * its magic spoilt, until another team takes it. Also past rank_finalize, so
+ * the list is the process's.
+ */
+static struct rank_team *freed; /* chained through link.next */
+
+static struct rank_team *take_memory(void)
+{
+    struct rank_team *team = freed;
+
+    if (!team)
+        return calloc(1, sizeof(*team));
+    freed = (struct rank_team *)(void *)team->link.next;
+    memset(team, 0, sizeof(*team));
+    return team;
+}
+
+static void give_memory(struct rank_team *team)
+{
+    team->magic = 0;
+    team->link.next = (struct rk_link *)(void *)freed;
+    freed = team;
+}
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out)
 {
-    struct rank_team *team = calloc(1, sizeof(*team));
+    struct rank_team *team = take_memory();
 
     if (!team)
         goto err;
@@ -34,7 +60,8 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 
 err:
     rk_error("out of memory for a team of %d ranks", size);
-    free(team);
+    if (team)
+        give_memory(team);
     free(world_ranks);
     return RANK_ERR_NO_MEMORY;
 }
@@ -46,12 +73,7 @@ void rk_team_destroy(struct rank_team *team)
     rk_list_remove(&team->link);
     free(team->peers);
     free(team->world_ranks);
-    /* The world's handle outlives rank_finalize in users' hands: keep its memory, spoil its magic. */
-    team->peers = NULL;
-    team->world_ranks = NULL;
-    team->magic = 0;
-    if (team->id != 0)
-        free(team);
+    give_memory(team);
 }
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)

@@ -2,7 +2,6 @@
 #include "lib/rma/rma.h"
 #include "lib/base/dtype.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 RK_INLINE rank_status_t check_access(const struct rank_mem *mem, const void *buf, int64_t bytes,
@@ -157,16 +156,4 @@ rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
         return RANK_ERR_ARG;
     *ptr = mem->part[peer];
     return RANK_OK;
-}
-
-void rk_mem_destroy(struct rank_mem *mem)
-{
-    if (!mem)
-        return;
-    mem->magic = 0;
-    if (mem->channel_mem)
-        mem->channel->mem_close(rk_engine_state(mem->team->ctx, mem->channel), mem->channel_mem);
-    rk_segment_close(mem->segment);
-    free(mem->part);
-    free(mem);
 }

@@ -22,6 +22,7 @@ struct rank_mem {
     char **part;              /* [team size] mapped address, or NULL */
     const struct rk_channel *channel; /* for parts that are not mapped; NULL if none */
     struct rk_channel_mem *channel_mem;
+    struct rk_link link;      /* in the context's list */
 };
 
 RK_INLINE rank_status_t rk_mem_check(const struct rank_mem *mem)
@@ -29,6 +30,12 @@ RK_INLINE rank_status_t rk_mem_check(const struct rank_mem *mem)
     return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;
 }
 
+rank_status_t rk_rma_open(struct rk_ctx *ctx);
+/* Destroys what users still hold, before the channels close. */
+void rk_rma_close(struct rk_ctx *ctx);
+
+/* An object for a team, with no parts yet; NULL when out of memory. */
+struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; NULL and half-made are fine. */
 void rk_mem_destroy(struct rank_mem *mem);
 

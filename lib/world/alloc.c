@@ -206,14 +206,8 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     if (bytes < 0)
         return RANK_ERR_COUNT;
     part = rk_round_up((size_t)bytes ? (size_t)bytes : 1, PAGE);
-    mem = calloc(1, sizeof(*mem));
-    if (mem) {
-        mem->magic = RK_MEM_MAGIC;
-        mem->team = team;
-        mem->bytes = (size_t)bytes;
-        mem->part = calloc((size_t)team->size, sizeof(*mem->part));
-    }
-    st = worst_of_all(team, mem && mem->part ? RANK_OK : RANK_ERR_NO_MEMORY);
+    mem = rk_mem_new(team, (size_t)bytes);
+    st = worst_of_all(team, mem ? RANK_OK : RANK_ERR_NO_MEMORY);
     if (!st)
         st = make(mem, team, part);
     if (st) {

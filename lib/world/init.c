@@ -15,6 +15,7 @@
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
+#include "lib/rma/rma.h"
 #include "lib/world/world.h"
 
 #include <stdio.h>
@@ -26,8 +27,6 @@ enum { OUT, JOINING, IN, LEFT };
 
 static _Atomic int state;
 static struct rk_ctx *the_ctx;
-/* Its memory stays for handles that outlive the library; "used" keeps leak checkers informed. */
-static struct rank_team *old_world __attribute__((used));
 
 struct rk_ctx *rk_world_ctx(void)
 {
@@ -219,6 +218,8 @@ static rank_status_t join(struct rk_ctx *ctx)
     if (!st)
         st = rk_p2p_open(ctx);
     if (!st)
+        st = rk_rma_open(ctx);
+    if (!st)
         st = rk_coll_open(ctx);
     if (!st)
         st = rk_team_create(ctx, 0, ctx->boot->rank, ctx->boot->size, NULL, &ctx->world);
@@ -230,9 +231,9 @@ static rank_status_t join(struct rk_ctx *ctx)
 
 static void leave(struct rk_ctx *ctx)
 {
+    rk_rma_close(ctx);
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
-    old_world = ctx->world;
     rk_p2p_close(ctx);
     rk_engine_close(ctx);
     rk_coll_close(ctx); /* what the channels still held of it has ended with them */
