@@ -21,6 +21,7 @@ judge $? "make install DESTDIR=..."
 
 prefix=$(sed -n "s/^prefix='\(.*\)'/\1/p" "$top_builddir/lib/xcc")
 here=$work/dest$prefix
+: >"$work/log"
 for f in bin/xrun bin/xcc bin/rankinfo bin/rankbench include/rank.h lib/librank.so lib/librank.a \
     lib/pkgconfig/rank.pc lib/librank/examples/cg share/man/man1/xrun.1 share/man/man1/rankinfo.1 \
     share/man/man1/rankbench.1 share/man/man3/rank.3 share/man/man3/rank_send.3 \
@@ -36,7 +37,10 @@ grep -q 'SONAME.*\[librank\.so\.[0-9]*\]' "$work/log"
 judge $? "librank.so has a soname"
 ! grep -E 'NEEDED.*(libucp|libhwloc|libcuda|libevent)' "$work/log" | grep -v libevent_ | grep -q .
 judge $? "librank.so needs neither UCX nor hwloc"
-! grep -qE 'R(UN)?PATH.*'"$top_builddir" "$work/log"
+for f in lib/librank.so lib/librank/examples/cg bin/xrun bin/rankinfo bin/rankbench; do
+    readelf -d "$here/$f" | grep -E 'R(UN)?PATH'
+done >"$work/log"
+! grep -qF "$top_builddir/" "$work/log" || [ "${prefix#"$top_builddir"/}" != "$prefix" ]
 judge $? "nothing points back to the build folder"
 
 # xcc as if the prefix were where DESTDIR put it.

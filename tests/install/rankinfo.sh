@@ -39,7 +39,7 @@ missing=
 for name in $(grep -o '{"RANK_[A-Z0-9_]*"' "$top_srcdir/lib/base/conf_table.c" | tr -d '{"'); do
     says "^  $name = " || missing="$missing $name"
 done
-[ -z "$missing" ] && [ "$(grep -c 'from: default; default: ' "$work/out")" = "$(grep -c '^  RANK_' "$work/out")" ]
+[ -z "$missing" ] && [ "$(grep -c '^ *from: .*; default: .*; value: ' "$work/out")" = "$(grep -c '^  RANK_' "$work/out")" ]
 judge $? "--conf has every variable${missing:+, but not$missing}"
 
 RANK_EAGER_MAX=4096 run --conf

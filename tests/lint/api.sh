@@ -25,7 +25,7 @@ nm -D --defined-only "$top_builddir/.libs/librank.so" |
 same "librank.so exports that and nothing else" "$work/header" "$work/built"
 
 # Each function of the header once more in the manual: as a declaration.
-sed -n 's/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir/doc/rank.3" | sort >"$work/manual"
+sed -n 's/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir/doc/rank.3" | sort -u >"$work/manual"
 same "rank(3) declares each" "$work/header" "$work/manual"
 
 # The header alone is enough, in C of any age that has stdint.h, and in C++ where there is a compiler.

@@ -23,7 +23,7 @@ if ! command -v groff >/dev/null; then
 fi
 found=0
 cd "$top_srcdir" || exit 1
-for page in $(find . -name '*.[13]' -not -path './_*' -not -path './xrun-[0-9]*'); do
+for page in $(find doc launcher bench lib -name '*.[13]'); do
     found=$((found + 1))
     groff -man -Tutf8 -ww "$page" 2>&1 >/dev/null |
         grep -v 'cannot break line\|cannot adjust line' >"$work/warnings"
