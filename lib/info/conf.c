@@ -95,9 +95,10 @@ void info_print_conf(FILE *out)
         describe_values(row, values, sizeof(values));
         fprintf(out, "\n  %s = %s\n", row->name, *value ? value : "(empty)");
         print_wrapped(out, row->doc, 6);
-        snprintf(line, sizeof(line), "from: %s; default: %s; value: %s", rk_conf_origin(i),
-                 *row->dflt ? row->dflt : "(empty)", values);
+        snprintf(line, sizeof(line), "default: %s; value: %s", *row->dflt ? row->dflt : "(empty)",
+                 values);
         print_wrapped(out, line, 6);
+        fprintf(out, "      from: %s\n", rk_conf_origin(i));
     }
 }
 

@@ -39,16 +39,16 @@ missing=
 for name in $(grep -o '{"RANK_[A-Z0-9_]*"' "$top_srcdir/lib/base/conf_table.c" | tr -d '{"'); do
     says "^  $name = " || missing="$missing $name"
 done
-[ -z "$missing" ] && [ "$(grep -c '^ *from: .*; default: .*; value: ' "$work/out")" = "$(grep -c '^  RANK_' "$work/out")" ]
+[ -z "$missing" ] && [ "$(grep -c '^      from: ' "$work/out")" = "$(grep -c '^  RANK_' "$work/out")" ]
 judge $? "--conf has every variable${missing:+, but not$missing}"
 
 RANK_EAGER_MAX=4096 run --conf
-[ $rc = 0 ] && says '^  RANK_EAGER_MAX = 4K$' && says 'from: environment; default: 16K'
+[ $rc = 0 ] && says '^  RANK_EAGER_MAX = 4K$' && says '^      from: environment$'
 judge $? "a value from the environment"
 
 printf '# ours\nRANK_SPIN = 3ms\n' >"$work/rank.conf"
 RANK_CONF=$work/rank.conf run --conf
-[ $rc = 0 ] && says '^  RANK_SPIN = 3ms$' && says "from: $work/rank.conf; default: auto"
+[ $rc = 0 ] && says '^  RANK_SPIN = 3ms$' && says "^      from: $work/rank.conf$"
 judge $? "a value from a file"
 
 RANK_CMA=sometimes run --conf
