@@ -2,9 +2,8 @@
  * setup.c: UCP's configuration, context and worker, and the card with our address.
  *
  * The user's UCX_* variables are obeyed. Where they are silent we differ from
- * UCX's defaults in two points: shared memory is left to our own channel
- * unless ucx was forced inside the node, and atomics are always the CPU's,
- * because a node peer's are. Nothing is written into the environment.
+ * UCX's defaults in one point: shared memory is left to our own channel unless
+ * ucx was forced inside the node. Nothing is written into the environment.
  */
 #include "lib/channel/module.h"
 #include "lib/channel/ucx/ucx.h"
@@ -109,8 +108,6 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     ucx->shm_transports = tls ? names_shm(tls) : forced;
     if (!tls && !forced)
         st = ucp_config_modify(*out, "TLS", "^shm");
-    if (st == UCS_OK)
-        st = ucp_config_modify(*out, "ATOMIC_MODE", "cpu");
     if (st != UCS_OK) {
         rk_error("UCX refuses a setting: %s", ucs_status_string(st));
         ucp_config_release(*out);
@@ -123,8 +120,7 @@ static rank_status_t open_context(struct rk_ucx *ucx)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 |
-                    UCP_FEATURE_WAKEUP,
+        .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
         .estimated_num_eps = ucx->nranks,
     };
     ucp_config_t *config;

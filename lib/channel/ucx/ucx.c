@@ -24,6 +24,7 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     rk_ucx_links_destroy(ucx);
     rk_ucx_ops_destroy(ucx);
     rk_ucx_bufs_destroy(ucx);
+    free(ucx->mems);
     free(ucx);
 }
 

@@ -1,0 +1,48 @@
+/* channel_test.c: the ucx module by itself, on several transports and numbers of ranks. */
+#include "tests/ucx/rig.h"
+
+static const struct {
+    const char *name;
+    void (*body)(struct rig *);
+    int n, victim;
+} tests[] = {
+    {"frames and messages in order", storm_body, 2, -1},
+    {"frames and messages in order, 4 ranks", storm_body, 4, -1},
+    {"one-sided", onesided_body, 2, -1},
+    {"one-sided, 3 ranks", onesided_body, 3, -1},
+    {"sleep and wake", sleep_body, 2, -1},
+    {"death", death_body, 3, 1},
+    {"death in a one-sided call", death_onesided_body, 3, 1},
+    {"death during puts", death_flush_body, 3, 1},
+};
+
+static const struct rig_way ways[] = {
+    {"as between nodes", NULL, false},
+    {"UCX_TLS=tcp", "tcp", false},
+    {"forced", NULL, true},
+    {"UCX_TLS=shm,self", "shm,self", true},
+};
+
+int main(int argc, char **argv)
+{
+    int n = 0, failed = 0;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t w = 0; w < RK_ARRAY_LEN(ways); w++) {
+        for (size_t t = 0; t < RK_ARRAY_LEN(tests); t++) {
+            bool good;
+            /* Of a death over UCX's shared memory only the node's segment tells. */
+            if (rig_by_shm(&ways[w]) && tests[t].victim >= 0 && tests[t].body != death_body)
+                continue;
+            if (argc > 1 && !strstr(tests[t].name, argv[1]))
+                continue;
+            if (argc > 2 && !strstr(ways[w].name, argv[2]))
+                continue;
+            good = rig_run(&ways[w], tests[t].n, tests[t].victim, tests[t].body);
+            printf("%sok %d - %s: %s\n", good ? "" : "not ", ++n, ways[w].name, tests[t].name);
+            failed += !good;
+        }
+    }
+    printf("1..%d\n", n);
+    return failed != 0;
+}
