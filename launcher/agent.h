@@ -1,0 +1,103 @@
+/*
+ * agent.h: the process that owns the ranks of one host.
+ *
+ * It runs the PMIx server, starts the ranks, carries their output, and cleans
+ * up: it is their subreaper, and when the wire to the front end breaks it ends
+ * everything. One libevent loop owns all its state.
+ */
+#ifndef RK_LAUNCHER_AGENT_H
+#define RK_LAUNCHER_AGENT_H
+
+#include "launcher/bind.h"
+#include "launcher/job.h"
+#include "launcher/pmix/server.h"
+#include "launcher/wire.h"
+
+#include <event2/event.h>
+
+/* Be an agent: serve one job over fd, then return the process's exit code. */
+int rk_agent_main(int fd);
+
+/* -------------------------------------------- what the agent's files share */
+
+struct rk_rank {
+    uint32_t rank;
+    pid_t pid;  /* 0: not started */
+    int pidfd;  /* or -1 */
+    uint64_t start_ns;
+    bool exited, connected, finalized;
+};
+
+enum rk_agent_phase {
+    RK_AGENT_IDLE,    /* no job yet */
+    RK_AGENT_RUNNING,
+    RK_AGENT_TERM,    /* all have been told to end */
+    RK_AGENT_KILL,    /* all are being killed */
+    RK_AGENT_DONE     /* all is gone; the last message is on its way */
+};
+
+struct rk_agent {
+    struct event_base *base;
+    struct rk_wire *wire; /* NULL: the front end is gone */
+    struct rk_job job;
+    struct rk_bind_plan plan;
+    struct rk_server *server;
+    char host[256];
+    enum rk_agent_phase phase;
+
+    /* ranks.c */
+    struct rk_rank *ranks; /* [job.size] */
+    uint32_t live;         /* started and not yet reaped */
+    uint32_t clients;      /* connected to PMIx and not finalized */
+    int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
+    pid_t stand_in;        /* stand_in.c: the one that runs now, or 0 */
+
+    /* outputs.c, inputs.c */
+    struct rk_outputs *outputs;
+    struct rk_inputs *inputs;
+
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet;
+};
+
+/* ranks.c: start all ranks. On failure *code and text say why; what was started is killed. */
+rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len);
+/* Collect who has exited. */
+void rk_ranks_reap(struct rk_agent *agent);
+/* Is any descendant left? */
+bool rk_ranks_gone(void);
+
+/* agent.c: told by the others. */
+void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms);
+/* Something ended; see whether all is done. */
+void rk_agent_check_done(struct rk_agent *agent);
+
+/* outputs.c: the pipes that ranks write to. */
+rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out);
+void rk_outputs_close(struct rk_outputs *outputs);
+/* A pipe for a stream (1 or 2) of a rank: *fd is the end for the rank. */
+rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t rank, int stream, int *fd);
+/* Take what a rank's pipes hold now. */
+void rk_outputs_drain(struct rk_outputs *outputs, uint32_t rank);
+/* Pipes that may still bring something. */
+uint32_t rk_outputs_open_count(const struct rk_outputs *outputs);
+/* Is reading stopped because the front end does not keep up? */
+bool rk_outputs_stalled(const struct rk_outputs *outputs);
+/* The wire has room again. */
+void rk_outputs_resume(struct rk_outputs *outputs);
+
+/* inputs.c: rank 0's standard input. */
+rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out, int *fd);
+void rk_inputs_close(struct rk_inputs *inputs);
+void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
+
+/*
+ * stand_in.c: a rank that ended without ever having been a PMIx client leaves
+ * fences of the others waiting for it. PMIx counts out only clients that it has
+ * seen go; so a short-lived process connects in the rank's name and goes.
+ */
+void rk_stand_in_check(struct rk_agent *agent);
+bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid);
+int rk_stand_in_main(void);
+#define RK_STAND_IN_NAME "xrun-stand-in"
+
+#endif

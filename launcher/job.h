@@ -1,0 +1,37 @@
+/*
+ * job.h: a job as the front end tells it to an agent.
+ */
+#ifndef RK_LAUNCHER_JOB_H
+#define RK_LAUNCHER_JOB_H
+
+#include "launcher/codec.h"
+#include "lib/rank.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum rk_bind {
+    RK_BIND_SHARE, /* each rank gets an equal share of the cores, if there is a core for each */
+    RK_BIND_CORE,  /* each rank gets one core */
+    RK_BIND_NONE
+};
+
+struct rk_job {
+    char *id;      /* the PMIx namespace, XRUN_JOB */
+    uint32_t size; /* ranks */
+    char *program; /* path that is executed */
+    char **argv;
+    char **env;    /* of every rank; each gets its own variables on top */
+    char *wdir;    /* absolute */
+    enum rk_bind bind;
+    uint64_t nofile;     /* soft limit of open files that the ranks shall have */
+    uint64_t started_ns; /* when xrun began, for the start-up budget */
+};
+
+/* Frees what the job holds, not the job. NULL is fine. */
+void rk_job_clear(struct rk_job *job);
+void rk_job_pack(const struct rk_job *job, struct rk_packer *p);
+/* Clear the job whatever is returned. */
+rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out);
+
+#endif

@@ -1,0 +1,109 @@
+/* keeper.c: see keeper.h. */
+#include "launcher/keeper.h"
+#include "launcher/agent.h"
+#include "launcher/descend.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* An agent whose front end died has this long to end its job. */
+#define ORPHAN_MS 3000
+/* And what the kernel does not let go of at once, this long. */
+#define END_MS 5000
+
+static void keep_only_stderr(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0)
+        return;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    if (null > STDERR_FILENO)
+        close(null);
+}
+
+static pid_t start_agent(int fd, const sigset_t *mask)
+{
+    pid_t self = getpid(), pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_NAME, "xrun-agent");
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    /* Without a keeper there is no second line of defence: end the job. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != self)
+        _exit(1);
+    _exit(rk_agent_main(fd));
+}
+
+/* Wait until the agent is gone. Returns its wait status. */
+static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
+{
+    const struct timespec tick = {0, 100000000};
+    uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull;
+    int status;
+
+    for (;;) {
+        int sig = deadline ? sigtimedwait(signals, NULL, &tick) : sigwaitinfo(signals, NULL);
+        pid_t pid;
+
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            if (pid == agent)
+                return status;
+        }
+        if (sig == SIGTERM && !deadline) /* the front end died: the agent knows by itself */
+            deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
+        if (deadline && rk_clock_ns() > deadline)
+            kill(agent, SIGKILL);
+    }
+}
+
+static int run_keeper(int fd, pid_t front)
+{
+    sigset_t signals, old;
+    pid_t agent;
+    int status;
+
+    prctl(PR_SET_NAME, "job-keeper");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    /* A session of its own: no terminal can stop or interrupt what is below. */
+    setsid();
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &old);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    keep_only_stderr();
+    agent = start_agent(fd, &old);
+    close(fd);
+    if (agent < 0) {
+        rk_error("cannot create the agent's process: %m");
+        return 1;
+    }
+    status = wait_agent(agent, front, &signals);
+    if (!rk_descend_end(END_MS, NULL, 0))
+        rk_error("some processes of the job do not end although they were killed");
+    return status ? 1 : 0;
+}
+
+pid_t rk_keeper_start(int fd, int front_fd)
+{
+    pid_t self = getpid(), pid = fork();
+
+    if (pid)
+        return pid;
+    close(front_fd); /* or the agent would never see that the front end is gone */
+    _exit(run_keeper(fd, self));
+}

@@ -1,0 +1,20 @@
+/*
+ * keeper.h: the process that outlives an agent.
+ *
+ * It is the agent's parent and a subreaper above it, and does nothing but wait.
+ * When the agent is gone, however it went, all that came from it falls to the
+ * keeper, who ends it. It has another name than xrun, so that killing "xrun"
+ * does not kill it too.
+ */
+#ifndef RK_LAUNCHER_KEEPER_H
+#define RK_LAUNCHER_KEEPER_H
+
+#include <sys/types.h>
+
+/*
+ * Start a keeper and under it an agent that speaks over fd; front_fd is the
+ * other end, which stays here. The caller closes fd. Returns the keeper's pid, or -1 with errno set.
+ */
+pid_t rk_keeper_start(int fd, int front_fd);
+
+#endif

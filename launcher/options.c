@@ -1,0 +1,313 @@
+/* options.c: see options.h. */
+#include "launcher/options.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct option {
+    const char *names[3]; /* the first is the one that messages use */
+    const char *value;    /* what follows it, for --help; NULL: nothing does */
+    const char *doc;
+    /* Returns false with a text in err; value is NULL where the option takes none. */
+    bool (*apply)(struct rk_options *o, const char *value, char *err, size_t errlen);
+};
+
+static bool fail(char *err, size_t errlen, const char *fmt, ...) RK_PRINTF(3, 4);
+
+static bool fail(char *err, size_t errlen, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(err, errlen, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool set_n(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(value, &end, 10);
+    if (end == value || *end || errno == ERANGE || n < 1 || n > RK_MAX_RANKS)
+        return fail(err, errlen, "-n is '%s'; give a number of ranks from 1 to %d", value,
+                    RK_MAX_RANKS);
+    o->n = (int)n;
+    return true;
+}
+
+static bool add_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+    if (n == 0 || (value[n] && value[n] != '=') || (value[0] >= '0' && value[0] <= '9'))
+        return fail(err, errlen,
+                    "-x is '%s'; write -x NAME or -x NAME=value, with a name of letters, digits "
+                    "and _",
+                    value);
+    o->set[o->nset++] = value;
+    return true;
+}
+
+static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--wdir is empty; give a directory");
+    o->wdir = value;
+    return true;
+}
+
+static bool set_tag(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    (void)value;
+    (void)err;
+    (void)errlen;
+    return o->tag_output = true;
+}
+
+static bool set_timeout(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+
+    if (end == value || *end || !isfinite(s) || s <= 0 || s > 1e9)
+        return fail(err, errlen, "--timeout is '%s'; give seconds, more than 0", value);
+    o->timeout = s;
+    return true;
+}
+
+static bool set_bind(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    static const char *const words[] = {"share", "core", "none"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            o->bind = (enum rk_bind)i;
+            return true;
+        }
+    }
+    return fail(err, errlen, "--bind is '%s'; give core, none or share", value);
+}
+
+static bool set_on_failure(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (strcmp(value, "kill") != 0 && strcmp(value, "continue") != 0)
+        return fail(err, errlen, "--on-failure is '%s'; give kill or continue", value);
+    o->go_on = value[0] == 'c';
+    return true;
+}
+
+static bool set_verbose(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    (void)value;
+    (void)err;
+    (void)errlen;
+    return o->verbose = true;
+}
+
+static bool set_version(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    (void)value;
+    (void)err;
+    (void)errlen;
+    return o->version = true;
+}
+
+static bool set_help(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    (void)value;
+    (void)err;
+    (void)errlen;
+    return o->help = true;
+}
+
+static const struct option options[] = {
+    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n},
+    {{"-x"},
+     "NAME[=value]",
+     "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
+     "xrun's environment anyway, but for what another launcher left in it.",
+     add_x},
+    {{"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: where xrun is).", set_wdir},
+    {{"--tag-output"}, NULL, "Put [rank] before each line of output.", set_tag},
+    {{"--timeout"},
+     "S",
+     "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
+     set_timeout},
+    {{"--bind"},
+     "core|none|share",
+     "How ranks are bound to cores. share (default): each gets an equal share of the cores that "
+     "xrun may use; nobody is bound if there are more ranks than cores. core: each gets one core. "
+     "none: nobody is bound.",
+     set_bind},
+    {{"--on-failure"},
+     "kill|continue",
+     "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
+     "and tells them by a PMIx event.",
+     set_on_failure},
+    {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", set_verbose},
+    {{"--version"}, NULL, "Print the version.", set_version},
+    {{"--help", "-h"}, NULL, "Print this text.", set_help},
+};
+
+static const struct option *find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
+        for (const char *const *n = options[i].names; n < options[i].names + 3 && *n; n++) {
+            if (strlen(*n) == len && memcmp(*n, name, len) == 0)
+                return &options[i];
+        }
+    }
+    return NULL;
+}
+
+static bool unknown(const char *arg, char *err, size_t errlen)
+{
+    const char *best = NULL;
+    int best_distance = 4; /* further is no likeness */
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
+    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
+        for (const char *const *n = options[i].names; n < options[i].names + 3 && *n; n++) {
+            int d = rk_edit_distance(name, *n);
+            if (d < best_distance && d < (int)strlen(*n)) {
+                best = *n;
+                best_distance = d;
+            }
+        }
+    }
+    if (best)
+        return fail(err, errlen, "there is no option %s; did you mean %s?", name, best);
+    return fail(err, errlen, "there is no option %s; xrun --help lists them", name);
+}
+
+/* One option at argv[*i], and its value; moves *i past them. */
+static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                      size_t errlen)
+{
+    const char *arg = argv[*i], *eq = NULL, *value = NULL;
+    const struct option *opt = find(arg, strlen(arg));
+
+    if (!opt && strncmp(arg, "--", 2) == 0 && (eq = strchr(arg, '=')))
+        opt = find(arg, (size_t)(eq - arg));
+    if (!opt)
+        return unknown(arg, err, errlen);
+    ++*i;
+    if (opt->value && eq) {
+        value = eq + 1;
+    } else if (opt->value) {
+        if (*i >= argc)
+            return fail(err, errlen, "%s needs a value: %s %s", arg, arg, opt->value);
+        value = argv[(*i)++];
+    } else if (eq) {
+        return fail(err, errlen, "%s takes no value", opt->names[0]);
+    }
+    return opt->apply(o, value, err, errlen);
+}
+
+rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
+                               size_t errlen)
+{
+    int i = 1;
+
+    memset(out, 0, sizeof(*out));
+    out->n = 1;
+    out->set = calloc((size_t)argc + 1, sizeof(*out->set));
+    if (!out->set) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
+        if (strcmp(argv[i], "--") == 0) {
+            i++;
+            break;
+        }
+        /* What --help is made from can also be printed for the man page; not for users. */
+        if (strcmp(argv[i], "--help=man") == 0) {
+            out->man = true;
+            return RANK_OK;
+        }
+        if (!parse_one(argc, argv, &i, out, err, errlen))
+            return RANK_ERR_ARG;
+    }
+    out->command = argv + i;
+    if (out->help || out->version)
+        return RANK_OK;
+    if (i >= argc || !argv[i][0]) {
+        snprintf(err, errlen, "no program given; usage: xrun [options] program [arguments]");
+        return RANK_ERR_ARG;
+    }
+    return RANK_OK;
+}
+
+void rk_options_free(struct rk_options *o)
+{
+    if (!o)
+        return;
+    free(o->set);
+    o->set = NULL;
+}
+
+/* Words of text, folded at column 78 behind an indent. */
+static void fold(FILE *to, const char *text, int indent)
+{
+    int column = indent;
+
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (column > indent && column + 1 + n > 78) {
+            fprintf(to, "\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            fputc(' ', to);
+            column++;
+        }
+        fprintf(to, "%.*s", n, text);
+        column += n;
+        text += n + (text[n] == ' ');
+    }
+    fputc('\n', to);
+}
+
+static void names(FILE *to, const struct option *o, const char *before, const char *between)
+{
+    for (int i = 0; i < 3 && o->names[i]; i++)
+        fprintf(to, "%s%s", i ? between : before, o->names[i]);
+}
+
+void rk_options_help(FILE *to)
+{
+    fprintf(to, "usage: xrun [options] program [arguments]\n\n"
+                "Starts N copies of a program, the ranks of a job, and carries their output.\n\n");
+    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
+        names(to, &options[i], "  ", ", ");
+        fprintf(to, "%s%s\n        ", options[i].value ? " " : "",
+                options[i].value ? options[i].value : "");
+        fold(to, options[i].doc, 8);
+    }
+    fprintf(to, "\nVariables of the library (RANK_*): rankinfo lists them.\n"
+                "Exit code: the first failing rank's; 128 + signal if it was killed by one; 124\n"
+                "after --timeout; 126 and 127 for a program that cannot be executed or found;\n"
+                "2 for bad usage.\n");
+}
+
+void rk_options_man(FILE *to)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
+        fprintf(to, ".TP\n");
+        names(to, &options[i], "\\fB", "\\fR, \\fB");
+        fprintf(to, "\\fR");
+        if (options[i].value)
+            fprintf(to, " \\fI%s\\fR", options[i].value);
+        fputc('\n', to);
+        fold(to, options[i].doc, 0);
+    }
+}

@@ -1,0 +1,324 @@
+/*
+ * outputs.c: the pipes that ranks write to. See agent.h.
+ *
+ * What is sent on ends with a newline, so that the front end can put output of
+ * many ranks together line by line. There are two exceptions: a partial line on
+ * which nothing came for 100 ms (a prompt), and a line too long to be held,
+ * which is passed through while other ranks' output on that stream waits.
+ *
+ * If the front end does not keep up, reading stops, and then the ranks' writes
+ * do; PMIx goes on.
+ */
+#include "launcher/agent.h"
+#include "launcher/message.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST_BUFFER 4096
+#define GROWN_BUFFER (64 << 10) /* for much output */
+#define LAST_BUFFER (256 << 10) /* for a long line */
+#define STALL_AT (1 << 20) /* bytes on the wire's queue */
+
+static const struct timeval prompt_time = {0, 100000};
+
+struct pipe {
+    struct rk_outputs *all;
+    uint32_t rank;
+    int stream;
+    int fd; /* -1: ended */
+    struct event *ev, *silence;
+    char *data;
+    size_t len, cap;
+    bool held;  /* has something to say, but another's long line is not over */
+    bool ended; /* the last was read; may still be held */
+    bool grow;  /* the last read filled the buffer */
+};
+
+struct rk_outputs {
+    struct rk_agent *agent;
+    struct pipe *pipes; /* two a rank */
+    struct pipe *owner[3]; /* by stream: whose long line is passing */
+    uint32_t open;
+    bool stalled;
+};
+
+static void emit(struct pipe *p, bool all);
+
+static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
+{
+    struct rk_wire *wire = p->all->agent->wire;
+    struct rk_packer msg = {0};
+
+    if (n && wire) {
+        rk_pack_u32(&msg, p->rank);
+        rk_pack_u32(&msg, (uint32_t)p->stream);
+        rk_pack_u32(&msg, flags);
+        rk_pack_bytes(&msg, p->data, n);
+        rk_wire_send(wire, RK_MSG_OUTPUT, &msg);
+    }
+    memmove(p->data, p->data + n, p->len - n);
+    p->len -= n;
+}
+
+static void forget(struct pipe *p)
+{
+    if (p->fd >= 0) {
+        event_free(p->ev);
+        event_free(p->silence);
+        close(p->fd);
+        p->fd = -1;
+    }
+    if (p->len == 0) {
+        free(p->data);
+        p->data = NULL;
+        p->cap = 0;
+    }
+}
+
+/* The long line of a stream is over: the others may speak. */
+static void release(struct rk_outputs *all, int stream)
+{
+    all->owner[stream] = NULL;
+    for (uint32_t i = 0; i < 2 * all->agent->job.size && !all->owner[stream]; i++) {
+        struct pipe *p = &all->pipes[i];
+        if (!p->held || p->stream != stream)
+            continue;
+        p->held = false;
+        emit(p, p->ended);
+        if (p->ended && !p->held) {
+            all->open--;
+            forget(p);
+        } else if (!p->held && !all->stalled && p->fd >= 0) {
+            event_add(p->ev, NULL);
+        }
+    }
+}
+
+/* Pass on what may be passed on; all: also a partial line. */
+static void emit(struct pipe *p, bool all)
+{
+    struct pipe **owner = &p->all->owner[p->stream];
+    const char *nl;
+    size_t lines;
+
+    if (*owner && *owner != p) {
+        p->held = p->len > 0;
+        return;
+    }
+    nl = p->len ? memrchr(p->data, '\n', p->len) : NULL;
+    lines = nl ? (size_t)(nl - p->data) + 1 : 0;
+    if (lines) {
+        send_bytes(p, lines, 0);
+        if (*owner == p)
+            release(p->all, p->stream);
+        if (*owner) { /* one of those that waited */
+            p->held = p->len > 0;
+            return;
+        }
+    }
+    if (all) {
+        send_bytes(p, p->len, RK_OUT_PARTIAL);
+        if (*owner == p)
+            release(p->all, p->stream);
+    } else if (p->len == LAST_BUFFER) {
+        *owner = p;
+        send_bytes(p, p->len, RK_OUT_PARTIAL);
+    }
+}
+
+/* Room for a read: more where the last one filled the buffer. */
+static bool make_room(struct pipe *p)
+{
+    size_t cap = p->cap ? p->cap * 2 : FIRST_BUFFER;
+    char *data;
+
+    if (p->len < p->cap && !p->grow)
+        return true;
+    p->grow = false;
+    data = cap <= LAST_BUFFER ? realloc(p->data, cap) : NULL;
+    if (data) {
+        p->data = data;
+        p->cap = cap;
+    }
+    return p->len < p->cap;
+}
+
+static void stop_all(struct rk_outputs *all)
+{
+    all->stalled = true;
+    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+        if (all->pipes[i].fd >= 0) {
+            event_del(all->pipes[i].ev);
+            event_del(all->pipes[i].silence);
+        }
+    }
+}
+
+/* Read once. False: nothing more for now. */
+static bool take(struct pipe *p)
+{
+    struct rk_outputs *all = p->all;
+    ssize_t n;
+
+    if (p->fd < 0 || p->held || all->stalled || p->ended)
+        return false;
+    if (!make_room(p)) {
+        /* No memory: pass it on as it is. */
+        emit(p, true);
+        if (p->len == p->cap)
+            return false;
+    }
+    n = read(p->fd, p->data + p->len, p->cap - p->len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        /* Only now is it sure that the rank, not we, is silent. */
+        if (p->len || all->owner[p->stream] == p)
+            event_add(p->silence, &prompt_time);
+        return false;
+    }
+    event_del(p->silence);
+    if (n <= 0) {
+        p->ended = true;
+        emit(p, true);
+        event_del(p->ev);
+        if (!p->held) {
+            all->open--;
+            forget(p);
+        }
+        return false;
+    }
+    p->len += (size_t)n;
+    p->grow = p->len == p->cap && p->cap < GROWN_BUFFER;
+    emit(p, false);
+    if (p->held)
+        event_del(p->ev);
+    if (all->agent->wire && rk_wire_backlog(all->agent->wire) > STALL_AT)
+        stop_all(all);
+    return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct pipe *p = arg;
+    struct rk_agent *agent = p->all->agent;
+
+    (void)fd;
+    (void)what;
+    /* Not forever: others want their turn. */
+    for (int i = 0; i < 4 && take(p); i++)
+        ;
+    rk_agent_check_done(agent);
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *arg)
+{
+    struct pipe *p = arg;
+
+    (void)fd;
+    (void)what;
+    emit(p, true);
+    if (p->held) /* what it waits for may take long; no need to look again before that */
+        event_del(p->ev);
+}
+
+rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
+{
+    struct rk_outputs *all = calloc(1, sizeof(*all));
+
+    if (!all)
+        return RANK_ERR_NO_MEMORY;
+    all->agent = agent;
+    all->pipes = calloc(2 * (size_t)agent->job.size, sizeof(*all->pipes));
+    if (!all->pipes) {
+        free(all);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < 2 * agent->job.size; i++)
+        all->pipes[i].fd = -1;
+    *out = all;
+    return RANK_OK;
+}
+
+void rk_outputs_close(struct rk_outputs *all)
+{
+    if (!all)
+        return;
+    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+        all->pipes[i].len = 0;
+        forget(&all->pipes[i]);
+    }
+    free(all->pipes);
+    free(all);
+}
+
+rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t rank, int stream, int *fd)
+{
+    struct pipe *p = &all->pipes[2 * rank + (uint32_t)stream - 1];
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC)) {
+        rk_error("no pipe for the output of rank %u: %m", rank);
+        return RANK_ERR_SYSTEM;
+    }
+    p->all = all;
+    p->rank = rank;
+    p->stream = stream;
+    p->fd = ends[0];
+    evutil_make_socket_nonblocking(p->fd);
+    p->ev = event_new(all->agent->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->silence = evtimer_new(all->agent->base, on_silence, p);
+    if (!p->ev || !p->silence || event_add(p->ev, NULL)) {
+        rk_error("out of memory for the output of rank %u", rank);
+        if (p->ev)
+            event_free(p->ev);
+        if (p->silence)
+            event_free(p->silence);
+        close(ends[0]);
+        close(ends[1]);
+        p->fd = -1;
+        return RANK_ERR_NO_MEMORY;
+    }
+    all->open++;
+    *fd = ends[1];
+    return RANK_OK;
+}
+
+void rk_outputs_drain(struct rk_outputs *all, uint32_t rank)
+{
+    for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++) {
+        while (take(&all->pipes[i]))
+            ;
+        /* What it had to say is said, even if others have the pipe too. */
+        if (all->pipes[i].fd >= 0 && !all->stalled)
+            emit(&all->pipes[i], true);
+    }
+}
+
+uint32_t rk_outputs_open_count(const struct rk_outputs *all)
+{
+    return all ? all->open : 0;
+}
+
+bool rk_outputs_stalled(const struct rk_outputs *all)
+{
+    return all && all->stalled;
+}
+
+void rk_outputs_resume(struct rk_outputs *all)
+{
+    if (!all || !all->stalled)
+        return;
+    all->stalled = false;
+    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+        struct pipe *p = &all->pipes[i];
+        if (p->fd < 0 || p->held || p->ended)
+            continue;
+        event_add(p->ev, NULL);
+        if (p->len || all->owner[p->stream] == p)
+            event_add(p->silence, &prompt_time);
+    }
+}

@@ -1,0 +1,284 @@
+/*
+ * server.c: open the PMIx server, register the job, tell of deaths. See server.h.
+ *
+ * What is registered is as little as clients can do with: node map and process
+ * map, from which PMIx derives the local peers, and the sizes. Data for single
+ * ranks would have to be complete to be of use, and is not needed.
+ */
+#include "launcher/codec.h"
+#include "launcher/pmix/upcalls.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <hwloc.h>
+#include <pmix.h>
+#include <semaphore.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct rk_server *serving;
+
+struct rk_server *rk_server_serving(void)
+{
+    return serving;
+}
+
+bool rk_server_rank_of(const struct rk_server *server, const pmix_proc_t *proc, uint32_t *rank)
+{
+    *rank = proc->rank;
+    return PMIX_CHECK_NSPACE(proc->nspace, server->nspace) && proc->rank < server->size;
+}
+
+static rank_status_t failed(const char *what, pmix_status_t rc)
+{
+    rk_error("%s failed: %s", what, PMIx_Error_string(rc));
+    return RANK_ERR_BOOT;
+}
+
+/* ------------------------------------------------- calls that answer later */
+
+struct answer {
+    sem_t come;
+    pmix_status_t status;
+};
+
+static void on_answer(pmix_status_t status, void *arg)
+{
+    struct answer *a = arg;
+
+    a->status = status;
+    sem_post(&a->come);
+}
+
+static pmix_status_t wait_answer(struct answer *a, pmix_status_t rc)
+{
+    if (rc == PMIX_SUCCESS) {
+        while (sem_wait(&a->come) && errno == EINTR)
+            ;
+        rc = a->status;
+    }
+    sem_destroy(&a->come);
+    return rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc;
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static pmix_server_module_t module = {
+    .client_connected2 = rk_upcall_connected,
+    .client_finalized = rk_upcall_finalized,
+    .abort = rk_upcall_abort,
+    .fence_nb = rk_upcall_fence,
+    .direct_modex = rk_upcall_modex,
+    .register_events = rk_upcall_register_events,
+    .deregister_events = rk_upcall_deregister_events,
+    .notify_event = rk_upcall_notify,
+    .log = rk_upcall_log,
+};
+
+/*
+ * PMIx looks at the machine for itself if it is given no topology, with all of
+ * hwloc's plugins (X11 and OpenCL among them: 14 ms of 17), and then uses it
+ * only for jobs of vendors' networks and for distances that clients ask for.
+ */
+static rank_status_t make_topology(void **out)
+{
+    hwloc_topology_t t;
+
+    if (hwloc_topology_init(&t))
+        return RANK_ERR_NO_MEMORY;
+    if (hwloc_topology_set_synthetic(t, "pu:1") || hwloc_topology_load(t)) {
+        hwloc_topology_destroy(t);
+        return RANK_ERR_SYSTEM;
+    }
+    *out = t;
+    return RANK_OK;
+}
+
+static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
+{
+    pmix_topology_t topology = {(char *)(uintptr_t) "hwloc", job->topology};
+    char name[PMIX_MAX_NSLEN];
+    pmix_info_t info[5];
+    pmix_rank_t zero = 0;
+    bool off = false;
+    pmix_status_t rc;
+    rank_status_t st;
+
+    /* Job data in hash tables: nothing is put into files, so nothing can be left. */
+    setenv("PMIX_MCA_gds", "hash", 0);
+    if (!topology.topology) {
+        st = make_topology(&s->own_topology);
+        if (st)
+            return st;
+        topology.topology = s->own_topology;
+    }
+    snprintf(name, sizeof(name), "%.240s-agent", job->id);
+    PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &zero, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TOOL_SUPPORT, &off, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[3], PMIX_HOSTNAME, job->host, PMIX_STRING);
+    /* PMIX_INFO_LOAD would copy the topology. */
+    memset(&info[4], 0, sizeof(info[4]));
+    PMIX_LOAD_KEY(info[4].key, PMIX_TOPOLOGY2);
+    info[4].value.type = PMIX_TOPO;
+    info[4].value.data.topo = &topology;
+    rc = PMIx_server_init(&module, info, 5);
+    for (int i = 0; i < 4; i++)
+        PMIX_INFO_DESTRUCT(&info[i]);
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_server_init", rc);
+}
+
+/* "0,1,2,...", the ranks of this host */
+static char *rank_list(uint32_t n)
+{
+    char *list = malloc((size_t)n * 8 + 1), *at = list;
+
+    for (uint32_t i = 0; list && i < n; i++)
+        at += sprintf(at, "%s%u", i ? "," : "", i);
+    return list;
+}
+
+static rank_status_t register_job(struct rk_server *s, const struct rk_server_job *job)
+{
+    char *ranks = rank_list(job->size), *nodes = NULL, *procs = NULL;
+    bool oversubscribed = job->oversubscribed;
+    struct answer a = {.status = PMIX_SUCCESS};
+    uint32_t size = job->size;
+    pmix_info_t info[6];
+    pmix_status_t rc;
+
+    if (!ranks)
+        return RANK_ERR_NO_MEMORY;
+    rc = PMIx_generate_regex(job->host, &nodes);
+    if (rc == PMIX_SUCCESS)
+        rc = PMIx_generate_ppn(ranks, &procs);
+    free(ranks);
+    if (rc == PMIX_SUCCESS) {
+        PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
+        PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
+        PMIX_INFO_LOAD(&info[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
+        sem_init(&a.come, 0, 0);
+        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->size, info, 6,
+                                                         on_answer, &a));
+        for (int i = 0; i < 6; i++)
+            PMIX_INFO_DESTRUCT(&info[i]);
+    }
+    free(nodes);
+    free(procs);
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the job with PMIx", rc);
+}
+
+static rank_status_t register_ranks(struct rk_server *s)
+{
+    for (uint32_t rank = 0; rank < s->size; rank++) {
+        struct answer a = {.status = PMIX_SUCCESS};
+        pmix_proc_t proc;
+        pmix_status_t rc;
+
+        PMIX_LOAD_PROCID(&proc, s->nspace, rank);
+        sem_init(&a.come, 0, 0);
+        rc = wait_answer(&a, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
+                                                         on_answer, &a));
+        if (rc != PMIX_SUCCESS)
+            return failed("registering a rank with PMIx", rc);
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job *job,
+                             const struct rk_server_events *events, void *arg,
+                             struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
+{
+    struct rk_server *s = calloc(1, sizeof(*s));
+    uint64_t start = rk_clock_ns();
+    rank_status_t st;
+
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    s->events = events;
+    s->arg = arg;
+    s->size = job->size;
+    PMIX_LOAD_NSPACE(s->nspace, job->id);
+    st = rk_mailbox_open(base, s, &s->mailbox);
+    if (st) {
+        free(s);
+        return st;
+    }
+    serving = s;
+    *out = s; /* from here on PMIx may hold it: it lives as long as the process */
+    st = init(s, job);
+    *init_ns = rk_clock_ns() - start;
+    start = rk_clock_ns();
+    if (!st)
+        st = register_job(s, job);
+    if (!st)
+        st = register_ranks(s);
+    *register_ns = rk_clock_ns() - start;
+    return st;
+}
+
+/* -------------------------------------------------------------------- ranks */
+
+char **rk_server_rank_env(struct rk_server *s, uint32_t rank)
+{
+    char **env = NULL;
+    pmix_proc_t proc;
+    pmix_status_t rc;
+
+    PMIX_LOAD_PROCID(&proc, s->nspace, rank);
+    rc = PMIx_server_setup_fork(&proc, &env);
+    if (rc == PMIX_SUCCESS)
+        return env; /* PMIx makes it of malloc'ed strings */
+    failed("PMIx_server_setup_fork", rc);
+    rk_strings_free(env);
+    return NULL;
+}
+
+void rk_server_catch_up(struct rk_server *s)
+{
+    rk_mailbox_run(s->mailbox);
+}
+
+/* -------------------------------------------------------------------- deaths */
+
+struct notice {
+    pmix_proc_t source, affected;
+    pmix_info_t info[3];
+};
+
+static void on_told(pmix_status_t status, void *arg)
+{
+    struct notice *n = arg;
+
+    (void)status;
+    for (size_t i = 0; i < 3; i++)
+        PMIX_INFO_DESTRUCT(&n->info[i]);
+    free(n);
+}
+
+void rk_server_tell_death(struct rk_server *s, uint32_t rank, bool by_signal)
+{
+    struct notice *n = calloc(1, sizeof(*n));
+    pmix_proc_t all;
+    pmix_status_t rc;
+
+    if (!n)
+        return;
+    PMIX_LOAD_PROCID(&n->source, s->nspace, rank);
+    PMIX_LOAD_PROCID(&n->affected, s->nspace, rank);
+    PMIX_LOAD_PROCID(&all, s->nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&n->info[0], PMIX_EVENT_AFFECTED_PROC, &n->affected, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[1], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[2], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    rc = PMIx_Notify_event(by_signal ? PMIX_ERR_PROC_ABORTED : PMIX_ERR_PROC_TERM_WO_SYNC,
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_told, n);
+    if (rc != PMIX_SUCCESS)
+        on_told(rc, n);
+}

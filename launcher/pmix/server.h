@@ -1,0 +1,55 @@
+/*
+ * server.h: the PMIx server of an agent.
+ *
+ * A thin boundary round PMIx: nothing of the launcher outside this folder
+ * includes pmix.h. One file per upcall. What clients do comes back through
+ * rk_server_events, always in the agent's loop.
+ */
+#ifndef RK_LAUNCHER_PMIX_SERVER_H
+#define RK_LAUNCHER_PMIX_SERVER_H
+
+#include "lib/rank.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rk_server;
+
+struct rk_server_events {
+    void (*connected)(void *arg, uint32_t rank);
+    void (*finalized)(void *arg, uint32_t rank);
+    /* The rank waits in PMIx_Abort until this has returned. */
+    void (*aborted)(void *arg, uint32_t rank, int code, const char *text);
+    /* stream: 1 or 2 */
+    void (*log)(void *arg, uint32_t rank, int stream, const char *text);
+};
+
+struct rk_server_job {
+    const char *id;   /* namespace */
+    const char *host; /* this one */
+    uint32_t size;    /* ranks, all of them on this host */
+    bool oversubscribed;
+    void *topology;   /* a loaded hwloc_topology_t, or NULL */
+};
+
+/*
+ * Initialize the server and register the job. *init_ns and *register_ns: how
+ * long that took. One server a process.
+ */
+rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job *job,
+                             const struct rk_server_events *events, void *arg,
+                             struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns);
+
+/* What a rank's environment needs to find this server, as a NULL-terminated array of NAME=value;
+ * free with rk_strings_free. NULL: out of memory or refused by PMIx. */
+char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
+
+/* Run what clients have said up to now: before a rank's end is judged. */
+void rk_server_catch_up(struct rk_server *server);
+
+/* Tell all clients that a rank died. */
+void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
+
+#endif

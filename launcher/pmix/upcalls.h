@@ -1,0 +1,53 @@
+/*
+ * upcalls.h: what the upcalls share with the server, inside this folder.
+ *
+ * Each is called on PMIx's thread. It may not touch the agent: it copies,
+ * posts and returns.
+ */
+#ifndef RK_LAUNCHER_PMIX_UPCALLS_H
+#define RK_LAUNCHER_PMIX_UPCALLS_H
+
+#include "launcher/pmix/mailbox.h"
+#include "launcher/pmix/server.h"
+
+#include <pmix_server.h>
+
+struct rk_server {
+    struct rk_mailbox *mailbox;
+    const struct rk_server_events *events;
+    void *arg;
+    pmix_nspace_t nspace;
+    uint32_t size;
+    void *own_topology;
+};
+
+/* PMIx gives upcalls no context, and there is one server a process: the one that is open. */
+struct rk_server *rk_server_serving(void);
+/* Is it a rank of the job? Then *rank is it. */
+bool rk_server_rank_of(const struct rk_server *server, const pmix_proc_t *proc, uint32_t *rank);
+
+pmix_status_t rk_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
+                                  size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                                  void *done_arg);
+pmix_status_t rk_upcall_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
+                              pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done,
+                              void *done_arg);
+pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                              void *done_arg);
+pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                              pmix_modex_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_register_events(pmix_status_t *codes, size_t ncodes,
+                                        const pmix_info_t info[], size_t ninfo,
+                                        pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
+                                          pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
+                               pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
+                               pmix_op_cbfunc_t done, void *done_arg);
+void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+                   const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
+                   void *done_arg);
+
+#endif

@@ -1,0 +1,129 @@
+/* program.c: see program.h. */
+#include "launcher/program.h"
+#include "lib/base/conf.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *rk_program_wdir(const char *dir, char *err, size_t errlen)
+{
+    struct stat st;
+    char *path = realpath(dir ? dir : ".", NULL);
+
+    if (!path) {
+        snprintf(err, errlen, "the working directory %s: %s%s", dir ? dir : ". (where xrun is)",
+                 strerror(errno), dir ? "; give one that exists to --wdir" : "");
+        return NULL;
+    }
+    if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
+        snprintf(err, errlen, "the working directory %s is not a directory", path);
+    } else if (access(path, X_OK)) {
+        snprintf(err, errlen, "the working directory %s cannot be entered: %s", path,
+                 strerror(errno));
+    } else {
+        return path;
+    }
+    free(path);
+    return NULL;
+}
+
+/* 0: can be executed; else why not, as errno, where ENOENT is weaker than all others. */
+static int why_not(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return errno == ENOTDIR ? ENOENT : errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    if (!S_ISREG(st.st_mode))
+        return EACCES;
+    return access(path, X_OK) ? errno : 0;
+}
+
+/* dir/name, where dir may be empty or relative (then seen from base). */
+static char *join(const char *base, const char *dir, size_t dirlen, const char *name)
+{
+    char *path;
+
+    if (dirlen && dir[0] == '/') {
+        if (asprintf(&path, "%.*s/%s", (int)dirlen, dir, name) < 0)
+            return NULL;
+    } else if (asprintf(&path, "%s/%.*s%s%s", base, (int)dirlen, dir, dirlen ? "/" : "", name) <
+               0) {
+        return NULL;
+    }
+    return path;
+}
+
+static const char *reason(int why)
+{
+    switch (why) {
+    case EISDIR:
+        return "it is a directory";
+    case EACCES:
+        return "it is not executable for you (chmod +x?)";
+    default:
+        return strerror(why);
+    }
+}
+
+/* Try one path; keeps the first that is there but cannot be executed. */
+static char *try_path(char *path, char **bad, int *why)
+{
+    int w;
+
+    if (!path)
+        return NULL;
+    w = why_not(path);
+    if (w == 0)
+        return path;
+    if (w != ENOENT && !*bad) {
+        *bad = path;
+        *why = w;
+    } else {
+        free(path);
+    }
+    return NULL;
+}
+
+char *rk_program_find(const char *name, const char *wdir, char *err, size_t errlen,
+                      int *exit_code)
+{
+    const char *path = rk_env("PATH");
+    char *bad = NULL, *found = NULL;
+    int why = ENOENT;
+
+    if (strchr(name, '/')) {
+        found = try_path(name[0] == '/' ? strdup(name) : join(wdir, "", 0, name), &bad, &why);
+    } else {
+        if (!path)
+            path = "/usr/local/bin:/usr/bin:/bin";
+        for (const char *p = path; !found;) {
+            size_t n = strcspn(p, ":");
+            found = try_path(join(wdir, p, n, name), &bad, &why);
+            if (!p[n])
+                break;
+            p += n + 1;
+        }
+        if (!found)
+            found = try_path(join(wdir, "", 0, name), &bad, &why);
+    }
+    if (!found && bad) {
+        snprintf(err, errlen, "cannot execute %s: %s", bad, reason(why));
+        *exit_code = RK_EXIT_CANNOT_EXECUTE;
+    } else if (!found && strchr(name, '/')) {
+        snprintf(err, errlen, "there is no program %s (seen from %s)", name, wdir);
+        *exit_code = RK_EXIT_NOT_FOUND;
+    } else if (!found) {
+        snprintf(err, errlen, "there is no program %s in PATH, nor in %s", name, wdir);
+        *exit_code = RK_EXIT_NOT_FOUND;
+    }
+    free(bad);
+    return found;
+}

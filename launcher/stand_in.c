@@ -1,0 +1,67 @@
+/* stand_in.c: see agent.h. */
+#include "launcher/agent.h"
+#include "launcher/spawn.h"
+#include "lib/base/log.h"
+
+#include <fcntl.h>
+#include <pmix.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static pid_t start(struct rk_agent *agent, uint32_t rank)
+{
+    char *argv[] = {(char *)(uintptr_t)RK_STAND_IN_NAME, NULL};
+    char **env = rk_server_rank_env(agent->server, rank);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rk_spawn spec = {.program = "/proc/self/exe",
+                            .argv = argv,
+                            .env = env,
+                            .wdir = "/",
+                            .fd = {null, null, null}};
+    const char *step;
+    int pidfd = -1;
+    pid_t pid = env && null >= 0 ? rk_spawn(&spec, &pidfd, &step) : -1;
+
+    if (pid < 0)
+        rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
+    if (pidfd >= 0)
+        close(pidfd);
+    if (null >= 0)
+        close(null);
+    rk_strings_free(env);
+    return pid < 0 ? 0 : pid;
+}
+
+void rk_stand_in_check(struct rk_agent *agent)
+{
+    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in || agent->clients == 0)
+        return;
+    for (uint32_t i = 0; i < agent->job.size; i++) {
+        struct rk_rank *r = &agent->ranks[i];
+        if (r->exited && !r->connected) {
+            r->connected = r->finalized = true; /* once */
+            agent->stand_in = start(agent, i);
+            return;
+        }
+    }
+}
+
+bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid)
+{
+    if (!pid || agent->stand_in != pid)
+        return false;
+    agent->stand_in = 0;
+    return true;
+}
+
+/* The process itself: connect, and go without a word. */
+int rk_stand_in_main(void)
+{
+    pmix_proc_t me;
+
+    alarm(10);
+    if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
+        return 1;
+    _exit(0);
+}

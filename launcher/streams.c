@@ -1,0 +1,198 @@
+/* streams.c: see streams.h. */
+#include "launcher/streams.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DRAINED (256 << 10)
+
+struct rk_stream {
+    int fd, reopened; /* reopened: fd or -1 */
+    size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
+    bool socket;
+    bool always; /* cannot be polled, because it is always ready: a file */
+    bool tag, separate; /* separate: end another's partial line before going on */
+    bool broken;
+    bool open_line; /* the last byte put did not end a line */
+    uint32_t open_rank;
+    struct event *ev;
+    struct evbuffer *queue;
+    uint64_t written;
+    const struct rk_stream_ops *ops;
+    void *arg;
+};
+
+/*
+ * A pipe or terminal is opened once more, so that only our view of it is
+ * nonblocking. Where that is refused, writes are kept to what fits after poll
+ * has said that there is room.
+ */
+static void prepare(struct rk_stream *s, int fd)
+{
+    char path[32];
+    struct stat st;
+
+    s->fd = fd;
+    s->reopened = -1;
+    if (fstat(fd, &st))
+        return;
+    s->separate = s->tag || isatty(fd);
+    s->socket = S_ISSOCK(st.st_mode);
+    s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+    if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+        return;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    s->reopened = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (s->reopened >= 0)
+        s->fd = s->reopened;
+    else
+        s->at_once = PIPE_BUF;
+}
+
+static ssize_t write_some(struct rk_stream *s)
+{
+    struct evbuffer_iovec v;
+    ssize_t n;
+
+    if (s->socket) {
+        if (evbuffer_peek(s->queue, -1, NULL, &v, 1) < 1)
+            return 0;
+        n = send(s->fd, v.iov_base, v.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0)
+            evbuffer_drain(s->queue, (size_t)n);
+        return n;
+    }
+    return evbuffer_write_atmost(s->queue, s->fd, s->at_once ? (ev_ssize_t)s->at_once : -1);
+}
+
+static void flush(struct rk_stream *s)
+{
+    while (!s->broken && evbuffer_get_length(s->queue)) {
+        ssize_t n = write_some(s);
+        if (n > 0)
+            s->written += (uint64_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            break;
+        else if (n < 0 && errno != EINTR) {
+            s->broken = true;
+            evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
+            s->ops->on_broken(s->arg, s, errno);
+        }
+        if (s->at_once)
+            break; /* ask poll before each */
+    }
+    if (evbuffer_get_length(s->queue) && s->ev)
+        event_add(s->ev, NULL);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_stream *s = arg;
+
+    (void)fd;
+    (void)what;
+    flush(s);
+    if (evbuffer_get_length(s->queue) < DRAINED)
+        s->ops->on_drained(s->arg);
+}
+
+rank_status_t rk_stream_open(struct event_base *base, int fd, bool tag,
+                             const struct rk_stream_ops *ops, void *arg, struct rk_stream **out)
+{
+    struct rk_stream *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    s->tag = tag;
+    s->ops = ops;
+    s->arg = arg;
+    prepare(s, fd);
+    s->queue = evbuffer_new();
+    if (!s->always)
+        s->ev = event_new(base, s->fd, EV_WRITE, on_writable, s);
+    if (!s->queue || (!s->always && !s->ev)) {
+        rk_stream_close(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_stream_close(struct rk_stream *s)
+{
+    if (!s)
+        return;
+    if (s->ev)
+        event_free(s->ev);
+    if (s->queue)
+        evbuffer_free(s->queue);
+    if (s->reopened >= 0)
+        close(s->reopened);
+    free(s);
+}
+
+/* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open. */
+static void separate(struct rk_stream *s, uint32_t rank)
+{
+    if (s->open_line && s->open_rank != rank && (s->separate || rank == UINT32_MAX)) {
+        evbuffer_add(s->queue, "\n", 1);
+        s->open_line = false;
+    }
+}
+
+void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
+{
+    if (s->broken || len == 0)
+        return;
+    separate(s, rank);
+    if (!s->tag) {
+        evbuffer_add(s->queue, data, len);
+    } else {
+        bool fresh = !s->open_line;
+        for (const char *p = data, *end = data + len; p < end; fresh = true) {
+            const char *nl = memchr(p, '\n', (size_t)(end - p));
+            size_t n = nl ? (size_t)(nl - p) + 1 : (size_t)(end - p);
+            if (fresh)
+                evbuffer_add_printf(s->queue, "[%u] ", rank);
+            evbuffer_add(s->queue, p, n);
+            p += n;
+        }
+    }
+    s->open_line = partial;
+    s->open_rank = rank;
+    flush(s);
+}
+
+void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (s->broken)
+        return;
+    separate(s, UINT32_MAX);
+    va_start(ap, fmt);
+    evbuffer_add_vprintf(s->queue, fmt, ap);
+    va_end(ap);
+    evbuffer_add(s->queue, "\n", 1);
+    flush(s);
+}
+
+size_t rk_stream_backlog(const struct rk_stream *s)
+{
+    return evbuffer_get_length(s->queue);
+}
+
+uint64_t rk_stream_written(const struct rk_stream *s)
+{
+    return s->written;
+}

@@ -1,0 +1,37 @@
+/*
+ * streams.h: the user's standard output and error.
+ *
+ * Ranks' output is put together line by line. Writing never blocks the front
+ * end and never changes the mode of a descriptor that xrun shares with others.
+ */
+#ifndef RK_LAUNCHER_STREAMS_H
+#define RK_LAUNCHER_STREAMS_H
+
+#include "lib/base/compiler.h"
+#include "lib/rank.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+struct rk_stream;
+
+struct rk_stream_ops {
+    void (*on_drained)(void *arg); /* little is queued now */
+    void (*on_broken)(void *arg, struct rk_stream *stream, int error); /* once; EPIPE above all */
+};
+
+rank_status_t rk_stream_open(struct event_base *base, int fd, bool tag,
+                             const struct rk_stream_ops *ops, void *arg, struct rk_stream **out);
+void rk_stream_close(struct rk_stream *stream);
+
+/* Output of a rank. partial: the bytes do not end a line. */
+void rk_stream_put(struct rk_stream *stream, uint32_t rank, const char *data, size_t len,
+                   bool partial);
+/* A line of xrun's own; the newline is added. */
+void rk_stream_say(struct rk_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
+
+size_t rk_stream_backlog(const struct rk_stream *stream);
+/* Bytes written so far: whether the reader moves. */
+uint64_t rk_stream_written(const struct rk_stream *stream);
+
+#endif

@@ -1,0 +1,191 @@
+/* wire.c: see wire.h. */
+#include "launcher/wire.h"
+#include "launcher/message.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEADER 8 /* u32 payload length, u32 kind */
+#define DRAINED (256 << 10)
+#define READ_AT_ONCE (256 << 10)
+
+struct rk_wire {
+    struct bufferevent *bev;
+    const struct rk_wire_ops *ops;
+    void *arg;
+    bool paused;  /* do not hand out messages */
+    bool in_call; /* inside a callback: closing is put off until it returns */
+    bool closing;
+    bool lost; /* a message could not be queued */
+};
+
+static void destroy(struct rk_wire *wire)
+{
+    if (wire->bev)
+        bufferevent_free(wire->bev);
+    free(wire);
+}
+
+static void broke(struct rk_wire *wire, const char *why)
+{
+    bufferevent_disable(wire->bev, EV_READ | EV_WRITE);
+    wire->ops->on_close(wire->arg, why);
+}
+
+/* Hand out what is complete. Returns false if the wire shall be given up. */
+static bool deliver(struct rk_wire *wire)
+{
+    struct evbuffer *in = bufferevent_get_input(wire->bev);
+
+    while (!wire->paused && !wire->closing && evbuffer_get_length(in) >= HEADER) {
+        uint8_t head[HEADER];
+        struct rk_unpacker h = {head, HEADER, false}, body;
+        uint32_t len, kind;
+
+        evbuffer_copyout(in, head, HEADER);
+        len = rk_unpack_u32(&h);
+        kind = rk_unpack_u32(&h);
+        if (len > RK_MESSAGE_MAX)
+            return false;
+        if (evbuffer_get_length(in) < HEADER + (size_t)len)
+            break;
+        body = (struct rk_unpacker){evbuffer_pullup(in, (ssize_t)(HEADER + (size_t)len)), len,
+                                    false};
+        if (!body.at)
+            return false;
+        body.at += HEADER;
+        if (!wire->ops->on_message(wire->arg, kind, &body))
+            return false;
+        evbuffer_drain(in, HEADER + (size_t)len);
+    }
+    return true;
+}
+
+static void run(struct rk_wire *wire)
+{
+    wire->in_call = true;
+    if (!deliver(wire) && !wire->closing)
+        broke(wire, "a message makes no sense");
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    (void)bev;
+    run(arg);
+}
+
+static void on_write(struct bufferevent *bev, void *arg)
+{
+    struct rk_wire *wire = arg;
+
+    (void)bev;
+    if (!wire->ops->on_drained)
+        return;
+    wire->in_call = true;
+    wire->ops->on_drained(wire->arg);
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct rk_wire *wire = arg;
+
+    /* The other end is gone, but what it said before may still be there to be read; reading
+     * comes to the end of it by itself. */
+    if (what & BEV_EVENT_WRITING) {
+        bufferevent_disable(bev, EV_WRITE);
+        return;
+    }
+    if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
+        return;
+    wire->in_call = true;
+    if (wire->lost)
+        broke(wire, "out of memory");
+    else
+        broke(wire, what & BEV_EVENT_EOF || errno == ECONNRESET ? NULL : strerror(errno));
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire_ops *ops,
+                           void *arg, struct rk_wire **out)
+{
+    struct rk_wire *wire = calloc(1, sizeof(*wire));
+
+    if (!wire)
+        return RANK_ERR_NO_MEMORY;
+    evutil_make_socket_nonblocking(fd);
+    wire->ops = ops;
+    wire->arg = arg;
+    wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!wire->bev) {
+        free(wire);
+        return RANK_ERR_NO_MEMORY;
+    }
+    bufferevent_setcb(wire->bev, on_read, on_write, on_event, wire);
+    bufferevent_setwatermark(wire->bev, EV_WRITE, DRAINED, 0);
+    bufferevent_set_max_single_read(wire->bev, READ_AT_ONCE);
+    bufferevent_set_max_single_write(wire->bev, READ_AT_ONCE);
+    bufferevent_enable(wire->bev, EV_READ | EV_WRITE);
+    *out = wire;
+    return RANK_OK;
+}
+
+void rk_wire_close(struct rk_wire *wire)
+{
+    if (!wire || wire->closing)
+        return;
+    wire->closing = true;
+    if (!wire->in_call)
+        destroy(wire);
+}
+
+void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
+{
+    struct rk_packer head = {0};
+
+    rk_pack_u32(&head, (uint32_t)(payload ? payload->len : 0));
+    rk_pack_u32(&head, kind);
+    if (head.failed || (payload && payload->failed) || wire->lost ||
+        bufferevent_write(wire->bev, head.data, head.len) ||
+        (payload && payload->len &&
+         bufferevent_write(wire->bev, payload->data, payload->len))) {
+        /* Out of memory loses a message; giving up the wire is the honest end. */
+        wire->lost = true;
+        bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+    }
+    rk_packer_free(&head);
+    if (payload)
+        rk_packer_free(payload);
+}
+
+size_t rk_wire_backlog(const struct rk_wire *wire)
+{
+    return evbuffer_get_length(bufferevent_get_output(wire->bev));
+}
+
+void rk_wire_pause(struct rk_wire *wire, bool paused)
+{
+    if (wire->paused == paused)
+        return;
+    wire->paused = paused;
+    if (paused) {
+        bufferevent_disable(wire->bev, EV_READ);
+        return;
+    }
+    bufferevent_enable(wire->bev, EV_READ);
+    /* What came in before the pause waits in the buffer. */
+    if (!wire->in_call)
+        bufferevent_trigger(wire->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS);
+}

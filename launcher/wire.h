@@ -1,0 +1,39 @@
+/*
+ * wire.h: a connection between front end and agent that carries messages.
+ *
+ * Runs in a libevent loop. Sending never blocks and never fails for the
+ * caller; a wire that broke says so once through on_close.
+ */
+#ifndef RK_LAUNCHER_WIRE_H
+#define RK_LAUNCHER_WIRE_H
+
+#include "launcher/codec.h"
+#include "lib/rank.h"
+
+#include <event2/event.h>
+
+struct rk_wire;
+
+struct rk_wire_ops {
+    /* One whole message. Returning false says that it makes no sense; the wire is then closed. */
+    bool (*on_message)(void *arg, uint32_t kind, struct rk_unpacker *payload);
+    /* The other end is gone, or spoke nonsense; why is a text, or NULL for a plain end. */
+    void (*on_close)(void *arg, const char *why);
+    /* Of what was queued, little is left. May be NULL. */
+    void (*on_drained)(void *arg);
+};
+
+/* Takes fd over. */
+rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire_ops *ops,
+                           void *arg, struct rk_wire **out);
+/* NULL is fine. What is queued is dropped. */
+void rk_wire_close(struct rk_wire *wire);
+
+/* Queue a message; the packer is emptied. */
+void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload);
+/* Bytes queued and not yet with the kernel. */
+size_t rk_wire_backlog(const struct rk_wire *wire);
+/* Stop or go on reading. */
+void rk_wire_pause(struct rk_wire *wire, bool paused);
+
+#endif

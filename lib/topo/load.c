@@ -1,0 +1,31 @@
+/* load.c: look at this machine's cores. See topo.h. */
+#include "lib/base/log.h"
+#include "lib/topo/topo.h"
+
+#include <errno.h>
+#include <string.h>
+
+rank_status_t rk_topo_load(hwloc_topology_t *out)
+{
+    hwloc_topology_t t;
+
+    if (hwloc_topology_init(&t)) {
+        rk_error("out of memory for the machine's topology");
+        return RANK_ERR_NO_MEMORY;
+    }
+    if (hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE) ||
+        hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+        hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
+                                        HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
+                                        HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
+                                        HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+                                        HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS) ||
+        hwloc_topology_load(t)) {
+        rk_error("cannot look at this machine's cores: %s; --bind none does without",
+                 strerror(errno));
+        hwloc_topology_destroy(t);
+        return RANK_ERR_SYSTEM;
+    }
+    *out = t;
+    return RANK_OK;
+}
