@@ -100,7 +100,7 @@ refuse() {
 head -n 100 "$matrix" >"$work/short.mtx"
 sed '50s/.*/9999 7 1.0/' "$matrix" >"$work/range.mtx"
 sed '1s/symmetric/general/' "$matrix" >"$work/general.mtx"
-printf '%s\n' '%%MatrixMarket matrix coordinate real symmetric' '2 2 3' '1 1 1' '2 1 3' '2 2 1' \
+printf '%s\n' '%%MatrixMarket matrix coordinate real symmetric' '2 2 3' '1 1 1' '2 1 3' '2 2 2' \
     >"$work/indefinite.mtx"
 refuse 1 "cg: $work/none.mtx: cannot open: No such file or directory" "a missing file" "$work/none.mtx"
 refuse 1 "cg: $work/short.mtx:100: the file ends after 86 of 2596 entries" "a truncated file" \
