@@ -1,6 +1,14 @@
 /* halved.c: see halved.h. */
 #include "collectives/halved.h"
 
+/* Elements of the first round's half: no later one gets more. */
+static int64_t first_kept(const struct rk_coll_call *c, rk_part_fn part, const struct rk_fold *f)
+{
+    struct rk_halving r = rk_halving(f->vrank, f->pow2, 0);
+
+    return part(c, f->pow2, r.keep + r.half) - part(c, f->pow2, r.keep);
+}
+
 void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, int64_t total,
                      rk_part_fn part, const char *src, char *work, struct rk_halved *h)
 {
@@ -15,8 +23,7 @@ void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, int64_t t
         rk_sched_order(done, h->sent);
         return;
     }
-    in = rk_sched_scratch(s, (size_t)(f.partner >= 0 ? total : total - total / 2 + f.pow2) *
-                                 c->elem);
+    in = rk_sched_scratch(s, (size_t)(f.partner >= 0 ? total : first_kept(c, part, &f)) * c->elem);
     if (f.partner >= 0) {
         done = rk_sched_recv(s, NULL, f.partner, 0, in, (size_t)total * c->elem);
         done = rk_build_reduce_pair(s, done, c, f.partner, work, src, in, total);

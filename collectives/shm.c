@@ -28,12 +28,25 @@ static size_t front_bytes(int n)
     return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
 }
 
-static size_t arena_bytes(int n)
+/* Where the data begins: for all teams of a node alike, so that no line of one team's front lies
+ * where an earlier team had data. */
+static size_t data_at(int nlocal)
+{
+    return rk_round_up(front_bytes(nlocal), PAGE);
+}
+
+/* What a team of n ranks uses of an arena. */
+static size_t used_bytes(int n, int nlocal)
 {
     size_t slots = (size_t)n * (RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
                    (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
 
-    return rk_round_up(front_bytes(n), PAGE) + slots * RK_SLOT_DATA;
+    return data_at(nlocal) + slots * RK_SLOT_DATA;
+}
+
+static size_t arena_bytes(int nlocal)
+{
+    return used_bytes(nlocal, nlocal);
 }
 
 size_t rk_arena_region_bytes(int nlocal)
@@ -75,7 +88,7 @@ int rk_arena_take(struct rk_node *node, int n)
     } while (!atomic_compare_exchange_weak(&node->head->arenas_taken, &taken, taken | 1u << index));
 
     if (rk_node_commit(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal),
-                       arena_bytes(n)) != RANK_OK) {
+                       used_bytes(n, node->nlocal)) != RANK_OK) {
         give_back(node, index);
         return -1;
     }
@@ -110,7 +123,7 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->rooted = a->all + n * RK_ALL_SLOTS;
     a->up = a->rooted + n * RK_ROOTED_SLOTS;
     a->down = a->up + groups * RK_ALL_SLOTS;
-    a->all_data = base + rk_round_up(a->front, PAGE);
+    a->all_data = base + data_at(node->nlocal);
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;

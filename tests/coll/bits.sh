@@ -1,0 +1,27 @@
+#!/bin/bash
+# bits.sh: sums have the same bits in every run of one size and placement, whatever comes first.
+set -u
+program=$top_builddir/tests/coll/mp_coll.mp
+status=0
+
+bits_of() { # ranks, environment...
+    local n=$1
+    shift
+    timeout 60 env "$@" "$XRUN" -n "$n" "$program" --only bits 2>&1 | sed -n 's/^bits //p'
+}
+
+for n in 2 5 8; do
+    for how in RANK_COLL= RANK_COLL=allreduce:ring,reduce_scatter:ring \
+        RANK_COLL=allreduce:rabenseifner,reduce_scatter:recursive_halving \
+        RANK_COLL=allreduce:recursive_doubling,reduce_scatter:pairwise; do
+        first=$(bits_of "$n" "$how")
+        again=$(bits_of "$n" "$how" RANK_SPIN=0)
+        if [ -n "$first" ] && [ "$first" = "$again" ]; then
+            echo "ok - n=$n $how: $first"
+        else
+            echo "not ok - n=$n $how: '$first', then '$again'"
+            status=1
+        fi
+    done
+done
+exit $status
