@@ -5,6 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
+/* What costs time and is not needed here can be left out from hwloc 2.8 on. */
+#if HWLOC_API_VERSION >= 0x00020800
+#define WITHOUT_EXTRAS                                                                             \
+    (HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |                          \
+     HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS)
+#else
+#define WITHOUT_EXTRAS 0
+#endif
+
 rank_status_t rk_topo_load(hwloc_topology_t *out)
 {
     hwloc_topology_t t;
@@ -17,9 +26,7 @@ rank_status_t rk_topo_load(hwloc_topology_t *out)
         hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
         hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
                                         HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
-                                        HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
-                                        HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
-                                        HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS) ||
+                                        WITHOUT_EXTRAS) ||
         hwloc_topology_load(t)) {
         rk_error("cannot look at this machine's cores: %s; --bind none does without",
                  strerror(errno));
