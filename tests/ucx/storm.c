@@ -4,7 +4,7 @@
  */
 #include "tests/ucx/rig.h"
 
-enum { COUNT = 1500, LONGEST = 300 * 1000, LATER_MAX = 64 };
+enum { COUNT = 1500, LONGEST = 300 * 1000, LATER_MAX = 400 };
 
 /* What is sent is a function of who sends what number to whom: both ends know it. */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
@@ -259,7 +259,7 @@ void storm_body(struct rig *r)
         }
         if (i % 7 == 0)
             rk_progress(r->ctx);
-        if (in.nlater > LATER_MAX / 2)
+        if (in.nlater > LATER_MAX - 50)
             fetch(in.later[--in.nlater]);
     }
     rk_wait(r->ctx, over, NULL);

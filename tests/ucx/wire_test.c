@@ -154,8 +154,8 @@ static void test_kinds(void **state)
 
     (void)state;
     for (int k = 0; k < RK_KIND_COUNT; k++) {
-        bool ours = k >= RK_KIND_CHANNEL_FIRST && k < RK_UCX_KIND_END;
-        bool good = k != RK_KIND_NONE && k != RK_KIND_RNDV &&
+        bool ours = k >= RK_KIND_CHANNEL_FIRST && k < RK_UCX_KIND_END && k != RK_UCX_LONG;
+        bool good = k != RK_KIND_NONE && k != RK_KIND_RNDV && k != RK_UCX_LONG &&
                     (k < RK_UCX_KIND_END || k >= RK_KIND_USER_FIRST);
 
         if (ours)
@@ -206,6 +206,8 @@ static void test_rndv(void **state)
     /* Its data is a descriptor that must not be looked at. */
     assert_true(rk_ucx_decode(p.head, p.head_len, (void *)16, 1u << 30, true, &out));
     assert_false(rk_ucx_decode(p.head, p.head_len, (void *)16, 0, true, &out));
+    begin(&p, RK_UCX_LONG, 0, false);
+    assert_true(rk_ucx_decode(p.head, p.head_len, (void *)16, 1u << 30, true, &out));
     begin(&p, RK_KIND_MSG, 0, true);
     assert_false(rk_ucx_decode(p.head, p.head_len, (void *)16, 1u << 30, true, &out));
     begin(&p, RK_KIND_RNDV, 4, true);

@@ -28,7 +28,7 @@ static bool length_fits(const struct rk_hdr *hdr)
 
 static bool kind_fits(uint8_t kind)
 {
-    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV) /* announced otherwise, by rndv */
+    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV || kind == RK_UCX_LONG) /* they come by rndv */
         return false;
     return kind < RK_UCX_KIND_END || kind >= RK_KIND_USER_FIRST;
 }
@@ -80,7 +80,8 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
     if (rndv) {
         p->data = NULL;
         p->len = p->at = 0;
-        return h.first.kind == RK_KIND_RNDV && h.first.len == 0 && len > 0;
+        return (h.first.kind == RK_KIND_RNDV || h.first.kind == RK_UCX_LONG) && h.first.len == 0 &&
+               len > 0;
     }
     p->data = data;
     p->len = len;

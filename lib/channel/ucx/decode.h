@@ -22,6 +22,7 @@ enum rk_ucx_kind {
     RK_UCX_ANNOUNCE = RK_KIND_CHANNEL_FIRST, /* a message that the receiver is to pull */
     RK_UCX_PULL,                             /* receiver -> sender: send it */
     RK_UCX_DATA,                             /* sender -> receiver: here it is */
+    RK_UCX_LONG,                             /* as DATA, by UCP's rendezvous; tag: the receiver's id */
     RK_UCX_DROP,                             /* receiver -> sender: keep it */
     RK_UCX_ADD,                              /* add to memory of yours and say what was there */
     RK_UCX_ADDED,                            /* the answer */
@@ -85,7 +86,7 @@ struct rk_ucx_packet {
 /*
  * Check a packet from end to end: lengths, kinds, the chain of frames. rndv:
  * the data waits at the sender and is not looked at; there is one frame then,
- * of RK_KIND_RNDV. False: broken, *p is not to be used. p points into data.
+ * of RK_KIND_RNDV or RK_UCX_LONG. False: broken, *p is not to be used. p points into data.
  */
 bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t len, bool rndv,
                    struct rk_ucx_packet *p);

@@ -38,7 +38,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     ucx->free_ops = op->next_free;
     op->next_free = NULL;
     op->type = (uint8_t)type;
-    op->wanted = op->unwanted = op->done = false;
+    op->wanted = op->unwanted = op->done = op->announced = false;
     op->status = RANK_OK;
     op->of = l;
     op->req = NULL;
@@ -50,6 +50,8 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
 
 void rk_ucx_op_free(struct rk_ucx_op *op)
 {
+    if (op->announced)
+        op->of->announced--;
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     op->type = RK_UCX_OP_FREE;

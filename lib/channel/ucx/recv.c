@@ -100,6 +100,8 @@ static bool deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, 
 
     l->ucx->handled++;
     if (desc) {
+        if (rk_likely(p->first.epoch == l->peer->epoch && p->first.kind == RK_UCX_LONG))
+            return rk_ucx_long_arrived(l, &p->first, desc, total);
         if (rk_likely(p->first.epoch == l->peer->epoch))
             return rk_ucx_announced(l, &p->first, desc, total, (struct rk_id){0, 0});
         l->ucx->late_frames++;

@@ -2,10 +2,12 @@
  * rndv.c: messages that are announced first and fetched when they are matched.
  *
  * Long ones are UCP's own rendezvous: the active message carries our header,
- * UCP moves the data straight into the receiver's buffer. Short ones (which
- * come here when the sender is out of credit, or waits for the match) are
- * pulled with frames of our own: UCP would keep a whole segment for each that
- * waits, and it knows no rendezvous of nothing.
+ * UCP moves the data straight into the receiver's buffer. But UCP keeps a
+ * segment for each that waits to be fetched. So short ones (which come here
+ * when the sender is out of credit, or waits for the match), and long ones
+ * when many wait already, are announced and pulled with frames of our own,
+ * which cost little; what is pulled comes in a frame if it fits, otherwise by
+ * UCP's rendezvous, for a receive that stands ready.
  *
  * UCP cannot cut a message short. A receive that is too small, or whose
  * buffer is not one piece of memory, gets the data through callbacks (UCP's
@@ -172,46 +174,33 @@ static rank_status_t offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
     return st;
 }
 
-rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
-                               const struct rk_view *view, struct rank_request *req)
+/* The first bytes of the op's view into UCP's hands; hdr tells the peer what they are. */
+static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_RNDV,
         .cb.send = rk_ucx_ucp_done,
+        .user_data = op,
     };
-    struct rk_ucx_link *l = peer->ep;
-    struct rk_hdr h = *hdr;
-    struct rk_ucx_op *op;
+    bool in_one_piece = !op->view.ops;
+    struct rk_ucx_link *l = op->of;
+    void *buffer = view_for_ucp(op, in_one_piece, &param);
     ucs_status_ptr_t p;
     size_t head_len;
-    void *buffer;
 
-    if (!l || l->failed)
-        return RANK_ERR_PEER_DEAD;
-    if (view->bytes <= RK_UCX_FRAME_MAX)
-        return offer(l, hdr, view, req);
     rk_ucx_flush_open(l);
-    if (l->failed)
+    if (!l->ep || l->failed)
         return RANK_ERR_PEER_DEAD;
-    op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
-    if (!op)
-        return RANK_ERR_NO_MEMORY;
-    op->req = req;
-    op->view = *view;
-    op->total = view->bytes;
-    param.user_data = op;
-    buffer = view_for_ucp(op, !view->ops, &param);
-    h.kind = RK_KIND_RNDV;
-    h.len = 0;
-    head_len = rk_ucx_write_head(l, op->head, &h);
+    op->total = bytes;
+    op->type = RK_UCX_OP_UCP;
+    head_len = rk_ucx_write_head(l, op->head, hdr);
     l->last_tick = l->ucx->tick;
     l->ucx->sent++;
-    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, view->ops ? 1 : view->bytes,
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, in_one_piece ? bytes : 1,
                         &param);
     if (UCS_PTR_IS_ERR(p)) {
-        rk_ucx_op_free(op);
         rk_ucx_link_broken(l);
         return RANK_ERR_PEER_DEAD;
     }
@@ -220,14 +209,51 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     return RANK_OK;
 }
 
+rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req)
+{
+    struct rk_ucx_link *l = peer->ep;
+    struct rk_hdr h = *hdr;
+    struct rk_ucx_op *op;
+    rank_status_t st;
+
+    if (!l || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX)
+        return offer(l, hdr, view, req);
+    op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
+    if (!op)
+        return RANK_ERR_NO_MEMORY;
+    op->req = req;
+    op->view = *view;
+    op->announced = true;
+    l->announced++;
+    h.kind = RK_KIND_RNDV;
+    h.len = 0;
+    st = send_by_ucp(op, &h, view->bytes);
+    if (st)
+        rk_ucx_op_free(op);
+    return st;
+}
+
 bool rk_ucx_send_pulled(struct rk_ucx_op *op)
 {
     struct rk_ucx_link *l = op->of;
-    struct rk_hdr hdr = {.kind = RK_UCX_DATA,
-                         .epoch = l->peer->epoch,
-                         .len = (uint32_t)(sizeof(op->theirs) + op->want)};
-    rank_status_t st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+    struct rk_hdr hdr = {.kind = RK_UCX_DATA, .epoch = l->peer->epoch};
+    rank_status_t st;
 
+    if (op->want > RK_UCX_FRAME_MAX) {
+        rk_list_remove(&op->link);
+        rk_list_append(&l->ops, &op->link);
+        hdr.kind = RK_UCX_LONG;
+        hdr.tag = pack_id(op->theirs);
+        st = send_by_ucp(op, &hdr, op->want);
+        if (st)
+            finish(op, st);
+        return true;
+    }
+    hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
+    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
     if (st == RK_AGAIN)
         return false;
     finish(op, st);
@@ -414,6 +440,23 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
         drop_desc(op);
 }
 
+bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
+                         uint64_t total)
+{
+    struct rk_ucx_op *op = rk_ucx_op_find(l, unpack_id(hdr->tag), RK_UCX_OP_PULLING);
+
+    if (!op || total != op->want) {
+        l->ucx->bad_frames++;
+        return false;
+    }
+    op->type = RK_UCX_OP_HERE; /* with a request, so that a death completes it */
+    op->desc = desc;
+    op->total = total;
+    op->wanted = true;
+    put_off(op);
+    return true;
+}
+
 static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len - sizeof(struct rk_id);
@@ -446,10 +489,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     switch (hdr->kind) { /* rk_ucx_decode has seen to it that the lengths are right */
     case RK_UCX_ANNOUNCE:
         memcpy(&a, payload, sizeof(a));
-        if (a.total <= RK_UCX_FRAME_MAX)
-            rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
-        else
-            l->ucx->bad_frames++;
+        rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
         break;
     case RK_UCX_PULL:
         memcpy(&p, payload, sizeof(p));

@@ -31,7 +31,8 @@ enum {
     RK_UCX_PACKET_MAX = 7936, /* data of frames that travel together: one segment of UCX's tcp */
     RK_UCX_SHARE_MAX = 2048,  /* a longer frame travels alone */
     RK_UCX_SMALL = 512,       /* bytes of a small buffer, head and data */
-    RK_UCX_UNSENT_MAX = 128   /* packets of a link that UCP has not taken yet */
+    RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has not taken yet */
+    RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link that UCP announces and that nobody fetches */
 };
 
 /* A packet being written or sent. Heads and data stay until UCP is done with both. */
@@ -63,6 +64,7 @@ struct rk_ucx_op {
     bool wanted;         /* a receive that starts when UCP has returned */
     bool unwanted;       /* a drop of the same sort */
     bool done;           /* one-sided: with status */
+    bool announced;      /* counts in of->announced */
     rank_status_t status;
     struct rk_ucx *ucx;
     struct rk_ucx_link *of;
@@ -97,6 +99,7 @@ struct rk_ucx_link {
     bool bye;            /* the peer has left in peace */
     uint32_t turn;       /* of the next packet to it */
     uint32_t unsent;     /* packets that UCP has not taken yet */
+    uint32_t announced;  /* by UCP's rendezvous, not yet fetched or dropped */
     uint64_t last_tick;  /* when a packet was last sent */
     struct rk_order in;
     uint64_t held_bytes;
@@ -206,6 +209,9 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
 void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                       struct rank_request *req);
 void rk_ucx_rndv_drop(const struct rk_rndv *rndv);
+/* What the peer pulled comes by UCP's rendezvous. True if desc is kept. */
+bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
+                         uint64_t total);
 /* Hand up what UCP (desc) or a frame of a peer (sender) announced. True if desc is kept. */
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
                       struct rk_id sender);
