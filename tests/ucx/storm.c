@@ -4,7 +4,7 @@
  */
 #include "tests/ucx/rig.h"
 
-enum { COUNT = 1500, LONGEST = 300 * 1000, LATER_MAX = 400 };
+enum { COUNT = 1500, LONGEST = 300 * 1000, LATER_MAX = 400, MANY = 150 };
 
 /* What is sent is a function of who sends what number to whom: both ends know it. */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
@@ -46,6 +46,11 @@ static struct plan plan_of(int from, int to, uint32_t i)
     }
     p.fate = (h >> 20) % 5;
     p.later = h & 1 << 19;
+    if (i > COUNT / 2 && i <= COUNT / 2 + MANY) { /* more than UCP may announce */
+        p.how = h & 256 ? HOW_RNDV : HOW_RNDV_VIEW;
+        p.bytes = 17000 + h % 9000;
+        p.later = true;
+    }
     return p;
 }
 
