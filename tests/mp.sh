@@ -7,8 +7,8 @@
 #
 #   -q LIST   numbers of ranks in a quick run, comma separated; "alone" is without xrun; "-": none
 #   -f LIST   the same with FULL=1 (1,2,3,4,7,8,16)
-#   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self); quick runs take
-#             ucx with the last number of ranks only
+#   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self), tcp (the same without UCX's own
+#             shared memory); quick runs take ucx and tcp with the last number of ranks only
 #   -F        in full runs only
 #   -t S      seconds that a run may take (60); a hung one shows its stacks where gdb is installed
 #   -k N      ranks that will not reach their end (0); "n": all
@@ -108,7 +108,8 @@ run_one() {
     local n=$1 channel=$2 t0 t1 rc word why= hung= full_env cmd label done_lines want
     label="$name n=$n $channel${args:+ $args}"
     full_env=("${extra_env[@]}")
-    [ "$channel" = ucx ] && full_env+=(RANK_CHANNELS=ucx,self)
+    [ "$channel" = default ] || full_env+=(RANK_CHANNELS=ucx,self)
+    [ "$channel" != tcp ] || full_env+=(UCX_TLS=tcp,self)
     if [ "$n" = alone ]; then
         cmd=("${wrap[@]}" "$program" "${prog_args[@]}")
     else
@@ -135,7 +136,7 @@ run_one() {
         read -r -t 10 -u 9 rc || rc=none
         why="no end after $limit s"
     fi
-    wait
+    wait 2>/dev/null # what bash says of killed jobs is no news
     exec 9>&-
     t1=${EPOCHREALTIME/./}
     if [ -z "$hung" ]; then
@@ -192,7 +193,7 @@ run_matrix() {
     last=${sizes##*,}
     for n in ${sizes//,/ }; do
         for c in ${channels//,/ }; do
-            if [ "$c" = ucx ]; then
+            if [ "$c" != default ]; then
                 [ "${HAVE_UCX:-yes}" = yes ] || continue
                 [ -n "${FULL:-}${RANKS:-}" ] || [ "$n" = "$last" ] || continue
                 [ "$n" != 1 ] && [ "$n" != alone ] || continue
