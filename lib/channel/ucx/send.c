@@ -11,32 +11,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+enum { SLAB_SMALL = 64 * 1024, SLAB_BIG = 256 * 1024 };
 enum { BIG_CAP = RK_UCX_FRAME_MAX + 2 * sizeof(struct rk_id) };
 enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
 
 /* --------------------------------------------------------------------- buffers */
-
-static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
-{
-    bool small = bytes <= SMALL_CAP;
-    struct rk_ucx_buf **list = small ? &l->ucx->free_small : &l->ucx->free_big;
-    struct rk_ucx_buf *b = *list;
-
-    if (rk_unlikely(l->unsent >= RK_UCX_UNSENT_MAX))
-        return NULL;
-    if (rk_likely(b != NULL)) {
-        *list = b->next_free;
-    } else {
-        b = malloc(sizeof(*b) + (small ? SMALL_CAP : BIG_CAP));
-        if (!b)
-            return NULL; /* as if there were no room: what is under way will give some back */
-        b->cap = small ? SMALL_CAP : BIG_CAP;
-    }
-    b->to = l;
-    b->used = 0;
-    return b;
-}
 
 static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
 {
@@ -46,19 +27,61 @@ static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
     *list = b;
 }
 
-static void free_chain(struct rk_ucx_buf *b)
+/* A piece of memory cut into buffers; backed by the kernel only as far as it is used. */
+struct rk_ucx_slab {
+    struct rk_ucx_slab *next;
+    size_t bytes;
+    unsigned char bufs[] __attribute__((aligned(64)));
+};
+
+static void add_slab(struct rk_ucx *ucx, bool small)
 {
-    while (b) {
-        struct rk_ucx_buf *next = b->next_free;
-        free(b);
-        b = next;
+    size_t bytes = small ? SLAB_SMALL : SLAB_BIG, cap = small ? SMALL_CAP : BIG_CAP;
+    size_t each = rk_round_up(sizeof(struct rk_ucx_buf) + cap, 64);
+    struct rk_ucx_slab *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                 -1, 0);
+
+    if (s == MAP_FAILED)
+        return;
+    s->next = ucx->slabs;
+    s->bytes = bytes;
+    ucx->slabs = s;
+    for (size_t at = sizeof(*s) + (bytes - sizeof(*s)) / each * each; at > sizeof(*s);) {
+        struct rk_ucx_buf *b;
+        at -= each;
+        b = (struct rk_ucx_buf *)(void *)((unsigned char *)s + at);
+        b->cap = (uint32_t)cap;
+        buf_put(ucx, b);
     }
+}
+
+/* NULL: no room, or no memory, which comes to the same: what is under way gives some back. */
+static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
+{
+    bool small = bytes <= SMALL_CAP;
+    struct rk_ucx_buf **list = small ? &l->ucx->free_small : &l->ucx->free_big;
+    struct rk_ucx_buf *b;
+
+    if (rk_unlikely(l->unsent >= RK_UCX_UNSENT_MAX))
+        return NULL;
+    if (rk_unlikely(!*list))
+        add_slab(l->ucx, small);
+    b = *list;
+    if (rk_unlikely(!b))
+        return NULL;
+    *list = b->next_free;
+    b->to = l;
+    b->used = 0;
+    return b;
 }
 
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
 {
-    free_chain(ucx->free_small);
-    free_chain(ucx->free_big);
+    while (ucx->slabs) {
+        struct rk_ucx_slab *s = ucx->slabs;
+        ucx->slabs = s->next;
+        munmap(s, s->bytes);
+    }
     ucx->free_small = ucx->free_big = NULL;
     while (ucx->free_control) {
         struct rk_ucx_control *c = ucx->free_control;

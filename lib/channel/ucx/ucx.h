@@ -141,6 +141,7 @@ struct rk_ucx {
     struct rk_link open, busy, failed, todo;
 
     struct rk_ucx_buf *free_small, *free_big;
+    struct rk_ucx_slab *slabs;  /* that they are cut from */
     struct rk_ucx_op **ops;    /* by index */
     uint32_t nops, ops_cap;
     struct rk_ucx_op *free_ops;
