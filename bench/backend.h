@@ -1,0 +1,101 @@
+/*
+ * backend.h: what the benchmarks need of a communication library.
+ *
+ * There are two: backend_rank.c (librank, program rankbench) and backend_mpi.c
+ * (any MPI-3, program mpibench). All else of the frame is the same source for
+ * both, so that what is compared is the libraries. Each function is one call
+ * of the library, bound when the program is linked; a failure of the library
+ * ends the job with a line that names the call, so nothing here returns one.
+ *
+ * Ranks are those of the world. Byte counts up to 2^31 - 1 are good for both.
+ */
+#ifndef BENCH_BACKEND_H
+#define BENCH_BACKEND_H
+
+#include "lib/rank.h" /* the names of datatypes and operations, for MPI too */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef BENCH_MPI
+#include <mpi.h>
+typedef MPI_Request be_request_t;
+#else
+typedef rank_request_t be_request_t;
+#endif
+
+enum {
+    BE_TAG_DATA, /* what is measured */
+    BE_TAG_CTL   /* the frame's own messages */
+};
+
+/* --------------------------------------------------------------------- life */
+
+void be_init(int *argc, char ***argv);
+void be_finalize(void);
+void be_abort(int code, const char *text) __attribute__((noreturn));
+int be_rank(void);
+int be_size(void);
+
+/* "rankbench" or "mpibench": for messages. */
+extern const char be_program[];
+/* Name and version of the library, one line. */
+void be_library(char *out, size_t len);
+/* What carries messages to peer: a word, or "" if the library does not tell. */
+const char *be_channel(int peer);
+
+/* ------------------------------------------------------------------ memory */
+
+/* Memory that the library likes best for messages (rank_alloc, MPI_Alloc_mem). Collective. NULL: none. */
+struct be_memory;
+struct be_memory *be_memory_create(size_t bytes, void **base);
+void be_memory_destroy(struct be_memory *memory);
+
+/* ---------------------------------------------------------- point to point */
+
+void be_send(const void *buf, size_t bytes, int peer, int tag);
+void be_recv(void *buf, size_t bytes, int peer, int tag);
+void be_isend(const void *buf, size_t bytes, int peer, int tag, be_request_t *req);
+void be_irecv(void *buf, size_t bytes, int peer, int tag, be_request_t *req);
+void be_waitall(int n, be_request_t *reqs);
+
+/* --------------------------------------------------------------- one-sided */
+
+/* bytes of memory on every rank that the others may put to and get from. Collective. NULL: none. */
+struct be_window;
+struct be_window *be_window_create(size_t bytes, void **base);
+void be_window_destroy(struct be_window *window);
+void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset);
+void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset);
+/* What was put is visible at peer; what was got is here. */
+void be_flush_puts(struct be_window *window, int peer);
+void be_flush_gets(struct be_window *window, int peer);
+/* Before the owner of a part reads or writes what others put there or get: makes both copies one. */
+void be_window_sync(struct be_window *window);
+
+/* -------------------------------------------------------------- collectives */
+
+/* Counts as in rank.h: elements that each rank contributes or gets, or a whole vector. */
+bool be_dtype_supported(rank_dtype_t dtype);
+bool be_op_supported(rank_op_t op, rank_dtype_t dtype);
+void be_barrier(void);
+void be_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root);
+void be_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
+               int root);
+void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op);
+void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root);
+void be_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype);
+void be_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root);
+void be_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                       rank_op_t op);
+void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype);
+
+/* Uneven blocks: the library's own arrays are made once, outside the timed part. */
+struct be_blocks;
+struct be_blocks *be_blocks_create(const int64_t *counts, const int64_t *displs, int n);
+void be_blocks_destroy(struct be_blocks *blocks);
+void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
+                   rank_dtype_t dtype);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * backend_mpi.c: the benchmarks over MPI-3, the twin of backend_rank.c.
+ *
+ * MPI's default error handler ends the job, so return codes are not looked at.
+ */
+#include "bench/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char be_program[] = "mpibench";
+
+static int me, size;
+
+struct be_memory {
+    void *base;
+};
+
+struct be_window {
+    MPI_Win win;
+};
+
+struct be_blocks {
+    int *counts, *displs;
+};
+
+/*
+ * By rank.h's numbers, filled at init: a look-up must cost nothing. MPI has no
+ * half precision, no average, and pairs of its own layout only.
+ */
+static MPI_Datatype dtypes[RANK_DTYPE_COUNT];
+static MPI_Op ops[RANK_OP_COUNT];
+
+static void fill_tables(void)
+{
+    for (int i = 0; i < RANK_DTYPE_COUNT; i++)
+        dtypes[i] = MPI_DATATYPE_NULL;
+    for (int i = 0; i < RANK_OP_COUNT; i++)
+        ops[i] = MPI_OP_NULL;
+    dtypes[RANK_BYTE] = MPI_BYTE;
+    dtypes[RANK_INT8] = MPI_INT8_T;
+    dtypes[RANK_INT16] = MPI_INT16_T;
+    dtypes[RANK_INT32] = MPI_INT32_T;
+    dtypes[RANK_INT64] = MPI_INT64_T;
+    dtypes[RANK_UINT8] = MPI_UINT8_T;
+    dtypes[RANK_UINT16] = MPI_UINT16_T;
+    dtypes[RANK_UINT32] = MPI_UINT32_T;
+    dtypes[RANK_UINT64] = MPI_UINT64_T;
+    dtypes[RANK_F32] = MPI_FLOAT;
+    dtypes[RANK_F64] = MPI_DOUBLE;
+    dtypes[RANK_C32] = MPI_C_FLOAT_COMPLEX;
+    dtypes[RANK_C64] = MPI_C_DOUBLE_COMPLEX;
+    dtypes[RANK_PAIR_INT32] = MPI_2INT;
+    dtypes[RANK_PAIR_F32] = MPI_FLOAT_INT;
+    ops[RANK_SUM] = MPI_SUM;
+    ops[RANK_PROD] = MPI_PROD;
+    ops[RANK_MIN] = MPI_MIN;
+    ops[RANK_MAX] = MPI_MAX;
+    ops[RANK_LAND] = MPI_LAND;
+    ops[RANK_LOR] = MPI_LOR;
+    ops[RANK_LXOR] = MPI_LXOR;
+    ops[RANK_BAND] = MPI_BAND;
+    ops[RANK_BOR] = MPI_BOR;
+    ops[RANK_BXOR] = MPI_BXOR;
+    ops[RANK_MINLOC] = MPI_MINLOC;
+    ops[RANK_MAXLOC] = MPI_MAXLOC;
+}
+
+void be_init(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    fill_tables();
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+}
+
+void be_finalize(void)
+{
+    MPI_Finalize();
+}
+
+void be_abort(int code, const char *text)
+{
+    fprintf(stderr, "%s\n", text);
+    MPI_Abort(MPI_COMM_WORLD, code);
+    abort();
+}
+
+int be_rank(void)
+{
+    return me;
+}
+
+int be_size(void)
+{
+    return size;
+}
+
+/* "Open MPI v5.0.11" or "MPICH 4.0.2": the part that names a version. */
+void be_library(char *out, size_t len)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING], *p;
+    int n;
+
+    MPI_Get_library_version(text, &n);
+    text[strcspn(text, ",\n")] = '\0';
+    p = strstr(text, "Version:");
+    if (p)
+        snprintf(out, len, "%.*s %s", (int)strcspn(text, " "), text, p + 8 + strspn(p + 8, " \t"));
+    else
+        snprintf(out, len, "%s", text);
+}
+
+const char *be_channel(int peer)
+{
+    (void)peer;
+    return "";
+}
+
+struct be_memory *be_memory_create(size_t bytes, void **base)
+{
+    struct be_memory *memory = calloc(1, sizeof(*memory));
+
+    if (!memory)
+        be_abort(1, "mpibench: out of memory");
+    MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory->base);
+    *base = memory->base;
+    return memory;
+}
+
+void be_memory_destroy(struct be_memory *memory)
+{
+    if (!memory)
+        return;
+    MPI_Free_mem(memory->base);
+    free(memory);
+}
+
+void be_send(const void *buf, size_t bytes, int peer, int tag)
+{
+    MPI_Send(buf, (int)bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD);
+}
+
+void be_recv(void *buf, size_t bytes, int peer, int tag)
+{
+    MPI_Recv(buf, (int)bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void be_isend(const void *buf, size_t bytes, int peer, int tag, be_request_t *req)
+{
+    MPI_Isend(buf, (int)bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, req);
+}
+
+void be_irecv(void *buf, size_t bytes, int peer, int tag, be_request_t *req)
+{
+    MPI_Irecv(buf, (int)bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, req);
+}
+
+void be_waitall(int n, be_request_t *reqs)
+{
+    MPI_Waitall(n, reqs, MPI_STATUSES_IGNORE);
+}
+
+struct be_window *be_window_create(size_t bytes, void **base)
+{
+    struct be_window *window = calloc(1, sizeof(*window));
+
+    if (!window)
+        be_abort(1, "mpibench: out of memory");
+    MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, base, &window->win);
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win);
+    return window;
+}
+
+void be_window_destroy(struct be_window *window)
+{
+    if (!window)
+        return;
+    MPI_Win_unlock_all(window->win);
+    MPI_Win_free(&window->win);
+    free(window);
+}
+
+void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset)
+{
+    MPI_Put(src, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win);
+}
+
+void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset)
+{
+    MPI_Get(dst, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win);
+}
+
+void be_flush_puts(struct be_window *window, int peer)
+{
+    MPI_Win_flush(peer, window->win);
+}
+
+void be_flush_gets(struct be_window *window, int peer)
+{
+    MPI_Win_flush(peer, window->win);
+}
+
+void be_window_sync(struct be_window *window)
+{
+    MPI_Win_sync(window->win);
+}
+
+bool be_dtype_supported(rank_dtype_t dtype)
+{
+    return dtypes[dtype] != MPI_DATATYPE_NULL;
+}
+
+bool be_op_supported(rank_op_t op, rank_dtype_t dtype)
+{
+    if (ops[op] == MPI_OP_NULL || dtypes[dtype] == MPI_DATATYPE_NULL)
+        return false;
+    switch (op) {
+    case RANK_SUM:
+    case RANK_PROD:
+        return dtype >= RANK_INT8 && dtype <= RANK_C64;
+    case RANK_MIN:
+    case RANK_MAX:
+        return dtype >= RANK_INT8 && dtype <= RANK_F64;
+    case RANK_LAND:
+    case RANK_LOR:
+    case RANK_LXOR:
+        return dtype >= RANK_INT8 && dtype <= RANK_UINT64;
+    case RANK_BAND:
+    case RANK_BOR:
+    case RANK_BXOR:
+        return dtype >= RANK_BYTE && dtype <= RANK_UINT64;
+    default: /* minloc, maxloc */
+        return dtype >= RANK_PAIR_INT32;
+    }
+}
+
+void be_barrier(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void be_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root)
+{
+    MPI_Bcast(buf, (int)count, dtypes[dtype], root, MPI_COMM_WORLD);
+}
+
+void be_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
+               int root)
+{
+    MPI_Reduce(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], root, MPI_COMM_WORLD);
+}
+
+void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
+{
+    MPI_Allreduce(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], MPI_COMM_WORLD);
+}
+
+void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
+{
+    MPI_Datatype t = dtypes[dtype];
+
+    MPI_Gather(sbuf, (int)count, t, rbuf, (int)count, t, root, MPI_COMM_WORLD);
+}
+
+void be_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
+{
+    MPI_Datatype t = dtypes[dtype];
+
+    MPI_Allgather(sbuf, (int)count, t, rbuf, (int)count, t, MPI_COMM_WORLD);
+}
+
+void be_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
+{
+    MPI_Datatype t = dtypes[dtype];
+
+    MPI_Scatter(sbuf, (int)count, t, rbuf, (int)count, t, root, MPI_COMM_WORLD);
+}
+
+void be_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                       rank_op_t op)
+{
+    MPI_Reduce_scatter_block(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], MPI_COMM_WORLD);
+}
+
+void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
+{
+    MPI_Datatype t = dtypes[dtype];
+
+    MPI_Alltoall(sbuf, (int)count, t, rbuf, (int)count, t, MPI_COMM_WORLD);
+}
+
+struct be_blocks *be_blocks_create(const int64_t *counts, const int64_t *displs, int n)
+{
+    size_t bytes = (size_t)n * sizeof(int);
+    struct be_blocks *blocks = calloc(1, sizeof(*blocks));
+
+    if (!blocks || !(blocks->counts = malloc(bytes)) || !(blocks->displs = malloc(bytes)))
+        be_abort(1, "mpibench: out of memory");
+    for (int i = 0; i < n; i++) {
+        blocks->counts[i] = (int)counts[i];
+        blocks->displs[i] = (int)displs[i];
+    }
+    return blocks;
+}
+
+void be_blocks_destroy(struct be_blocks *blocks)
+{
+    if (!blocks)
+        return;
+    free(blocks->counts);
+    free(blocks->displs);
+    free(blocks);
+}
+
+void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
+                   rank_dtype_t dtype)
+{
+    MPI_Datatype t = dtypes[dtype];
+
+    MPI_Allgatherv(sbuf, blocks->counts[me], t, rbuf, blocks->counts, blocks->displs, t,
+                   MPI_COMM_WORLD);
+}

@@ -1,0 +1,25 @@
+/*
+ * frame_ctl.h: the frame's own messages between the ranks.
+ *
+ * They are plain sends and receives to and from rank 0 with a tag of their own,
+ * so that a collective is not measured with the help of itself and ranks that
+ * have no part in a benchmark can wait here. Every rank makes the same calls.
+ */
+#ifndef BENCH_FRAME_CTL_H
+#define BENCH_FRAME_CTL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rank 0's bytes come to every rank. */
+void bench_ctl_bcast(void *buf, size_t bytes);
+/* bytes of every rank come to rank 0: all holds them in rank order, and is not used elsewhere. */
+void bench_ctl_gather(const void *mine, size_t bytes, void *all);
+/* The sum over all ranks, at rank 0; elsewhere value. */
+int64_t bench_ctl_sum(int64_t value);
+/* Element by element, the way of --average; v of rank 0 holds the result. */
+void bench_ctl_combine(double *v, size_t n, int average);
+/* No rank is through before every rank has come. */
+void bench_ctl_meet(void);
+
+#endif

@@ -1,0 +1,244 @@
+/* frame_options.c: see frame_options.h. The options are rows of a configuration table. */
+#include "bench/frame_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DTYPE_WORDS                                                                                \
+    "byte|int8|int16|int32|int64|uint8|uint16|uint32|uint64|f16|bf16|f32|f64|c32|c64|"             \
+    "pair_int32|pair_int64|pair_f32|pair_f64|all"
+#define OP_WORDS                                                                                   \
+    "sum|prod|min|max|avg|land|lor|lxor|band|bor|bxor|minloc|maxloc|all"
+
+const char bench_dtype_words[] = DTYPE_WORDS;
+const char bench_op_words[] = OP_WORDS;
+
+#define AT(field) offsetof(struct bench_opts, field)
+
+/* Long names are those of nccl-tests where it has the option. */
+static const struct rk_conf_row rows[] = {
+    {"--minbytes", RK_CONF_SIZE, "auto", "bytes",
+     "the smallest size; auto: 1 for messages, 8 for collectives", "auto", 0, 1LL << 40, AT(min)},
+    {"--maxbytes", RK_CONF_SIZE, "auto", "bytes",
+     "the largest size; auto: 4M for messages, 1M for collectives", "auto", 0, 1LL << 40, AT(max)},
+    {"--stepfactor", RK_CONF_INT, "2", "", "each size is the one before times this", NULL, 2,
+     1 << 20, AT(factor)},
+    {"--stepbytes", RK_CONF_SIZE, "0", "bytes", "each size is the one before plus this, if not 0",
+     NULL, 0, 1LL << 40, AT(step)},
+    {"--iters", RK_CONF_INT, "auto", "", "timed iterations a size; auto: as many as --time holds",
+     "auto", 1, 1000000000, AT(iters)},
+    {"--warmup", RK_CONF_INT, "auto", "", "iterations before them; auto: a quarter of --time",
+     "auto", 0, 1000000000, AT(warmup)},
+    {"--check", RK_CONF_INT, "1", "", "iterations after them whose every byte is verified", NULL, 0,
+     1000000, AT(check)},
+    {"--datatype", RK_CONF_ENUM, "f32", "", "of the elements of collectives", DTYPE_WORDS, 0, 0,
+     AT(dtype)},
+    {"--op", RK_CONF_ENUM, "sum", "", "of reductions", OP_WORDS, 0, 0, AT(op)},
+    {"--root", RK_CONF_INT, "0", "", "rank, or all", "all", 0, 1 << 30, AT(root)},
+    {"--average", RK_CONF_ENUM, "max", "",
+     "which rank's time a collective's is; OSU and nccl-tests print avg", "rank0|avg|min|max", 0, 0,
+     AT(average)},
+    {"--time", RK_CONF_TIME, "100ms", "", "measuring time for each size", NULL, 0,
+     3600000000000LL, AT(time)},
+    {"--window", RK_CONF_INT, "64", "",
+     "messages in flight in bandwidth tests, fewer where they exceed 32 MiB", NULL, 1, 1 << 16,
+     AT(window)},
+    {"--mem", RK_CONF_ENUM, "any", "",
+     "buffers from malloc (any) or from the library (alloc: rank_alloc, MPI_Alloc_mem)",
+     "any|alloc", 0, 0, AT(mem)},
+    {"--untouched", RK_CONF_BOOL, "off", "",
+     "do not write the buffers before and read them after each iteration", NULL, 0, 0,
+     AT(untouched)},
+    {"--json", RK_CONF_STRING, "", "", "write an array with one record a size to this file", NULL,
+     0, 0, AT(json)},
+    {"--list", RK_CONF_BOOL, "off", "", "name the benchmarks", NULL, 0, 0, AT(list)},
+    {"--help", RK_CONF_BOOL, "off", "", "this text", NULL, 0, 0, AT(help)},
+    {NULL, RK_CONF_BOOL, NULL, NULL, NULL, NULL, 0, 0, 0},
+};
+
+/* Letters of the rows, in their order; a blank: none. */
+static const char letters[] = "befinwcdora  m j h";
+
+/* Words that nccl-tests' users know. */
+static const char *known_as(const char *row, const char *text)
+{
+    static const char *const alias[][3] = {
+        {"--datatype", "half", "f16"},    {"--datatype", "float", "f32"},
+        {"--datatype", "double", "f64"},  {"--datatype", "bfloat16", "bf16"},
+        {"--average", "0", "rank0"},      {"--average", "1", "avg"},
+        {"--average", "2", "min"},        {"--average", "3", "max"},
+    };
+
+    for (size_t i = 0; i < sizeof(alias) / sizeof(alias[0]); i++) {
+        if (strcmp(row, alias[i][0]) == 0 && strcmp(text, alias[i][1]) == 0)
+            return alias[i][2];
+    }
+    return text;
+}
+
+const char *bench_word(const char *words, int i, char *out, size_t outlen)
+{
+    for (; i > 0; i--)
+        words += strcspn(words, "|") + 1;
+    snprintf(out, outlen, "%.*s", (int)strcspn(words, "|"), words);
+    return out;
+}
+
+/* The row of an argument that begins with '-'; *value points behind "=" or the letter, or is NULL. */
+static const struct rk_conf_row *find(const char *arg, const char **value, char *name,
+                                      size_t namelen)
+{
+    const char *letter, *eq = strchr(arg, '=');
+    size_t len = eq ? (size_t)(eq - arg) : strlen(arg);
+
+    *value = NULL;
+    snprintf(name, namelen, "%.*s", (int)len, arg);
+    if (arg[1] != '-') {
+        letter = arg[1] == ' ' || !arg[1] ? NULL : strchr(letters, arg[1]);
+        if (!letter)
+            return NULL;
+        if (arg[2])
+            *value = arg + 2;
+        return &rows[letter - letters];
+    }
+    for (const struct rk_conf_row *row = rows; row->name; row++) {
+        if (strcmp(row->name, name) == 0) {
+            if (eq)
+                *value = eq + 1;
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static int parse_option(struct bench_opts *opts, const char *arg, const char *next, int *used,
+                        char *err, size_t errlen)
+{
+    char name[128];
+    const char *value;
+    const struct rk_conf_row *row = find(arg, &value, name, sizeof(name));
+
+    *used = 1;
+    if (!row) {
+        row = rk_conf_nearest(rows, name);
+        if (row)
+            snprintf(err, errlen, "unknown option %s; did you mean %s?", name, row->name);
+        else
+            snprintf(err, errlen, "unknown option %s; --help lists them", name);
+        return -1;
+    }
+    if (row->type == RK_CONF_BOOL) {
+        if (value && arg[1] != '-') {
+            snprintf(err, errlen, "%s: %s takes no value", arg, row->name);
+            return -1;
+        }
+        value = value ? value : "on";
+    } else if (!value) {
+        if (!next) {
+            snprintf(err, errlen, "%s needs a value", arg);
+            return -1;
+        }
+        value = next;
+        *used = 2;
+    }
+    return rk_conf_parse_value(row, known_as(row->name, value), opts, err, errlen) ? -1 : 0;
+}
+
+int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, size_t errlen)
+{
+    bool only_names = false;
+
+    memset(opts, 0, sizeof(*opts));
+    if (rk_conf_set_defaults(rows, opts)) {
+        snprintf(err, errlen, "out of memory");
+        return -1;
+    }
+    for (int i = 1, used; i < argc; i += used) {
+        used = 1;
+        if (!only_names && strcmp(argv[i], "--") == 0) {
+            only_names = true;
+        } else if (!only_names && argv[i][0] == '-') {
+            if (parse_option(opts, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err, errlen))
+                return -1;
+        } else if (opts->names_n == BENCH_MAX_NAMES) {
+            snprintf(err, errlen, "more than %d benchmarks", BENCH_MAX_NAMES);
+            return -1;
+        } else {
+            opts->names[opts->names_n++] = argv[i];
+        }
+    }
+    if (opts->min >= 0 && opts->max >= 0 && opts->min > opts->max) {
+        snprintf(err, errlen, "--minbytes %lld is more than --maxbytes %lld", (long long)opts->min,
+                 (long long)opts->max);
+        return -1;
+    }
+    return 0;
+}
+
+void bench_opts_free(struct bench_opts *opts)
+{
+    free((char *)opts->json);
+    opts->json = NULL;
+}
+
+/* Text in lines of at most width characters, each after the first behind indent blanks. */
+static void print_wrapped(FILE *out, const char *text, int indent, int width)
+{
+    size_t room = (size_t)(width - indent);
+
+    while (strlen(text) > room) {
+        size_t n = room;
+        while (n && text[n] != ' ' && text[n - 1] != '|')
+            n--;
+        if (!n)
+            n = room;
+        fprintf(out, "%.*s\n%*s", (int)n, text, indent, "");
+        text += n + (text[n] == ' ');
+    }
+    fprintf(out, "%s\n", text);
+}
+
+void bench_opts_print(FILE *out)
+{
+    char text[1024];
+
+    for (int i = 0; rows[i].name; i++) {
+        const struct rk_conf_row *row = &rows[i];
+        const char *dflt = row->type == RK_CONF_BOOL || !row->dflt[0] ? NULL : row->dflt;
+
+        fprintf(out, "  %c%c %-14s ", letters[i] == ' ' ? ' ' : '-', letters[i], row->name);
+        snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", row->doc, dflt ? " (" : "", dflt ? dflt : "",
+                 dflt ? ")" : "", row->type == RK_CONF_ENUM ? ": " : "",
+                 row->type == RK_CONF_ENUM ? row->allowed : "", "");
+        print_wrapped(out, text, 20, 100);
+    }
+}
+
+int64_t *bench_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int *n)
+{
+    int64_t *sizes = NULL, size = min;
+    int room = 0;
+
+    *n = 0;
+    for (;;) {
+        if (*n == room) {
+            int64_t *more;
+            room = room ? room * 2 : 32;
+            more = realloc(sizes, (size_t)room * sizeof(*sizes));
+            if (!more) {
+                free(sizes);
+                return NULL;
+            }
+            sizes = more;
+        }
+        sizes[(*n)++] = size;
+        if (step)
+            size += step;
+        else if (size == 0)
+            size = 1;
+        else if (__builtin_mul_overflow(size, factor, &size))
+            return sizes;
+        if (size > max)
+            return sizes;
+    }
+}

@@ -1,0 +1,46 @@
+/* frame_options.h: the command line, after nccl-tests. */
+#ifndef BENCH_FRAME_OPTIONS_H
+#define BENCH_FRAME_OPTIONS_H
+
+#include "lib/base/conf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BENCH_AUTO = -1 };                                  /* of every int64_t below */
+enum { BENCH_MEM_ANY, BENCH_MEM_ALLOC };                   /* mem */
+enum { BENCH_RANK0, BENCH_AVG, BENCH_MIN, BENCH_MAX };     /* average */
+enum { BENCH_MAX_NAMES = 64 };
+
+struct bench_opts {
+    int64_t min, max, step, factor; /* bytes, and the way from min to max */
+    int64_t iters, warmup;          /* auto: by time */
+    int64_t check;                  /* checked iterations a size */
+    int64_t time;                   /* ns of measuring for each size, where iters is auto */
+    int64_t window;                 /* messages in flight in a bandwidth test */
+    int dtype, op;                  /* RANK_DTYPE_COUNT, RANK_OP_COUNT: all */
+    int64_t root;                   /* auto: all */
+    int average, mem;
+    bool untouched;
+    const char *json; /* "": none */
+    bool help, list;
+    const char *names[BENCH_MAX_NAMES]; /* benchmarks, as given */
+    int names_n;
+};
+
+/* The words of -d and -o, in the order of rank.h, with "all" at the end. */
+extern const char bench_dtype_words[], bench_op_words[];
+/* Copy word i of such a list. */
+const char *bench_word(const char *words, int i, char *out, size_t outlen);
+
+/* Returns 0, or -1 with one line in err that says what to do. Frees nothing: free with the next. */
+int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, size_t errlen);
+void bench_opts_free(struct bench_opts *opts);
+
+/* The options for --help. */
+void bench_opts_print(FILE *out);
+
+/* The sizes from min to max: by factor, or by step where step is not 0. The caller frees. NULL: no memory. */
+int64_t *bench_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int *n);
+
+#endif

@@ -1,0 +1,25 @@
+/* frame_stats.c: see frame_stats.h. */
+#include "bench/frame_stats.h"
+
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct bench_stats bench_stats_of(double *v, size_t n)
+{
+    struct bench_stats s = {0, 0, 0, 0};
+
+    if (n == 0)
+        return s;
+    qsort(v, n, sizeof(*v), ascending);
+    s.min = v[0];
+    s.max = v[n - 1];
+    s.median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+    s.p99 = v[(n * 99 + 99) / 100 - 1];
+    return s;
+}

