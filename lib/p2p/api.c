@@ -98,6 +98,9 @@ static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dty
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
     req->elem = rk_dtype_bytes[dtype];
+    /* A burst of sends sees no credit come in, unless it looks. */
+    if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
+        rk_progress(team->ctx);
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
     *out = req;
     return RANK_OK;

@@ -26,6 +26,9 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag);
 
+/* Would a send of so many bytes, which fits in a frame, go as an announcement for want of credit? */
+bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes);
+
 /* Is there a message for such a receive? Does not make progress. envelope may be NULL. */
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope);
 

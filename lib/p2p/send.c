@@ -18,6 +18,13 @@ RK_INLINE bool has_credit(const struct rk_peer *peer, uint64_t bytes)
     return peer->eager_out + (int64_t)bytes + RK_KEEP_COST <= rk_conf.eager_window;
 }
 
+bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
+{
+    const struct rk_peer *peer = team->peers[dest];
+
+    return peer && bytes <= peer->eager_limit && !has_credit(peer, bytes);
+}
+
 static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr)
 {
     rank_status_t st = rk_req_name(req);
