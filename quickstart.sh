@@ -251,13 +251,11 @@ if [ ! -f "$build/Makefile" ] || [ $changed = yes ] || [ $installed_some = yes ]
 fi
 
 jobs=$(nproc 2>/dev/null || echo 2)
-targets=all
-[ $mode = run ] || targets="all check TESTS="
 if ! make -q -C "$build" all >/dev/null 2>&1; then
     say "building"
 fi
-# shellcheck disable=SC2086 # two words
-quiet make.log "the build" make -s -j "$jobs" -C "$build" $targets
+quiet make.log "the build" make -s -j "$jobs" -C "$build" all
+[ $mode = run ] || quiet make-tests.log "the build of the tests" make -s -j "$jobs" -C "$build" check TESTS=
 quiet install.log "the installation" make -C "$build" quickstart.stamp
 
 # ----------------------------------------------------------------------------------------- main job
