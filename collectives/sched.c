@@ -6,7 +6,9 @@
 
 enum {
     FIRST_BLOCK = 16 << 10,
-    KEEP_BYTES = 2 << 20, /* what an idle schedule holds on to */
+    BLOCK_MAX = 1 << 20,      /* of blocks that grow by themselves; larger ones are for one need */
+    KEEP_BYTES = 8 << 20,     /* what an idle schedule holds on to: fresh pages cost more than copies */
+    POOL_BYTES = 16 << 20,    /* and all idle ones together */
     POOL_MAX = 16
 };
 
@@ -26,6 +28,7 @@ void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx)
     rk_list_init(&all->events);
     rk_list_init(&all->pool);
     all->npool = 0;
+    all->held = 0;
 }
 
 static void destroy(struct rk_sched *s)
@@ -57,20 +60,20 @@ void rk_scheds_destroy(struct rk_scheds *all)
 
 /* ------------------------------------------------------------------- the arena */
 
-/* Empty it; what is more than an idle schedule should hold goes back. */
-static void arena_reset(struct rk_sched *s)
+/* Empty it; what is more than limit goes back. */
+static void arena_reset(struct rk_sched *s, size_t limit)
 {
     struct rk_sched_block **at = &s->blocks;
-    size_t held = 0;
 
+    s->held = 0;
     while (*at) {
         struct rk_sched_block *b = *at;
-        if (held + b->bytes > KEEP_BYTES) {
+        if (s->held + b->bytes > limit) {
             *at = b->next;
             free(b);
             continue;
         }
-        held += b->bytes;
+        s->held += b->bytes;
         b->used = 0;
         at = &b->next;
     }
@@ -90,8 +93,8 @@ static RK_COLD void *arena_grow(struct rk_sched *s, size_t bytes)
             return s->block->data;
         }
     }
-    if (want > KEEP_BYTES / 2)
-        want = KEEP_BYTES / 2;
+    if (want > BLOCK_MAX)
+        want = BLOCK_MAX;
     if (want < bytes)
         want = bytes;
     b = aligned_alloc(RK_CACHE_LINE, rk_round_up(sizeof(*b) + want, RK_CACHE_LINE));
@@ -141,6 +144,7 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
         s = rk_list_entry(all->pool.next, struct rk_sched, link);
         rk_list_remove(&s->link);
         all->npool--;
+        all->held -= s->held;
     } else {
         s = calloc(1, sizeof(*s));
         if (!s) {
@@ -167,7 +171,7 @@ void rk_sched_free(struct rk_sched *s)
 {
     if (!s)
         return;
-    arena_reset(s);
+    arena_reset(s, s->all->held < POOL_BYTES - KEEP_BYTES ? KEEP_BYTES : FIRST_BLOCK);
     rk_list_remove(&s->link);
     if (s->all->npool == POOL_MAX) {
         destroy(s);
@@ -176,6 +180,7 @@ void rk_sched_free(struct rk_sched *s)
     /* At the front: its memory is still in the caches. */
     rk_list_insert_before(s->all->pool.next, &s->link);
     s->all->npool++;
+    s->all->held += s->held;
 }
 
 void rk_sched_order(struct rk_step *first, struct rk_step *then)

@@ -68,6 +68,7 @@ struct rk_sched {
     struct rank_team *team; /* not looked at any more once the schedule has failed */
     uint64_t seq;
     struct rk_sched_block *blocks, *block; /* all, the one in use */
+    size_t held;           /* bytes in blocks, while in the pool */
     struct rk_step *steps, **last;
     struct rk_step *ready, **ready_last;
     uint32_t nsteps, left; /* steps: all, and not yet done */
@@ -90,6 +91,7 @@ struct rk_scheds {
     struct rk_link events;  /* steps that wait for something outside */
     struct rk_link pool;
     int npool;
+    size_t held;            /* memory of the pool's schedules */
 };
 
 void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx);

@@ -103,6 +103,7 @@ static uint16_t encode16(double x, int ebits, int mbits)
 {
     int bias = (1 << (ebits - 1)) - 1, e;
     uint16_t sign = signbit(x) ? 0x8000 : 0;
+    int inf = ((1 << ebits) - 1) << mbits, bits;
     double m;
 
     x = fabs(x);
@@ -110,15 +111,16 @@ static uint16_t encode16(double x, int ebits, int mbits)
         return sign;
     if (isnan(x))
         return (uint16_t)(sign | (0x7fff & ~((1 << (mbits - 1)) - 1)));
-    if (isinf(x))
-        return (uint16_t)(sign | ((1 << ebits) - 1) << mbits);
+    if (isinf(x) || x >= ldexp(1, bias + 1))
+        return (uint16_t)(sign | inf);
     frexp(x, &e);
     e--; /* x = 1.f * 2^e */
     if (e < 1 - bias)
         e = 1 - bias;
     m = rint(ldexp(x, mbits - e)); /* with the leading 1, unless it is subnormal */
     /* A mantissa that rounds up to the next power of two carries into the exponent by itself. */
-    return (uint16_t)(sign | (uint16_t)(((e + bias - 1) << mbits) + (int)m));
+    bits = ((e + bias - 1) << mbits) + (int)m;
+    return (uint16_t)(sign | (bits < inf ? bits : inf));
 }
 
 static double decode16(uint16_t h, int ebits, int mbits)
