@@ -221,6 +221,8 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
         return RANK_ERR_PEER_DEAD;
     if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX)
         return offer(l, hdr, view, req);
+    if (l->ucx->inside)
+        return RK_AGAIN;
     op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
     if (!op)
         return RANK_ERR_NO_MEMORY;
@@ -243,6 +245,8 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
     rank_status_t st;
 
     if (op->want > RK_UCX_FRAME_MAX) {
+        if (l->ucx->inside)
+            return false;
         rk_list_remove(&op->link);
         rk_list_append(&l->ops, &op->link);
         hdr.kind = RK_UCX_LONG;

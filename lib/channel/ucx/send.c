@@ -6,6 +6,12 @@
  * until it is full). Payload is copied into a buffer of ours: UCP takes most
  * packets at once, and then the buffer is free again; a packet that it has to
  * queue keeps its buffer. So nothing is allocated once buffers are warm.
+ *
+ * Nothing is given to UCP while it is calling us. Its tcp reads events of many
+ * sockets at once, and a send from within a callback may close one whose event
+ * is still to be looked at, which 1.13 answers with an abort. What handlers
+ * send shares a packet, or is told to come again; both happen as soon as UCP
+ * has returned.
  */
 #include "lib/channel/ucx/ucx.h"
 
@@ -213,15 +219,20 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
 {
     struct rk_ucx *ucx = l->ucx;
     struct rk_ucx_buf *b;
-    bool at_once = l->last_tick != ucx->tick || hdr->len > RK_UCX_SHARE_MAX;
+    bool shares = hdr->len <= RK_UCX_SHARE_MAX, at_once;
 
     if (rk_unlikely(!l->ep || l->failed))
         return RANK_ERR_PEER_DEAD;
+    if (rk_unlikely(ucx->inside && !shares))
+        return RK_AGAIN;
+    at_once = !ucx->inside && (l->last_tick != ucx->tick || !shares);
     if (l->open) {
-        if (hdr->len <= RK_UCX_SHARE_MAX && fits_behind(l->open, hdr->len)) {
+        if (shares && fits_behind(l->open, hdr->len)) {
             write_behind(l->open, hdr, first, first_len, second, view);
             return RANK_OK;
         }
+        if (ucx->inside)
+            return RK_AGAIN;
         rk_ucx_flush_open(l);
         if (rk_unlikely(l->failed))
             return RANK_ERR_PEER_DEAD;

@@ -105,7 +105,7 @@ static int ucx_progress(struct rk_ctx *ctx, void *state)
     if (rk_unlikely(!rk_list_empty(&ucx->failed)))
         rk_ucx_links_failed(ucx);
     /* What handlers sent must not wait for the application's next call. */
-    if (rk_unlikely(!rk_list_empty(&ucx->open)))
+    if (rk_unlikely(!rk_list_empty(&ucx->open) || !rk_list_empty(&ucx->busy)))
         moved += rk_ucx_send_progress(ucx);
     return moved + ucx->handled;
 }

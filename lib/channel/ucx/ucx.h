@@ -11,7 +11,7 @@
  * in UCP's hands, a one-sided call. Ops have names for the wire.
  *
  * UCP calls us back only inside ucp_worker_progress (and inside calls of our
- * own); nothing here waits or tears an endpoint down in there.
+ * own). Nothing here waits, sends or tears an endpoint down in there.
  */
 #ifndef RK_CHANNEL_UCX_UCX_H
 #define RK_CHANNEL_UCX_UCX_H
