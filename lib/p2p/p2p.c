@@ -47,6 +47,7 @@ static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_link *l;
 
+    ctx->p2p->deaths = true;
     rk_send_peer_died(peer);
     rk_list_for_each(l, &ctx->p2p->teams)
     {

@@ -14,6 +14,7 @@ struct rk_p2p {
     struct rk_link teams;            /* all of the context */
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
+    bool deaths;                     /* has any peer died? */
 };
 
 /* send.c */

@@ -105,6 +105,39 @@ static void fetch(struct rank_request *req, const struct rk_rndv *rndv)
     rndv->peer->channel->rndv_recv(rndv, &view, req);
 }
 
+static struct rank_team *team_by_id(struct rk_ctx *ctx, uint64_t id)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (team->id == id)
+            return team;
+    }
+    return NULL;
+}
+
+/* A frame of a collective that ends with an error here, or has: its team has lost a member. No
+ * receive will ask for it, and its sender must not wait. */
+static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
+{
+    const struct rank_team *team;
+
+    if (rk_likely(!ctx->p2p->deaths || !(team_id & RK_TEAM_COLL)))
+        return false;
+    team = team_by_id(ctx, team_id & ~RK_TEAM_COLL);
+    return team && team->ndead > 0;
+}
+
+static void drop(struct rk_peer *peer, const struct rk_rndv *rndv, uint64_t bytes)
+{
+    if (!rndv)
+        rk_recv_consumed(peer, bytes);
+    else if (peer->state == RK_PEER_UP)
+        peer->channel->rndv_drop(rndv);
+}
+
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv)
 {
@@ -134,6 +167,10 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
             rk_send_reply(peer, RK_KIND_MATCHED, sync);
         deliver(req, payload);
         rk_recv_consumed(peer, bytes);
+        return;
+    }
+    if (rk_unlikely(is_late(ctx, hdr->team))) {
+        drop(peer, rndv, bytes);
         return;
     }
     u = kept_alloc(p2p);
@@ -281,19 +318,6 @@ struct death {
     struct rk_peer *peer;
 };
 
-static struct rank_team *team_by_id(struct rk_ctx *ctx, uint64_t id)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
-        if (team->id == id)
-            return team;
-    }
-    return NULL;
-}
-
 static void fail_posted(struct rank_request *req, void *arg)
 {
     struct death *d = arg;
@@ -310,6 +334,22 @@ static void fail_posted(struct rank_request *req, void *arg)
     rk_p2p_cancel_recv(req, RANK_ERR_PEER_DEAD);
 }
 
+static void drop_late(struct rk_ctx *ctx)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (!is_late(ctx, u->team))
+            continue;
+        rk_match_drop(&p2p->match, u);
+        drop(u->peer, u->kind == RK_KIND_RNDV ? &u->u.rndv : NULL, u->bytes);
+        kept_free(p2p, u);
+    }
+}
+
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct death d = {ctx, peer};
@@ -322,4 +362,5 @@ void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer)
         if (team->any_source_errors < 0)
             team->any_source_errors = 0;
     }
+    drop_late(ctx);
 }
