@@ -50,7 +50,7 @@ build() {
     objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
         # shellcheck disable=SC1090,SC2086
-        (. "$dir/$name.sh"; $3 -std=gnu11 -O2 -D_GNU_SOURCE -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
+        (. "$dir/$name.sh"; $3 -std=gnu11 -O2 -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
             $3 -O2 -Wno-stringop-overflow -DBENCH_MPI "$src/bench/footprint.c" -o "$dir/footprint.$name" &&
             $3 -O2 -DBENCH_MPI "$src/bench/initfin.c" -o "$dir/initfin.$name") || { echo "peers.sh: $name does not build" >&2; return 1; }
     fi
