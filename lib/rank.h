@@ -346,6 +346,8 @@ RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const voi
 /*
  * Buffers of different arguments must not overlap. At one team size and
  * placement a reduction gives the same bits in every run.
+ * All ranks call the same form: a blocking call does not match a nonblocking
+ * one.
  * In place: allreduce, reduce_scatter, allgather(v), alltoall take RANK_IN_PLACE
  * as sbuf on every rank; reduce and gather at the root; scatter takes it as
  * rbuf at the root. For gather-like calls the input lies in this rank's block
