@@ -173,14 +173,15 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
     bool unfinished, failed;
     struct rk_packer p = {0};
 
+    /* It may have finalized just before: that was posted earlier, and counts only while it is not
+     * said to have exited. */
+    rk_server_catch_up(agent->server);
     r->exited = true;
     agent->live--;
     if (r->pidfd >= 0) {
         close(r->pidfd);
         r->pidfd = -1;
     }
-    /* It may have finalized just before: that was posted earlier. */
-    rk_server_catch_up(agent->server);
     unfinished = r->connected && !r->finalized;
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (unfinished)
