@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define HEADER 8 /* u32 payload length, u32 kind */
@@ -26,8 +27,11 @@ struct rk_wire {
 
 static void destroy(struct rk_wire *wire)
 {
-    if (wire->bev)
+    if (wire->bev) {
+        /* libevent closes it only when its loop runs again, which may be never. */
+        shutdown(bufferevent_getfd(wire->bev), SHUT_RDWR);
         bufferevent_free(wire->bev);
+    }
     free(wire);
 }
 

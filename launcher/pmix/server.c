@@ -13,8 +13,10 @@
 
 #include <hwloc.h>
 #include <pmix.h>
-#include <semaphore.h>
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +200,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
 {
     struct rk_server *s = calloc(1, sizeof(*s));
     uint64_t start = rk_clock_ns();
+    sigset_t all, old;
     rank_status_t st;
 
     if (!s)
@@ -213,7 +216,11 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     }
     serving = s;
     *out = s; /* from here on PMIx may hold it: it lives as long as the process */
+    /* PMIx's threads are not to be woken for each child that ends. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     st = init(s, job);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     *init_ns = rk_clock_ns() - start;
     start = rk_clock_ns();
     if (!st)

@@ -1,0 +1,244 @@
+/* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
+#include "launcher/codec.h"
+#include "launcher/environ.h"
+#include "launcher/job.h"
+#include "launcher/options.h"
+#include "launcher/verdict.h"
+#include "lib/base/compiler.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --------------------------------------------------------------------- options */
+
+static rank_status_t parse(struct rk_options *o, char *err, size_t errlen, const char *line)
+{
+    static char words[512];
+    static char *argv[64];
+    int argc = 1;
+
+    argv[0] = (char *)(uintptr_t) "xrun";
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *w = strtok(words, " "); w; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    argv[argc] = NULL;
+    return rk_options_parse(argc, argv, o, err, errlen);
+}
+
+static void good_options(void **state)
+{
+    struct rk_options o;
+    char err[256];
+
+    (void)state;
+    assert_int_equal(parse(&o, err, sizeof(err), "app"), RANK_OK);
+    assert_int_equal(o.n, 1);
+    assert_int_equal(o.bind, RK_BIND_SHARE);
+    assert_false(o.go_on);
+    assert_string_equal(o.command[0], "app");
+    rk_options_free(&o);
+    assert_int_equal(parse(&o, err, sizeof(err),
+                           "-n 4 -x A=1 -x B --wdir /tmp --tag-output --timeout 2.5 --bind=core "
+                           "--on-failure continue -v -- -app -n 5"),
+                     RANK_OK);
+    assert_int_equal(o.n, 4);
+    assert_int_equal(o.nset, 2);
+    assert_string_equal(o.set[0], "A=1");
+    assert_string_equal(o.set[1], "B");
+    assert_string_equal(o.wdir, "/tmp");
+    assert_true(o.tag_output);
+    assert_true(o.timeout > 2.4 && o.timeout < 2.6);
+    assert_int_equal(o.bind, RK_BIND_CORE);
+    assert_true(o.go_on);
+    assert_true(o.verbose);
+    assert_string_equal(o.command[0], "-app");
+    assert_string_equal(o.command[1], "-n");
+    assert_string_equal(o.command[2], "5");
+    rk_options_free(&o);
+    /* What follows the program is the program's. */
+    assert_int_equal(parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
+    assert_false(o.help);
+    rk_options_free(&o);
+}
+
+static void bad_options(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"-n 0 app", "-n is '0'"},
+        {"-n 2000000 app", "from 1 to"},
+        {"-np app", "-n is 'app'"},
+        {"-n", "needs a value"},
+        {"--tagoutput app", "did you mean --tag-output?"},
+        {"--bind-to core app", "did you mean --bind?"},
+        {"--wdri=/ app", "no option --wdri; did you mean --wdir?"},
+        {"--completely-else app", "xrun --help lists them"},
+        {"-x 9=1 app", "-x is '9=1'"},
+        {"--timeout 0 app", "more than 0"},
+        {"--timeout nan app", "more than 0"},
+        {"--timeout 1h app", "--timeout is '1h'"},
+        {"--version=1", "takes no value"},
+        {"-v", "no program given"},
+        {"", "no program given"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < RK_ARRAY_LEN(cases); i++) {
+        struct rk_options o;
+        char err[256] = "";
+        assert_int_equal(parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
+        if (!strstr(err, cases[i].says))
+            fail_msg("'%s' says '%s', not '%s'", cases[i].line, err, cases[i].says);
+        rk_options_free(&o);
+    }
+}
+
+/* --------------------------------------------------------------------- packing */
+
+static void fill(struct rk_job *job)
+{
+    static char *argv[] = {"app", "", "an argument", NULL}, *env[] = {"A=1", NULL};
+
+    *job = (struct rk_job){.id = "job-1",
+                           .size = 5,
+                           .program = "/bin/app",
+                           .argv = argv,
+                           .env = env,
+                           .wdir = "/",
+                           .bind = RK_BIND_NONE,
+                           .nofile = 1024,
+                           .started_ns = 1ull << 60};
+}
+
+static void job_round_trip(void **state)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct rk_job in, out;
+
+    (void)state;
+    fill(&in);
+    rk_job_pack(&in, &p);
+    assert_false(p.failed);
+    u = (struct rk_unpacker){p.data, p.len, false};
+    assert_int_equal(rk_job_unpack(&u, &out), RANK_OK);
+    assert_string_equal(out.id, in.id);
+    assert_int_equal(out.size, 5);
+    assert_string_equal(out.argv[1], "");
+    assert_string_equal(out.argv[2], "an argument");
+    assert_null(out.argv[3]);
+    assert_string_equal(out.env[0], "A=1");
+    assert_int_equal(out.bind, RK_BIND_NONE);
+    assert_true(out.started_ns == in.started_ns);
+    rk_job_clear(&out);
+    rk_packer_free(&p);
+}
+
+/* Whatever is cut off or flipped: an error or another job, never more than was given. */
+static void job_damaged(void **state)
+{
+    struct rk_packer p = {0};
+    struct rk_job in, out;
+
+    (void)state;
+    fill(&in);
+    rk_job_pack(&in, &p);
+    for (size_t len = 0; len < p.len; len++) {
+        uint8_t *copy = malloc(len ? len : 1); /* of its own size, for the address sanitizer */
+        struct rk_unpacker u = {copy, len, false};
+        memcpy(copy, p.data, len);
+        assert_int_equal(rk_job_unpack(&u, &out), RANK_ERR_ARG);
+        rk_job_clear(&out);
+        free(copy);
+    }
+    for (size_t at = 0; at < p.len; at++) {
+        for (int bit = 0; bit < 8; bit++) {
+            struct rk_unpacker u = {p.data, p.len, false};
+            p.data[at] ^= (uint8_t)(1 << bit);
+            (void)rk_job_unpack(&u, &out);
+            rk_job_clear(&out);
+            p.data[at] ^= (uint8_t)(1 << bit);
+        }
+    }
+    rk_packer_free(&p);
+}
+
+static void strings_that_lie(void **state)
+{
+    static const uint8_t huge[] = {0xfe, 0xff, 0xff, 0xff, 'a'};
+    static const uint8_t unended[] = {2, 0, 0, 0, 'a', 'b'};
+    static const uint8_t inner[] = {3, 0, 0, 0, 'a', 0, 0};
+    struct rk_unpacker u;
+
+    (void)state;
+    u = (struct rk_unpacker){huge, sizeof(huge), false};
+    assert_null(rk_unpack_string(&u));
+    assert_true(u.failed);
+    u = (struct rk_unpacker){huge, sizeof(huge), false};
+    assert_null(rk_unpack_strings(&u));
+    assert_true(u.failed);
+    u = (struct rk_unpacker){unended, sizeof(unended), false};
+    assert_null(rk_unpack_string(&u));
+    assert_true(u.failed);
+    u = (struct rk_unpacker){inner, sizeof(inner), false};
+    assert_null(rk_unpack_string(&u));
+    assert_true(u.failed);
+}
+
+/* -------------------------------------------------------------------- verdicts */
+
+static void codes(void **state)
+{
+    char how[160];
+
+    (void)state;
+    assert_false(rk_verdict_failed(0, false));
+    assert_true(rk_verdict_failed(0, true));
+    assert_int_equal(rk_verdict_code(0, true), 1);
+    assert_int_equal(rk_verdict_code(3 << 8, false), 3);
+    assert_int_equal(rk_verdict_code(3 << 8, true), 3);
+    assert_int_equal(rk_verdict_code(SIGSEGV, false), 139);
+    assert_int_equal(rk_verdict_code(SIGKILL, true), 137);
+    assert_int_equal(rk_verdict_abort_code(7), 7);
+    assert_int_equal(rk_verdict_abort_code(0), 0);
+    assert_int_equal(rk_verdict_abort_code(256), 1);
+    assert_int_equal(rk_verdict_abort_code(-1), 255);
+    rk_verdict_how(SIGKILL, true, how, sizeof(how));
+    assert_string_equal(how, "was killed by signal 9 (Killed)");
+    rk_verdict_time(1500000000u, how, sizeof(how));
+    assert_string_equal(how, "1.500 s");
+}
+
+static void foreign_variables(void **state)
+{
+    (void)state;
+    assert_true(rk_environ_foreign("PMIX_RANK=0"));
+    assert_true(rk_environ_foreign("PMI_FD=3"));
+    assert_true(rk_environ_foreign("OMPI_COMM_WORLD_RANK=0"));
+    assert_true(rk_environ_foreign("XRUN_JOB=a"));
+    assert_false(rk_environ_foreign("PMIX_MCA_gds=hash"));
+    assert_false(rk_environ_foreign("OMPI_MCA_pml=ucx"));
+    assert_false(rk_environ_foreign("SLURM_JOB_ID=1"));
+    assert_false(rk_environ_foreign("RANK_LOG=info"));
+    assert_false(rk_environ_foreign("PATH=/bin"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_options),     cmocka_unit_test(bad_options),
+        cmocka_unit_test(job_round_trip),   cmocka_unit_test(job_damaged),
+        cmocka_unit_test(strings_that_lie), cmocka_unit_test(codes),
+        cmocka_unit_test(foreign_variables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/*
+ * pmix_client.c: a plain PMIx client, for the launcher's tests.
+ *
+ * pmix_client MODE [RANK]: what is done, and by whom where one rank is special.
+ * Prints "ok" from each rank that came to its end as the mode wants.
+ */
+#include <pmix.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pmix_proc_t me;
+static uint32_t size;
+
+static void need(const char *what, pmix_status_t rc)
+{
+    if (rc == PMIX_SUCCESS)
+        return;
+    fprintf(stderr, "%s: %s\n", what, PMIx_Error_string(rc));
+    exit(9);
+}
+
+static uint32_t get_u32(const char *key)
+{
+    pmix_proc_t all;
+    pmix_value_t *v;
+    uint32_t n;
+
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    need(key, PMIx_Get(&all, key, NULL, 0, &v));
+    n = v->data.uint32;
+    PMIX_VALUE_RELEASE(v);
+    return n;
+}
+
+static void start(void)
+{
+    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
+    size = get_u32(PMIX_JOB_SIZE);
+}
+
+static void put_card(void)
+{
+    char text[64];
+    pmix_value_t v;
+
+    snprintf(text, sizeof(text), "card of %u", me.rank);
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_STRING;
+    v.data.string = text;
+    need("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "card", &v));
+    need("PMIx_Commit", PMIx_Commit());
+}
+
+static void check_card(uint32_t rank)
+{
+    char want[64];
+    pmix_proc_t who;
+    pmix_value_t *v;
+
+    PMIX_LOAD_PROCID(&who, me.nspace, rank);
+    need("PMIx_Get", PMIx_Get(&who, "card", NULL, 0, &v));
+    snprintf(want, sizeof(want), "card of %u", rank);
+    if (strcmp(want, v->data.string) != 0) {
+        fprintf(stderr, "rank %u: %s\n", rank, v->data.string);
+        exit(9);
+    }
+    PMIX_VALUE_RELEASE(v);
+}
+
+static void check_local(void)
+{
+    pmix_proc_t all;
+    pmix_value_t *v;
+    uint32_t n = 1;
+    const char *rank = getenv("XRUN_RANK"), *jobsize = getenv("XRUN_SIZE");
+
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    need(PMIX_LOCAL_PEERS, PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v));
+    for (const char *p = v->data.string; *p; p++)
+        n += *p == ',';
+    PMIX_VALUE_RELEASE(v);
+    if (n != size || get_u32(PMIX_LOCAL_SIZE) != size || get_u32(PMIX_UNIV_SIZE) != size ||
+        !rank || (uint32_t)atoi(rank) != me.rank || !jobsize || (uint32_t)atoi(jobsize) != size) {
+        fprintf(stderr, "wrong: %u local peers of %u\n", n, size);
+        exit(9);
+    }
+}
+
+static pmix_status_t fence(void)
+{
+    return PMIx_Fence(NULL, 0, NULL, 0);
+}
+
+static int finish(void)
+{
+    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
+    puts("ok");
+    return 0;
+}
+
+/* ---------------------------------------------------------------------- events */
+
+static _Atomic int seen = -1;
+static _Atomic int seen_code;
+
+static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *arg)
+{
+    (void)id;
+    (void)source;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC)) {
+            atomic_store(&seen_code, code);
+            atomic_store(&seen, (int)info[i].value.data.proc->rank);
+        }
+    }
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
+}
+
+static int wait_event(uint32_t rank, pmix_status_t want)
+{
+    pmix_status_t codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC};
+    struct timespec begin, now, pause = {0, 1000000};
+    double s;
+
+    if (PMIx_Register_event_handler(codes, 2, NULL, 0, on_event, NULL, NULL) < 0) {
+        fprintf(stderr, "no handler\n");
+        return 9;
+    }
+    need("PMIx_Fence", fence());
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (me.rank == rank) {
+        if (want == PMIX_ERR_PROC_ABORTED)
+            raise(SIGKILL);
+        exit(3);
+    }
+    do {
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        s = (double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) * 1e-9;
+    } while (atomic_load(&seen) < 0 && s < 5);
+    if (atomic_load(&seen) != (int)rank || atomic_load(&seen_code) != want || s > 1) {
+        fprintf(stderr, "event %d of rank %d after %.3f s\n", atomic_load(&seen_code),
+                atomic_load(&seen), s);
+        return 9;
+    }
+    return finish();
+}
+
+/* ----------------------------------------------------------------------- modes */
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "basic", *self = getenv("PMIX_RANK");
+    uint32_t special = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+
+    if (!self)
+        return 8;
+    if (strcmp(mode, "absent") == 0 && (uint32_t)atoi(self) == special)
+        return 0; /* never becomes a client */
+    if (strcmp(mode, "absent-fail") == 0 && (uint32_t)atoi(self) == special)
+        return 7;
+    start();
+    if (strcmp(mode, "init") == 0)
+        return finish();
+    if (strcmp(mode, "fence") == 0) {
+        need("PMIx_Fence", fence());
+        return finish();
+    }
+    if (strcmp(mode, "basic") == 0) {
+        check_local();
+        put_card();
+        need("PMIx_Fence", fence());
+        check_card((me.rank + 1) % size);
+        check_card(me.rank / 2);
+        need("PMIx_Fence", fence());
+        return finish();
+    }
+    if (strncmp(mode, "absent", 6) == 0 || strcmp(mode, "die-in-fence") == 0) {
+        struct timespec late = {0, 200000000};
+        if (mode[0] == 'd' && me.rank == special) {
+            nanosleep(&late, NULL); /* the others are in it by now, or will be soon */
+            raise(SIGKILL);
+        }
+        if (fence() == PMIX_SUCCESS) {
+            fprintf(stderr, "the fence came to an end without rank %u\n", special);
+            return 9;
+        }
+        return finish();
+    }
+    if (strcmp(mode, "event-kill") == 0)
+        return wait_event(special, PMIX_ERR_PROC_ABORTED);
+    if (strcmp(mode, "event-exit") == 0)
+        return wait_event(special, PMIX_ERR_PROC_TERM_WO_SYNC);
+    if (strcmp(mode, "unfinished") == 0) {
+        need("PMIx_Fence", fence());
+        if (me.rank == special)
+            _exit(0);
+        pause();
+    }
+    if (strcmp(mode, "abort") == 0) {
+        need("PMIx_Fence", fence());
+        if (me.rank == special)
+            PMIx_Abort(42, "the sky is falling", NULL, 0);
+        pause();
+    }
+    if (strcmp(mode, "log") == 0) {
+        pmix_info_t info;
+        PMIX_INFO_LOAD(&info, PMIX_LOG_STDERR, "a word to the log\n", PMIX_STRING);
+        if (me.rank == special)
+            need("PMIx_Log", PMIx_Log(&info, 1, NULL, 0));
+        return finish();
+    }
+    if (strcmp(mode, "stay") == 0) {
+        need("PMIx_Fence", fence());
+        puts("staying");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    fprintf(stderr, "unknown mode %s\n", mode);
+    return 2;
+}

@@ -1,0 +1,434 @@
+#!/bin/bash
+# xrun.sh: what a user sees of xrun, and what it leaves behind: options, output, exit codes, failures,
+# signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
+
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+. "$top_srcdir/tests/env.sh"
+
+client=$top_builddir/tests/launcher/pmix_client
+work=$(mktemp -d "$top_builddir/xrun-test.XXXXXX") || exit 1
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
+cd "$work" || exit 1
+passed=0 failed=0
+slow=1
+[ -z "${SAN_CFLAGS:-}" ] || slow=4
+
+trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
+trap 'exit 1' INT TERM HUP
+
+# Every process of a case is known by a word in its environment.
+new_case() { tag=$$.$RANDOM$RANDOM; export RK_XRUN_CASE=$tag; }
+of_case() { grep -lszF "RK_XRUN_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx -e $$ -e "$BASHPID"; }
+# But for this script and its subshells.
+alive() {
+    local p
+    for p in $(of_case); do
+        case $(what "$p") in
+        '' | *xrun.sh*) ;;
+        *) echo "$p" ;;
+        esac
+    done
+}
+what() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline"; } 2>/dev/null
+kill_all() {
+    local p
+    [ -n "${tag:-}" ] || return
+    for p in $(alive); do kill -9 "$p" 2>/dev/null; done
+}
+
+good() { passed=$((passed + 1)); echo "ok - $1"; }
+bad() {
+    failed=$((failed + 1))
+    echo "not ok - $1: $2"
+    head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
+}
+
+# run LIMIT ARGS...: xrun, with out, err, rc and ms set.
+run() {
+    local limit=$(($1 * slow)) t0 t1
+    shift
+    new_case
+    t0=${EPOCHREALTIME/./}
+    timeout -k 5 "$limit" "$XRUN" "$@" >out 2>err </dev/null
+    rc=$?
+    t1=${EPOCHREALTIME/./}
+    ms=$(((t1 - t0) / 1000))
+    [ $rc != 124 ] || [ $ms -lt $((limit * 1000)) ] || rc=hung
+}
+
+# Wait for a condition; it is an upper limit, not a pause.
+until_true() { # seconds command...
+    local end=$((${EPOCHREALTIME/./} + $1 * slow * 1000000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
+        read -rt 0.01 <> <(:)
+    done
+    return 0
+}
+nothing_left() { [ -z "$(alive)" ] && [ -z "$(ls -A "$work/tmp")" ]; }
+clean() { # NAME: nothing is left after a case
+    if ! until_true 2 nothing_left; then
+        bad "$1" "left behind: $(for p in $(alive); do what "$p"; echo -n "($p) "; done) $(ls -A "$work/tmp")"
+        kill_all
+        rm -rf "$work/tmp"; mkdir "$work/tmp"
+        return 1
+    fi
+}
+
+# check NAME CODE [pattern of err]: after run
+check() {
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif clean "$1"; then
+        good "$1"
+    fi
+}
+
+# refused NAME CODE PATTERN ARGS...: one line, no rank started
+refused() {
+    local name=$1 code=$2 pattern=$3
+    shift 3
+    rm -f started
+    run 10 "$@"
+    if [ "$(grep -c . err)" != 1 ]; then
+        bad "$name" "not one line on stderr"
+    elif [ -s out ] || [ -e started ]; then
+        bad "$name" "something was started"
+    else
+        check "$name" "$code" "$pattern"
+    fi
+}
+
+# ------------------------------------------------------------------------------ bad input
+mark="touch $work/started"
+refused "unknown option, near one" 2 'no option --bnid; did you mean --bind\?' --bnid none $mark
+refused "unknown option, none near" 2 'no option --qqqqqqqqqq; xrun --help' --qqqqqqqqqq $mark
+refused "option without its value" 2 'needs a value' -n
+refused "no program" 2 'no program given' -n 2
+refused "empty program" 2 'no program given' -n 2 ''
+for n in 0 -1 x 1x '' 99999999999999999999 1.5; do
+    refused "-n '$n'" 2 "-n is '$n'; give a number" -n "$n" $mark
+done
+refused "missing program" 127 'no program no-such-program in PATH, nor in /' no-such-program
+refused "missing program with a path" 127 'no program \./no/such \(seen from /' ./no/such
+echo '#!/bin/sh' >plain
+refused "program that is not executable" 126 'cannot execute .*/plain: it is not executable' ./plain
+refused "a directory as program" 126 'it is a directory' /tmp
+printf '#!/no/such/interpreter\n' >badshebang; chmod +x badshebang
+refused "program whose interpreter is missing" 127 'cannot execute .*/badshebang' -n 2 ./badshebang
+printf 'touch started\n' >noshebang; chmod +x noshebang
+refused "script without an interpreter" 126 'cannot execute .*#!' -n 2 ./noshebang
+refused "bad -x: no name" 2 "-x is '=1'" -x =1 $mark
+refused "bad -x: not a name" 2 "-x is '1A=2'" -x 1A=2 $mark
+refused "bad -x: not set" 2 'RK_NOT_SET is not set' -x RK_NOT_SET $mark
+refused "missing wdir" 2 'working directory /no/such/dir: No such file' --wdir /no/such/dir $mark
+refused "wdir that is a file" 2 'is not a directory' --wdir "$work/plain" $mark
+refused "bad --timeout" 2 "--timeout is '-1'" --timeout -1 $mark
+refused "bad --bind" 2 "--bind is 'socket'; give core, none or share" --bind socket $mark
+refused "bad --on-failure" 2 'give kill or continue' --on-failure ignore $mark
+refused "value for an option that takes none" 2 'takes no value' --tag-output=yes $mark
+RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'; allowed is one of error|warn" $mark
+refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RANK_CHANNELS=shm,pigeon $mark
+refused "--bind core with too many ranks" 2 '--bind core: 4097 ranks' -n 4097 --bind core $mark
+max=$(cat /proc/sys/kernel/pid_max)
+[ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark
+(ulimit -n 64; refused "too few descriptors" 2 'open files' -n 100 $mark; exit $failed) || failed=$((failed + 1))
+passed=$((passed + 1))
+
+run 10 -x RANK_LGO=info true
+check "unknown RANK_ variable: a warning with the nearest" 0 'RANK_LGO is not a variable.*did you mean RANK_LOG'
+[ "$(grep -c RANK_LGO err)" = 1 ] && good "warned once" || bad "warned once" "more than one warning"
+run 10 --help
+check "--help" 0
+grep -q -- '--on-failure kill|continue' out && good "--help lists the options" || bad "--help lists the options" "no"
+run 10 --version
+check "--version" 0
+grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version says it" || bad "--version says it" "$(cat out)"
+
+# ------------------------------------------------------------------- options and environment
+same() { # NAME WANTED
+    if [ "$(cat out)" = "$2" ]; then check "$1" 0; else bad "$1" "got '$(head -c 200 out)', not '$2'"; fi
+}
+run 10 -n 1 pwd; same "ranks start where xrun is" "$work"
+mkdir sub; printf '#!/bin/sh\necho here' >sub/only-here; chmod +x sub/only-here
+run 10 --wdir sub pwd; same "--wdir" "$work/sub"
+run 10 --wdir=sub only-here; same "a program in wdir is found after PATH" here
+run 10 --wdir sub ./only-here; same "a relative path is seen from wdir" here
+RK_A=1 run 10 -x RK_B=two -x RK_A sh -c 'echo $RK_A $RK_B'; same "-x" "1 two"
+run 10 -x 'RK_B=a b=c' sh -c 'echo "$RK_B"'; same "-x with = and blanks in the value" "a b=c"
+PMIX_RANK=7 PMI_RANK=7 OMPI_COMM_WORLD_RANK=7 SLURM_PROCID=7 XRUN_RANK=7 PMIX_MCA_x=1 OMPI_MCA_y=2 SLURM_JOB_ID=3 \
+    run 10 sh -c 'echo $PMIX_RANK $PMI_RANK $OMPI_COMM_WORLD_RANK $SLURM_PROCID $XRUN_RANK $PMIX_MCA_x $OMPI_MCA_y $SLURM_JOB_ID'
+same "what another launcher left is taken out, settings stay" "0 0 1 2 3"
+run 10 -n 3 sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE ${XRUN_JOB:+job}'
+[ "$(sort out)" = "0 3 0 3 job
+1 3 1 3 job
+2 3 2 3 job" ] && check "XRUN_ variables" 0 || bad "XRUN_ variables" "$(cat out)"
+run 10 -np 2 -- sh -c 'echo x'; same "-np and --" "x
+x"
+run 10 sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t"'
+same "no signal is blocked or ignored in a rank" "SigBlk:0000000000000000
+SigIgn:0000000000000000"
+run 10 ls /proc/self/fd; same "a rank has no descriptors of xrun's" "$(ls /proc/self/fd </dev/null 2>err)"
+lim=$(ulimit -Sn); run 10 -n 2 sh -c 'ulimit -Sn' && same "the limit of open files is the user's" "$lim
+$lim"
+
+# ---------------------------------------------------------------------------------- binding
+cpus=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
+ncpu=$(nproc)
+run 10 --bind none sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; same "--bind none" "$cpus"
+run 10 -n 1 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; same "one rank gets all" "$cpus"
+run 10 -n $((ncpu + 1)) sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
+[ "$(sort -u out)" = "$cpus" ] && check "more ranks than cores: nobody is bound" 0 || bad "more ranks than cores: nobody is bound" "$(cat out)"
+if [ "$ncpu" -ge 2 ]; then
+    run 10 -n 2 nproc
+    [ "$(awk '{s+=$1} END {print s}' out)" = "$ncpu" ] && check "two ranks share all cores" 0 || bad "two ranks share all cores" "$(cat out)"
+    run 10 -n 2 --bind core sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
+    [ "$(sort -u out | wc -l)" = 2 ] && check "--bind core: different ones" 0 || bad "--bind core: different ones" "$(cat out)"
+    one=${cpus%%[-,]*}
+    new_case
+    taskset -c "$one" timeout 10 "$XRUN" -n 1 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status >out 2>err; rc=$?
+    same "inherited affinity is honoured" "$one"
+    taskset -c "$one" timeout 10 "$XRUN" -n 2 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status >out 2>err; rc=$?
+    same "and more ranks than that are not bound" "$one
+$one"
+fi
+
+# ----------------------------------------------------------------------------------- output
+cat >lines.sh <<'EOS'
+exec awk -v r="$XRUN_RANK" -v n="$1" 'BEGIN {
+    srand(r); pad = "abcdefghijklmnopqrstuvwxyz0123456789"; while (length(pad) < 3000) pad = pad pad
+    for (i = 0; i < n; i++) printf "rank %d line %d %s\n", r, i, substr(pad, 1, int(rand() * 400)) }'
+EOS
+stress() { # NAME READER: 32 ranks, every line whole, each rank's in order, none lost
+    local r
+    new_case
+    timeout $((60 * slow)) "$XRUN" -n 32 sh lines.sh 2000 2>err | $2 >out
+    rc=${PIPESTATUS[0]}
+    if [ "$rc" = 0 ]; then
+        for r in $(seq 0 31); do
+            XRUN_RANK=$r sh lines.sh 2000 | cmp -s - <(grep "^rank $r line " out) || { rc="rank $r differs"; break; }
+        done
+        [ "$(wc -l <out)" = 64000 ] || rc="$(wc -l <out) lines"
+    fi
+    check "$1" 0
+}
+stress "32 ranks x 2000 lines arrive whole and in order" cat
+slow_reader() { read -rt 1.5 <> <(:); cat; }
+stress "a slow reader loses nothing" slow_reader
+head -c 3000000 /dev/urandom >blob
+run 20 cat blob; cmp -s blob out && check "binary output is untouched" 0 || bad "binary output is untouched" "differs"
+run 20 -n 2 sh -c 'cat blob >&2'
+[ "$(wc -c <err)" = 6000000 ] && [ ! -s out ] && rc2=$rc && : >err && rc=$rc2 && check "stderr is apart, and whole" 0 || bad "stderr is apart, and whole" "$(wc -c <err) bytes"
+run 10 -n 4 printf x; same "no newline is added" "xxxx"
+run 20 -n 4 awk 'BEGIN { for (i = 0; i < 700000; i++) printf "%s", ENVIRON["XRUN_RANK"]; print "" }'
+[ "$(sort out | awk '{ print length($0), substr($0, 1, 1) }')" = "700000 0
+700000 1
+700000 2
+700000 3" ] && check "long lines are not mixed" 0 || bad "long lines are not mixed" "$(awk '{print length($0)}' out | head)"
+run 10 -n 2 --tag-output sh -c 'echo one; printf two'
+[ "$(sort out)" = "[0] one
+[0] two
+[1] one
+[1] two" ] && check "--tag-output" 0 || bad "--tag-output" "$(cat out)"
+new_case
+coproc P { exec timeout 20 "$XRUN" -n 2 sh -c '[ $XRUN_RANK = 1 ] || { printf "name? "; read -r a; echo "hello $a"; }' 2>err; }
+p=$P_PID
+t0=${EPOCHREALTIME/./}
+IFS= read -rd '?' -t $((5 * slow)) -u "${P[0]}" prompt
+t1=${EPOCHREALTIME/./}
+echo you >&"${P[1]}"
+read -rt $((5 * slow)) -u "${P[0]}" answer
+wait "$p"; rc=$?
+if [ "$prompt" = name ] && [ "$answer" = "hello you" ] && [ $((t1 - t0)) -lt $((1000000 * slow)) ]; then
+    check "a prompt shows and is answered through stdin" 0
+else
+    bad "a prompt shows and is answered through stdin" "'$prompt' '$answer' after $((t1 - t0)) us"
+fi
+new_case
+timeout 20 "$XRUN" -n 3 sh -c '[ $XRUN_RANK = 0 ] && exec sha256sum; cat | wc -c' <blob >out 2>err; rc=$?
+[ "$(sort -r out | tail -n 1 | cut -c1-64) $(grep -c '^0$' out)" = "$(sha256sum <blob | cut -c1-64) 2" ] ||
+    [ "$(grep -o '^[0-9a-f]\{64\}' out) $(grep -c '^0$' out)" = "$(sha256sum <blob | cut -c1-64) 2" ] && check "stdin goes to rank 0 whole, the others have none" 0 || bad "stdin goes to rank 0 whole, the others have none" "$(cat out)"
+new_case
+cat blob | timeout 20 "$XRUN" -n 1 sha256sum >out 2>err; rc=$?
+[ "$(cut -c1-64 out)" = "$(sha256sum <blob | cut -c1-64)" ] && check "stdin from a pipe" 0 || bad "stdin from a pipe" "differs"
+new_case
+yes | timeout 20 "$XRUN" -n 2 true >out 2>err; rc=$?
+check "stdin that nobody reads" 0
+new_case
+timeout 20 "$XRUN" -n 2 true <&- >&- 2>&-; rc=$?
+check "closed standard descriptors" 0
+new_case
+timeout 20 "$XRUN" -n 4 yes 2>err | head -n 1 >out; rc=${PIPESTATUS[0]}
+check "a reader that goes away ends the job" 141
+new_case
+printf 'a\nb\n' >appended
+timeout 20 "$XRUN" -n 2 echo c >>appended 2>err; rc=$?
+[ "$(cat appended)" = "a
+b
+c
+c" ] && check "appending to a file" 0 || bad "appending to a file" "$(cat appended)"
+
+# ------------------------------------------------------------------------ how ranks may end
+run 10 -n 4 sh -c '[ $XRUN_RANK = 2 ] && exit 7; sleep 60'
+check "exit code of the first that fails" 7 'rank 2 \(host [^,]+, pid [0-9]+\) exited with code 7 after 0\.[0-9]+ s; ending the job'
+[ $ms -lt $((1000 * slow)) ] && good "within a second" || bad "within a second" "$ms ms"
+run 10 -n 4 sh -c '[ $XRUN_RANK = 3 ] && kill -SEGV $$; sleep 60'
+check "killed by a signal: 128 + 11" 139 'rank 3 .* was killed by signal 11 \(Segmentation fault'
+run 10 -n 4 sh -c 'trap "" TERM; [ $XRUN_RANK = 1 ] && exit 5; while :; do sleep 60; done'
+check "ranks that ignore TERM are killed" 5
+[ $ms -lt $((1000 * slow)) ] && good "also within a second" || bad "also within a second" "$ms ms"
+rm -f armed
+run 10 -n 2 sh -c 'trap "echo bye; exit 0" TERM
+    [ $XRUN_RANK = 0 ] || { until [ -e armed ]; do sleep 0.01; done; exit 5; }
+    : >armed; sleep 60 & wait'
+[ "$(cat out)" = bye ] && check "TERM comes first" 5 || bad "TERM comes first" "$(cat out)"
+run 10 -n 2 sh -c 'echo last word; echo to stderr >&2; exit 3'
+grep -q 'to stderr' err && [ "$(grep -c 'last word' out)" -ge 1 ] && check "nothing is lost at a failing exit" 3 || bad "nothing is lost at a failing exit" "lost"
+run 10 -n 2 sh -c 'sleep 60 & exit 0'
+check "processes left behind end with the job" 0
+run 10 -n 2 sh -c '(setsid sh -c "trap \"\" TERM; sleep 60" &) ; exit 0'
+check "also daemons that ignore TERM" 0
+run 10 -n 3 --on-failure continue sh -c '[ $XRUN_RANK = 1 ] && exit 4; sleep 0.3; echo lived'
+[ "$(grep -c lived out)" = 2 ] && check "--on-failure continue" 4 'rank 1 .* exited with code 4.*the others go on' || bad "--on-failure continue" "$(cat out)"
+run 10 -n 2 --timeout 0.3 sleep 60
+check "--timeout" 124 'did not end within 0.3 s'
+[ $ms -lt $((1500 * slow)) ] && good "--timeout in time" || bad "--timeout in time" "$ms ms"
+new_case
+timeout -k 5 15 "$XRUN" -n 2 --timeout 0.5 yes 2>err | { read -rt $((7 * slow)) <> <(:); cat >/dev/null; } &
+p=$!
+t0=${EPOCHREALTIME/./}
+until_true 5 nothing_left
+t1=${EPOCHREALTIME/./}
+wait $p
+[ $((t1 - t0)) -lt $((4000000 * slow)) ] && rc=0 && check "--timeout with a reader that stands still" 0 || bad "--timeout with a reader that stands still" "$((t1 - t0)) us"
+run 10 "$XRUN" -n 2 sh -c 'echo inner $XRUN_RANK of $XRUN_SIZE'
+[ "$(sort out)" = "inner 0 of 2
+inner 1 of 2" ] && check "xrun inside xrun" 0 || bad "xrun inside xrun" "$(cat out)"
+
+# --------------------------------------------------------------------------------- signals
+begin() { # ARGS: xrun in the background; its ranks have begun when "ready" was said N times
+    new_case
+    set -m # a background job without it would ignore INT
+    "$XRUN" "$@" >out 2>err </dev/null &
+    xpid=$!
+    set +m
+}
+ready() { [ "$(grep -c ready out)" -ge "$1" ]; }
+ended() { # a zombie has ended too: bash may wait for it only later
+    local state
+    read -r _ _ state _ 2>/dev/null <"/proc/$xpid/stat" || return 0
+    [ "$state" = Z ]
+} 2>/dev/null
+reap() { # LIMIT in s
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; kill_all; wait "$xpid"; fi
+}
+for s in INT:130 TERM:143 HUP:129; do
+    begin -n 3 sh -c 'echo ready; sleep 60'
+    until_true 5 ready 3
+    t0=${EPOCHREALTIME/./}
+    kill -"${s%:*}" "$xpid"
+    reap 5
+    t1=${EPOCHREALTIME/./}
+    [ $((t1 - t0)) -lt $((1000000 * slow)) ] || rc="$rc after $((t1 - t0)) us"
+    check "SIG${s%:*} ends the job" "${s#*:}" 'ending the job'
+done
+begin -n 2 sh -c 'trap "" TERM; echo ready; while :; do sleep 60; done'
+until_true 5 ready 2
+kill -TERM "$xpid"; kill -HUP "$xpid" # two different ones, so that none is lost
+t0=${EPOCHREALTIME/./}
+reap 5
+t1=${EPOCHREALTIME/./}
+[ $((t1 - t0)) -lt $((1000000 * slow)) ] || rc="$rc after $((t1 - t0)) us"
+case $rc in 129) rc=143 ;; esac # either may be seen first
+check "a second signal kills at once" 143
+begin -n 2 sh -c 'trap "echo got it; exit 0" USR1; echo ready; while :; do sleep 0.02; done'
+until_true 5 ready 2
+kill -USR1 "$xpid"
+reap 5
+[ "$(grep -c 'got it' out)" = 2 ] && check "USR1 is passed on" 0 || bad "USR1 is passed on" "$(cat out)"
+
+# ----------------------------------------------------------------- kill -9, and what is left
+children() { # the one child of a process
+    local f pid name state parent
+    for f in /proc/[0-9]*/stat; do
+        read -r pid name state parent _ 2>/dev/null <"$f" || continue
+        [ "$parent" != "$1" ] || echo "$pid"
+    done
+} 2>/dev/null
+agent_of() { # PID of xrun: its keeper, then its agent
+    keeper=$(children "$1")
+    agent=$(children "$keeper")
+}
+hard() { # NAME PIDS-EXPRESSION PROGRAM...
+    local name=$1 which=$2 t0 t1
+    shift 2
+    begin -n 3 "$@"
+    until_true 10 ready 3 || { bad "$name" "did not start"; kill_all; wait "$xpid"; return; }
+    agent_of "$xpid"
+    t0=${EPOCHREALTIME/./}
+    eval "kill -9 $which"
+    if ! until_true 4 nothing_left; then
+        bad "$name" "left: $(for p in $(alive); do what "$p"; echo -n "($p) "; done)"
+        kill_all
+    else
+        t1=${EPOCHREALTIME/./}
+        [ $((t1 - t0)) -lt $((2000000 * slow)) ] && good "$name" || bad "$name" "after $((t1 - t0)) us"
+    fi
+    wait "$xpid" 2>/dev/null
+}
+plain='echo ready; exec sleep 60'
+wrapped='echo ready; sh -c "sleep 60; true"; true'
+stubborn='trap "" TERM; echo ready; (setsid sleep 60 &); while :; do sleep 60; done'
+for p in plain wrapped stubborn; do
+    hard "kill -9 of xrun ($p)" '$xpid' sh -c "${!p}"
+    hard "kill -9 of the agent ($p)" '$agent' sh -c "${!p}"
+    hard "kill -9 of the keeper ($p)" '$keeper' sh -c "${!p}"
+    hard "kill -9 of xrun and agent ($p)" '$xpid $agent' sh -c "${!p}"
+    hard "kill -9 of keeper and agent ($p)" '$keeper $agent' sh -c "${!p}"
+    hard "kill -9 of xrun and keeper ($p)" '$xpid $keeper' sh -c "${!p}"
+done
+hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
+begin -n 2 sh -c "$plain"; until_true 5 ready 2; agent_of "$xpid"; kill -9 "$agent"; reap 5
+check "xrun says that the agent died" 1 'the agent on .* died'
+
+# ------------------------------------------------------------------------------ PMIx clients
+all_ok() { [ "$(grep -cx ok out)" = "$1" ]; }
+for n in 1 2 8 32 128; do
+    run 60 -n $n "$client" basic
+    all_ok $n && check "put, commit, fence, get at $n ranks" 0 || bad "put, commit, fence, get at $n ranks" "$(grep -cx ok out) of $n, exit code $rc"
+done
+run 20 -n 4 sh -c "$client basic; true"
+all_ok 4 && check "clients behind a shell" 0 || bad "clients behind a shell" "$(cat out)"
+run 20 -n 2 sh -c "$client basic && $client basic"
+all_ok 4 && check "one client after another in a rank" 0 || bad "one client after another in a rank" "$(cat out)"
+run 20 -n 4 "$client" die-in-fence 2
+check "a client that dies in a fence ends the job" 137 'rank 2 .* was killed by signal 9'
+run 20 -n 4 --on-failure continue "$client" die-in-fence 2
+all_ok 3 && check "with continue, the fence of the others ends" 137 || bad "with continue, the fence of the others ends" "$(cat out), exit code $rc"
+run 20 -n 4 "$client" absent 1
+all_ok 3 && check "a rank that never joins does not hang the others' fence" 0 || bad "a rank that never joins does not hang the others' fence" "$(cat out), exit code $rc"
+run 20 -n 4 --on-failure continue "$client" absent-fail 1
+all_ok 3 && check "nor one that failed before" 7 || bad "nor one that failed before" "$(cat out), exit code $rc"
+run 20 -n 4 --on-failure continue "$client" event-kill 1
+all_ok 3 && check "a killed rank is told as an event" 137 || bad "a killed rank is told as an event" "$(cat out), exit code $rc"
+run 20 -n 4 --on-failure continue "$client" event-exit 1
+all_ok 3 && check "a failed rank is told as an event" 3 || bad "a failed rank is told as an event" "$(cat out), exit code $rc"
+run 20 -n 3 "$client" unfinished 1
+check "exit without finalize" 1 'rank 1 .* exited with code 0, without PMIx_Finalize'
+run 20 -n 3 "$client" abort 2
+check "PMIx_Abort" 42 'rank 2 .* aborted the job with code 42: the sky is falling'
+run 20 -n 3 "$client" log 1
+check "PMIx_Log" 0 '^a word to the log$'
+begin -n 4 "$client" stay
+until_true 10 eval '[ "$(grep -c staying out)" = 4 ]'
+agent_of "$xpid"; kill -9 "$agent"; reap 5
+check "kill -9 of the agent under PMIx clients" 1
+
+echo "# xrun: $passed passed, $failed failed"
+[ $failed -eq 0 ]
