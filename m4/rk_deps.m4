@@ -23,8 +23,14 @@ AC_DEFUN([RK_CHECK_DEP], [
       done
       AS_IF([test ! -e $rk_dir/include/$3],
         [AC_MSG_ERROR([--with-lname=$rk_dir: there is no $rk_dir/include/$3])])
+      rk_linkdir=$rk_libdir
+      AS_IF([test -e $rk_libdir/lib$4.la], [
+        # libtool would believe the .la file, which names places of the machine that it was built on
+        rk_linkdir=`pwd`/deplibs
+        mkdir -p deplibs && ln -sf $rk_libdir/lib$4.so deplibs/
+      ])
       $1_CFLAGS="-I$rk_dir/include"
-      $1_LIBS="-L$rk_libdir -Wl,-rpath,$rk_libdir -l$4"
+      $1_LIBS="-L$rk_linkdir -Wl,-rpath,$rk_libdir -l$4"
       AC_SUBST([$1_CFLAGS])
       AC_SUBST([$1_LIBS])
       have_$1=yes
