@@ -336,8 +336,12 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
         size_t n = want - at < chunk ? (size_t)(want - at) : (size_t)chunk;
         rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + at, from + at, n);
 
-        if (st == RANK_ERR_PEER_DEAD)
-            return; /* its death is about to be noticed, which completes req */
+        if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
+            ep->assisted = NULL;
+            shm->nassisted--;
+            complete_unlinked(req, st);
+            return;
+        }
         if (st) {
             claim_rest(&box->claims, chunks);
             atomic_fetch_or(&box->helped, HELP_FAILED);
