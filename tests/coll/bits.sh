@@ -1,6 +1,9 @@
 #!/bin/bash
 # bits.sh: sums have the same bits in every run of one size and placement, whatever comes first.
-set -u
+here=$(cd "$(dirname "$0")" && pwd)
+top_srcdir=${top_srcdir:-$(dirname "$(dirname "$here")")}
+top_builddir=${top_builddir:-$PWD}
+. "$top_srcdir/tests/env.sh"
 program=$top_builddir/tests/coll/mp_coll.mp
 status=0
 
