@@ -3,7 +3,7 @@
  *
  * A thin boundary round PMIx: nothing outside this folder includes pmix.h.
  * Works under any PMIx server, and alone. Blocking PMIx calls are made only
- * before channels exist; after that use the fence that is polled.
+ * before channels exist.
  */
 #ifndef RK_BOOT_BOOT_H
 #define RK_BOOT_BOOT_H
@@ -41,11 +41,7 @@ rank_status_t rk_boot_commit(struct rk_boot *boot);
  * RANK_ERR_UNREACHABLE: that rank has none. */
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 
-/* A fence over the world that is started, then polled: *state becomes 1 when done, or a negative
- * status. wake(arg) is called on PMIx's thread after *state is set; may be NULL. */
-rank_status_t rk_boot_fence_start(struct rk_boot *boot, _Atomic int *state, void (*wake)(void *),
-                                  void *arg);
-/* A blocking fence, for before channels exist. */
+/* A fence over the world, for before channels exist. RANK_ERR_PEER_DEAD: somebody died in it. */
 rank_status_t rk_boot_fence(struct rk_boot *boot);
 
 /* End the job through the server; returns if there is none or it did not act. */

@@ -11,15 +11,19 @@
 #include "lib/boot/boot.h"
 
 #include <pmix.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <time.h>
 #include <unistd.h>
 
 struct pmix_boot {
     struct rk_boot pub; /* first: what others see */
     pmix_proc_t me;
+    _Atomic int deaths;   /* reported so far: who waits in a fence looks */
+    _Atomic bool watched; /* the two below are set */
     rk_boot_death_fn death_fn;
     void *death_arg;
     bool met; /* a fence is behind us: all have committed */
@@ -149,6 +153,8 @@ static rank_status_t query_local(struct pmix_boot *b)
     return parse_local(&b->pub, self);
 }
 
+static void listen_for_deaths(struct pmix_boot *b);
+
 rank_status_t rk_boot_open(struct rk_boot **out)
 {
     struct pmix_boot *b = calloc(1, sizeof(*b));
@@ -173,6 +179,8 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     b->pub.rank = (int)b->me.rank;
     snprintf(b->pub.job, sizeof(b->pub.job), "%s", b->me.nspace);
     st = query_size(b);
+    if (!st && b->pub.size > 1)
+        listen_for_deaths(b);
     return st ? st : query_local(b);
 }
 
@@ -209,28 +217,36 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
             who = info[i].value.data.proc;
     }
-    if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace))
-        b->death_fn(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b->death_arg);
+    if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace)) {
+        atomic_fetch_add(&b->deaths, 1);
+        if (atomic_load(&b->watched))
+            b->death_fn(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b->death_arg);
+    }
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
+/* Hear of deaths from before the first fence on: a rank that dies in it must not hold the others. */
+static void listen_for_deaths(struct pmix_boot *b)
 {
     static pmix_status_t codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
                                     PMIX_ERR_PROC_ABORTING};
-    struct pmix_boot *b = of(boot);
     pmix_status_t rc;
 
-    if (boot->alone)
-        return RANK_OK;
-    b->death_fn = fn;
-    b->death_arg = arg;
     atomic_store(&watching, b);
     rc = PMIx_Register_event_handler(codes, RK_ARRAY_LEN(codes), NULL, 0, on_event, NULL, NULL);
     /* Without a callback the call blocks and returns the handler's number. */
     if (rc < 0)
         rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
+}
+
+rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
+{
+    struct pmix_boot *b = of(boot);
+
+    b->death_fn = fn;
+    b->death_arg = arg;
+    atomic_store(&b->watched, true);
     return RANK_OK;
 }
 
@@ -304,56 +320,91 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
 
 /* ------------------------------------------------------------------- fences */
 
+/* How long a fence may still complete once a member is known to have died. */
+enum { FENCE_GRACE_MS = 300, FENCE_LOOK_MS = 20 };
+
+/* Belongs to the one who waits and to PMIx's thread; the second to leave frees it. */
 struct fence {
-    _Atomic int *state;
-    void (*wake)(void *);
-    void *arg;
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool done, left;
+    pmix_status_t rc;
 };
+
+static void fence_free(struct fence *f)
+{
+    pthread_cond_destroy(&f->over);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
 
 static void fence_done(pmix_status_t rc, void *arg)
 {
-    struct fence f = *(struct fence *)arg;
+    struct fence *f = arg;
+    bool left;
 
-    free(arg);
-    atomic_store(f.state, rc == PMIX_SUCCESS ? 1 : (int)RANK_ERR_BOOT);
-    if (f.wake)
-        f.wake(f.arg);
+    pthread_mutex_lock(&f->lock);
+    f->rc = rc;
+    f->done = true;
+    left = f->left;
+    pthread_cond_signal(&f->over);
+    pthread_mutex_unlock(&f->lock);
+    if (left)
+        fence_free(f);
 }
 
-rank_status_t rk_boot_fence_start(struct rk_boot *boot, _Atomic int *state, void (*wake)(void *),
-                                  void *arg)
+/* PMIx's answer, or PMIX_ERR_TIMEOUT when a member died and none came: not every server answers
+ * then. */
+static pmix_status_t fence_wait(struct pmix_boot *b, struct fence *f)
 {
-    struct fence *f;
-    pmix_status_t rc;
+    int since_death = 0;
+    pmix_status_t rc = PMIX_ERR_TIMEOUT;
+    struct timespec until;
 
-    atomic_store(state, 0);
-    if (boot->alone) {
-        atomic_store(state, 1);
-        return RANK_OK;
+    pthread_mutex_lock(&f->lock);
+    while (!f->done && since_death < FENCE_GRACE_MS) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += FENCE_LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (pthread_cond_timedwait(&f->over, &f->lock, &until) && atomic_load(&b->deaths))
+            since_death += FENCE_LOOK_MS;
     }
-    f = malloc(sizeof(*f));
-    if (!f)
-        return RANK_ERR_NO_MEMORY;
-    *f = (struct fence){state, wake, arg};
-    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, fence_done, f);
-    if (rc == PMIX_OPERATION_SUCCEEDED) {
-        fence_done(PMIX_SUCCESS, f);
-        return RANK_OK;
-    }
-    if (rc != PMIX_SUCCESS) {
-        free(f);
-        return failed("PMIx_Fence", rc);
-    }
-    return RANK_OK;
+    f->left = true;
+    if (f->done)
+        rc = f->rc;
+    pthread_mutex_unlock(&f->lock);
+    return rc;
 }
 
 rank_status_t rk_boot_fence(struct rk_boot *boot)
 {
+    struct fence *f;
     pmix_status_t rc;
+    bool done;
 
     if (boot->alone)
         return RANK_OK;
-    rc = PMIx_Fence(NULL, 0, NULL, 0);
+    f = calloc(1, sizeof(*f));
+    if (!f)
+        return RANK_ERR_NO_MEMORY;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->over, NULL);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, fence_done, f);
+    if (rc == PMIX_SUCCESS) {
+        rc = fence_wait(of(boot), f);
+        done = rc != PMIX_ERR_TIMEOUT;
+    } else {
+        if (rc == PMIX_OPERATION_SUCCEEDED)
+            rc = PMIX_SUCCESS;
+        done = true;
+    }
+    if (done) /* else PMIx's thread frees it */
+        fence_free(f);
+    if (rc == PMIX_ERR_TIMEOUT) {
+        rk_error("a rank died before all had met");
+        return RANK_ERR_PEER_DEAD;
+    }
     if (rc != PMIX_SUCCESS)
         return failed("the PMIx fence", rc);
     of(boot)->met = true;
