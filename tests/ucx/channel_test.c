@@ -10,6 +10,7 @@ static const struct {
     {"frames and messages in order, 4 ranks", storm_body, 4, -1},
     {"one-sided", onesided_body, 2, -1},
     {"one-sided, 3 ranks", onesided_body, 3, -1},
+    {"frames that name what is not theirs", hostile_body, 3, -1},
     {"sleep and wake", sleep_body, 2, -1},
     {"death", death_body, 3, 1},
     {"death in a one-sided call", death_onesided_body, 3, 1},

@@ -100,6 +100,8 @@ static void rig_open(struct rig *r, const struct rig_way *way)
     rk_node_settle(r->ctx->node);
     r->ctx->node->oversubscribed = true;
     RIG_CHECK(rk_engine_open(r->ctx) == RANK_OK);
+    for (int i = 0; r->by_shm && i < r->n; i++)
+        rk_engine_peer(r->ctx, i)->local = 0; /* as ranks of this node */
     r->ctx->engine->spin_ns = 3600ull * 1000000000u;
     r->ucx = load(r);
     RIG_CHECK(r->ucx);
@@ -151,11 +153,7 @@ struct rk_peer *rig_peer(struct rig *r, int rank)
     struct rk_peer *p = rk_engine_peer(r->ctx, rank);
 
     RIG_CHECK(p);
-    if (p->state == RK_PEER_NEW) {
-        if (r->by_shm)
-            p->local = 0; /* as for a rank of this node */
-        RIG_CHECK(rk_peer_connect(p) == RANK_OK);
-    }
+    RIG_CHECK(p->state != RK_PEER_NEW || rk_peer_connect(p) == RANK_OK);
     return p;
 }
 

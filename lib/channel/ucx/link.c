@@ -265,9 +265,8 @@ void rk_ucx_links_failed(struct rk_ucx *ucx)
         struct rk_ucx_link *l = rk_list_entry(ucx->failed.next, struct rk_ucx_link, on_failed);
 
         rk_list_remove(&l->on_failed);
-        if (l->bye)
-            rk_ucx_fail_ops(l, false); /* it left in peace: only what we wanted of it fails */
-        else
+        rk_ucx_fail_ops(l, false); /* UCP calls back for what is in its hands */
+        if (!l->bye)
             rk_engine_report_death(ucx->ctx, (int)l->peer->id.rank);
         ucx->handled++;
     }
