@@ -117,12 +117,14 @@ char *rk_program_find(const char *name, const char *wdir, char *err, size_t errl
     if (!found && bad) {
         snprintf(err, errlen, "cannot execute %s: %s", bad, reason(why));
         *exit_code = RK_EXIT_CANNOT_EXECUTE;
-    } else if (!found && strchr(name, '/')) {
-        snprintf(err, errlen, "there is no program %s (seen from %s)", name, wdir);
-        *exit_code = RK_EXIT_NOT_FOUND;
     } else if (!found) {
-        snprintf(err, errlen, "there is no program %s in PATH, nor in %s", name, wdir);
         *exit_code = RK_EXIT_NOT_FOUND;
+        if (name[0] == '/')
+            snprintf(err, errlen, "there is no program %s", name);
+        else if (strchr(name, '/'))
+            snprintf(err, errlen, "there is no program %s (seen from %s)", name, wdir);
+        else
+            snprintf(err, errlen, "there is no program %s in PATH, nor in %s", name, wdir);
     }
     free(bad);
     return found;

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define STACK (64 << 10)
@@ -29,18 +30,25 @@ struct child {
     const char *volatile step;
 };
 
-static int fail(struct child *c, const char *step)
+/*
+ * The child never returns from its functions when it executes the program, so
+ * the address sanitizer would find the marks of their variables on the stack of
+ * the next child.
+ */
+#define ON_CHILD_STACK __attribute__((no_sanitize("address", "undefined")))
+
+static ON_CHILD_STACK int fail(struct child *c, const char *step)
 {
     c->error = errno;
     c->step = step;
     return 127;
 }
 
-/* The handlers of the parent's must not run here; an exec resets them, but not what is ignored. */
-static void default_signals(void)
+/* What an agent handles or ignores (keeper.c, agent.c). Its handlers must not run here; an exec
+ * resets those, but not what is ignored. */
+static ON_CHILD_STACK void default_signals(void)
 {
-    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGALRM, SIGTERM,
-                                  SIGCHLD, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGTTIN};
+    static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGCHLD};
     struct sigaction dflt = {.sa_handler = SIG_DFL};
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -48,7 +56,7 @@ static void default_signals(void)
 }
 
 /* Put spec->fd in place; they are close-on-exec and above 2, the copies are not. */
-static int place_fds(const struct rk_spawn *spec)
+static ON_CHILD_STACK int place_fds(const struct rk_spawn *spec)
 {
     for (int i = 0; i < 3; i++) {
         if (dup2(spec->fd[i], i) < 0)
@@ -57,7 +65,7 @@ static int place_fds(const struct rk_spawn *spec)
     return 0;
 }
 
-static int run_child(void *arg)
+static ON_CHILD_STACK int run_child(void *arg)
 {
     struct child *c = arg;
     const struct rk_spawn *spec = c->spec;
@@ -114,12 +122,13 @@ pid_t rk_spawn(const struct rk_spawn *spec, int *pidfd, const char **step)
     }
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (pid > 0 && c.error) {
-        errno = c.error;
         *step = c.step;
         if (*pidfd >= 0)
             close(*pidfd);
         *pidfd = -1;
-        return -1; /* the caller reaps it with the others */
+        waitpid(pid, NULL, 0);
+        errno = c.error;
+        return -1;
     }
     return pid;
 }

@@ -362,8 +362,8 @@ children() { # the one child of a process
     done
 } 2>/dev/null
 agent_of() { # PID of xrun: its keeper, then its agent
-    keeper=$(children "$1")
-    agent=$(children "$keeper")
+    look() { keeper=$(children "$1"); [ -n "$keeper" ] && agent=$(children "$keeper") && [ -n "$agent" ]; }
+    until_true 2 look "$1"
 }
 hard() { # NAME PIDS-EXPRESSION PROGRAM...
     local name=$1 which=$2 t0 t1
