@@ -8,7 +8,9 @@
 #include "bench/frame_options.h"
 
 /* Up to this many bytes the buffers are written and read inside the timed part, which then holds
- * several iterations; above it outside, and each iteration is timed by itself. */
+ * several iterations; above it outside, and each iteration is timed by itself. So is each of a
+ * collective with a root, at every size: back to back, some ranks would run ahead, and what is
+ * timed would be how fast calls can be issued. */
 enum { BENCH_SMALL = 4096 };
 
 struct bench_entry;
@@ -29,6 +31,7 @@ struct bench_run {
     be_request_t *reqs;
     int inflight;   /* messages in a window */
     double ack_us;  /* one way of a single byte */
+    int64_t batch;  /* iterations of one sample */
     uint64_t turn;  /* differs in every iteration */
     uint64_t sink;  /* what was read, so that it is */
 };
@@ -48,6 +51,11 @@ struct bench_entry {
 };
 
 extern const struct bench_entry bench_p2p[], bench_coll[]; /* end with a NULL name */
+
+static inline bool bench_inside(const struct bench_run *run)
+{
+    return run->bytes <= BENCH_SMALL && !run->entry->root;
+}
 
 double bench_now_us(void);
 

@@ -73,15 +73,14 @@ static void one_alltoall(struct bench_run *r)
     be_alltoall(r->sbuf, r->rbuf, r->count, r->dtype);
 }
 
-/* Bound per collective by the macro-free way: each has its own few lines, so that the call in the
- * loop is direct. */
+/* Inlined into one function per collective, so that the call in the loop is direct. */
 static inline __attribute__((always_inline)) double timed(struct bench_run *run, int n,
                                                           void (*one)(struct bench_run *))
 {
     int64_t in = bytes_in(run), out = bytes_out(run);
     double t, sum = 0;
 
-    if (run->bytes <= BENCH_SMALL) {
+    if (bench_inside(run)) {
         t = bench_now_us();
         for (int i = 0; i < n; i++) {
             bench_write(run, run->sbuf, in);

@@ -186,16 +186,21 @@ static double get_bw_sample(struct bench_run *run, int n)
 
 static int64_t put_check(struct bench_run *run)
 {
+    int64_t wrong;
+
     if (be_rank() == 0) {
         bench_pattern(run, 0, run->sbuf, run->bytes);
         be_put(run->window, run->sbuf, (size_t)run->bytes, 1, 0);
         be_flush_puts(run->window, 1);
         tell(1);
+        hear(1); /* until it is looked at, the next check must not put over it */
         return 0;
     }
     hear(0);
     be_window_sync(run->window);
-    return bench_pattern_wrong(run, 0, run->window_base, run->bytes);
+    wrong = bench_pattern_wrong(run, 0, run->window_base, run->bytes);
+    tell(0);
+    return wrong;
 }
 
 static int64_t get_check(struct bench_run *run)

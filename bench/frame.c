@@ -75,7 +75,7 @@ static int measure(struct frame *f, struct bench_run *run)
     int64_t batch = 1, n;
 
     /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
-    if (run->bytes <= BENCH_SMALL)
+    if (bench_inside(run))
         batch = us > 0 && us < 20 ? (int64_t)(20 / us) + 1 : 1;
     if (run->opts->iters != BENCH_AUTO) {
         if (batch > run->opts->iters)
@@ -86,7 +86,7 @@ static int measure(struct frame *f, struct bench_run *run)
         n = n < MIN_SAMPLES ? MIN_SAMPLES : n;
     }
     n = n > MAX_SAMPLES ? MAX_SAMPLES : n;
-    batch = agreed(batch);
+    run->batch = batch = agreed(batch);
     n = agreed(n);
     bench_ctl_meet();
     for (int64_t i = 0; i < n; i++)
@@ -120,14 +120,18 @@ static void print_head(const struct frame *f, const struct bench_entry *e)
            f->channel[0] ? ", by " : "", f->channel);
     if (o->untouched)
         printf("# buffers are not touched between iterations\n");
+    else if (e->root)
+        printf("# buffers are written before and read after each iteration, outside the timed part\n");
     else
         printf("# buffers are written before and read after each iteration: up to %d B inside the "
                "timed part, above it outside\n",
                BENCH_SMALL);
     if (e->table == BENCH_COLLECTIVE) {
-        char word[8];
-        printf("# time: median over iterations of the %s over ranks; short ones in batches of 20 us\n",
-               bench_word("first rank|mean|minimum|maximum", o->average, word, sizeof(word)));
+        char word[32];
+        printf("# time: median over iterations of %s; %s\n",
+               bench_word("rank 0's|the mean over ranks|the minimum over ranks|"
+                          "the maximum over ranks", o->average, word, sizeof(word)),
+               e->root ? "each begins after a barrier" : "short ones in batches of 20 us");
         printf("#%11s %11s %10s %7s %5s %10s %10s %10s %8s %8s %7s\n", "size", "count", "type",
                "redop", "root", "time", "min", "p99", "algbw", "busbw", "#wrong");
         printf("#%11s %11s %10s %7s %5s %10s %10s %10s %8s %8s %7s\n", "(B)", "(elements)", "", "",
@@ -260,7 +264,7 @@ static void one_size(struct frame *f, struct bench_run *run)
         bus = e->bus ? alg * e->bus(be_size()) : alg;
         print_row(f, run, &s, alg, bus, wrong);
         fflush(stdout);
-        write_record(f, run, &s, alg, bus, n, wrong);
+        write_record(f, run, &s, alg, bus, n * run->batch, wrong);
         f->wrong += wrong;
     }
     if (run->window)

@@ -1,0 +1,281 @@
+/* frame_test.c: the parts of the benchmark frame that need no ranks: statistics, sizes, options, JSON, checks. */
+#include "tests/unit/unit.h"
+
+#include "bench/bench.h"
+#include "bench/frame_json.h"
+#include "bench/frame_stats.h"
+
+static void stats_of_known_samples(void **state)
+{
+    double one[] = {7}, even[] = {4, 1, 3, 2}, many[200];
+    struct bench_stats s = bench_stats_of(one, 1);
+
+    (void)state;
+    assert_true(s.min == 7 && s.median == 7 && s.p99 == 7 && s.max == 7);
+    s = bench_stats_of(even, 4);
+    assert_true(s.min == 1 && s.median == 2.5 && s.p99 == 4 && s.max == 4);
+    for (int i = 0; i < 200; i++)
+        many[i] = 200 - i;
+    s = bench_stats_of(many, 200);
+    assert_true(s.min == 1 && s.median == 100.5 && s.p99 == 198 && s.max == 200);
+    s = bench_stats_of(many, 0);
+    assert_true(s.min == 0 && s.median == 0 && s.p99 == 0 && s.max == 0);
+}
+
+static void expect_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int n,
+                         const int64_t *want)
+{
+    int got_n;
+    int64_t *got = bench_sizes(min, max, step, factor, &got_n);
+
+    assert_non_null(got);
+    assert_int_equal(got_n, n);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(got[i], want[i]);
+    free(got);
+}
+
+static void sizes_by_factor_and_step(void **state)
+{
+    (void)state;
+    expect_sizes(8, 100, 0, 2, 4, (int64_t[]){8, 16, 32, 64});
+    expect_sizes(0, 9, 0, 3, 4, (int64_t[]){0, 1, 3, 9});
+    expect_sizes(10, 35, 10, 2, 3, (int64_t[]){10, 20, 30});
+    expect_sizes(5, 5, 0, 2, 1, (int64_t[]){5});
+    expect_sizes(INT64_MAX / 2 + 1, INT64_MAX, 0, 2, 1, (int64_t[]){INT64_MAX / 2 + 1});
+}
+
+static int parse(struct bench_opts *o, char *err, size_t len, const char *const *words)
+{
+    char *argv[16] = {(char *)"bench"};
+    int argc = 1;
+
+    for (; words[argc - 1]; argc++)
+        argv[argc] = (char *)words[argc - 1];
+    err[0] = '\0';
+    return bench_opts_parse(o, argc, argv, err, len);
+}
+
+static void options_as_nccl_tests(void **state)
+{
+    struct bench_opts o;
+    char err[512];
+
+    (void)state;
+    assert_int_equal(parse(&o, err, sizeof(err), (const char *const[]){"lat", NULL}), 0);
+    assert_int_equal(o.min, BENCH_AUTO);
+    assert_int_equal(o.iters, BENCH_AUTO);
+    assert_int_equal(o.check, 1);
+    assert_int_equal(o.dtype, RANK_F32);
+    assert_int_equal(o.op, RANK_SUM);
+    assert_int_equal(o.average, BENCH_MAX);
+    assert_int_equal(o.names_n, 1);
+    assert_string_equal(o.json, "");
+    bench_opts_free(&o);
+
+    assert_int_equal(parse(&o, err, sizeof(err),
+                           (const char *const[]){"-b", "8", "-e1M", "--stepfactor=4", "-d",
+                                                 "double", "-o", "all", "-r", "all", "-a", "1",
+                                                 "--untouched", "bw", NULL}),
+                     0);
+    assert_int_equal(o.min, 8);
+    assert_int_equal(o.max, 1 << 20);
+    assert_int_equal(o.factor, 4);
+    assert_int_equal(o.dtype, RANK_F64);
+    assert_int_equal(o.op, RANK_OP_COUNT);
+    assert_int_equal(o.root, BENCH_AUTO);
+    assert_int_equal(o.average, BENCH_AVG);
+    assert_true(o.untouched);
+    assert_string_equal(o.names[0], "bw");
+    bench_opts_free(&o);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        const char *words[4], *said;
+    } cases[] = {
+        {{"--minbyte", "8", NULL}, "did you mean --minbytes?"},
+        {{"--zzzzzzzz", NULL}, "--help lists them"},
+        {{"-q", NULL}, "unknown option -q"},
+        {{"-", NULL}, "unknown option -"},
+        {{"-b", "-8", NULL}, "--minbytes is '-8'"},
+        {{"-b", "x", NULL}, "--minbytes is 'x'"},
+        {{"-f", "1", NULL}, "--stepfactor is '1'"},
+        {{"-d", "f128", NULL}, "--datatype is 'f128'"},
+        {{"-n", "0", NULL}, "--iters is '0'"},
+        {{"-b", NULL}, "-b needs a value"},
+        {{"-b64", "-e8", NULL}, "--minbytes 64 is more than --maxbytes 8"},
+    };
+    struct bench_opts o;
+    char err[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(parse(&o, err, sizeof(err), cases[i].words), -1);
+        if (!strstr(err, cases[i].said))
+            fail_msg("'%s' does not say '%s'", err, cases[i].said);
+        bench_opts_free(&o);
+    }
+}
+
+static void words_follow_rank_h(void **state)
+{
+    char word[32];
+
+    (void)state;
+    assert_string_equal(bench_word(bench_dtype_words, RANK_BF16, word, sizeof(word)), "bf16");
+    assert_string_equal(bench_word(bench_dtype_words, RANK_DTYPE_COUNT, word, sizeof(word)), "all");
+    assert_string_equal(bench_word(bench_op_words, RANK_MAXLOC, word, sizeof(word)), "maxloc");
+    assert_string_equal(bench_word(bench_op_words, RANK_OP_COUNT, word, sizeof(word)), "all");
+}
+
+static void json_is_written_and_quoted(void **state)
+{
+    char path[] = "/tmp/frame_test.XXXXXX", text[512];
+    struct bench_json json = {0};
+    FILE *f;
+    size_t n;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(bench_json_open(&json, path), 0);
+    bench_json_begin(&json);
+    bench_json_text(&json, "a", "q\"b\\c\n");
+    bench_json_int(&json, "i", -5);
+    bench_json_end(&json);
+    bench_json_begin(&json);
+    bench_json_real(&json, "r", 0.25);
+    bench_json_real(&json, "n", __builtin_inf());
+    bench_json_bool(&json, "t", true);
+    bench_json_end(&json);
+    assert_int_equal(bench_json_close(&json), 0);
+    f = fopen(path, "r");
+    n = fread(text, 1, sizeof(text) - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    assert_string_equal(text, "[\n{\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5},\n"
+                              "{\"r\": 0.25, \"n\": null, \"t\": true}\n]\n");
+
+    assert_int_equal(bench_json_open(&json, path), 0); /* no records: still an array */
+    assert_int_equal(bench_json_close(&json), 0);
+    f = fopen(path, "r");
+    n = fread(text, 1, sizeof(text) - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    assert_string_equal(text, "[]\n");
+    unlink(path);
+    assert_int_equal(bench_json_open(&json, "/nowhere/at/all"), -1);
+    json.out = fopen("/dev/full", "w");
+    assert_non_null(json.out);
+    bench_json_begin(&json);
+    bench_json_end(&json);
+    assert_int_equal(bench_json_close(&json), -1);
+}
+
+static void bus_factors_of_nccl_tests(void **state)
+{
+    static const struct {
+        const char *name;
+        double at4;
+    } want[] = {{"barrier", 1},    {"bcast", 1},       {"reduce", 1},  {"allreduce", 1.5},
+                {"gather", .75},   {"allgather", .75}, {"allgatherv", .75},
+                {"scatter", .75},  {"reduce_scatter", .75}, {"alltoall", .75}};
+    size_t n = 0;
+
+    (void)state;
+    for (const struct bench_entry *e = bench_coll; e->name; e++, n++) {
+        assert_string_equal(e->name, want[n].name);
+        assert_true((e->bus ? e->bus(4) : 1) == want[n].at4);
+    }
+    assert_int_equal(n, sizeof(want) / sizeof(want[0]));
+}
+
+static void patterns_tell_ranks_and_places(void **state)
+{
+    struct bench_opts o = {0};
+    struct bench_run run = {.opts = &o, .turn = 5};
+    char buf[1000];
+
+    (void)state;
+    bench_pattern(&run, 3, buf, sizeof(buf));
+    assert_int_equal(bench_pattern_wrong(&run, 3, buf, sizeof(buf)), 0);
+    assert_true(bench_pattern_wrong(&run, 2, buf, sizeof(buf)) > 900);
+    assert_true(bench_pattern_wrong(&run, 3, buf + 1, sizeof(buf) - 1) > 900);
+    buf[777] ^= 1;
+    assert_int_equal(bench_pattern_wrong(&run, 3, buf, sizeof(buf)), 1);
+}
+
+/* Sums in every datatype that has them: what the checker takes for right, and that it sees a bit. */
+static void sums_are_judged(void **state)
+{
+    struct bench_opts o = {0};
+    int32_t in[3][64], sum[64];
+    double din[3][64], dsum[64];
+    struct bench_run run = {.opts = &o, .dtype = RANK_INT32, .op = RANK_SUM, .turn = 9};
+    int64_t moved = 0;
+
+    (void)state;
+    for (int r = 0; r < 3; r++)
+        bench_fill(&run, r, in[r], 100, 64);
+    for (int i = 0; i < 64; i++)
+        sum[i] = in[0][i] + in[1][i] + in[2][i];
+    assert_int_equal(bench_wrong(&run, 3, sum, 100, 64), 0);
+    moved = bench_wrong(&run, 3, sum, 101, 64);
+    assert_true(moved > 20);
+    sum[17]++;
+    assert_int_equal(bench_wrong(&run, 3, sum, 100, 64), 1);
+
+    run.dtype = RANK_F64;
+    for (int r = 0; r < 3; r++)
+        bench_fill(&run, r, din[r], 0, 64);
+    for (int i = 0; i < 64; i++)
+        dsum[i] = din[0][i] + din[1][i] + din[2][i];
+    assert_int_equal(bench_wrong(&run, 3, dsum, 0, 64), 0);
+    dsum[0] = __builtin_nan("");
+    dsum[1] += 1e-9;
+    assert_int_equal(bench_wrong(&run, 3, dsum, 0, 64), 2);
+}
+
+/* One rank's own input is the result over one rank, whatever the type and operation. */
+static void every_type_and_operation_is_judged(void **state)
+{
+    struct bench_opts o = {0};
+    char buf[64 * 16];
+    int judged = 0;
+
+    (void)state;
+    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
+        for (int op = 0; op < RANK_OP_COUNT; op++) {
+            struct bench_run run = {.opts = &o, .dtype = (rank_dtype_t)d, .op = (rank_op_t)op};
+            if (!rank_op_defined(run.op, run.dtype))
+                continue;
+            bench_fill(&run, 0, buf, 0, 64);
+            assert_int_equal(bench_wrong(&run, 1, buf, 0, 64), 0);
+            memset(buf, 0x55, sizeof(buf));
+            assert_true(bench_wrong(&run, 1, buf, 0, 64) > 32);
+            judged++;
+        }
+    }
+    assert_true(judged > 90);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stats_of_known_samples),
+        cmocka_unit_test(sizes_by_factor_and_step),
+        cmocka_unit_test(options_as_nccl_tests),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(words_follow_rank_h),
+        cmocka_unit_test(json_is_written_and_quoted),
+        cmocka_unit_test(bus_factors_of_nccl_tests),
+        cmocka_unit_test(patterns_tell_ranks_and_places),
+        cmocka_unit_test(sums_are_judged),
+        cmocka_unit_test(every_type_and_operation_is_judged),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+# rankbench.sh: every benchmark runs, checks what it moved and writes JSON that others can read; wrong
+# command lines get one line and a code.
+bench=$top_builddir/rankbench
+work=$(mktemp -d "$top_builddir/tests/bench.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+ok() { echo "ok - $1"; }
+not_ok() {
+    echo "not ok - $1"
+    sed 's/^/    /' "$work/out" "$work/err" | tail -n 30
+    bad=1
+}
+
+# job RANKS words...: what it printed is in out and err
+job() {
+    local n=$1
+    shift
+    timeout 120 "$XRUN" -n "$n" "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
+}
+
+p2p="lat bw put_lat put_bw get_bw"
+coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall"
+
+# json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
+json() {
+    python3 - "$1" "$2" <<'END'
+import json, sys
+records = json.load(open(sys.argv[1]))
+for r in records:
+    for key in 'min_us median_us p99_us algbw_gbps busbw_gbps'.split():
+        assert isinstance(r[key], (int, float)), (key, r)
+    assert r['wrong'] == 0 and r['iters'] > 0 and r['bytes'] >= 0, r
+    assert 0 < r['min_us'] <= r['median_us'] <= r['p99_us'], r
+    assert r['ranks'] == int(sys.argv[2]) and r['library'].startswith('librank ') and r['version'] and r['host'], r
+    assert r['channel'] in ('self', 'shm', 'ucx'), r
+print(len(records))
+END
+}
+have_python=yes
+command -v python3 >/dev/null || have_python=
+
+# every RANKS RECORDS benchmarks...
+every() {
+    local n=$1 records=$2 got
+    shift 2
+    rm -f "$work/j"
+    if ! job "$n" -b 8 -e 64K -f 128 -c 3 --time 2ms -j "$work/j" "$@"; then
+        not_ok "$* at $n ranks"
+    elif [ -n "$have_python" ] && { ! got=$(json "$work/j" "$n" 2>>"$work/err") || [ "$got" != "$records" ]; }; then
+        echo "records: $got, not $records" >>"$work/err"
+        not_ok "JSON of $* at $n ranks"
+    else
+        ok "$* at $n ranks"
+    fi
+}
+
+# Two sizes of each, one of barrier; 3 blocks of an element do not fit in 8 bytes.
+# shellcheck disable=SC2086
+{
+    every 2 10 $p2p
+    every 3 10 $p2p
+    every 1 19 $coll
+    every 2 19 $coll
+    every 3 13 $coll
+}
+
+job 2 -b 4K -e 4K -d all -o all -r all --time 1ms -c 2 reduce allreduce reduce_scatter &&
+    [ "$(grep -c ' 4096 ' "$work/out")" -gt 300 ] && ok "every datatype and operation, every root" ||
+    not_ok "every datatype and operation, every root"
+for mem in alloc any; do
+    job 2 -b 8 -e 1M -f 512 --time 2ms -c 2 -m $mem --untouched lat bw allreduce && ok "--mem $mem, --untouched" ||
+        not_ok "--mem $mem, --untouched"
+done
+job 2 -b 8 -e 8 -n 100 -w 10 lat && grep -q '^8 ' "$work/out" && ok "-n and -w" || not_ok "-n and -w"
+
+if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
+    RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" lat bw allreduce &&
+        grep -q '"channel": "ucx"' "$work/j" && [ "$(json "$work/j" 2 2>>"$work/err")" = 6 ] &&
+        ok "over ucx, and it says so" || not_ok "over ucx, and it says so"
+fi
+
+# refused CODE TEXT RANKS words...
+refused() {
+    local code=$1 text=$2 n=$3 rc
+    shift 3
+    job "$n" "$@"
+    rc=$?
+    if [ $rc = "$code" ] && [ "$(grep -cF -- "$text" "$work/err")" = 1 ]; then
+        ok "$*: $text"
+    else
+        echo "exit code $rc" >>"$work/err"
+        not_ok "$*: $text"
+    fi
+}
+refused 2 "did you mean allreduce?" 2 allredcue
+refused 2 "did you mean --maxbytes?" 2 --maxbyte 8 lat
+refused 2 "no benchmark is named" 2
+refused 2 "lat needs 2 ranks" 1 lat
+refused 2 "there are 2 ranks" 2 -r 2 bcast
+refused 2 "/nowhere/j" 2 -j /nowhere/j lat
+job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
+job 2 --list && [ "$(wc -l <"$work/out")" = 15 ] && ok "--list" || not_ok "--list"
+exit $bad
