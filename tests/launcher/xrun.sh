@@ -147,6 +147,9 @@ check "unknown RANK_ variable: a warning with the nearest" 0 'RANK_LGO is not a 
 run 10 --help
 check "--help" 0
 grep -q -- '--on-failure kill|continue' out && good "--help lists the options" || bad "--help lists the options" "no"
+run 10 --help=man
+sed -e '1,/^\.\\" xrun --help=man/d' -e '/^\.\\" end of/,$d' "$top_srcdir/doc/xrun.1" | cmp -s - out &&
+    good "the options in xrun.1 are those of the table" || bad "the options in xrun.1 are those of the table" "put 'xrun --help=man' between its marks"
 run 10 --version
 check "--version" 0
 grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version says it" || bad "--version says it" "$(cat out)"
@@ -171,9 +174,11 @@ run 10 -n 3 sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE 
 2 3 2 3 job" ] && check "XRUN_ variables" 0 || bad "XRUN_ variables" "$(cat out)"
 run 10 -np 2 -- sh -c 'echo x'; same "-np and --" "x
 x"
-run 10 sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t"'
-same "no signal is blocked or ignored in a rank" "SigBlk:0000000000000000
-SigIgn:0000000000000000"
+# Signals 32 and 33 are the C library's own: its posix_spawn, which make uses, leaves them ignored.
+run 10 sh -c 'sed -n "s/^Sig\(Blk\|Ign\):[^0-9a-f]*/0x/p" /proc/self/status' &&
+    while read -r mask; do echo $((mask & ~0x180000000)); done <out >masks && mv masks out
+same "no signal is blocked or ignored in a rank" "0
+0"
 run 10 ls /proc/self/fd; same "a rank has no descriptors of xrun's" "$(ls /proc/self/fd </dev/null 2>err)"
 lim=$(ulimit -Sn); run 10 -n 2 sh -c 'ulimit -Sn' && same "the limit of open files is the user's" "$lim
 $lim"
