@@ -256,6 +256,13 @@ void rk_options_free(struct rk_options *o)
     o->set = NULL;
 }
 
+/* A text for troff: a plain - would be typeset as a hyphen. */
+static void troff(FILE *to, const char *text, int len)
+{
+    for (int i = 0; i < len; i++)
+        fprintf(to, text[i] == '-' ? "\\-" : "%c", text[i]);
+}
+
 /* Words of text, folded at column 78 behind an indent. */
 static void fold(FILE *to, const char *text, int indent)
 {
@@ -277,18 +284,14 @@ static void fold(FILE *to, const char *text, int indent)
     fputc('\n', to);
 }
 
-static void names(FILE *to, const struct option *o, const char *before, const char *between)
-{
-    for (int i = 0; i < 3 && o->names[i]; i++)
-        fprintf(to, "%s%s", i ? between : before, o->names[i]);
-}
 
 void rk_options_help(FILE *to)
 {
     fprintf(to, "usage: xrun [options] program [arguments]\n\n"
                 "Starts N copies of a program, the ranks of a job, and carries their output.\n\n");
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        names(to, &options[i], "  ", ", ");
+        for (int k = 0; k < 3 && options[i].names[k]; k++)
+            fprintf(to, "%s%s", k ? ", " : "  ", options[i].names[k]);
         fprintf(to, "%s%s\n        ", options[i].value ? " " : "",
                 options[i].value ? options[i].value : "");
         fold(to, options[i].doc, 8);
@@ -303,11 +306,14 @@ void rk_options_man(FILE *to)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
         fprintf(to, ".TP\n");
-        names(to, &options[i], "\\fB", "\\fR, \\fB");
-        fprintf(to, "\\fR");
-        if (options[i].value)
-            fprintf(to, " \\fI%s\\fR", options[i].value);
+        for (int k = 0; k < 3 && options[i].names[k]; k++) {
+            fprintf(to, "%s\\fB", k ? ", " : "");
+            troff(to, options[i].names[k], (int)strlen(options[i].names[k]));
+            fprintf(to, "\\fR");
+        }
+        fprintf(to, "%s%s%s\n", options[i].value ? " \\fI" : "",
+                options[i].value ? options[i].value : "", options[i].value ? "\\fR" : "");
+        troff(to, options[i].doc, (int)strlen(options[i].doc));
         fputc('\n', to);
-        fold(to, options[i].doc, 0);
     }
 }
