@@ -95,7 +95,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     done
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
-[ $mode = run ] || packages="$packages bash procps python3"
+[ $mode = run ] || packages="$packages bash python3"
 [ $full = no ] || packages="$packages clang gdb groff-base python3-pip xz-utils"
 
 # The packages of "$@" that are not installed.
