@@ -45,7 +45,7 @@ struct rk_agent {
     char host[256];
     enum rk_agent_phase phase;
 
-    /* ranks.c */
+    /* start.c, ranks.c */
     struct rk_rank *ranks; /* [job.size] */
     uint32_t live;         /* started and not yet reaped */
     uint32_t clients;      /* connected to PMIx and not finalized */
@@ -59,9 +59,10 @@ struct rk_agent {
     struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet;
 };
 
-/* ranks.c: start all ranks. On failure *code and text say why; what was started is killed. */
+/* start.c: start all ranks. On failure *code and text say why; what was started is killed. */
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len);
-/* Collect who has exited. */
+
+/* ranks.c: collect who has exited. */
 void rk_ranks_reap(struct rk_agent *agent);
 /* Is any descendant left? */
 bool rk_ranks_gone(void);

@@ -61,6 +61,7 @@ rank_status_t rk_bind_plan(enum rk_bind how, uint32_t n, struct rk_bind_plan *ou
     rank_status_t st;
 
     memset(out, 0, sizeof(*out));
+    out->units = units;
     /* More ranks than units are more than cores, whatever the cores are. */
     if (n > units) {
         out->oversubscribed = true;

@@ -12,6 +12,7 @@
 struct rk_bind_plan {
     cpu_set_t *sets; /* one after the other; NULL: nobody is bound */
     size_t set_size; /* bytes of one */
+    uint32_t units; /* processing units that this process may use */
     bool oversubscribed;
     void *topology; /* what was loaded for it, or NULL if that was not needed */
 };

@@ -9,7 +9,7 @@
 #include "launcher/spawn.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -93,34 +93,32 @@ static ON_CHILD_STACK int run_child(void *arg)
     return fail(c, "exec");
 }
 
-pid_t rk_spawn(const struct rk_spawn *spec, int *pidfd, const char **step)
+void *rk_spawn_stack(void)
 {
-    static void *stack; /* kept: a child is past its exec when clone returns */
+    void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+    return stack == MAP_FAILED ? NULL : (char *)stack + STACK;
+}
+
+pid_t rk_spawn(const struct rk_spawn *spec, void *stack, int *pidfd, const char **step)
+{
     struct child c = {.spec = spec, .parent = getpid()};
     int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
     sigset_t all, old;
     pid_t pid;
 
-    *step = "mmap";
-    if (!stack) {
-        stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-        if (stack == MAP_FAILED) {
-            stack = NULL;
-            return -1;
-        }
-    }
     *step = "clone";
     *pidfd = -1;
     sigfillset(&all);
     sigemptyset(&c.mask);
-    sigprocmask(SIG_SETMASK, &all, &old);
-    pid = clone(run_child, (char *)stack + STACK, flags | CLONE_PIDFD, &c, pidfd);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = clone(run_child, stack, flags | CLONE_PIDFD, &c, pidfd);
     if (pid < 0 && errno == EINVAL) { /* a kernel without pidfds */
         *pidfd = -1;
-        pid = clone(run_child, (char *)stack + STACK, flags, &c);
+        pid = clone(run_child, stack, flags, &c);
     }
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (pid > 0 && c.error) {
         *step = c.step;
         if (*pidfd >= 0)

@@ -19,11 +19,15 @@ struct rk_spawn {
     uint64_t nofile; /* soft limit of open files; 0: as it is */
 };
 
+/* A stack for children to begin on, one for each thread that spawns: what rk_spawn wants. NULL: no
+ * memory. There is no need to give it back. */
+void *rk_spawn_stack(void);
+
 /*
  * The child is the leader of a process group of its own and is killed when the
- * calling thread's process dies. Returns its pid, or -1 with errno set and
- * *step naming what failed.
+ * calling thread ends. Returns its pid, or -1 with errno set and *step naming
+ * what failed. *pidfd is -1 where the kernel has none.
  */
-pid_t rk_spawn(const struct rk_spawn *spec, int *pidfd, const char **step);
+pid_t rk_spawn(const struct rk_spawn *spec, void *stack, int *pidfd, const char **step);
 
 #endif

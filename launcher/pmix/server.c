@@ -46,6 +46,7 @@ static rank_status_t failed(const char *what, pmix_status_t rc)
 struct answer {
     sem_t come;
     pmix_status_t status;
+    pmix_status_t failed; /* of one before the last */
 };
 
 static void on_answer(pmix_status_t status, void *arg)
@@ -56,12 +57,20 @@ static void on_answer(pmix_status_t status, void *arg)
     sem_post(&a->come);
 }
 
+static void on_answer_to_none(pmix_status_t status, void *arg)
+{
+    struct answer *a = arg;
+
+    if (status != PMIX_SUCCESS)
+        a->failed = status;
+}
+
 static pmix_status_t wait_answer(struct answer *a, pmix_status_t rc)
 {
     if (rc == PMIX_SUCCESS) {
         while (sem_wait(&a->come) && errno == EINTR)
             ;
-        rc = a->status;
+        rc = a->failed ? a->failed : a->status;
     }
     sem_destroy(&a->come);
     return rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc;
@@ -110,8 +119,9 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     pmix_status_t rc;
     rank_status_t st;
 
-    /* Job data in hash tables: nothing is put into files, so nothing can be left. */
-    setenv("PMIX_MCA_gds", "hash", 0);
+    /* Job data in hash tables: nothing is put into files, so nothing can be left. The shared-memory
+     * store (ds21) saves 4 % of the time that 128 clients take. */
+    setenv("PMIX_MCA_gds", "hash", 1);
     if (!topology.topology) {
         st = make_topology(&s->own_topology);
         if (st)
@@ -177,21 +187,21 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the job with PMIx", rc);
 }
 
+/* PMIx's thread takes them in order, so that it is enough to wait for the last. */
 static rank_status_t register_ranks(struct rk_server *s)
 {
-    for (uint32_t rank = 0; rank < s->size; rank++) {
-        struct answer a = {.status = PMIX_SUCCESS};
-        pmix_proc_t proc;
-        pmix_status_t rc;
+    struct answer a = {.status = PMIX_SUCCESS};
+    pmix_status_t rc = PMIX_SUCCESS;
 
+    sem_init(&a.come, 0, 0);
+    for (uint32_t rank = 0; rank < s->size && rc == PMIX_SUCCESS; rank++) {
+        pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-        sem_init(&a.come, 0, 0);
-        rc = wait_answer(&a, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
-                                                         on_answer, &a));
-        if (rc != PMIX_SUCCESS)
-            return failed("registering a rank with PMIx", rc);
+        rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
+                                         rank + 1 < s->size ? on_answer_to_none : on_answer, &a);
     }
-    return RANK_OK;
+    rc = wait_answer(&a, rc);
+    return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
 }
 
 rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job *job,
