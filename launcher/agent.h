@@ -26,6 +26,7 @@ struct rk_rank {
     int pidfd;  /* or -1 */
     uint64_t start_ns;
     bool exited, connected, finalized;
+    bool killed; /* by a signal */
 };
 
 enum rk_agent_phase {
@@ -95,9 +96,11 @@ void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
  * stand_in.c: a rank that ended without ever having been a PMIx client leaves
  * fences of the others waiting for it. PMIx counts out only clients that it has
  * seen go; so a short-lived process connects in the rank's name and goes.
+ * It also shows whether the PMIx server still answers: libpmix 4.2.2's does not
+ * after a client was killed at some moments of its connecting.
  */
 void rk_stand_in_check(struct rk_agent *agent);
-bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid);
+bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status);
 int rk_stand_in_main(void);
 #define RK_STAND_IN_NAME "xrun-stand-in"
 

@@ -151,20 +151,30 @@ static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
     forward(arg, sig);
 }
 
-/* ^Z stops the ranks, then xrun; fg goes on with both. */
-static void on_stop(evutil_socket_t sig, short what, void *arg)
+static void stop_self(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
 
-    (void)sig;
+    (void)fd;
     (void)what;
-    forward(f, SIGSTOP);
     raise(SIGSTOP);
     forward(f, SIGCONT);
     rk_reader_wake(f->reader);
 }
 
-/* The keeper was reaped by nobody else; orphans of a dead keeper come to us too. */
+/* ^Z stops the ranks and, once the loop has sent that off, xrun; fg goes on with both. */
+static void on_stop(evutil_socket_t sig, short what, void *arg)
+{
+    const struct timeval soon = {0, 10000};
+    struct front *f = arg;
+
+    (void)sig;
+    (void)what;
+    forward(f, SIGSTOP);
+    event_base_once(f->base, -1, EV_TIMEOUT, stop_self, f, &soon);
+}
+
+/* Orphans of a dead keeper come to us too; those are for end_all. */
 static void on_child(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;

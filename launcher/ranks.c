@@ -17,6 +17,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
      * said to have exited. */
     rk_server_catch_up(agent->server);
     r->exited = true;
+    r->killed = WIFSIGNALED(status);
     agent->live--;
     if (r->pidfd >= 0) {
         close(r->pidfd);
@@ -69,7 +70,7 @@ void rk_ranks_reap(struct rk_agent *agent)
         if (r)
             on_exit_of(agent, r, status);
         else
-            rk_stand_in_reaped(agent, pid);
+            rk_stand_in_reaped(agent, pid, status);
     }
     rk_stand_in_check(agent);
     rk_agent_check_done(agent);

@@ -7,7 +7,10 @@
 #include <pmix.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { PATIENCE_S = 3, GRACE_MS = 400 };
 
 static pid_t start(struct rk_agent *agent, uint32_t rank)
 {
@@ -40,11 +43,12 @@ static pid_t start(struct rk_agent *agent, uint32_t rank)
 
 void rk_stand_in_check(struct rk_agent *agent)
 {
-    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in || agent->clients == 0)
+    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in)
         return;
     for (uint32_t i = 0; i < agent->job.size; i++) {
         struct rk_rank *r = &agent->ranks[i];
-        if (r->exited && !r->connected) {
+        /* Where nobody is a client nobody waits; but one that was killed may have been connecting. */
+        if (r->exited && !r->connected && (agent->clients > 0 || (r->killed && agent->live > 0))) {
             r->connected = r->finalized = true; /* once */
             agent->stand_in = start(agent, i);
             return;
@@ -52,11 +56,17 @@ void rk_stand_in_check(struct rk_agent *agent)
     }
 }
 
-bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid)
+bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
 {
     if (!pid || agent->stand_in != pid)
         return false;
     agent->stand_in = 0;
+    if (agent->phase == RK_AGENT_RUNNING && WIFSIGNALED(status)) {
+        rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
+                 "connected; the job ends",
+                 agent->host);
+        rk_agent_end(agent, GRACE_MS);
+    }
     return true;
 }
 
@@ -65,7 +75,7 @@ int rk_stand_in_main(void)
 {
     pmix_proc_t me;
 
-    alarm(10);
+    alarm(PATIENCE_S);
     if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
         return 1;
     _exit(0);
