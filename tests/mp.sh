@@ -11,7 +11,7 @@
 #             shared memory); quick runs take ucx and tcp with the last number of ranks only
 #   -F        in full runs only
 #   -t S      seconds that a run may take (60); a hung one shows its stacks where gdb is installed
-#   -k N      ranks that will not reach their end (0); "n": all
+#   -k N      ranks that will not reach their end (0); "n": all; "any": no matter how many
 #   -e CODE   the exit code that xrun shall have (0); "any" for whatever
 #   -o TEXT   an extended regular expression that the output shall match; repeatable
 #   -O TEXT   one that it must not match; repeatable
@@ -142,8 +142,9 @@ run_one() {
     if [ -z "$hung" ]; then
         [ "$expect" = any ] || [ "$rc" = "$expect" ] || why="exit code $rc, not $expect"
         [ "$n" != alone ] || n=1
-        want=$((n - victims)) # victims may be an expression of n
         done_lines=$(grep -c 'mp: done$' "$work/out")
+        want=$done_lines
+        [ "$victims" = any ] || want=$((n - victims)) # victims may be an expression of n
         [ "$done_lines" = $want ] || why="$why; $done_lines ranks came to their end, not $want"
         for word in "${must[@]}"; do
             grep -qE -e "$word" "$work/out" "$work/err" || why="$why; nothing said '$word'"
