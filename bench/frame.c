@@ -482,54 +482,59 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     return NULL;
 }
 
+/* One rank says it and ends with the code: from the others it would be the same line again. */
 static int fail(const char *text)
 {
     if (speaks())
         fprintf(stderr, "%s: %s\n", be_program, text);
-    be_finalize();
     return speaks() ? 2 : 0;
+}
+
+/* What the command line asks for, on a library that is up. Returns the exit code. */
+static int run(struct frame *f, int argc, char **argv)
+{
+    char err[512];
+
+    if (bench_opts_parse(&f->opts, argc, argv, err, sizeof(err)))
+        return fail(err);
+    if (f->opts.help || f->opts.list) {
+        if (speaks() && f->opts.help)
+            help();
+        else if (speaks())
+            list(stdout);
+        return 0;
+    }
+    if (mistake(f, err, sizeof(err)))
+        return fail(err);
+    be_library(f->library, sizeof(f->library));
+    if (gethostname(f->host, sizeof(f->host) - 1))
+        snprintf(f->host, sizeof(f->host), "unknown");
+    snprintf(f->channel, sizeof(f->channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
+    f->samples = calloc(MAX_SAMPLES, sizeof(double));
+    if (!f->samples)
+        be_abort(1, "out of memory");
+    if (speaks() && f->opts.json[0] && bench_json_open(&f->json, f->opts.json)) {
+        snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
+        be_abort(2, err);
+    }
+    for (int i = 0; i < f->opts.names_n; i++)
+        run_entry(f, find(f->opts.names[i]));
+    if (f->json.out && bench_json_close(&f->json)) {
+        snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
+        be_abort(1, err);
+    }
+    if (f->wrong)
+        fprintf(stderr, "%s: %lld elements were wrong\n", be_program, (long long)f->wrong);
+    return f->wrong ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
     struct frame f = {.wrong = 0};
-    char err[512];
-    int rc = 0;
+    int rc;
 
     be_init(&argc, &argv);
-    if (bench_opts_parse(&f.opts, argc, argv, err, sizeof(err)))
-        return fail(err);
-    if (f.opts.help || f.opts.list) {
-        if (speaks() && f.opts.help)
-            help();
-        else if (speaks())
-            list(stdout);
-        be_finalize();
-        return 0;
-    }
-    if (mistake(&f, err, sizeof(err)))
-        return fail(err);
-    be_library(f.library, sizeof(f.library));
-    if (gethostname(f.host, sizeof(f.host) - 1))
-        snprintf(f.host, sizeof(f.host), "unknown");
-    snprintf(f.channel, sizeof(f.channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
-    f.samples = calloc(MAX_SAMPLES, sizeof(double));
-    if (!f.samples)
-        be_abort(1, "out of memory");
-    if (speaks() && f.opts.json[0] && bench_json_open(&f.json, f.opts.json)) {
-        snprintf(err, sizeof(err), "--json %s: %m", f.opts.json);
-        be_abort(2, err);
-    }
-    for (int i = 0; i < f.opts.names_n; i++)
-        run_entry(&f, find(f.opts.names[i]));
-    if (f.json.out && bench_json_close(&f.json)) {
-        snprintf(err, sizeof(err), "--json %s: %m", f.opts.json);
-        be_abort(1, err);
-    }
-    if (f.wrong) {
-        fprintf(stderr, "%s: %lld elements were wrong\n", be_program, (long long)f.wrong);
-        rc = 1;
-    }
+    rc = run(&f, argc, argv);
     free(f.samples);
     bench_opts_free(&f.opts);
     be_finalize();
