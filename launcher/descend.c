@@ -19,6 +19,14 @@ struct process {
     signed char ours; /* 1, 0, or -1: not known yet */
 };
 
+/* Without a child there is no descendant either; then /proc, which may be long, need not be read. */
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
 /* "pid (name, which may hold anything) state parent ..." */
 static bool read_process(const char *pid, struct process *p)
 {
@@ -104,8 +112,8 @@ static int settle(struct process *list, size_t n, struct process *p, pid_t self)
 
 int rk_descend_signal(int sig, const pid_t *keep, size_t nkeep)
 {
-    size_t n;
-    struct process *list = list_all(&n);
+    size_t n = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
     pid_t self = getpid();
     int sent = 0;
 
@@ -161,8 +169,8 @@ bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep)
 
 pid_t *rk_descend_children(size_t *count)
 {
-    size_t n, k = 0;
-    struct process *list = list_all(&n);
+    size_t n = 0, k = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
     pid_t *children = calloc(n + 1, sizeof(*children));
 
     for (size_t i = 0; list && children && i < n; i++) {
