@@ -5,10 +5,16 @@
  * (CLONE_VM and CLONE_VFORK), so nothing is copied however large the agent is,
  * and a failed exec is told by simply writing it down. Until the exec the child
  * may call only what needs no lock and changes no memory of the parent's.
+ *
+ * An agent holds several descriptors for each rank. A child that copied them
+ * all, only to close them, would make starting n ranks cost n * n: so it begins
+ * with the parent's table (CLONE_FILES), and leaves it with a copy of the low
+ * numbers, among which its own have been put before.
  */
 #include "launcher/spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +30,7 @@
 
 struct child {
     const struct rk_spawn *spec;
+    const int *slot; /* what become 0, 1, 2 */
     pid_t parent;
     sigset_t mask;
     volatile int error;
@@ -55,13 +62,24 @@ static ON_CHILD_STACK void default_signals(void)
         sigaction(signals[i], &dflt, NULL);
 }
 
-/* Put spec->fd in place; they are close-on-exec and above 2, the copies are not. */
-static ON_CHILD_STACK int place_fds(const struct rk_spawn *spec)
+/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2. */
+static ON_CHILD_STACK int place_fds(const int slot[3])
 {
+    unsigned first = 0;
+
     for (int i = 0; i < 3; i++) {
-        if (dup2(spec->fd[i], i) < 0)
+        if ((unsigned)slot[i] >= first)
+            first = (unsigned)slot[i] + 1;
+    }
+    /* A kernel before 5.9 copies them all; then the exec closes them. */
+    if (close_range(first, ~0u, CLOSE_RANGE_UNSHARE) && unshare(CLONE_FILES))
+        return -1;
+    for (int i = 0; i < 3; i++) {
+        if (dup2(slot[i], i) < 0)
             return -1;
     }
+    /* Neither what xrun itself was started with. */
+    close_range(3, ~0u, 0);
     return 0;
 }
 
@@ -78,7 +96,7 @@ static ON_CHILD_STACK int run_child(void *arg)
         return 127; /* it died just now */
     if (setpgid(0, 0))
         return fail(c, "setpgid");
-    if (place_fds(spec))
+    if (place_fds(c->slot))
         return fail(c, "dup2");
     if (chdir(spec->wdir))
         return fail(c, "chdir");
@@ -93,40 +111,69 @@ static ON_CHILD_STACK int run_child(void *arg)
     return fail(c, "exec");
 }
 
-void *rk_spawn_stack(void)
+int rk_spawner_open(struct rk_spawner *spawner)
 {
     void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
-    return stack == MAP_FAILED ? NULL : (char *)stack + STACK;
+    if (stack == MAP_FAILED)
+        return -1;
+    spawner->stack = (char *)stack + STACK;
+    spawner->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (spawner->null < 0)
+        return -1;
+    for (int i = 0; i < 3; i++) {
+        /* Above 2, or one could be overwritten by another on its way. */
+        spawner->slot[i] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 3);
+        if (spawner->slot[i] < 0)
+            return -1;
+    }
+    return 0;
 }
 
-pid_t rk_spawn(const struct rk_spawn *spec, void *stack, int *pidfd, const char **step)
+/* fd[i] in the slots, or nothing. */
+static int fill_slots(const struct rk_spawner *spawner, const int fd[3])
 {
-    struct child c = {.spec = spec, .parent = getpid()};
-    int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+    for (int i = 0; i < 3; i++) {
+        if (dup3(fd ? fd[i] : spawner->null, spawner->slot[i], O_CLOEXEC) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
+               const char **step)
+{
+    struct child c = {.spec = spec, .slot = spawner->slot, .parent = getpid()};
+    int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, error;
     sigset_t all, old;
     pid_t pid;
 
-    *step = "clone";
+    *step = "dup3";
     *pidfd = -1;
+    if (fill_slots(spawner, spec->fd))
+        return -1;
+    *step = "clone";
     sigfillset(&all);
     sigemptyset(&c.mask);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid = clone(run_child, stack, flags | CLONE_PIDFD, &c, pidfd);
+    pid = clone(run_child, spawner->stack, flags | CLONE_PIDFD, &c, pidfd);
     if (pid < 0 && errno == EINVAL) { /* a kernel without pidfds */
         *pidfd = -1;
-        pid = clone(run_child, stack, flags, &c);
+        pid = clone(run_child, spawner->stack, flags, &c);
     }
+    error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fill_slots(spawner, NULL); /* or a pipe would never end */
     if (pid > 0 && c.error) {
         *step = c.step;
         if (*pidfd >= 0)
             close(*pidfd);
         *pidfd = -1;
         waitpid(pid, NULL, 0);
-        errno = c.error;
-        return -1;
+        error = c.error;
+        pid = -1;
     }
+    errno = error;
     return pid;
 }

@@ -19,15 +19,22 @@ struct rk_spawn {
     uint64_t nofile; /* soft limit of open files; 0: as it is */
 };
 
-/* A stack for children to begin on, one for each thread that spawns: what rk_spawn wants. NULL: no
- * memory. There is no need to give it back. */
-void *rk_spawn_stack(void);
+/* What a thread needs to spawn: a stack for the children to begin on, and descriptors with low numbers. */
+struct rk_spawner {
+    void *stack;
+    int null, slot[3];
+};
+
+/* -1 with errno set. There is no need to close it: it lives as long as the process. */
+int rk_spawner_open(struct rk_spawner *spawner);
 
 /*
- * The child is the leader of a process group of its own and is killed when the
- * calling thread ends. Returns its pid, or -1 with errno set and *step naming
- * what failed. *pidfd is -1 where the kernel has none.
+ * The child is the leader of a process group of its own, has no open files but
+ * spec->fd, and is killed when the calling thread ends. Returns its pid, or -1
+ * with errno set and *step naming what failed. *pidfd is -1 where the kernel
+ * has none.
  */
-pid_t rk_spawn(const struct rk_spawn *spec, void *stack, int *pidfd, const char **step);
+pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
+               const char **step);
 
 #endif

@@ -22,15 +22,13 @@ static pid_t start(struct rk_agent *agent, uint32_t rank)
                             .env = env,
                             .wdir = "/",
                             .fd = {null, null, null}};
-    static void *stack; /* kept for the next */
+    static struct rk_spawner spawner; /* kept for the next */
     const char *step;
     int pidfd = -1;
     pid_t pid = -1;
 
-    if (!stack)
-        stack = rk_spawn_stack();
-    if (stack && env && null >= 0)
-        pid = rk_spawn(&spec, stack, &pidfd, &step);
+    if (env && null >= 0 && (spawner.stack || rk_spawner_open(&spawner) == 0))
+        pid = rk_spawn(&spec, &spawner, &pidfd, &step);
     if (pid < 0)
         rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
     if (pidfd >= 0)

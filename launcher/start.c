@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define OWN_VARS 5
-#define MAX_THREADS 8
+#define MAX_THREADS 16
 #define RANKS_PER_THREAD 8 /* fewer are not worth a thread */
 
 struct start {
@@ -113,14 +113,15 @@ static void clear(struct start *s)
 }
 
 /* Start a rank that is ready, on whatever thread. */
-static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s, void *stack)
+static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s,
+                      struct rk_spawner *spawner)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u32 = rank};
     struct rk_rank *r = &agent->ranks[rank];
     pid_t pid;
 
     r->start_ns = rk_clock_ns();
-    pid = rk_spawn(&s->spec, stack, &r->pidfd, &s->step);
+    pid = rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
     clear(s); /* the pipes now end with the rank */
     if (pid < 0)
@@ -137,7 +138,7 @@ static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s, vo
 /* ------------------------------------------------------------------- threads */
 
 /* Start ranks as they get ready, until there are no more. */
-static void work(struct crew *c, void *stack)
+static void work(struct crew *c, struct rk_spawner *spawner)
 {
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -150,7 +151,7 @@ static void work(struct crew *c, void *stack)
         rank = c->next++;
         c->busy++;
         pthread_mutex_unlock(&c->lock);
-        ok = start_one(c->agent, rank, &c->starts[rank], stack);
+        ok = start_one(c->agent, rank, &c->starts[rank], spawner);
         pthread_mutex_lock(&c->lock);
         c->busy--;
         if (!ok) {
@@ -165,10 +166,10 @@ static void work(struct crew *c, void *stack)
 
 static void *thread_main(void *arg)
 {
-    void *stack = rk_spawn_stack();
+    struct rk_spawner spawner;
 
-    if (stack)
-        work(arg, stack);
+    if (rk_spawner_open(&spawner) == 0)
+        work(arg, &spawner);
     for (;;)
         pause(); /* to the end of the process; all signals are blocked here */
     return NULL;
@@ -176,13 +177,14 @@ static void *thread_main(void *arg)
 
 static uint32_t start_threads(struct rk_agent *agent, struct crew *c)
 {
-    uint32_t cpus = agent->plan.units, want = agent->job.size / RANKS_PER_THREAD, n = 0;
+    uint32_t want = agent->job.size / RANKS_PER_THREAD, n = 0;
     pthread_attr_t attr;
     sigset_t all, old;
     pthread_t id;
 
-    if (want > cpus)
-        want = cpus;
+    /* Most of the time a thread waits for its child to execute the program: two keep a core busy. */
+    if (want > 2 * agent->plan.units)
+        want = 2 * agent->plan.units;
     if (want > MAX_THREADS)
         want = MAX_THREADS;
     sigfillset(&all);
@@ -247,13 +249,16 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
 static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input, int null)
 {
     uint32_t n = agent->job.size;
-    void *stack = rk_spawn_stack();
-    rank_status_t st = stack ? prepare(agent, 0, input, &c->starts[0]) : RANK_ERR_NO_MEMORY;
+    struct rk_spawner spawner;
+    rank_status_t st;
 
+    if (rk_spawner_open(&spawner))
+        return RANK_ERR_NO_MEMORY;
+    st = prepare(agent, 0, input, &c->starts[0]);
     if (st)
         return st;
     c->ready = c->next = 1;
-    if (!start_one(agent, 0, &c->starts[0], stack))
+    if (!start_one(agent, 0, &c->starts[0], &spawner))
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
     for (uint32_t i = 1; !st && i < n; i++) {
@@ -262,7 +267,7 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
             publish(c, i + 1, false);
     }
     publish(c, 0, true);
-    work(c, stack);
+    work(c, &spawner);
     wait_for_busy(c);
     return st;
 }
