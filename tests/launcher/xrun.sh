@@ -2,6 +2,11 @@
 # xrun.sh: what a user sees of xrun, and what it leaves behind: options, output, exit codes, failures,
 # signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
 
+# Under nohup SIGHUP is ignored, by xrun as well, and a shell cannot change that; but it is tested here.
+if [ -z "${RK_HUP:-}" ] && trap | grep -q "'' .*HUP"; then
+    RK_HUP=1 exec env --default-signal=HUP bash "$0" "$@"
+fi
+
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
 export top_srcdir top_builddir
