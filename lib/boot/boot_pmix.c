@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <time.h>
 #include <unistd.h>
 
 struct pmix_boot {
@@ -250,6 +249,97 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
     return RANK_OK;
 }
 
+/* ------------------------------------------------------------------- answers */
+
+/*
+ * How long an answer may still come once a member is known to have died. A
+ * server need not answer then: a fence stays open (4.2.2), a card of one who
+ * never committed is waited for (4.1.2). Before all have met a death ends the
+ * start of them all anyway; later it may be of no concern for what is asked.
+ */
+enum { GRACE_MS = 300, GRACE_MET_MS = 5000, LOOK_MS = 20 };
+
+/* Belongs to the one who waits and to PMIx's thread; the second to leave frees it. */
+struct answer {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool done, left;
+    pmix_status_t rc;
+    void *bytes; /* of a card; NULL if it is none of ours */
+    size_t size;
+};
+
+static struct answer *answer_new(void)
+{
+    struct answer *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        pthread_mutex_init(&a->lock, NULL);
+        pthread_cond_init(&a->over, NULL);
+    }
+    return a;
+}
+
+static void answer_free(struct answer *a)
+{
+    pthread_cond_destroy(&a->over);
+    pthread_mutex_destroy(&a->lock);
+    free(a->bytes);
+    free(a);
+}
+
+static void answered(pmix_status_t rc, void *arg)
+{
+    struct answer *a = arg;
+    bool left;
+
+    pthread_mutex_lock(&a->lock);
+    a->rc = rc;
+    a->done = true;
+    left = a->left;
+    pthread_cond_signal(&a->over);
+    pthread_mutex_unlock(&a->lock);
+    if (left)
+        answer_free(a);
+}
+
+static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
+{
+    struct answer *a = arg;
+
+    if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
+        a->bytes = malloc(v->data.bo.size + 1);
+        if (a->bytes)
+            memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
+        else
+            rc = PMIX_ERR_NOMEM;
+        a->size = v->data.bo.size;
+    }
+    answered(rc, a);
+}
+
+/* Wait for it: true if it came, and then it is the caller's to free. */
+static bool answer_wait(struct pmix_boot *b, struct answer *a, int grace)
+{
+    int since_death = 0;
+    struct timespec until;
+    bool came;
+
+    pthread_mutex_lock(&a->lock);
+    while (!a->done && since_death < grace) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (pthread_cond_timedwait(&a->over, &a->lock, &until) && atomic_load(&b->deaths))
+            since_death += LOOK_MS;
+    }
+    a->left = true;
+    came = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return came;
+}
+
 /* -------------------------------------------------------------------- cards */
 
 rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
@@ -277,17 +367,39 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
     return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_Commit", rc);
 }
 
+/* Ask once. PMIX_ERR_TIMEOUT: a rank died and no answer came. Else *out is the caller's. */
+static pmix_status_t ask_for_card(struct pmix_boot *b, const pmix_proc_t *who, const char *key,
+                                  struct answer **out)
+{
+    struct answer *a = answer_new();
+    pmix_status_t rc;
+
+    if (!a)
+        return PMIX_ERR_NOMEM;
+    rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
+    if (rc == PMIX_SUCCESS) {
+        if (!answer_wait(b, a, b->met ? GRACE_MET_MS : GRACE_MS))
+            return PMIX_ERR_TIMEOUT;
+        rc = a->rc;
+    }
+    if (rc == PMIX_SUCCESS)
+        *out = a;
+    else
+        answer_free(a);
+    return rc;
+}
+
 /* A request that crosses with the commit of what it asks for is sometimes answered "not found" by
  * the server (4.2.2). Until all have met that can only mean "not yet". */
-static pmix_status_t get_card(const struct pmix_boot *b, const pmix_proc_t *who, const char *key,
-                              pmix_value_t **v)
+static pmix_status_t get_card(struct pmix_boot *b, const pmix_proc_t *who, const char *key,
+                              struct answer **out)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
-    pmix_status_t rc = PMIx_Get(who, key, NULL, 0, v);
+    pmix_status_t rc = ask_for_card(b, who, key, out);
 
     for (int i = 0; rc == PMIX_ERR_NOT_FOUND && !b->met && i < CARD_TRIES; i++) {
         nanosleep(&pause, NULL);
-        rc = PMIx_Get(who, key, NULL, 0, v);
+        rc = ask_for_card(b, who, key, out);
     }
     return rc;
 }
@@ -295,116 +407,56 @@ static pmix_status_t get_card(const struct pmix_boot *b, const pmix_proc_t *who,
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     pmix_proc_t who;
-    pmix_value_t *v = NULL;
+    struct answer *a;
     pmix_status_t rc;
     rank_status_t st = RANK_OK;
 
     if (boot->alone)
         return RANK_ERR_UNREACHABLE;
     PMIX_LOAD_PROCID(&who, of(boot)->me.nspace, (pmix_rank_t)rank);
-    rc = get_card(of(boot), &who, key, &v);
+    rc = get_card(of(boot), &who, key, &a);
+    if (rc == PMIX_ERR_TIMEOUT) {
+        rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
+        return RANK_ERR_PEER_DEAD;
+    }
     if (rc != PMIX_SUCCESS) {
         rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
         return RANK_ERR_UNREACHABLE;
     }
-    if (v->type != PMIX_BYTE_OBJECT || v->data.bo.size > *len) {
+    if (!a->bytes || a->size > *len) {
         rk_error("the card %s of rank %d is not of this version", key, rank);
         st = RANK_ERR_BOOT;
     } else {
-        memcpy(data, v->data.bo.bytes, v->data.bo.size);
-        *len = v->data.bo.size;
+        memcpy(data, a->bytes, a->size);
+        *len = a->size;
     }
-    PMIX_VALUE_RELEASE(v);
+    answer_free(a);
     return st;
 }
 
 /* ------------------------------------------------------------------- fences */
 
-/* How long a fence may still complete once a member is known to have died. */
-enum { FENCE_GRACE_MS = 300, FENCE_LOOK_MS = 20 };
-
-/* Belongs to the one who waits and to PMIx's thread; the second to leave frees it. */
-struct fence {
-    pthread_mutex_t lock;
-    pthread_cond_t over;
-    bool done, left;
-    pmix_status_t rc;
-};
-
-static void fence_free(struct fence *f)
-{
-    pthread_cond_destroy(&f->over);
-    pthread_mutex_destroy(&f->lock);
-    free(f);
-}
-
-static void fence_done(pmix_status_t rc, void *arg)
-{
-    struct fence *f = arg;
-    bool left;
-
-    pthread_mutex_lock(&f->lock);
-    f->rc = rc;
-    f->done = true;
-    left = f->left;
-    pthread_cond_signal(&f->over);
-    pthread_mutex_unlock(&f->lock);
-    if (left)
-        fence_free(f);
-}
-
-/* PMIx's answer, or PMIX_ERR_TIMEOUT when a member died and none came: not every server answers
- * then. */
-static pmix_status_t fence_wait(struct pmix_boot *b, struct fence *f)
-{
-    int since_death = 0;
-    pmix_status_t rc = PMIX_ERR_TIMEOUT;
-    struct timespec until;
-
-    pthread_mutex_lock(&f->lock);
-    while (!f->done && since_death < FENCE_GRACE_MS) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += FENCE_LOOK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&f->over, &f->lock, &until) && atomic_load(&b->deaths))
-            since_death += FENCE_LOOK_MS;
-    }
-    f->left = true;
-    if (f->done)
-        rc = f->rc;
-    pthread_mutex_unlock(&f->lock);
-    return rc;
-}
-
 rank_status_t rk_boot_fence(struct rk_boot *boot)
 {
-    struct fence *f;
+    struct answer *a;
     pmix_status_t rc;
-    bool done;
 
     if (boot->alone)
         return RANK_OK;
-    f = calloc(1, sizeof(*f));
-    if (!f)
+    a = answer_new();
+    if (!a)
         return RANK_ERR_NO_MEMORY;
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->over, NULL);
-    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, fence_done, f);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, answered, a);
     if (rc == PMIX_SUCCESS) {
-        rc = fence_wait(of(boot), f);
-        done = rc != PMIX_ERR_TIMEOUT;
-    } else {
-        if (rc == PMIX_OPERATION_SUCCEEDED)
-            rc = PMIX_SUCCESS;
-        done = true;
+        if (!answer_wait(of(boot), a, GRACE_MS)) {
+            rk_error("a rank died before all had met");
+            return RANK_ERR_PEER_DEAD;
+        }
+        rc = a->rc;
+    } else if (rc == PMIX_OPERATION_SUCCEEDED) {
+        rc = PMIX_SUCCESS;
     }
-    if (done) /* else PMIx's thread frees it */
-        fence_free(f);
-    if (rc == PMIX_ERR_TIMEOUT) {
-        rk_error("a rank died before all had met");
-        return RANK_ERR_PEER_DEAD;
-    }
+    answer_free(a);
     if (rc != PMIX_SUCCESS)
         return failed("the PMIx fence", rc);
     of(boot)->met = true;
