@@ -2,9 +2,10 @@
 # xrun.sh: what a user sees of xrun, and what it leaves behind: options, output, exit codes, failures,
 # signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
 
-# Under nohup SIGHUP is ignored, by xrun as well, and a shell cannot change that; but it is tested here.
-if [ -z "${RK_HUP:-}" ] && trap | grep -q "'' .*HUP"; then
-    RK_HUP=1 exec env --default-signal=HUP bash "$0" "$@"
+# Under nohup SIGHUP is ignored, in a script's background SIGINT; then xrun ignores them as well, and a shell
+# cannot change that. But they are tested here.
+if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
+    RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
 fi
 
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
