@@ -9,8 +9,10 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_LOG", RK_CONF_ENUM, "warn", "", "How much the library says on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
-     "Channels that may carry messages. Without shm, ranks of one node use ucx.", "self|shm|ucx",
-     0, 0, AT(channels)},
+     "Channels that may carry messages. Without shm, ranks of one node use ucx, by UCX's shared "
+     "memory unless UCX_TLS says otherwise (tcp,self); in that, a rank that is killed while it "
+     "writes can block what others send to the same receiver.",
+     "self|shm|ucx", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
      "Longest message that is sent at once, copied on the way; a channel may allow less. Longer "
      "ones are fetched by the receiver.",
