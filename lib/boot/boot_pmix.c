@@ -26,6 +26,7 @@ struct pmix_boot {
     rk_boot_death_fn death_fn;
     void *death_arg;
     bool met; /* a fence is behind us: all have committed */
+    struct answer *given_up; /* those that PMIx may still write to */
 };
 
 /* How long a card is asked for that the server says is not there yet. */
@@ -153,6 +154,7 @@ static rank_status_t query_local(struct pmix_boot *b)
 }
 
 static void listen_for_deaths(struct pmix_boot *b);
+static void free_given_up(struct pmix_boot *b);
 
 rank_status_t rk_boot_open(struct rk_boot **out)
 {
@@ -194,6 +196,8 @@ void rk_boot_close(struct rk_boot *boot)
         pmix_status_t rc = PMIx_Finalize(NULL, 0);
         if (rc != PMIX_SUCCESS)
             rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
+        if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
+            free_given_up(b);
     }
     free(b->pub.local);
     free(b);
@@ -259,11 +263,13 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
  */
 enum { GRACE_MS = 300, GRACE_MET_MS = 5000, LOOK_MS = 20 };
 
-/* Belongs to the one who waits and to PMIx's thread; the second to leave frees it. */
+/* Belongs to the one who waits. One that did not come in time is kept until PMIx is gone, which drops open requests
+ * without a word. */
 struct answer {
+    struct answer *next;
     pthread_mutex_t lock;
     pthread_cond_t over;
-    bool done, left;
+    bool done;
     pmix_status_t rc;
     void *bytes; /* of a card; NULL if it is none of ours */
     size_t size;
@@ -288,19 +294,24 @@ static void answer_free(struct answer *a)
     free(a);
 }
 
+static void free_given_up(struct pmix_boot *b)
+{
+    while (b->given_up) {
+        struct answer *a = b->given_up;
+        b->given_up = a->next;
+        answer_free(a);
+    }
+}
+
 static void answered(pmix_status_t rc, void *arg)
 {
     struct answer *a = arg;
-    bool left;
 
     pthread_mutex_lock(&a->lock);
     a->rc = rc;
     a->done = true;
-    left = a->left;
     pthread_cond_signal(&a->over);
     pthread_mutex_unlock(&a->lock);
-    if (left)
-        answer_free(a);
 }
 
 static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
@@ -334,9 +345,12 @@ static bool answer_wait(struct pmix_boot *b, struct answer *a, int grace)
         if (pthread_cond_timedwait(&a->over, &a->lock, &until) && atomic_load(&b->deaths))
             since_death += LOOK_MS;
     }
-    a->left = true;
     came = a->done;
     pthread_mutex_unlock(&a->lock);
+    if (!came) {
+        a->next = b->given_up;
+        b->given_up = a;
+    }
     return came;
 }
 
