@@ -9,6 +9,7 @@
 #include "collectives/shm.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/picks.h"
 
 #include <string.h>
 
@@ -146,56 +147,42 @@ static int kind_by_name(const char *name, size_t len)
     return -1;
 }
 
-static rank_status_t parse_one(const char *item, size_t len, struct rk_forced *out)
+/* What may be asked for is written where the variable is, so that xrun can refuse the rest before it starts anything. */
+static const char *what_there_is(void)
 {
-    const char *colon = memchr(item, ':', len);
-    size_t name_len = colon ? (size_t)(colon - item) : len;
-    int kind = kind_by_name(item, name_len);
-    char names[256];
+    const struct rk_conf_row *row = rk_conf_rows;
 
-    if (kind < 0) {
-        size_t at = 0;
-        names[0] = '\0';
-        for (int k = 0; k < RK_COLL_COUNT; k++)
-            at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", k ? ", " : "",
-                                   rk_coll_name[k]);
-        rk_error("RANK_COLL: '%.*s' is not a collective; there are: %s", (int)name_len, item,
-                 names);
-        return RANK_ERR_CONFIG;
-    }
-    rk_algo_names((enum rk_coll_kind)kind, names, sizeof(names));
-    if (!colon) {
-        rk_error("RANK_COLL: '%.*s' wants an algorithm behind a colon, one of: %s", (int)len, item,
-                 names);
-        return RANK_ERR_CONFIG;
-    }
-    out->algo[kind] = rk_algo_find((enum rk_coll_kind)kind, colon + 1, len - name_len - 1);
-    if (!out->algo[kind]) {
-        rk_error("RANK_COLL: %s has no algorithm '%.*s'; it has: %s", rk_coll_name[kind],
-                 (int)(len - name_len - 1), colon + 1, names);
-        return RANK_ERR_CONFIG;
-    }
-    return RANK_OK;
+    while (strcmp(row->name, "RANK_COLL") != 0)
+        row++;
+    return row->allowed;
+}
+
+static void take_one(const char *item, size_t len, struct rk_forced *out)
+{
+    size_t key = strcspn(item, ":");
+    int kind = kind_by_name(item, key);
+
+    if (kind >= 0)
+        out->algo[kind] = rk_algo_find((enum rk_coll_kind)kind, item + key + 1, len - key - 1);
 }
 
 rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
 {
-    memset(out, 0, sizeof(*out));
-    while (*text) {
-        size_t len = strcspn(text, ","), blank = strspn(text, " \t");
-        rank_status_t st;
+    char err[512];
 
-        if (blank > len)
-            blank = len;
-        text += blank;
-        len -= blank;
-        while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
-            len--;
-        st = len > 0 ? parse_one(text, len, out) : RANK_OK;
-        if (st)
-            return st;
-        text += strcspn(text, ",");
-        text += *text == ',';
+    memset(out, 0, sizeof(*out));
+    if (rk_picks_check("RANK_COLL", text, what_there_is(), err, sizeof(err))) {
+        rk_error("%s", err);
+        return RANK_ERR_CONFIG;
+    }
+    for (const char *p = text; *p; p += *p == ',') {
+        size_t len;
+
+        p += strspn(p, " \t");
+        len = strcspn(p, ", \t");
+        if (len > 0)
+            take_one(p, len, out);
+        p += strcspn(p, ",");
     }
     return RANK_OK;
 }

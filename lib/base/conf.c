@@ -1,6 +1,7 @@
 /* conf.c: parse and print the rows of a configuration table. See conf.h. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
+#include "lib/base/picks.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -93,6 +94,7 @@ static rank_status_t bad(const struct rk_conf_row *row, const char *text, char *
                  row->allowed ? ", or auto" : "");
         break;
     case RK_CONF_STRING:
+    case RK_CONF_PICKS:
         snprintf(err, errlen, "%s: not a valid text", row->name);
         break;
     }
@@ -115,6 +117,17 @@ static int parse_set(const struct rk_conf_row *row, const char *text, uint32_t *
     }
     *out = bits;
     return 0;
+}
+
+static rank_status_t replace_text(char **at, const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        return RANK_ERR_NO_MEMORY;
+    free(*at);
+    *at = copy;
+    return RANK_OK;
 }
 
 rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *text, void *into,
@@ -143,14 +156,12 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
             return bad(row, text, err, errlen);
         *(uint32_t *)at = set;
         return RANK_OK;
-    case RK_CONF_STRING: {
-        char *copy = strdup(text);
-        if (!copy)
-            return RANK_ERR_NO_MEMORY;
-        free(*(char **)at);
-        *(char **)at = copy;
-        return RANK_OK;
-    }
+    case RK_CONF_PICKS:
+        if (rk_picks_check(row->name, text, row->allowed, err, errlen))
+            return RANK_ERR_CONFIG;
+        return replace_text(at, text);
+    case RK_CONF_STRING:
+        return replace_text(at, text);
     case RK_CONF_INT:
     case RK_CONF_SIZE:
     case RK_CONF_TIME:
@@ -213,6 +224,7 @@ void rk_conf_format(const struct rk_conf_row *row, const void *from, char *out, 
         snprintf(out, outlen, "%s", *(const bool *)at ? "on" : "off");
         return;
     case RK_CONF_STRING:
+    case RK_CONF_PICKS:
         snprintf(out, outlen, "%s", *(char *const *)at);
         return;
     case RK_CONF_ENUM:

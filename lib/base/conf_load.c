@@ -245,7 +245,7 @@ rank_status_t rk_conf_load(void)
 void rk_conf_unload(void)
 {
     for (const struct rk_conf_row *row = rk_conf_rows; row->name; row++) {
-        if (row->type == RK_CONF_STRING) {
+        if (row->type == RK_CONF_STRING || row->type == RK_CONF_PICKS) {
             char **at = (char **)(void *)((char *)&rk_conf + row->offset);
             free(*at);
             *at = NULL;

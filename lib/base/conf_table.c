@@ -33,10 +33,21 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Shared memory for messages from one rank of the node to another. 0: by the number of ranks "
      "on the node, 256K for 4 down to 16K for more than 64.",
      NULL, 0, 64 << 20, AT(shm_box)},
-    {"RANK_COLL", RK_CONF_STRING, "", "",
-     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll lists "
-     "them.",
-     NULL, 0, 0, AT(coll)},
+    /* Names of collectives/table.c, which is above this room; select_test compares them. */
+    {"RANK_COLL", RK_CONF_PICKS, "", "",
+     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll says "
+     "when each is chosen by itself.",
+     "barrier:shm|dissemination,"
+     "bcast:shm|binomial|scatter_ring|chain,"
+     "reduce:shm|binomial|rabenseifner,"
+     "allreduce:shm|recursive_doubling|rabenseifner|ring,"
+     "gather:shm|binomial|linear,"
+     "allgather:shm|bruck|recursive_doubling|ring,"
+     "allgatherv:linear|ring,"
+     "scatter:shm|binomial|linear,"
+     "reduce_scatter:shm|recursive_halving|pairwise|ring,"
+     "alltoall:shm|bruck|pairwise",
+     0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",

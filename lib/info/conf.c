@@ -45,6 +45,8 @@ static const char *type_name(enum rk_conf_type type)
         return "list of";
     case RK_CONF_STRING:
         return "text";
+    case RK_CONF_PICKS:
+        return "list of";
     }
     return "";
 }
@@ -57,6 +59,11 @@ static void describe_values(const struct rk_conf_row *row, char *text, size_t le
     int n;
 
     n = snprintf(text, len, "%s%s", type_name(row->type), row->type == RK_CONF_STRING ? "" : " ");
+    if (row->type == RK_CONF_PICKS) { /* "barrier:shm|..., bcast:..." */
+        for (const char *p = row->allowed; *p && n < (int)len; p++)
+            n += snprintf(text + n, len - (size_t)n, *p == ',' ? "%c " : "%c", *p);
+        return;
+    }
     if (row->type == RK_CONF_ENUM || row->type == RK_CONF_SET) {
         for (const char *p = row->allowed; *p && n < (int)len; p++)
             n += *p == '|' ? snprintf(text + n, len - (size_t)n, ", ")

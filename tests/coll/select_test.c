@@ -4,6 +4,7 @@
 #include "collectives/coll.h"
 #include "collectives/select.h"
 #include "collectives/shm.h"
+#include "lib/base/conf.h"
 
 static const struct rk_forced nothing;
 
@@ -187,6 +188,27 @@ static void bad_forced(void **state)
     refused("allreduce ring", "'allreduce ring'", "bcast");
 }
 
+/* What RANK_COLL allows, written in a lower room, is what there is. */
+static void allowed(void **state)
+{
+    const struct rk_conf_row *row = rk_conf_rows;
+    char text[1024] = "", names[256];
+    size_t at = 0;
+
+    (void)state;
+    while (strcmp(row->name, "RANK_COLL") != 0)
+        row++;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        rk_algo_names((enum rk_coll_kind)k, names, sizeof(names));
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:", k ? "," : "", rk_coll_name[k]);
+        for (const char *p = names; *p; p++) {
+            if (*p != ' ')
+                text[at++] = *p == ',' ? '|' : *p;
+        }
+    }
+    assert_string_equal(row->allowed, text);
+}
+
 static void printed(void **state)
 {
     char *text = NULL;
@@ -225,7 +247,7 @@ int main(void)
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
         cmocka_unit_test(something_for_everything), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
-        cmocka_unit_test(bad_forced), cmocka_unit_test(printed), cmocka_unit_test(arenas),
+        cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

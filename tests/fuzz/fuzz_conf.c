@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void release(struct rk_conf *c)
 {
     for (const struct rk_conf_row *r = rk_conf_rows; r->name; r++) {
-        if (r->type == RK_CONF_STRING)
+        if (r->type == RK_CONF_STRING || r->type == RK_CONF_PICKS)
             free(*(char **)(void *)((char *)c + r->offset));
     }
 }

@@ -141,6 +141,7 @@ refused "bad --on-failure" 2 'give kill or continue' --on-failure ignore $mark
 refused "value for an option that takes none" 2 'takes no value' --tag-output=yes $mark
 RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'; allowed is one of error|warn" $mark
 refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RANK_CHANNELS=shm,pigeon $mark
+refused "bad algorithm in -x" 2 "RANK_COLL: allreduce has no 'rign'; it has: shm, " -x RANK_COLL=bcast:chain,allreduce:rign $mark
 refused "--bind core with too many ranks" 2 '--bind core: [0-9]+ ranks, but xrun may use [0-9]+ cores' -n $(($(nproc) + 1)) --bind core $mark
 max=$(cat /proc/sys/kernel/pid_max)
 [ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark

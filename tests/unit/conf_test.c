@@ -394,7 +394,7 @@ static void own_table(void **state)
             assert_string_not_equal(q->name, r->name);
             assert_int_not_equal(q->offset, r->offset);
         }
-        if (r->type == RK_CONF_STRING)
+        if (r->type == RK_CONF_STRING || r->type == RK_CONF_PICKS)
             free(*(char **)(void *)((char *)&c + r->offset));
     }
 }
@@ -438,7 +438,7 @@ static void load_origins(void **state)
 
     (void)state;
     clean_environment();
-    write_file("RANK_EAGER_MAX = 4K\nRANK_COLL = bcast:ring\nRANK_CMA = off\n");
+    write_file("RANK_EAGER_MAX = 4K\nRANK_COLL = bcast:chain\nRANK_CMA = off\n");
     setenv("RANK_CONF", path, 1);
     setenv("RANK_CMA", "on", 1);
     unit_stderr_begin(&said);
@@ -446,7 +446,7 @@ static void load_origins(void **state)
     unit_stderr_end(&said);
     assert_string_equal(said.text, "");
     assert_int_equal(rk_conf.eager_max, 4096);
-    assert_string_equal(rk_conf.coll, "bcast:ring");
+    assert_string_equal(rk_conf.coll, "bcast:chain");
     assert_int_equal(rk_conf.cma, RK_CONF_CMA_ON); /* the environment wins */
     assert_string_equal(rk_conf_origin(index_of("RANK_EAGER_MAX")), path);
     assert_string_equal(rk_conf_origin(index_of("RANK_CMA")), "environment");
