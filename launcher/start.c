@@ -26,7 +26,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define OWN_VARS 5
+#define OWN_VARS 7
 #define MAX_THREADS 16
 #define RANKS_PER_THREAD 8 /* fewer are not worth a thread */
 
@@ -74,7 +74,9 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
     snprintf(s->own[1], sizeof(s->own[1]), "XRUN_SIZE=%u", agent->job.size);
     snprintf(s->own[2], sizeof(s->own[2]), "XRUN_LOCAL_RANK=%u", rank);
     snprintf(s->own[3], sizeof(s->own[3]), "XRUN_LOCAL_SIZE=%u", agent->job.size);
-    snprintf(s->own[4], sizeof(s->own[4]), "XRUN_JOB=%s", agent->job.id);
+    snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=0"); /* of the host among the hosts */
+    snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=1");
+    snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
