@@ -462,6 +462,7 @@ static rank_status_t send_job(struct front *f, int fd)
 
 static rank_status_t open_front(struct front *f)
 {
+    struct rk_label label = {.time = f->options->timestamp, .rank = f->options->tag_output};
     rank_status_t st;
 
     if (gethostname(f->host, sizeof(f->host) - 1))
@@ -469,10 +470,10 @@ static rank_status_t open_front(struct front *f)
     f->base = event_base_new();
     if (!f->base)
         return RANK_ERR_NO_MEMORY;
-    st = rk_stream_open(f->base, STDOUT_FILENO, f->options->tag_output, &stream_ops, f, &f->out);
+    label.host = f->options->label_host ? f->host : NULL;
+    st = rk_stream_open(f->base, STDOUT_FILENO, &label, &stream_ops, f, &f->out);
     if (!st)
-        st = rk_stream_open(f->base, STDERR_FILENO, f->options->tag_output, &stream_ops, f,
-                            &f->err);
+        st = rk_stream_open(f->base, STDERR_FILENO, &label, &stream_ops, f, &f->err);
     if (!st)
         st = watch_signals(f);
     f->silence = evtimer_new(f->base, on_silence, f);

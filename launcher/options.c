@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,12 @@ struct option {
     const char *names[3]; /* the first is the one that messages use */
     const char *value;    /* what follows it, for --help; NULL: nothing does */
     const char *doc;
-    /* Returns false with a text in err; value is NULL where the option takes none. */
+    /* Returns false with a text in err. NULL: sets the flag. */
     bool (*apply)(struct rk_options *o, const char *value, char *err, size_t errlen);
+    size_t flag; /* where a bool is in struct rk_options */
 };
+
+#define FLAG(field) NULL, offsetof(struct rk_options, field)
 
 static bool fail(char *err, size_t errlen, const char *fmt, ...) RK_PRINTF(3, 4);
 
@@ -64,14 +68,6 @@ static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t 
     return true;
 }
 
-static bool set_tag(struct rk_options *o, const char *value, char *err, size_t errlen)
-{
-    (void)value;
-    (void)err;
-    (void)errlen;
-    return o->tag_output = true;
-}
-
 static bool set_timeout(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
@@ -104,57 +100,40 @@ static bool set_on_failure(struct rk_options *o, const char *value, char *err, s
     return true;
 }
 
-static bool set_verbose(struct rk_options *o, const char *value, char *err, size_t errlen)
-{
-    (void)value;
-    (void)err;
-    (void)errlen;
-    return o->verbose = true;
-}
-
-static bool set_version(struct rk_options *o, const char *value, char *err, size_t errlen)
-{
-    (void)value;
-    (void)err;
-    (void)errlen;
-    return o->version = true;
-}
-
-static bool set_help(struct rk_options *o, const char *value, char *err, size_t errlen)
-{
-    (void)value;
-    (void)err;
-    (void)errlen;
-    return o->help = true;
-}
-
 static const struct option options[] = {
-    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n},
+    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n, 0},
     {{"-x"},
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
      "xrun's environment anyway, but for what another launcher left in it.",
-     add_x},
-    {{"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: where xrun is).", set_wdir},
-    {{"--tag-output"}, NULL, "Put [rank] before each line of output.", set_tag},
+     add_x, 0},
+    {{"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: where xrun is).", set_wdir, 0},
+    {{"--tag-output"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
+    {{"--label-host"}, NULL, "Put [host] before each line of output; with --tag-output [host:rank].",
+     FLAG(label_host)},
+    {{"--timestamp"},
+     NULL,
+     "Put the local time before each line of output, as 2026-11-21T12:34:56.789: when xrun got the "
+     "line.",
+     FLAG(timestamp)},
     {{"--timeout"},
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
-     set_timeout},
+     set_timeout, 0},
     {{"--bind"},
      "core|none|share",
      "How ranks are bound to cores. share (default): each gets an equal share of the cores that "
      "xrun may use; nobody is bound if there are more ranks than cores. core: each gets one core. "
      "none: nobody is bound.",
-     set_bind},
+     set_bind, 0},
     {{"--on-failure"},
      "kill|continue",
      "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
      "and tells them by a PMIx event.",
-     set_on_failure},
-    {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", set_verbose},
-    {{"--version"}, NULL, "Print the version.", set_version},
-    {{"--help", "-h"}, NULL, "Print this text.", set_help},
+     set_on_failure, 0},
+    {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", FLAG(verbose)},
+    {{"--version"}, NULL, "Print the version.", FLAG(version)},
+    {{"--help", "-h"}, NULL, "Print this text.", FLAG(help)},
 };
 
 static const struct option *find(const char *name, size_t len)
@@ -210,7 +189,10 @@ static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char 
     } else if (eq) {
         return fail(err, errlen, "%s takes no value", opt->names[0]);
     }
-    return opt->apply(o, value, err, errlen);
+    if (opt->apply)
+        return opt->apply(o, value, err, errlen);
+    *(bool *)((char *)o + opt->flag) = true;
+    return true;
 }
 
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,

@@ -19,7 +19,7 @@ struct rk_options {
     const char **set; /* -x arguments, in order; points into argv */
     int nset;
     const char *wdir; /* or NULL */
-    bool tag_output;
+    bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     enum rk_bind bind;
     bool go_on; /* --on-failure continue */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DRAINED (256 << 10)
@@ -21,7 +22,8 @@ struct rk_stream {
     size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
     bool socket;
     bool always; /* cannot be polled, because it is always ready: a file */
-    bool tag, separate; /* separate: end another's partial line before going on */
+    struct rk_label label;
+    bool separate; /* end another's partial line before going on */
     bool broken;
     bool open_line; /* the last byte put did not end a line */
     uint32_t open_rank;
@@ -31,6 +33,11 @@ struct rk_stream {
     const struct rk_stream_ops *ops;
     void *arg;
 };
+
+static bool labels(const struct rk_stream *s)
+{
+    return s->label.time || s->label.rank || s->label.host;
+}
 
 /*
  * A pipe or terminal is opened once more, so that only our view of it is
@@ -46,7 +53,7 @@ static void prepare(struct rk_stream *s, int fd)
     s->reopened = -1;
     if (fstat(fd, &st))
         return;
-    s->separate = s->tag || isatty(fd);
+    s->separate = labels(s) || isatty(fd);
     s->socket = S_ISSOCK(st.st_mode);
     s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
@@ -106,14 +113,14 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         s->ops->on_drained(s->arg);
 }
 
-rank_status_t rk_stream_open(struct event_base *base, int fd, bool tag,
+rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,
                              const struct rk_stream_ops *ops, void *arg, struct rk_stream **out)
 {
     struct rk_stream *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    s->tag = tag;
+    s->label = *label;
     s->ops = ops;
     s->arg = arg;
     prepare(s, fd);
@@ -150,12 +157,33 @@ static void separate(struct rk_stream *s, uint32_t rank)
     }
 }
 
+static void put_label(struct rk_stream *s, uint32_t rank)
+{
+    const struct rk_label *l = &s->label;
+    struct timespec now;
+    struct tm tm;
+    char text[32];
+
+    if (l->time) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        localtime_r(&now.tv_sec, &tm);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        evbuffer_add_printf(s->queue, "%s.%03ld ", text, now.tv_nsec / 1000000);
+    }
+    if (l->rank && l->host)
+        evbuffer_add_printf(s->queue, "[%s:%u] ", l->host, rank);
+    else if (l->rank)
+        evbuffer_add_printf(s->queue, "[%u] ", rank);
+    else if (l->host)
+        evbuffer_add_printf(s->queue, "[%s] ", l->host);
+}
+
 void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
 {
     if (s->broken || len == 0)
         return;
     separate(s, rank);
-    if (!s->tag) {
+    if (!labels(s)) {
         evbuffer_add(s->queue, data, len);
     } else {
         bool fresh = !s->open_line;
@@ -163,7 +191,7 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
             const char *nl = memchr(p, '\n', (size_t)(end - p));
             size_t n = nl ? (size_t)(nl - p) + 1 : (size_t)(end - p);
             if (fresh)
-                evbuffer_add_printf(s->queue, "[%u] ", rank);
+                put_label(s, rank);
             evbuffer_add(s->queue, p, n);
             p += n;
         }

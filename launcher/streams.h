@@ -20,7 +20,13 @@ struct rk_stream_ops {
     void (*on_broken)(void *arg, struct rk_stream *stream, int error); /* once; EPIPE above all */
 };
 
-rank_status_t rk_stream_open(struct event_base *base, int fd, bool tag,
+/* What is put before each line of a rank's output: "2026-11-21T12:34:56.789 [host:rank] ". */
+struct rk_label {
+    bool time, rank;
+    const char *host; /* or NULL; stays */
+};
+
+rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,
                              const struct rk_stream_ops *ops, void *arg, struct rk_stream **out);
 void rk_stream_close(struct rk_stream *stream);
 

@@ -175,10 +175,10 @@ run 10 -x 'RK_B=a b=c' sh -c 'echo "$RK_B"'; same "-x with = and blanks in the v
 PMIX_RANK=7 PMI_RANK=7 OMPI_COMM_WORLD_RANK=7 SLURM_PROCID=7 XRUN_RANK=7 PMIX_MCA_x=1 OMPI_MCA_y=2 SLURM_JOB_ID=3 \
     run 10 sh -c 'echo $PMIX_RANK $PMI_RANK $OMPI_COMM_WORLD_RANK $SLURM_PROCID $XRUN_RANK $PMIX_MCA_x $OMPI_MCA_y $SLURM_JOB_ID'
 same "what another launcher left is taken out, settings stay" "0 0 1 2 3"
-run 10 -n 3 sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE ${XRUN_JOB:+job}'
-[ "$(sort out)" = "0 3 0 3 job
-1 3 1 3 job
-2 3 2 3 job" ] && check "XRUN_ variables" 0 || bad "XRUN_ variables" "$(cat out)"
+run 10 -n 3 sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE $XRUN_NODE_RANK $XRUN_NODES ${XRUN_JOB:+job}'
+[ "$(sort out)" = "0 3 0 3 0 1 job
+1 3 1 3 0 1 job
+2 3 2 3 0 1 job" ] && check "XRUN_ variables" 0 || bad "XRUN_ variables" "$(cat out)"
 run 10 -np 2 -- sh -c 'echo x'; same "-np and --" "x
 x"
 # Signals 32 and 33 are the C library's own: its posix_spawn, which make uses, leaves them ignored.
@@ -248,6 +248,18 @@ run 20 -n 4 awk 'BEGIN { for (i = 0; i < 700000; i++) printf "%s", ENVIRON["XRUN
 700000 1
 700000 2
 700000 3" ] && check "long lines are not mixed" 0 || bad "long lines are not mixed" "$(awk '{print length($0)}' out | head)"
+run 10 -n 2 --label-host echo x; same "--label-host" "[$(uname -n)] x
+[$(uname -n)] x"
+before=$(date +%Y-%m-%dT%H:%M:%S)
+run 10 --timestamp --tag-output --label-host sh -c 'printf "one\ntwo\n"'
+after=$(date +%Y-%m-%dT%H:%M:%S)
+label="\.[0-9]\{3\} \[$(uname -n):0\]"
+if [ "$(grep -c "$label \(one\|two\)\$" out)" = 2 ] && [ "$(wc -l <out)" = 2 ] &&
+    cut -d. -f1 out | { ! grep -vxF -e "$before" -e "$after"; }; then
+    check "--timestamp with the other labels" 0
+else
+    bad "--timestamp with the other labels" "$before to $after: $(cat out)"
+fi
 run 10 -n 2 --tag-output sh -c 'echo one; printf two'
 [ "$(sort out)" = "[0] one
 [0] two
