@@ -147,7 +147,8 @@ static int kind_by_name(const char *name, size_t len)
     return -1;
 }
 
-/* What may be asked for is written where the variable is, so that xrun can refuse the rest before it starts anything. */
+/* What may be asked for is written where the variable is, so that xrun can refuse the rest before
+ * it starts anything. */
 static const char *what_there_is(void)
 {
     const struct rk_conf_row *row = rk_conf_rows;

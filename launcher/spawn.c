@@ -115,20 +115,33 @@ int rk_spawner_open(struct rk_spawner *spawner)
 {
     void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int n, error;
 
     if (stack == MAP_FAILED)
         return -1;
-    spawner->stack = (char *)stack + STACK;
     spawner->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (spawner->null < 0)
-        return -1;
-    for (int i = 0; i < 3; i++) {
+        goto no_null;
+    for (n = 0; n < 3; n++) {
         /* Above 2, or one could be overwritten by another on its way. */
-        spawner->slot[i] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 3);
-        if (spawner->slot[i] < 0)
-            return -1;
+        spawner->slot[n] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 3);
+        if (spawner->slot[n] < 0)
+            goto no_slot;
     }
+    spawner->stack = (char *)stack + STACK; /* last: it says that the rest is there */
     return 0;
+
+no_slot:
+    error = errno;
+    while (n-- > 0)
+        close(spawner->slot[n]);
+    close(spawner->null);
+    errno = error;
+no_null:
+    error = errno;
+    munmap(stack, STACK);
+    errno = error;
+    return -1;
 }
 
 /* fd[i] in the slots, or nothing. */

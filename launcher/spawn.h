@@ -19,9 +19,10 @@ struct rk_spawn {
     uint64_t nofile; /* soft limit of open files; 0: as it is */
 };
 
-/* What a thread needs to spawn: a stack for the children to begin on, and descriptors with low numbers. */
+/* What a thread needs to spawn: a stack for the children to begin on, and descriptors with low
+ * numbers. */
 struct rk_spawner {
-    void *stack;
+    void *stack; /* not touched where opening fails */
     int null, slot[3];
 };
 

@@ -7,8 +7,11 @@
 
 #include "lib/rank.h"
 
-/* allowed: "allreduce:ring|shm,bcast:chain|shm". Blanks around the parts of text, empty parts and none at all are
- * fine. err gets a text that begins with name if the status is not RANK_OK. */
+/*
+ * allowed: "allreduce:ring|shm,bcast:chain|shm". Blanks around the parts of
+ * text, empty parts and none at all are fine. err gets a text that begins with
+ * name if the status is not RANK_OK.
+ */
 rank_status_t rk_picks_check(const char *name, const char *text, const char *allowed, char *err,
                              size_t errlen);
 

@@ -263,8 +263,8 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
  */
 enum { GRACE_MS = 300, GRACE_MET_MS = 5000, LOOK_MS = 20 };
 
-/* Belongs to the one who waits. One that did not come in time is kept until PMIx is gone, which drops open requests
- * without a word. */
+/* Belongs to the one who waits. One that did not come in time is kept until PMIx is gone, which
+ * drops open requests without a word. */
 struct answer {
     struct answer *next;
     pthread_mutex_t lock;
