@@ -1,5 +1,6 @@
 /* environ.c: see environ.h. */
 #include "launcher/environ.h"
+#include "launcher/codec.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
@@ -63,13 +64,71 @@ void rk_environ_scrub(void)
     *to = NULL;
 }
 
-bool rk_environ_export(const char *arg)
+static size_t count(char *const *v)
 {
-    const char *eq = strchr(arg, '=');
-    char *copy;
+    size_t n = 0;
 
-    if (!eq)
-        return rk_env(arg) != NULL;
-    copy = strdup(arg);
-    return copy && putenv(copy) == 0; /* the environment owns it now */
+    while (v[n])
+        n++;
+    return n;
+}
+
+/* The place of a variable of s's name (up to = or the end) among the first n; n: it is not there. */
+static size_t place(char *const *env, size_t n, const char *s)
+{
+    size_t len = strcspn(s, "="), i = 0;
+
+    while (i < n && (strncmp(env[i], s, len) != 0 || env[i][len] != '='))
+        i++;
+    return i;
+}
+
+char **rk_environ_additions(const char *const *set, int n, const char **missing)
+{
+    char **out = calloc((size_t)n + 1, sizeof(*out));
+    size_t have = 0, at;
+
+    *missing = NULL;
+    for (int i = 0; out && i < n; i++) {
+        char *copy;
+        if (!strchr(set[i], '=')) {
+            if (rk_env(set[i]))
+                continue; /* passed on anyway */
+            *missing = set[i];
+            rk_strings_free(out);
+            return NULL;
+        }
+        copy = strdup(set[i]);
+        if (!copy) {
+            rk_strings_free(out);
+            return NULL;
+        }
+        at = place(out, have, copy);
+        free(out[at]);
+        out[at] = copy;
+        have += at == have;
+    }
+    return out;
+}
+
+char **rk_environ_merge(char *const *base, char *const *extra)
+{
+    size_t nbase = count(base), nextra = count(extra), n = 0;
+    char **out = malloc((nbase + nextra + 1) * sizeof(*out));
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < nbase; i++) {
+        if (place(extra, nextra, base[i]) == nextra)
+            out[n++] = base[i];
+    }
+    memcpy(out + n, extra, (nextra + 1) * sizeof(*out));
+    return out;
+}
+
+const char *rk_environ_value(char *const *env, const char *name)
+{
+    size_t at = place(env, count(env), name);
+
+    return env[at] ? strchr(env[at], '=') + 1 : NULL;
 }

@@ -5,6 +5,7 @@
 #define RK_LAUNCHER_ENVIRON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Take out of xrun's own environment what another launcher left there for the
@@ -17,7 +18,18 @@ void rk_environ_scrub(void);
 /* Does a variable of this name belong to another launcher? */
 bool rk_environ_foreign(const char *name);
 
-/* One -x argument, NAME or NAME=value. False: NAME alone, and it is not set. */
-bool rk_environ_export(const char *arg);
+/*
+ * What n arguments of -x (NAME or NAME=value) add to the environment, as a NULL-terminated array of
+ * copies; free with rk_strings_free. Of a name that comes twice the last counts. NULL: *missing is
+ * the argument whose NAME stands alone and is not set, or NULL without memory.
+ */
+char **rk_environ_additions(const char *const *set, int n, const char **missing);
+
+/* base with the variables of extra instead of, or besides, its own: an array that points at their
+ * strings; NULL without memory. */
+char **rk_environ_merge(char *const *base, char *const *extra);
+
+/* The value of a variable, or NULL. */
+const char *rk_environ_value(char *const *env, const char *name);
 
 #endif

@@ -16,17 +16,28 @@ enum rk_bind {
     RK_BIND_NONE
 };
 
+/* One of the job's programs; its ranks follow each other, and those of the program before it. */
+struct rk_app {
+    uint32_t first, n; /* ranks */
+    char *program;     /* path that is executed */
+    char **argv;
+    char **env;        /* what its ranks have besides, or instead of, the job's */
+    char *wdir;        /* absolute */
+};
+
 struct rk_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
-    uint32_t size; /* ranks */
-    char *program; /* path that is executed */
-    char **argv;
-    char **env;    /* of every rank; each gets its own variables on top */
-    char *wdir;    /* absolute */
+    uint32_t size; /* ranks of all programs */
+    struct rk_app *apps;
+    uint32_t napps;
+    char **env;    /* of every rank; each gets its program's and its own variables on top */
     enum rk_bind bind;
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
 };
+
+/* Which program a rank runs. */
+const struct rk_app *rk_job_app_of(const struct rk_job *job, uint32_t rank);
 
 /* Frees what the job holds, not the job. NULL is fine. */
 void rk_job_clear(struct rk_job *job);

@@ -6,6 +6,7 @@
  * do.
  */
 #include "launcher/agent.h"
+#include "launcher/apps.h"
 #include "launcher/environ.h"
 #include "launcher/front.h"
 #include "launcher/limits.h"
@@ -72,60 +73,31 @@ static char *make_id(void)
     return id;
 }
 
-/* Set the environment up as ranks will see it, and check what it says about the library. */
-static int check_environment(const struct rk_options *o)
-{
-    char text[512];
-    rank_status_t st;
-
-    rk_environ_scrub();
-    for (int i = 0; i < o->nset; i++) {
-        if (!rk_environ_export(o->set[i])) {
-            snprintf(text, sizeof(text),
-                     "-x %s: %s is not set where xrun runs; write -x %s=value", o->set[i],
-                     o->set[i], o->set[i]);
-            return refuse(text, RK_EXIT_USAGE);
-        }
-    }
-    st = rk_conf_load();
-    if (st == RANK_ERR_CONFIG)
-        return RK_EXIT_USAGE; /* it has said what and where */
-    if (st)
-        return refuse(rank_status_string(st), 1);
-    return 0;
-}
-
 /* 0, or the exit code. */
 static int make_job(const struct rk_options *o, struct rk_job *job)
 {
     char text[4096 + 512];
-    int code = RK_EXIT_USAGE;
+    int code;
 
-    job->size = (uint32_t)o->n;
     job->bind = o->bind;
-    job->wdir = rk_program_wdir(o->wdir, text, sizeof(text));
-    if (!job->wdir)
-        return refuse(text, RK_EXIT_USAGE);
-    job->program = rk_program_find(o->command[0], job->wdir, text, sizeof(text), &code);
-    if (!job->program)
-        return refuse(text, code);
-    if (!rk_limits_check(o->n, &job->nofile, text, sizeof(text)))
-        return refuse(text, RK_EXIT_USAGE);
+    rk_environ_scrub();
     job->id = make_id();
-    job->argv = copy_strings(o->command);
     job->env = copy_strings(environ);
-    if (!job->id || !job->argv || !job->env)
+    if (!job->id || !job->env)
         return refuse("out of memory", 1);
-    return 0;
+    code = rk_apps_make(o, job, text, sizeof(text));
+    if (code && text[0])
+        return refuse(text, code);
+    if (!code && !rk_limits_check(o->n, &job->nofile, text, sizeof(text)))
+        return refuse(text, RK_EXIT_USAGE);
+    return code;
 }
 
 static int run(const struct rk_options *o, uint64_t started_ns)
 {
     struct rk_job job = {.started_ns = started_ns};
-    int code = check_environment(o);
+    int code = make_job(o, &job);
 
-    if (!code)
-        code = make_job(o, &job);
     if (!code)
         code = rk_front_run(o, &job);
     rk_job_clear(&job);

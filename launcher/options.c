@@ -16,8 +16,10 @@ struct option {
     const char *doc;
     /* Returns false with a text in err. NULL: sets the flag. */
     bool (*apply)(struct rk_options *o, const char *value, char *err, size_t errlen);
-    size_t flag; /* where a bool is in struct rk_options */
+    size_t more; /* traits; where there is no apply: where a bool is in struct rk_options */
 };
+
+enum { PER_APP = 1 /* concerns one program, and may follow a ':' */ };
 
 #define FLAG(field) NULL, offsetof(struct rk_options, field)
 
@@ -43,7 +45,7 @@ static bool set_n(struct rk_options *o, const char *value, char *err, size_t err
     if (end == value || *end || errno == ERANGE || n < 1 || n > RK_MAX_RANKS)
         return fail(err, errlen, "-n is '%s'; give a number of ranks from 1 to %d", value,
                     RK_MAX_RANKS);
-    o->n = (int)n;
+    o->app->n = (int)n;
     return true;
 }
 
@@ -56,7 +58,8 @@ static bool add_x(struct rk_options *o, const char *value, char *err, size_t err
                     "-x is '%s'; write -x NAME or -x NAME=value, with a name of letters, digits "
                     "and _",
                     value);
-    o->set[o->nset++] = value;
+    *o->next++ = value; /* the options of a program come before its command */
+    o->app->nset++;
     return true;
 }
 
@@ -64,7 +67,7 @@ static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t 
 {
     if (!*value)
         return fail(err, errlen, "--wdir is empty; give a directory");
-    o->wdir = value;
+    o->app->wdir = value;
     return true;
 }
 
@@ -101,13 +104,16 @@ static bool set_on_failure(struct rk_options *o, const char *value, char *err, s
 }
 
 static const struct option options[] = {
-    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n, 0},
+    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n, PER_APP},
     {{"-x"},
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
      "xrun's environment anyway, but for what another launcher left in it.",
-     add_x, 0},
-    {{"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: where xrun is).", set_wdir, 0},
+     add_x, PER_APP},
+    {{"--wdir", "-wdir"},
+     "DIR",
+     "Start the ranks in DIR (default: where xrun is).",
+     set_wdir, PER_APP},
     {{"--tag-output"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
     {{"--label-host"}, NULL, "Put [host] before each line of output; with --tag-output [host:rank].",
      FLAG(label_host)},
@@ -179,6 +185,9 @@ static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char 
         opt = find(arg, (size_t)(eq - arg));
     if (!opt)
         return unknown(arg, err, errlen);
+    if (o->napps > 1 && !(opt->apply && (opt->more & PER_APP)))
+        return fail(err, errlen, "%s is for the whole job, not for one program; write it before the "
+                    "first program", opt->names[0]);
     ++*i;
     if (opt->value && eq) {
         value = eq + 1;
@@ -191,42 +200,82 @@ static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char 
     }
     if (opt->apply)
         return opt->apply(o, value, err, errlen);
-    *(bool *)((char *)o + opt->flag) = true;
+    *(bool *)((char *)o + opt->more) = true;
+    return true;
+}
+
+/* The options of a program, up to the program. */
+static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                          size_t errlen)
+{
+    while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
+        if (strcmp(argv[*i], "--") == 0) {
+            ++*i;
+            break;
+        }
+        /* What --help is made from can also be printed for the man page; not for users. */
+        if (strcmp(argv[*i], "--help=man") == 0) {
+            o->man = true;
+            return true;
+        }
+        if (!parse_one(argc, argv, i, o, err, errlen))
+            return false;
+    }
+    return true;
+}
+
+/* One program, from its options to the next ':'. */
+static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                      size_t errlen)
+{
+    o->app = &o->apps[o->napps++];
+    o->app->n = 1;
+    o->app->set = o->next;
+    if (!parse_options(argc, argv, i, o, err, errlen))
+        return false;
+    if (o->help || o->version || o->man)
+        return true;
+    o->app->command = o->next;
+    while (*i < argc && strcmp(argv[*i], ":") != 0)
+        *o->next++ = argv[(*i)++];
+    *o->next++ = NULL;
+    if (!o->app->command[0] || !o->app->command[0][0])
+        return fail(err, errlen, "no program given; usage: xrun [options] program [arguments] "
+                    "[: [options] program [arguments]]...");
+    if (o->app->n > RK_MAX_RANKS - o->n)
+        return fail(err, errlen, "-n is %d, which makes more than %d ranks in all", o->app->n,
+                    RK_MAX_RANKS);
+    o->n += o->app->n;
     return true;
 }
 
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
                                size_t errlen)
 {
-    int i = 1;
+    int i = 1, colons = 0;
 
     memset(out, 0, sizeof(*out));
-    out->n = 1;
-    out->set = calloc((size_t)argc + 1, sizeof(*out->set));
-    if (!out->set) {
+    for (int k = 1; k < argc; k++)
+        colons += strcmp(argv[k], ":") == 0;
+    out->apps = calloc((size_t)colons + 1, sizeof(*out->apps));
+    out->words = out->next = calloc((size_t)(argc + colons) + 1, sizeof(*out->words));
+    if (!out->apps || !out->words) {
+        rk_options_free(out);
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }
-    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
-        if (strcmp(argv[i], "--") == 0) {
-            i++;
-            break;
-        }
-        /* What --help is made from can also be printed for the man page; not for users. */
-        if (strcmp(argv[i], "--help=man") == 0) {
-            out->man = true;
-            return RANK_OK;
-        }
-        if (!parse_one(argc, argv, &i, out, err, errlen))
+    do {
+        char text[512];
+        if (!parse_app(argc, argv, &i, out, text, sizeof(text))) {
+            if (out->napps > 1)
+                snprintf(err, errlen, "program %d: %s", out->napps, text);
+            else
+                snprintf(err, errlen, "%s", text);
             return RANK_ERR_ARG;
-    }
-    out->command = argv + i;
-    if (out->help || out->version)
-        return RANK_OK;
-    if (i >= argc || !argv[i][0]) {
-        snprintf(err, errlen, "no program given; usage: xrun [options] program [arguments]");
-        return RANK_ERR_ARG;
-    }
+        }
+        if (out->help || out->version || out->man)
+            break;
+    } while (i++ < argc);
     return RANK_OK;
 }
 
@@ -234,8 +283,9 @@ void rk_options_free(struct rk_options *o)
 {
     if (!o)
         return;
-    free(o->set);
-    o->set = NULL;
+    free(o->apps);
+    free(o->words);
+    memset(o, 0, sizeof(*o));
 }
 
 /* A text for troff: a plain - would be typeset as a hyphen. */
@@ -269,8 +319,9 @@ static void fold(FILE *to, const char *text, int indent)
 
 void rk_options_help(FILE *to)
 {
-    fprintf(to, "usage: xrun [options] program [arguments]\n\n"
-                "Starts N copies of a program, the ranks of a job, and carries their output.\n\n");
+    fprintf(to, "usage: xrun [options] program [arguments] [: [options] program [arguments]]...\n\n"
+                "Starts N copies of a program, the ranks of a job, and carries their output.\n"
+                "After a : comes another program of the same job, with options of its own.\n\n");
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
         for (int k = 0; k < 3 && options[i].names[k]; k++)
             fprintf(to, "%s%s", k ? ", " : "  ", options[i].names[k]);

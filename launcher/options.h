@@ -14,22 +14,31 @@
 
 #define RK_MAX_RANKS (1 << 20)
 
-struct rk_options {
+/* What is said of one program, between two ':'. */
+struct rk_app_options {
     int n;
-    const char **set; /* -x arguments, in order; points into argv */
+    const char **set; /* -x arguments, in order */
     int nset;
     const char *wdir; /* or NULL */
+    const char **command; /* program, arguments, NULL */
+};
+
+struct rk_options {
+    int n; /* ranks of all programs */
+    struct rk_app_options *apps;
+    int napps;
+    struct rk_app_options *app; /* while reading: the one whose options come now */
+    const char **words, **next; /* what set and command point into, and the next free of it */
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     enum rk_bind bind;
     bool go_on; /* --on-failure continue */
     bool verbose;
     bool help, version, man;
-    char **command; /* points into argv: program, arguments, NULL */
 };
 
 /*
- * Reads argv. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
+ * Reads argv, which must stay. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
  * what can be checked without looking at the machine.
  */
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,

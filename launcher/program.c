@@ -1,6 +1,5 @@
 /* program.c: see program.h. */
 #include "launcher/program.h"
-#include "lib/base/conf.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,10 +91,9 @@ static char *try_path(char *path, char **bad, int *why)
     return NULL;
 }
 
-char *rk_program_find(const char *name, const char *wdir, char *err, size_t errlen,
-                      int *exit_code)
+char *rk_program_find(const char *name, const char *path, const char *wdir, char *err,
+                      size_t errlen, int *exit_code)
 {
-    const char *path = rk_env("PATH");
     char *bad = NULL, *found = NULL;
     int why = ENOENT;
 

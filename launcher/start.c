@@ -7,10 +7,11 @@
  * side. They stay as long as the agent does: the kernel kills a rank when the
  * thread that started it ends.
  *
- * Rank 0 is started first and alone: what keeps it from starting would keep
- * the others too.
+ * Rank 0 is started first and alone: what keeps it from starting would mostly
+ * keep the others too.
  */
 #include "launcher/agent.h"
+#include "launcher/environ.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "lib/base/clock.h"
@@ -41,6 +42,7 @@ struct start {
 struct crew {
     struct rk_agent *agent;
     struct start *starts; /* [job.size] */
+    char ***envs;         /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t ready; /* those before it can be started */
@@ -60,10 +62,10 @@ static size_t count(char *const *v)
     return n;
 }
 
-/* The rank's own variables, what PMIx wants, then the job's. The first of a name counts. */
-static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
+/* The rank's own variables, what PMIx wants, then the program's. The first of a name counts. */
+static bool make_env(struct rk_agent *agent, uint32_t rank, char *const *env, struct start *s)
 {
-    size_t npmix, njob = count(agent->job.env), n = 0;
+    size_t npmix, njob = count(env), n = 0;
 
     s->pmix = rk_server_rank_env(agent->server, rank);
     npmix = count(s->pmix);
@@ -80,22 +82,25 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
-    memcpy(s->env + n + npmix, agent->job.env, (njob + 1) * sizeof(*s->env));
+    memcpy(s->env + n + npmix, env, (njob + 1) * sizeof(*s->env));
     return true;
 }
 
-static rank_status_t prepare(struct rk_agent *agent, uint32_t rank, int input, struct start *s)
+static rank_status_t prepare(struct crew *c, uint32_t rank, int input)
 {
+    struct rk_agent *agent = c->agent;
+    const struct rk_app *app = rk_job_app_of(&agent->job, rank);
+    struct start *s = &c->starts[rank];
     rank_status_t st;
 
-    s->spec = (struct rk_spawn){.program = agent->job.program,
-                                .argv = agent->job.argv,
-                                .wdir = agent->job.wdir,
+    s->spec = (struct rk_spawn){.program = app->program,
+                                .argv = app->argv,
+                                .wdir = app->wdir,
                                 .fd = {input, -1, -1},
                                 .cpus = rk_bind_of(&agent->plan, rank),
                                 .cpus_size = agent->plan.set_size,
                                 .nofile = agent->job.nofile};
-    if (!make_env(agent, rank, s))
+    if (!make_env(agent, rank, c->envs[app - agent->job.apps], s))
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
     st = rk_outputs_add(agent->outputs, rank, 1, &s->spec.fd[1]);
@@ -229,16 +234,24 @@ static void wait_for_busy(struct crew *c)
 static void explain(const struct rk_agent *agent, uint32_t rank, const struct start *s, int *code,
                     char *text, size_t len)
 {
+    const struct rk_app *app = rk_job_app_of(&agent->job, rank);
+    int named;
+
     *code = RK_EXIT_USAGE;
+    if (agent->job.napps > 1) {
+        named = snprintf(text, len, "program %u: ", (unsigned)(app - agent->job.apps) + 1);
+        text += named;
+        len -= (size_t)named;
+    }
     if (strcmp(s->step, "exec") == 0) {
         *code = s->error == ENOENT ? RK_EXIT_NOT_FOUND : RK_EXIT_CANNOT_EXECUTE;
-        snprintf(text, len, "cannot execute %s on %s: %s%s", agent->job.program, agent->host,
+        snprintf(text, len, "cannot execute %s on %s: %s%s", app->program, agent->host,
                  strerror(s->error),
                  s->error == ENOENT    ? " (it is there: is its interpreter, after #!, missing?)"
                  : s->error == ENOEXEC ? " (a script needs #! in its first line)"
                                        : "");
     } else if (strcmp(s->step, "chdir") == 0) {
-        snprintf(text, len, "cannot start in %s on %s: %s", agent->job.wdir, agent->host,
+        snprintf(text, len, "cannot start in %s on %s: %s", app->wdir, agent->host,
                  strerror(s->error));
     } else {
         snprintf(text, len, "cannot start rank %u of %u on %s: %s: %s%s", rank, agent->job.size,
@@ -256,7 +269,7 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
 
     if (rk_spawner_open(&spawner))
         return RANK_ERR_NO_MEMORY;
-    st = prepare(agent, 0, input, &c->starts[0]);
+    st = prepare(c, 0, input);
     if (st)
         return st;
     c->ready = c->next = 1;
@@ -264,7 +277,7 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
     for (uint32_t i = 1; !st && i < n; i++) {
-        st = prepare(agent, i, null, &c->starts[i]);
+        st = prepare(c, i, null);
         if (!st)
             publish(c, i + 1, false);
     }
@@ -272,6 +285,25 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
     work(c, &spawner);
     wait_for_busy(c);
     return st;
+}
+
+static void free_envs(struct crew *c, uint32_t n)
+{
+    for (uint32_t i = 0; c->envs && i < n; i++)
+        free(c->envs[i]);
+    free(c->envs);
+    c->envs = NULL;
+}
+
+static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
+{
+    c->envs = calloc(job->napps, sizeof(*c->envs));
+    for (uint32_t i = 0; c->envs && i < job->napps; i++) {
+        c->envs[i] = rk_environ_merge(job->env, job->apps[i].env);
+        if (!c->envs[i])
+            return RANK_ERR_NO_MEMORY;
+    }
+    return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
@@ -294,6 +326,9 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         c->agent = agent;
         pthread_mutex_init(&c->lock, NULL);
         pthread_cond_init(&c->changed, NULL);
+        st = make_envs(c, &agent->job);
+    }
+    if (!st) {
         st = rk_outputs_open(agent, &agent->outputs);
     }
     if (!st)
@@ -311,6 +346,7 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         agent->live += agent->ranks && agent->ranks[i].pid > 0;
     }
     if (c) {
+        free_envs(c, agent->job.napps);
         free(c->starts);
         c->starts = NULL;
     }

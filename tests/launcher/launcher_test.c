@@ -42,25 +42,44 @@ static void good_options(void **state)
     assert_int_equal(o.n, 1);
     assert_int_equal(o.bind, RK_BIND_SHARE);
     assert_false(o.go_on);
-    assert_string_equal(o.command[0], "app");
+    assert_string_equal(o.apps[0].command[0], "app");
     rk_options_free(&o);
     assert_int_equal(parse(&o, err, sizeof(err),
                            "-n 4 -x A=1 -x B --wdir /tmp --tag-output --timeout 2.5 --bind=core "
                            "--on-failure continue -v -- -app -n 5"),
                      RANK_OK);
     assert_int_equal(o.n, 4);
-    assert_int_equal(o.nset, 2);
-    assert_string_equal(o.set[0], "A=1");
-    assert_string_equal(o.set[1], "B");
-    assert_string_equal(o.wdir, "/tmp");
+    assert_int_equal(o.apps[0].nset, 2);
+    assert_string_equal(o.apps[0].set[0], "A=1");
+    assert_string_equal(o.apps[0].set[1], "B");
+    assert_string_equal(o.apps[0].wdir, "/tmp");
     assert_true(o.tag_output);
     assert_true(o.timeout > 2.4 && o.timeout < 2.6);
     assert_int_equal(o.bind, RK_BIND_CORE);
     assert_true(o.go_on);
     assert_true(o.verbose);
-    assert_string_equal(o.command[0], "-app");
-    assert_string_equal(o.command[1], "-n");
-    assert_string_equal(o.command[2], "5");
+    assert_string_equal(o.apps[0].command[0], "-app");
+    assert_string_equal(o.apps[0].command[1], "-n");
+    assert_string_equal(o.apps[0].command[2], "5");
+    rk_options_free(&o);
+    /* Several programs, each with options of its own. */
+    assert_int_equal(parse(&o, err, sizeof(err),
+                           "-n 2 -x A=1 -v a x : b : -n 3 --wdir / -x B=2 -x C=3 -- c : -n 4 d"),
+                     RANK_OK);
+    assert_int_equal(o.n, 10);
+    assert_int_equal(o.napps, 4);
+    assert_string_equal(o.apps[0].command[1], "x");
+    assert_null(o.apps[0].command[2]);
+    assert_string_equal(o.apps[0].set[0], "A=1");
+    assert_int_equal(o.apps[1].n, 1);
+    assert_int_equal(o.apps[1].nset, 0);
+    assert_null(o.apps[1].wdir);
+    assert_int_equal(o.apps[2].n, 3);
+    assert_int_equal(o.apps[2].nset, 2);
+    assert_string_equal(o.apps[2].set[1], "C=3");
+    assert_string_equal(o.apps[2].wdir, "/");
+    assert_string_equal(o.apps[2].command[0], "c");
+    assert_string_equal(o.apps[3].command[0], "d");
     rk_options_free(&o);
     /* What follows the program is the program's. */
     assert_int_equal(parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
@@ -88,6 +107,13 @@ static void bad_options(void **state)
         {"--version=1", "takes no value"},
         {"-v", "no program given"},
         {"", "no program given"},
+        {"a :", "program 2: no program given"},
+        {": a", "no program given"},
+        {"a : : b", "program 2: no program given"},
+        {"a : -n 0 b", "program 2: -n is '0'"},
+        {"a : -n 2 --tag-output b", "program 2: --tag-output is for the whole job"},
+        {"a : b : --timeout 5 c", "program 3: --timeout is for the whole job"},
+        {"-n 1000000 a : -n 1000000 b", "program 2: -n is 1000000, which makes more than"},
     };
 
     (void)state;
@@ -105,14 +131,17 @@ static void bad_options(void **state)
 
 static void fill(struct rk_job *job)
 {
-    static char *argv[] = {"app", "", "an argument", NULL}, *env[] = {"A=1", NULL};
+    static char *argv[] = {"app", "", "an argument", NULL}, *other[] = {"b", NULL},
+                *env[] = {"A=1", NULL}, *none[] = {NULL};
+    static struct rk_app apps[] = {
+        {.first = 0, .n = 2, .program = "/bin/app", .argv = argv, .env = none, .wdir = "/"},
+        {.first = 2, .n = 3, .program = "/bin/b", .argv = other, .env = env, .wdir = "/tmp"}};
 
     *job = (struct rk_job){.id = "job-1",
                            .size = 5,
-                           .program = "/bin/app",
-                           .argv = argv,
+                           .apps = apps,
+                           .napps = 2,
                            .env = env,
-                           .wdir = "/",
                            .bind = RK_BIND_NONE,
                            .nofile = 1024,
                            .started_ns = 1ull << 60};
@@ -132,9 +161,17 @@ static void job_round_trip(void **state)
     assert_int_equal(rk_job_unpack(&u, &out), RANK_OK);
     assert_string_equal(out.id, in.id);
     assert_int_equal(out.size, 5);
-    assert_string_equal(out.argv[1], "");
-    assert_string_equal(out.argv[2], "an argument");
-    assert_null(out.argv[3]);
+    assert_int_equal(out.napps, 2);
+    assert_string_equal(out.apps[0].argv[1], "");
+    assert_string_equal(out.apps[0].argv[2], "an argument");
+    assert_null(out.apps[0].argv[3]);
+    assert_null(out.apps[0].env[0]);
+    assert_string_equal(out.apps[1].env[0], "A=1");
+    assert_string_equal(out.apps[1].program, "/bin/b");
+    assert_string_equal(out.apps[1].wdir, "/tmp");
+    assert_ptr_equal(rk_job_app_of(&out, 1), &out.apps[0]);
+    assert_ptr_equal(rk_job_app_of(&out, 2), &out.apps[1]);
+    assert_ptr_equal(rk_job_app_of(&out, 4), &out.apps[1]);
     assert_string_equal(out.env[0], "A=1");
     assert_int_equal(out.bind, RK_BIND_NONE);
     assert_true(out.started_ns == in.started_ns);

@@ -1,0 +1,130 @@
+# cases.sh: what the scripts of this folder share: run xrun under a limit, look at its output and exit code, and
+# at what it leaves behind. Sourced at their beginning; it makes a folder to work in and goes there.
+
+# Under nohup SIGHUP is ignored, in a script's background SIGINT; then xrun ignores them as well, and a shell
+# cannot change that. But they are tested here.
+if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
+    RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
+fi
+
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+. "$top_srcdir/tests/env.sh"
+
+work=$(mktemp -d "$top_builddir/xrun-test.XXXXXX") || exit 1
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
+cd "$work" || exit 1
+passed=0 failed=0
+slow=1
+[ -z "${SAN_CFLAGS:-}" ] || slow=4
+
+trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
+trap 'exit 1' INT TERM HUP
+
+# Every process of a case is known by a word in its environment.
+new_case() { tag=$$.$RANDOM$RANDOM; export RK_XRUN_CASE=$tag; }
+of_case() { grep -lszF "RK_XRUN_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx -e $$ -e "$BASHPID"; }
+# But for this script and its subshells.
+alive() {
+    local p
+    for p in $(of_case); do
+        case $(what "$p") in
+        '' | *"${0##*/}"*) ;;
+        *) echo "$p" ;;
+        esac
+    done
+}
+what() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline"; } 2>/dev/null
+kill_all() {
+    local p
+    [ -n "${tag:-}" ] || return
+    for p in $(alive); do kill -9 "$p" 2>/dev/null; done
+}
+
+good() { passed=$((passed + 1)); echo "ok - $1"; }
+bad() {
+    failed=$((failed + 1))
+    echo "not ok - $1: $2"
+    head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
+}
+
+# run LIMIT ARGS...: xrun, with out, err, rc and ms set.
+run() {
+    local limit=$(($1 * slow)) t0 t1
+    shift
+    new_case
+    t0=${EPOCHREALTIME/./}
+    timeout -k 5 "$limit" "$XRUN" "$@" >out 2>err </dev/null
+    rc=$?
+    t1=${EPOCHREALTIME/./}
+    ms=$(((t1 - t0) / 1000))
+    [ $rc != 124 ] || [ $ms -lt $((limit * 1000)) ] || rc=hung
+}
+
+# Wait for a condition; it is an upper limit, not a pause.
+until_true() { # seconds command...
+    local end=$((${EPOCHREALTIME/./} + $1 * slow * 1000000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
+        read -rt 0.01 <> <(:)
+    done
+    return 0
+}
+nothing_left() { [ -z "$(alive)" ] && [ -z "$(ls -A "$work/tmp")" ]; }
+clean() { # NAME: nothing is left after a case
+    if ! until_true 2 nothing_left; then
+        bad "$1" "left behind: $(for p in $(alive); do what "$p"; echo -n "($p) "; done) $(ls -A "$work/tmp")"
+        kill_all
+        rm -rf "$work/tmp"; mkdir "$work/tmp"
+        return 1
+    fi
+}
+
+# check NAME CODE [pattern of err]: after run
+check() {
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif clean "$1"; then
+        good "$1"
+    fi
+}
+
+# refused NAME CODE PATTERN ARGS...: one line, no rank started
+refused() {
+    local name=$1 code=$2 pattern=$3
+    shift 3
+    rm -f started
+    run 10 "$@"
+    if [ "$(grep -c . err)" != 1 ]; then
+        bad "$name" "not one line on stderr"
+    elif [ -s out ] || [ -e started ]; then
+        bad "$name" "something was started"
+    else
+        check "$name" "$code" "$pattern"
+    fi
+}
+same() { # NAME WANTED
+    if [ "$(cat out)" = "$2" ]; then check "$1" 0; else bad "$1" "got '$(head -c 200 out)', not '$2'"; fi
+}
+
+begin() { # ARGS: xrun in the background; its ranks have begun when "ready" was said N times
+    new_case
+    set -m # a background job without it would ignore INT
+    "$XRUN" "$@" >out 2>err </dev/null &
+    xpid=$!
+    set +m
+}
+ready() { [ "$(grep -c ready out)" -ge "$1" ]; }
+ended() { # a zombie has ended too: bash may wait for it only later
+    local state
+    read -r _ _ state _ 2>/dev/null <"/proc/$xpid/stat" || return 0
+    [ "$state" = Z ]
+} 2>/dev/null
+reap() { # LIMIT in s
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; kill_all; wait "$xpid"; fi
+}
