@@ -2,6 +2,7 @@
 #include "launcher/apps.h"
 #include "launcher/environ.h"
 #include "launcher/program.h"
+#include "launcher/torch.h"
 #include "lib/base/conf.h"
 
 #include <stdio.h>
@@ -16,31 +17,16 @@ static int out_of_memory(char *err, size_t errlen)
     return 1;
 }
 
-/* The variables that -x gives a program. */
-static int make_env(const struct rk_app_options *o, struct rk_app *app, char *err, size_t errlen)
-{
-    const char *missing;
-
-    app->env = rk_environ_additions(o->set, o->nset, &missing);
-    if (app->env)
-        return 0;
-    if (!missing)
-        return out_of_memory(err, errlen);
-    snprintf(err, errlen, "-x %s: %s is not set where xrun runs; write -x %s=value", missing,
-             missing, missing);
-    return RK_EXIT_USAGE;
-}
-
-static char **copy_command(const char *const *command)
+static char **copy_strings(const char *const *v)
 {
     size_t n = 0;
     char **copy;
 
-    while (command[n])
+    while (v[n])
         n++;
     copy = calloc(n + 1, sizeof(*copy));
     for (size_t i = 0; copy && i < n; i++) {
-        copy[i] = strdup(command[i]);
+        copy[i] = strdup(v[i]);
         if (!copy[i]) {
             rk_strings_free(copy);
             return NULL;
@@ -49,24 +35,94 @@ static char **copy_command(const char *const *command)
     return copy;
 }
 
-static int make_app(const struct rk_app_options *o, char *const *env, struct rk_app *app,
-                    char *err, size_t errlen)
+/* One -x. NAME alone says that it shall be passed on, as it mostly is anyway. */
+static int put_x(const char *set, bool torch, struct rk_app *app, char *err, size_t errlen)
 {
-    int code = make_env(o, app, err, errlen);
-    const char *path;
+    const char *value = rk_env(set);
+    char *text = NULL;
+    bool ok;
 
-    if (code)
-        return code;
+    if (torch && rk_torch_own(set)) {
+        snprintf(err, errlen, "-x %s: --env torch sets that variable for each rank", set);
+        return RK_EXIT_USAGE;
+    }
+    if (!strchr(set, '=')) {
+        if (!value) {
+            snprintf(err, errlen, "-x %s: %s is not set where xrun runs; write -x %s=value", set,
+                     set, set);
+            return RK_EXIT_USAGE;
+        }
+        if (!rk_environ_foreign(set))
+            return 0;
+        if (asprintf(&text, "%s=%s", set, value) < 0)
+            return out_of_memory(err, errlen);
+    }
+    ok = rk_environ_put(&app->env, text ? text : set);
+    free(text);
+    return ok ? 0 : out_of_memory(err, errlen);
+}
+
+/* The variables that a program is given, by files and by -x. */
+static int make_env(const struct rk_app_options *o, bool torch, struct rk_app *app, char *err,
+                    size_t errlen)
+{
+    int code = 0;
+
+    app->env = calloc(1, sizeof(*app->env));
+    if (!app->env)
+        return out_of_memory(err, errlen);
+    for (int i = 0; i < o->nfiles; i++) {
+        if (!rk_environ_put_file(&app->env, o->files[i], err, errlen))
+            return RK_EXIT_USAGE;
+    }
+    for (int i = 0; !code && i < o->nset; i++)
+        code = put_x(o->set[i], torch, app, err, errlen);
+    return code;
+}
+
+/* NAME=DIR/SUB:what NAME was */
+static bool put_before(char ***env, const char *name, const char *dir, const char *sub)
+{
+    const char *old = rk_environ_value(*env, name);
+    char *text;
+    bool ok;
+
+    if (asprintf(&text, "%s=%s/%s%s%s", name, dir, sub, old && *old ? ":" : "", old ? old : "") < 0)
+        return false;
+    ok = rk_environ_put(env, text);
+    free(text);
+    return ok;
+}
+
+/* The environment of all. */
+static bool make_job_env(const struct rk_options *o, struct rk_job *job)
+{
+    rk_environ_scrub();
+    job->env = copy_strings((const char *const *)environ);
+    job->torch = o->torch;
+    if (!job->env || (o->torch && !rk_torch_job(&job->env, "127.0.0.1")))
+        return false;
+    return !o->prefix || (put_before(&job->env, "PATH", o->prefix, "bin") &&
+                          put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
+}
+
+/* Where it starts, and what. */
+static int find_program(const struct rk_app_options *o, char *const *env, struct rk_app *app,
+                        char *err, size_t errlen)
+{
+    const char *path;
+    int code = RK_EXIT_USAGE;
+
     app->wdir = rk_program_wdir(o->wdir, err, errlen);
     if (!app->wdir)
-        return RK_EXIT_USAGE;
+        return code;
     path = rk_environ_value(app->env, "PATH");
     if (!path)
         path = rk_environ_value(env, "PATH");
-    app->program = rk_program_find(o->command[0], path, app->wdir, err, errlen, &code);
+    app->program = rk_program_find(o->command[0], o->path, path, app->wdir, err, errlen, &code);
     if (!app->program)
         return code;
-    app->argv = copy_command(o->command);
+    app->argv = copy_strings(o->command);
     return app->argv ? 0 : out_of_memory(err, errlen);
 }
 
@@ -117,26 +173,40 @@ static rank_status_t check_conf(const struct rk_job *job)
     return st;
 }
 
+/* "program 2: ", where there are several. */
+static size_t name_app(const struct rk_job *job, uint32_t i, char *err, size_t errlen)
+{
+    err[0] = '\0';
+    return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
+}
+
 int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen)
 {
     rank_status_t st;
+    int code = 0;
 
     job->apps = calloc((size_t)options->napps, sizeof(*job->apps));
     if (!job->apps)
         return out_of_memory(err, errlen);
     job->napps = (uint32_t)options->napps;
-    for (uint32_t i = 0; i < job->napps; i++) {
-        const struct rk_app_options *o = &options->apps[i];
-        int named = 0, code;
+    for (uint32_t i = 0; !code && i < job->napps; i++) {
+        size_t named = name_app(job, i, err, errlen);
         job->apps[i].first = job->size;
-        job->apps[i].n = (uint32_t)o->n;
+        job->apps[i].n = (uint32_t)options->apps[i].n;
         job->size += job->apps[i].n;
-        if (job->napps > 1)
-            named = snprintf(err, errlen, "program %u: ", i + 1);
-        code = make_app(o, job->env, &job->apps[i], err + named, errlen - (size_t)named);
-        if (code)
-            return code;
+        code = make_env(&options->apps[i], options->torch, &job->apps[i], err + named,
+                        errlen - named);
     }
+    /* Only now, since -x may pass on what is taken out of it here. */
+    if (!code && !make_job_env(options, job))
+        code = out_of_memory(err, errlen);
+    for (uint32_t i = 0; !code && i < job->napps; i++) {
+        size_t named = name_app(job, i, err, errlen);
+        code = find_program(&options->apps[i], job->env, &job->apps[i], err + named,
+                            errlen - named);
+    }
+    if (code)
+        return code;
     err[0] = '\0';
     st = check_conf(job);
     if (st == RANK_ERR_CONFIG)

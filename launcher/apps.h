@@ -8,8 +8,8 @@
 #include "launcher/options.h"
 
 /*
- * Fills job's size and apps; job's env is there already. Finds every program and directory, and
- * checks what the environment of each says to the library. 0, or xrun's exit code: err holds a line
+ * Fills job's size, apps and env. Takes out of xrun's own environment what is another launcher's, finds
+ * every program and directory, and checks what the environment of each says to the library. 0, or xrun's exit code: err holds a line
  * that says why, or is empty if that has been logged. Clear the job in any case.
  */
 int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen);

@@ -1,6 +1,5 @@
 /* environ.c: see environ.h. */
 #include "launcher/environ.h"
-#include "launcher/codec.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
@@ -53,10 +52,26 @@ bool rk_environ_foreign(const char *name)
     return false;
 }
 
+/* This xrun is a rank, or below one, of an xrun with --env torch. */
+static void scrub_torch(void)
+{
+    static const char *const names[] = {"RANK",           "WORLD_SIZE",  "LOCAL_RANK",
+                                        "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+    const char *outer = rk_env("XRUN_RANK"), *rank = rk_env("RANK");
+    const char *size = rk_env("XRUN_SIZE"), *world = rk_env("WORLD_SIZE");
+
+    if (!outer || !rank || !size || !world || strcmp(outer, rank) != 0 || strcmp(size, world) != 0)
+        return;
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++)
+        unsetenv(names[i]);
+}
+
 void rk_environ_scrub(void)
 {
-    char **to = environ;
+    char **to;
 
+    scrub_torch();
+    to = environ;
     for (char **from = environ; *from; from++) {
         if (!rk_environ_foreign(*from))
             *to++ = *from;
@@ -64,11 +79,32 @@ void rk_environ_scrub(void)
     *to = NULL;
 }
 
+bool rk_environ_own(const char *s)
+{
+    static const char *const names[] = {"XRUN_RANK",       "XRUN_SIZE",      "XRUN_LOCAL_RANK",
+                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES",
+                                        "XRUN_JOB"};
+    size_t len = strcspn(s, "=");
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++) {
+        if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool rk_environ_named(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return n > 0 && (!s[n] || s[n] == '=') && !(s[0] >= '0' && s[0] <= '9');
+}
+
 static size_t count(char *const *v)
 {
     size_t n = 0;
 
-    while (v[n])
+    while (v && v[n])
         n++;
     return n;
 }
@@ -83,32 +119,27 @@ static size_t place(char *const *env, size_t n, const char *s)
     return i;
 }
 
-char **rk_environ_additions(const char *const *set, int n, const char **missing)
+bool rk_environ_put(char ***env, const char *assignment)
 {
-    char **out = calloc((size_t)n + 1, sizeof(*out));
-    size_t have = 0, at;
+    size_t n = count(*env), at = place(*env, n, assignment);
+    char *copy = strdup(assignment), **longer;
 
-    *missing = NULL;
-    for (int i = 0; out && i < n; i++) {
-        char *copy;
-        if (!strchr(set[i], '=')) {
-            if (rk_env(set[i]))
-                continue; /* passed on anyway */
-            *missing = set[i];
-            rk_strings_free(out);
-            return NULL;
-        }
-        copy = strdup(set[i]);
-        if (!copy) {
-            rk_strings_free(out);
-            return NULL;
-        }
-        at = place(out, have, copy);
-        free(out[at]);
-        out[at] = copy;
-        have += at == have;
+    if (!copy)
+        return false;
+    if (at < n) {
+        free((*env)[at]);
+        (*env)[at] = copy;
+        return true;
     }
-    return out;
+    longer = realloc(*env, (n + 2) * sizeof(*longer));
+    if (!longer) {
+        free(copy);
+        return false;
+    }
+    longer[n] = copy;
+    longer[n + 1] = NULL;
+    *env = longer;
+    return true;
 }
 
 char **rk_environ_merge(char *const *base, char *const *extra)
@@ -122,13 +153,15 @@ char **rk_environ_merge(char *const *base, char *const *extra)
         if (place(extra, nextra, base[i]) == nextra)
             out[n++] = base[i];
     }
-    memcpy(out + n, extra, (nextra + 1) * sizeof(*out));
+    for (size_t i = 0; i < nextra; i++)
+        out[n++] = extra[i];
+    out[n] = NULL;
     return out;
 }
 
 const char *rk_environ_value(char *const *env, const char *name)
 {
-    size_t at = place(env, count(env), name);
+    size_t n = count(env), at = place(env, n, name);
 
-    return env[at] ? strchr(env[at], '=') + 1 : NULL;
+    return at < n ? strchr(env[at], '=') + 1 : NULL;
 }

@@ -42,6 +42,7 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
         rk_pack_string(p, app->wdir);
     }
     rk_pack_strings(p, job->env);
+    rk_pack_u32(p, job->torch);
     rk_pack_u32(p, job->bind);
     rk_pack_u64(p, job->nofile);
     rk_pack_u64(p, job->started_ns);
@@ -85,7 +86,7 @@ static bool unpack_apps(struct rk_unpacker *u, struct rk_job *out)
 
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
 {
-    uint32_t bind;
+    uint32_t torch, bind;
     bool ok;
 
     memset(out, 0, sizeof(*out));
@@ -93,11 +94,13 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     out->size = rk_unpack_u32(u);
     ok = unpack_apps(u, out);
     out->env = rk_unpack_strings(u);
+    torch = rk_unpack_u32(u);
     bind = rk_unpack_u32(u);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
-    if (!ok || !rk_unpack_done(u) || bind > RK_BIND_NONE)
+    if (!ok || !rk_unpack_done(u) || bind > RK_BIND_NONE || torch > 1)
         return RANK_ERR_ARG;
+    out->torch = torch;
     out->bind = (enum rk_bind)bind;
     return RANK_OK;
 }

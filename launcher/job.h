@@ -7,6 +7,7 @@
 #include "launcher/codec.h"
 #include "lib/rank.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +32,7 @@ struct rk_job {
     struct rk_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
+    bool torch;    /* ranks get the variables of torch.h */
     enum rk_bind bind;
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
     uint64_t started_ns; /* when xrun began, for the start-up budget */

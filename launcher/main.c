@@ -7,7 +7,6 @@
  */
 #include "launcher/agent.h"
 #include "launcher/apps.h"
-#include "launcher/environ.h"
 #include "launcher/front.h"
 #include "launcher/limits.h"
 #include "launcher/options.h"
@@ -21,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
 static void fill_standard_fds(void)
@@ -40,24 +37,6 @@ static int refuse(const char *text, int code)
 {
     rk_error("%s", text);
     return code;
-}
-
-static char **copy_strings(char *const *v)
-{
-    size_t n = 0;
-    char **copy;
-
-    while (v[n])
-        n++;
-    copy = calloc(n + 1, sizeof(*copy));
-    for (size_t i = 0; copy && i < n; i++) {
-        copy[i] = strdup(v[i]);
-        if (!copy[i]) {
-            rk_strings_free(copy);
-            return NULL;
-        }
-    }
-    return copy;
 }
 
 static char *make_id(void)
@@ -80,14 +59,14 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     int code;
 
     job->bind = o->bind;
-    rk_environ_scrub();
     job->id = make_id();
-    job->env = copy_strings(environ);
-    if (!job->id || !job->env)
+    if (!job->id)
         return refuse("out of memory", 1);
     code = rk_apps_make(o, job, text, sizeof(text));
     if (code && text[0])
         return refuse(text, code);
+    if (o->quiet)
+        rk_log_threshold = RK_LOG_ERROR;
     if (!code && !rk_limits_check(o->n, &job->nofile, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return code;
@@ -105,6 +84,18 @@ static int run(const struct rk_options *o, uint64_t started_ns)
     return code;
 }
 
+/* The command line alone first: what is wrong there is said first, and help is always given. */
+static rank_status_t read_options(int argc, char **argv, struct rk_options *o, char *err,
+                                  size_t errlen)
+{
+    rank_status_t st = rk_options_parse(argc, argv, o, err, errlen);
+
+    if (st || o->help || o->version || o->man || o->bash)
+        return st;
+    rk_options_free(o);
+    return rk_options_parse_over(argc, argv, rk_options_variables, o, err, errlen);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t started_ns = rk_clock_ns();
@@ -116,8 +107,11 @@ int main(int argc, char **argv)
         return rk_stand_in_main();
     fill_standard_fds();
     rk_log_identity("xrun", -1, NULL);
-    if (rk_options_parse(argc, argv, &options, text, sizeof(text))) {
+    if (read_options(argc, argv, &options, text, sizeof(text))) {
         code = refuse(text, RK_EXIT_USAGE);
+    } else if (options.bash) {
+        rk_options_bash(stdout);
+        code = 0;
     } else if (options.man) {
         rk_options_man(stdout);
         code = 0;

@@ -1,14 +1,17 @@
 /* options.c: see options.h. */
 #include "launcher/options.h"
+#include "launcher/environ.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct option {
     const char *names[3]; /* the first is the one that messages use */
@@ -19,7 +22,10 @@ struct option {
     size_t more; /* traits; where there is no apply: where a bool is in struct rk_options */
 };
 
-enum { PER_APP = 1 /* concerns one program, and may follow a ':' */ };
+enum {
+    PER_APP = 1, /* concerns one program, and may follow a ':' */
+    ONLY_HERE = 2 /* has no variable that mirrors it */
+};
 
 #define FLAG(field) NULL, offsetof(struct rk_options, field)
 
@@ -51,13 +57,13 @@ static bool set_n(struct rk_options *o, const char *value, char *err, size_t err
 
 static bool add_x(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
-    size_t n = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-
-    if (n == 0 || (value[n] && value[n] != '=') || (value[0] >= '0' && value[0] <= '9'))
+    if (!rk_environ_named(value))
         return fail(err, errlen,
                     "-x is '%s'; write -x NAME or -x NAME=value, with a name of letters, digits "
                     "and _",
                     value);
+    if (rk_environ_own(value))
+        return fail(err, errlen, "-x is '%s'; xrun itself sets that variable for each rank", value);
     *o->next++ = value; /* the options of a program come before its command */
     o->app->nset++;
     return true;
@@ -68,6 +74,46 @@ static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t 
     if (!*value)
         return fail(err, errlen, "--wdir is empty; give a directory");
     o->app->wdir = value;
+    return true;
+}
+
+static bool add_env_file(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--env-file is empty; give a file with lines NAME=value");
+    /* There is one default. A program that has files of its own shall not have it too. */
+    if (o->app == &o->defaults && o->app->files)
+        o->next_file = o->app->files;
+    if (o->app->files == o->defaults.files) {
+        o->app->files = o->next_file;
+        o->app->nfiles = 0;
+    }
+    *o->next_file++ = value;
+    o->app->nfiles++;
+    return true;
+}
+
+static bool set_path(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--path is empty; give directories with : between them");
+    o->app->path = value;
+    return true;
+}
+
+static bool set_prefix(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (value[0] != '/')
+        return fail(err, errlen, "--prefix is '%s'; give a path from /, for every host", value);
+    o->prefix = value;
+    return true;
+}
+
+static bool set_env(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    o->torch = strcmp(value, "torch") == 0;
+    if (!o->torch && strcmp(value, "none") != 0)
+        return fail(err, errlen, "--env is '%s'; give torch or none", value);
     return true;
 }
 
@@ -109,11 +155,29 @@ static const struct option options[] = {
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
      "xrun's environment anyway, but for what another launcher left in it.",
-     add_x, PER_APP},
+     add_x, PER_APP | ONLY_HERE},
+    {{"--env-file"},
+     "FILE",
+     "Set what FILE says in its lines NAME=value; empty ones and those that begin with # are left "
+     "out. -x wins.",
+     add_env_file, PER_APP},
+    {{"--env"},
+     "torch|none",
+     "torch: also give each rank what PyTorch's programs ask for: RANK, WORLD_SIZE, LOCAL_RANK, "
+     "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
+     set_env, 0},
     {{"--wdir", "-wdir"},
      "DIR",
      "Start the ranks in DIR (default: where xrun is).",
      set_wdir, PER_APP},
+    {{"--path"},
+     "DIRS",
+     "Look for the program in these directories (with : between them) before PATH.",
+     set_path, PER_APP},
+    {{"--prefix"},
+     "DIR",
+     "Put DIR/bin before PATH and DIR/lib before LD_LIBRARY_PATH for the ranks.",
+     set_prefix, 0},
     {{"--tag-output"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
     {{"--label-host"}, NULL, "Put [host] before each line of output; with --tag-output [host:rank].",
      FLAG(label_host)},
@@ -137,10 +201,65 @@ static const struct option options[] = {
      "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
      "and tells them by a PMIx event.",
      set_on_failure, 0},
+    {{"-q", "--quiet"}, NULL, "Say nothing of xrun's own but errors.", FLAG(quiet)},
     {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", FLAG(verbose)},
     {{"--version"}, NULL, "Print the version.", FLAG(version)},
     {{"--help", "-h"}, NULL, "Print this text.", FLAG(help)},
 };
+
+static bool *flag_of(struct rk_options *o, const struct option *opt)
+{
+    return (bool *)((char *)o + opt->more);
+}
+
+/* XRUN_ and the option's long name, if it has one: --tag-output is XRUN_TAG_OUTPUT, -n is XRUN_N. */
+static void name_variable(const struct option *opt, char *out, size_t len)
+{
+    const char *name = opt->names[0];
+    size_t at;
+
+    out[0] = '\0';
+    if (opt->apply ? opt->more & ONLY_HERE
+                   : opt->more == offsetof(struct rk_options, help) ||
+                         opt->more == offsetof(struct rk_options, version))
+        return;
+    for (int i = 1; i < 3 && opt->names[i] && name[1] != '-'; i++) {
+        if (opt->names[i][1] == '-')
+            name = opt->names[i];
+    }
+    at = (size_t)snprintf(out, len, "XRUN_");
+    for (name += strspn(name, "-"); *name && at + 1 < len; name++)
+        out[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    out[at] = '\0';
+}
+
+bool rk_options_row(size_t i, struct rk_option_row *out)
+{
+    if (i >= RK_ARRAY_LEN(options))
+        return false;
+    out->names = options[i].names;
+    out->value = options[i].value;
+    out->doc = options[i].doc;
+    name_variable(&options[i], out->variable, sizeof(out->variable));
+    return true;
+}
+
+bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *err, size_t errlen)
+{
+    static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no",
+                                                                                "false"};
+    const struct option *opt = &options[i];
+
+    if (opt->apply)
+        return opt->apply(o, value, err, errlen);
+    for (size_t k = 0; k < RK_ARRAY_LEN(on); k++) {
+        if (strcasecmp(value, on[k]) == 0 || strcasecmp(value, off[k]) == 0) {
+            *flag_of(o, opt) = strcasecmp(value, on[k]) == 0;
+            return true;
+        }
+    }
+    return fail(err, errlen, "%s is '%s'; give on or off", opt->names[0], value);
+}
 
 static const struct option *find(const char *name, size_t len)
 {
@@ -200,8 +319,14 @@ static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char 
     }
     if (opt->apply)
         return opt->apply(o, value, err, errlen);
-    *(bool *)((char *)o + opt->more) = true;
+    *flag_of(o, opt) = true;
     return true;
+}
+
+/* Is something to be printed, and nothing to be run? */
+static bool asks(const struct rk_options *o)
+{
+    return o->help || o->version || o->man || o->bash;
 }
 
 /* The options of a program, up to the program. */
@@ -218,6 +343,10 @@ static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, c
             o->man = true;
             return true;
         }
+        if (strcmp(argv[*i], "--help=bash") == 0) {
+            o->bash = true;
+            return true;
+        }
         if (!parse_one(argc, argv, i, o, err, errlen))
             return false;
     }
@@ -229,11 +358,11 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
                       size_t errlen)
 {
     o->app = &o->apps[o->napps++];
-    o->app->n = 1;
+    *o->app = o->defaults;
     o->app->set = o->next;
     if (!parse_options(argc, argv, i, o, err, errlen))
         return false;
-    if (o->help || o->version || o->man)
+    if (asks(o))
         return true;
     o->app->command = o->next;
     while (*i < argc && strcmp(argv[*i], ":") != 0)
@@ -249,21 +378,47 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
     return true;
 }
 
+/* All at its default, with room for what argv can hold. */
+static bool begin(int argc, char **argv, struct rk_options *o)
+{
+    size_t colons = 0, words = (size_t)argc + 1;
+
+    memset(o, 0, sizeof(*o));
+    for (int k = 1; k < argc; k++)
+        colons += strcmp(argv[k], ":") == 0;
+    words += colons;
+    o->apps = calloc(colons + 1, sizeof(*o->apps));
+    /* Files: one by default, and those of argv. */
+    o->words = calloc(words + (size_t)argc + 1, sizeof(*o->words));
+    if (!o->apps || !o->words) {
+        rk_options_free(o);
+        return false;
+    }
+    o->next = o->words;
+    o->next_file = o->words + words;
+    o->defaults.n = 1;
+    o->app = &o->defaults;
+    return true;
+}
+
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
                                size_t errlen)
 {
-    int i = 1, colons = 0;
+    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
+}
 
-    memset(out, 0, sizeof(*out));
-    for (int k = 1; k < argc; k++)
-        colons += strcmp(argv[k], ":") == 0;
-    out->apps = calloc((size_t)colons + 1, sizeof(*out->apps));
-    out->words = out->next = calloc((size_t)(argc + colons) + 1, sizeof(*out->words));
-    if (!out->apps || !out->words) {
-        rk_options_free(out);
+rank_status_t rk_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                    struct rk_options *out, char *err, size_t errlen)
+{
+    int i = 1;
+
+    if (!begin(argc, argv, out)) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }
+    if (before && !before(out, err, errlen))
+        return RANK_ERR_ARG;
     do {
         char text[512];
         if (!parse_app(argc, argv, &i, out, text, sizeof(text))) {
@@ -273,7 +428,7 @@ rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, ch
                 snprintf(err, errlen, "%s", text);
             return RANK_ERR_ARG;
         }
-        if (out->help || out->version || out->man)
+        if (asks(out))
             break;
     } while (i++ < argc);
     return RANK_OK;
@@ -283,6 +438,9 @@ void rk_options_free(struct rk_options *o)
 {
     if (!o)
         return;
+    for (int i = 0; i < o->nkept; i++)
+        free(o->kept[i]);
+    free(o->kept);
     free(o->apps);
     free(o->words);
     memset(o, 0, sizeof(*o));

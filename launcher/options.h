@@ -19,6 +19,9 @@ struct rk_app_options {
     int n;
     const char **set; /* -x arguments, in order */
     int nset;
+    const char **files; /* --env-file arguments, in order */
+    int nfiles;
+    const char *path; /* --path, or NULL */
     const char *wdir; /* or NULL */
     const char **command; /* program, arguments, NULL */
 };
@@ -28,13 +31,19 @@ struct rk_options {
     struct rk_app_options *apps;
     int napps;
     struct rk_app_options *app; /* while reading: the one whose options come now */
-    const char **words, **next; /* what set and command point into, and the next free of it */
+    struct rk_app_options defaults; /* what a program is not told itself */
+    const char **words; /* what set, files and command point into */
+    const char **next, **next_file; /* and where the next goes */
+    char **kept; /* values that are not argv's */
+    int nkept;
+    const char *prefix; /* or NULL */
+    bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     enum rk_bind bind;
     bool go_on; /* --on-failure continue */
     bool verbose;
-    bool help, version, man;
+    bool help, version, man, bash;
 };
 
 /*
@@ -43,10 +52,35 @@ struct rk_options {
  */
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
                                size_t errlen);
+/* The same on top of what before says, which is called with options that are all at their defaults. */
+rank_status_t rk_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                    struct rk_options *out, char *err, size_t errlen);
 void rk_options_free(struct rk_options *options);
+
+/*
+ * variables.c: what the configuration files and then the environment say, by variables that mirror
+ * the options: XRUN_TIMEOUT=5 is --timeout 5. For rk_options_parse_over. Warns of unknown ones.
+ */
+bool rk_options_variables(struct rk_options *o, char *err, size_t errlen);
+
+/* A row of the table, for what is made of all of them. */
+struct rk_option_row {
+    const char *const *names; /* 3, or fewer and a NULL */
+    const char *value;        /* or NULL: a flag */
+    const char *doc;
+    char variable[40];        /* XRUN_TIMEOUT; empty: there is none */
+};
+
+/* Row i. False: there are no more. */
+bool rk_options_row(size_t i, struct rk_option_row *out);
+/* Do as row i says. value: of a flag on, off, yes, no, 1, 0 or the like. */
+bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *err, size_t errlen);
 
 void rk_options_help(FILE *to);
 /* The option list of xrun.1. */
 void rk_options_man(FILE *to);
+/* complete.c: completion for bash. */
+void rk_options_bash(FILE *to);
 
 #endif

@@ -91,8 +91,20 @@ static char *try_path(char *path, char **bad, int *why)
     return NULL;
 }
 
-char *rk_program_find(const char *name, const char *path, const char *wdir, char *err,
-                      size_t errlen, int *exit_code)
+/* The first of the directories in list that has it. */
+static char *search(const char *list, const char *wdir, const char *name, char **bad, int *why)
+{
+    for (;;) {
+        size_t n = strcspn(list, ":");
+        char *found = try_path(join(wdir, list, n, name), bad, why);
+        if (found || !list[n])
+            return found;
+        list += n + 1;
+    }
+}
+
+char *rk_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
+                      char *err, size_t errlen, int *exit_code)
 {
     char *bad = NULL, *found = NULL;
     int why = ENOENT;
@@ -100,15 +112,10 @@ char *rk_program_find(const char *name, const char *path, const char *wdir, char
     if (strchr(name, '/')) {
         found = try_path(name[0] == '/' ? strdup(name) : join(wdir, "", 0, name), &bad, &why);
     } else {
-        if (!path)
-            path = "/usr/local/bin:/usr/bin:/bin";
-        for (const char *p = path; !found;) {
-            size_t n = strcspn(p, ":");
-            found = try_path(join(wdir, p, n, name), &bad, &why);
-            if (!p[n])
-                break;
-            p += n + 1;
-        }
+        if (dirs)
+            found = search(dirs, wdir, name, &bad, &why);
+        if (!found)
+            found = search(path ? path : "/usr/local/bin:/usr/bin:/bin", wdir, name, &bad, &why);
         if (!found)
             found = try_path(join(wdir, "", 0, name), &bad, &why);
     }
@@ -122,7 +129,8 @@ char *rk_program_find(const char *name, const char *path, const char *wdir, char
         else if (strchr(name, '/'))
             snprintf(err, errlen, "there is no program %s (seen from %s)", name, wdir);
         else
-            snprintf(err, errlen, "there is no program %s in PATH, nor in %s", name, wdir);
+            snprintf(err, errlen, "there is no program %s in %s%sPATH, nor in %s", name,
+                     dirs ? dirs : "", dirs ? ", in " : "", wdir);
     }
     free(bad);
     return found;

@@ -17,11 +17,11 @@ char *rk_program_wdir(const char *dir, char *err, size_t errlen);
 
 /*
  * The path to execute for name: as it stands if it holds a slash (seen from
- * wdir), else the first executable of that name in the directories of path
- * (NULL: the usual ones), then in wdir. NULL: err holds what was looked for and
+ * wdir), else the first executable of that name in the directories of dirs (or
+ * NULL), of path (NULL: the usual ones), then in wdir. NULL: err holds what was looked for and
  * where, and *exit_code is 126 or 127.
  */
-char *rk_program_find(const char *name, const char *path, const char *wdir, char *err,
-                      size_t errlen, int *exit_code);
+char *rk_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
+                      char *err, size_t errlen, int *exit_code);
 
 #endif

@@ -14,6 +14,7 @@
 #include "launcher/environ.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
+#include "launcher/torch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -34,6 +35,7 @@
 struct start {
     struct rk_spawn spec;
     char own[OWN_VARS][400]; /* the rank's own variables */
+    char torch[RK_TORCH_VARS][32];
     char **env, **pmix;
     int error; /* errno, if it did not start */
     const char *step;
@@ -69,7 +71,7 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, char *const *env, st
 
     s->pmix = rk_server_rank_env(agent->server, rank);
     npmix = count(s->pmix);
-    s->env = malloc((OWN_VARS + npmix + njob + 1) * sizeof(*s->env));
+    s->env = malloc((OWN_VARS + RK_TORCH_VARS + npmix + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
@@ -81,6 +83,11 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, char *const *env, st
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
+    if (agent->job.torch) {
+        for (int i = 0; i < RK_TORCH_VARS; i++)
+            s->env[n++] = s->torch[i];
+        rk_torch_rank(rank, agent->job.size, rank, agent->job.size, s->env + n - RK_TORCH_VARS);
+    }
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     memcpy(s->env + n + npmix, env, (njob + 1) * sizeof(*s->env));
     return true;

@@ -80,6 +80,13 @@ const struct rk_conf_row *rk_conf_nearest(const struct rk_conf_row *rows, const 
 /* Words for people: edit distance, used for "did you mean" of options too. */
 int rk_edit_distance(const char *a, const char *b);
 
+/*
+ * Lines of the same files whose names begin with prefix: not the library's, but xrun's. The system's
+ * file comes first. where: "file:line". Files and lines that are no good are rk_conf_load's to name.
+ */
+typedef void rk_conf_take(void *arg, const char *where, const char *name, const char *value);
+void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg);
+
 /* The one place that reads the environment. */
 const char *rk_env(const char *name);
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef RK_SYSCONFDIR
 #define RK_SYSCONFDIR "/etc"
@@ -105,6 +107,8 @@ static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, cons
         return RANK_ERR_CONFIG;
     }
     row = find(rows, s, nlen);
+    if (!row && nlen > 5 && memcmp(s, "XRUN_", 5) == 0)
+        return RANK_OK; /* an option of xrun's, which looks for them itself */
     if (!row) {
         char where[512];
         snprintf(where, sizeof(where), "%s:%d: ", file, line);
@@ -144,14 +148,14 @@ rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, con
     return first;
 }
 
-/* A file that is not there is fine unless the user named it. */
-static rank_status_t load_file(const char *path, bool required)
+/* A file that is not there is fine unless the user named it; *text is NULL then. */
+static rank_status_t read_file(const char *path, bool required, char **out, size_t *len)
 {
     FILE *f = fopen(path, "re");
     char *text;
     size_t n;
-    rank_status_t st;
 
+    *out = NULL;
     if (!f) {
         if (!required)
             return RANK_OK;
@@ -174,28 +178,113 @@ static rank_status_t load_file(const char *path, bool required)
         return RANK_ERR_CONFIG;
     }
     fclose(f);
-    st = rk_conf_parse_text(rk_conf_rows, &rk_conf, path, text, n);
+    *out = text;
+    *len = n;
+    return RANK_OK;
+}
+
+static rank_status_t load_file(const char *path, bool required)
+{
+    char *text;
+    size_t n = 0;
+    rank_status_t st = read_file(path, required, &text, &n);
+
+    if (!st && text)
+        st = rk_conf_parse_text(rk_conf_rows, &rk_conf, path, text, n);
     free(text);
     return st;
 }
 
+/* The user's file: the one that RANK_CONF names, then *named is set, or the one in HOME. NULL: *named
+ * says whether that is for lack of memory. */
+static char *user_file(bool *named)
+{
+    const char *name = rk_env("RANK_CONF"), *home = rk_env("HOME");
+    char *path = NULL;
+
+    *named = name && *name;
+    if (*named)
+        return strdup(name);
+    if (home && asprintf(&path, "%s/.rank.conf", home) < 0)
+        path = NULL;
+    return path;
+}
+
+#define SYSTEM_FILE RK_SYSCONFDIR "/rank.conf"
+
 static rank_status_t load_files(void)
 {
-    const char *named = rk_env("RANK_CONF"), *home = rk_env("HOME");
+    bool named;
     rank_status_t st;
 
-    if (named && *named) {
-        file_names[0] = strdup(named);
+    file_names[0] = user_file(&named);
+    if (named)
         return file_names[0] ? load_file(file_names[0], true) : RANK_ERR_NO_MEMORY;
-    }
-    st = load_file(RK_SYSCONFDIR "/rank.conf", false);
-    if (st || !home)
+    st = load_file(SYSTEM_FILE, false);
+    if (st || !file_names[0])
         return st;
-    if (asprintf(&file_names[0], "%s/.rank.conf", home) < 0) {
-        file_names[0] = NULL;
-        return RANK_ERR_NO_MEMORY;
-    }
     return load_file(file_names[0], false);
+}
+
+/* -------------------------------------------------- lines for others than the library */
+
+/* One line, if it is "NAME = value" with such a name. What is wrong with others is for rk_conf_load. */
+static void take_other(const char *file, int line, const char *s, size_t len, const char *prefix,
+                       rk_conf_take *take, void *arg)
+{
+    char where[512], name[128], text[1024];
+    const char *eq, *value;
+    size_t nlen, vlen;
+
+    trim(&s, &len);
+    eq = memchr(s, '=', len);
+    if (!eq || len < strlen(prefix) || memcmp(s, prefix, strlen(prefix)) != 0 ||
+        memchr(s, '\0', len))
+        return;
+    nlen = (size_t)(eq - s);
+    value = eq + 1;
+    vlen = len - nlen - 1;
+    trim(&s, &nlen);
+    trim(&value, &vlen);
+    if (nlen >= sizeof(name) || vlen >= sizeof(text))
+        return;
+    snprintf(where, sizeof(where), "%s:%d", file, line);
+    snprintf(name, sizeof(name), "%.*s", (int)nlen, s);
+    snprintf(text, sizeof(text), "%.*s", (int)vlen, value);
+    take(arg, where, name, text);
+}
+
+static void others_of(const char *file, const char *prefix, rk_conf_take *take, void *arg)
+{
+    char *text = NULL;
+    size_t left = 0;
+    struct stat st;
+    int line = 1;
+
+    /* A pipe can be read only once, by rk_conf_load. */
+    if (!file || stat(file, &st) || !S_ISREG(st.st_mode) || access(file, R_OK) ||
+        read_file(file, false, &text, &left) || !text)
+        return;
+    for (const char *s = text; left; line++) {
+        const char *nl = memchr(s, '\n', left);
+        size_t n = nl ? (size_t)(nl - s) : left;
+        take_other(file, line, s, n, prefix, take, arg);
+        n += nl != NULL;
+        s += n;
+        left -= n;
+    }
+    free(text);
+}
+
+void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg)
+{
+    bool named;
+    char *user = user_file(&named);
+
+    if (!named)
+        others_of(SYSTEM_FILE, prefix, take, arg);
+    others_of(user, prefix, take, arg);
+    free(user);
 }
 
 static rank_status_t load_environment(void)

@@ -127,6 +127,24 @@ static void bad_options(void **state)
     }
 }
 
+/* What a rank gets from xrun is never an option of an xrun below it. */
+static void variables_apart(void **state)
+{
+    struct rk_option_row row, other;
+    size_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; rk_options_row(i, &row); i++) {
+        assert_false(rk_environ_own(row.variable));
+        for (size_t k = 0; row.variable[0] && k < i && rk_options_row(k, &other); k++)
+            assert_string_not_equal(row.variable, other.variable);
+        n += strcmp(row.variable, "XRUN_TIMEOUT") == 0 || strcmp(row.variable, "XRUN_N") == 0 ||
+             strcmp(row.variable, "XRUN_VERBOSE") == 0;
+        assert_string_not_equal(row.variable, "XRUN_HELP");
+    }
+    assert_int_equal(n, 3);
+}
+
 /* --------------------------------------------------------------------- packing */
 
 static void fill(struct rk_job *job)
@@ -272,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_options),     cmocka_unit_test(bad_options),
+        cmocka_unit_test(variables_apart),
         cmocka_unit_test(job_round_trip),   cmocka_unit_test(job_damaged),
         cmocka_unit_test(strings_that_lie), cmocka_unit_test(codes),
         cmocka_unit_test(foreign_variables),

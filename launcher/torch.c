@@ -1,0 +1,120 @@
+/* torch.c: see torch.h. */
+#include "launcher/torch.h"
+#include "launcher/environ.h"
+#include "lib/base/clock.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FIRST_PORT 10000 /* below are the ports of known services */
+#define TRIES 200
+
+static const char *const names[RK_TORCH_VARS] = {"RANK", "WORLD_SIZE", "LOCAL_RANK",
+                                                 "LOCAL_WORLD_SIZE"};
+
+bool rk_torch_own(const char *s)
+{
+    size_t len = strcspn(s, "=");
+
+    for (int i = 0; i < RK_TORCH_VARS; i++) {
+        if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Bind to a port, or to any for 0; on IPv6 and thereby IPv4, or where there is no IPv6, on IPv4. */
+static uint16_t try_port(uint16_t port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
+    socklen_t len = sizeof(six);
+    uint16_t got = 0;
+    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+        if (bind(fd, (struct sockaddr *)&six, sizeof(six)) == 0 &&
+            getsockname(fd, (struct sockaddr *)&six, &len) == 0)
+            got = ntohs(six.sin6_port);
+    } else {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        len = sizeof(four);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof(four)) == 0 &&
+            getsockname(fd, (struct sockaddr *)&four, &len) == 0)
+            got = ntohs(four.sin_port);
+    }
+    if (fd >= 0)
+        close(fd);
+    return got;
+}
+
+/*
+ * Nothing keeps the port until rank 0 has it. So it is none of those that the
+ * kernel itself gives out (to every connection that somebody opens), and which
+ * one it is differs from job to job.
+ */
+uint16_t rk_torch_port(void)
+{
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    unsigned low = 32768, high = 60999, below, above, at;
+    uint64_t seed = rk_clock_ns() ^ ((uint64_t)getpid() << 32);
+
+    if (f) {
+        if (fscanf(f, "%u %u", &low, &high) != 2 || low > high || high > 65535) {
+            low = 32768;
+            high = 60999;
+        }
+        fclose(f);
+    }
+    below = low > FIRST_PORT ? low - FIRST_PORT : 0;
+    above = 65535 - (high > FIRST_PORT ? high : FIRST_PORT - 1);
+    for (int i = 0; i < TRIES && below + above > 0; i++) {
+        uint16_t got;
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        at = (unsigned)((seed >> 33) % (below + above));
+        got = try_port((uint16_t)(at < below ? FIRST_PORT + at : 65535 - (at - below)));
+        if (got)
+            return got;
+    }
+    return try_port(0);
+}
+
+static void take_out(char **env)
+{
+    char **to = env;
+
+    for (char **from = env; *from; from++) {
+        if (rk_torch_own(*from))
+            free(*from);
+        else
+            *to++ = *from;
+    }
+    *to = NULL;
+}
+
+bool rk_torch_job(char ***env, const char *host)
+{
+    char text[300];
+
+    if (*env)
+        take_out(*env);
+    snprintf(text, sizeof(text), "MASTER_ADDR=%s", host);
+    if (!rk_environ_value(*env, "MASTER_ADDR") && !rk_environ_put(env, text))
+        return false;
+    snprintf(text, sizeof(text), "MASTER_PORT=%u", rk_torch_port());
+    return rk_environ_value(*env, "MASTER_PORT") || rk_environ_put(env, text);
+}
+
+void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
+                   char *const out[RK_TORCH_VARS])
+{
+    const uint32_t values[RK_TORCH_VARS] = {rank, size, local_rank, local_size};
+
+    for (int i = 0; i < RK_TORCH_VARS; i++)
+        snprintf(out[i], 32, "%s=%u", names[i], values[i]);
+}

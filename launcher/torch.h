@@ -1,0 +1,32 @@
+/*
+ * torch.h: what PyTorch's programs, and those like them, find each other by.
+ *
+ * Each rank gets RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE; rank 0
+ * listens at MASTER_ADDR and MASTER_PORT, and the others come to it.
+ */
+#ifndef RK_LAUNCHER_TORCH_H
+#define RK_LAUNCHER_TORCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RK_TORCH_VARS 4 /* of each rank */
+
+/* Is s (NAME or NAME=value) one of them? */
+bool rk_torch_own(const char *s);
+
+/*
+ * Put MASTER_ADDR and MASTER_PORT into a job's environment, but for those that
+ * it has already, and take out what each rank shall have of its own. host: where
+ * rank 0 runs, as the others reach it. False: no memory.
+ */
+bool rk_torch_job(char ***env, const char *host);
+
+/* A TCP port of this host that nobody uses now; 0: there is none. */
+uint16_t rk_torch_port(void);
+
+/* A rank's own. Each of out holds 32 bytes at least. */
+void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
+                   char *const out[RK_TORCH_VARS]);
+
+#endif
