@@ -20,6 +20,8 @@
 #define AGAIN_MS 20
 /* Output that somebody outside our tree may still write is waited for this long. */
 #define QUIET_MS 200
+/* Children that are not ranks: those that started other agents, as many as a fan-out can be. */
+#define MAX_COMMANDS 4096
 
 static struct timeval ms(uint32_t n)
 {
@@ -28,12 +30,20 @@ static struct timeval ms(uint32_t n)
 
 /* ------------------------------------------------------------------- the end */
 
+/* To all that came from here but the commands that started the agents below: those end with their agents. */
+static void signal_ranks(struct rk_agent *agent, int sig)
+{
+    pid_t keep[MAX_COMMANDS];
+
+    rk_descend_signal(sig, keep, rk_branches_pids(agent->branches, keep, MAX_COMMANDS));
+}
+
 static void kill_round(struct rk_agent *agent)
 {
     struct timeval again = ms(AGAIN_MS);
 
     agent->phase = RK_AGENT_KILL;
-    rk_descend_signal(SIGKILL, NULL, 0);
+    signal_ranks(agent, SIGKILL);
     event_add(agent->on_grace, &again);
 }
 
@@ -59,16 +69,18 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {
         agent->phase = RK_AGENT_TERM;
-        rk_descend_signal(SIGTERM, NULL, 0);
-        rk_descend_signal(SIGCONT, NULL, 0); /* a stopped process would not notice */
+        signal_ranks(agent, SIGTERM);
+        signal_ranks(agent, SIGCONT); /* a stopped process would not notice */
         event_add(agent->on_grace, &grace);
     }
     rk_ranks_reap(agent);
 }
 
+/* What the agents below have to say goes through here: they leave first. */
 static void leave_if_sent(struct rk_agent *agent)
 {
-    if (!agent->wire || rk_wire_backlog(agent->wire) == 0)
+    if (rk_tree_child_count(agent->tree) == 0 &&
+        (!agent->wire || rk_wire_backlog(agent->wire) == 0))
         event_base_loopexit(agent->base, NULL);
 }
 
@@ -78,7 +90,7 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->live || !rk_ranks_gone() || rk_outputs_stalled(agent->outputs))
+    if (agent->live || !rk_ranks_gone(agent) || rk_outputs_stalled(agent->outputs))
         return;
     rk_outputs_close(agent->outputs);
     agent->outputs = NULL;
@@ -88,10 +100,11 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
 void rk_agent_check_done(struct rk_agent *agent)
 {
     struct timeval quiet = ms(QUIET_MS);
+    struct rk_packer p = {0};
 
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE || agent->live)
         return;
-    if (!rk_ranks_gone()) {
+    if (!rk_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->phase == RK_AGENT_RUNNING)
             rk_agent_end(agent, GRACE_MS);
@@ -104,8 +117,10 @@ void rk_agent_check_done(struct rk_agent *agent)
     }
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
-    if (agent->wire)
-        rk_wire_send(agent->wire, RK_MSG_DONE, NULL);
+    if (agent->wire) {
+        rk_pack_u32(&p, agent->node);
+        rk_wire_send(agent->wire, RK_MSG_DONE, &p);
+    }
     leave_if_sent(agent);
 }
 
@@ -114,9 +129,9 @@ void rk_agent_check_done(struct rk_agent *agent)
 static void on_connected(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
-    struct rk_rank *r = &agent->ranks[rank];
+    struct rk_rank *r = rk_agent_rank(agent, rank);
 
-    if (r->exited) /* its stand-in */
+    if (!r || r->exited) /* its stand-in */
         return;
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
@@ -129,9 +144,9 @@ static void on_connected(void *arg, uint32_t rank)
 static void on_finalized(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
-    struct rk_rank *r = &agent->ranks[rank];
+    struct rk_rank *r = rk_agent_rank(agent, rank);
 
-    if (r->exited || r->finalized)
+    if (!r || r->exited || r->finalized)
         return;
     r->finalized = true;
     agent->clients--;
@@ -140,11 +155,12 @@ static void on_finalized(void *arg, uint32_t rank)
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 {
     struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
     struct rk_packer p = {0};
 
-    if (agent->wire) {
+    if (agent->wire && r) {
         rk_pack_u32(&p, rank);
-        rk_pack_u32(&p, (uint32_t)agent->ranks[rank].pid);
+        rk_pack_u32(&p, (uint32_t)r->pid);
         rk_pack_u32(&p, (uint32_t)code);
         rk_pack_string(&p, text);
         rk_wire_send(agent->wire, RK_MSG_ABORT, &p);
@@ -164,8 +180,65 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
     rk_wire_send(agent->wire, RK_MSG_LOG, &p);
 }
 
-static const struct rk_server_events server_events = {
-    .connected = on_connected, .finalized = on_finalized, .aborted = on_aborted, .log = on_log};
+static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
+                     void *token)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_enter(agent->fences, ranks, nranks, data, len, token);
+}
+
+static void on_fence_done(void *arg, void *token, int status, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_fence_done(agent->server, token, status, data, len);
+}
+
+static void on_modex(void *arg, uint32_t rank, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    /* Those of this host PMIx finds itself. */
+    if (agent->job.host_of[rank] == agent->node)
+        rk_server_modex_done(agent->server, token, false, NULL, 0);
+    else
+        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, token);
+}
+
+static void on_modex_answer(void *arg, void *token, bool found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_modex_done(agent->server, token, found, data, len);
+}
+
+static void on_asked(void *arg, uint32_t rank, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || !agent->server || (r->exited && !r->connected))
+        rk_modexes_found(agent->modexes, id, false, NULL, 0);
+    else
+        rk_server_look_up(agent->server, rank, id);
+}
+
+static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_modexes_found(agent->modexes, id, found, data, len);
+}
+
+static const struct rk_server_events server_events = {.connected = on_connected,
+                                                      .finalized = on_finalized,
+                                                      .aborted = on_aborted,
+                                                      .log = on_log,
+                                                      .fence = on_fence,
+                                                      .modex = on_modex,
+                                                      .looked_up = on_looked_up};
+static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked};
 
 /* ------------------------------------------------------------------ the start */
 
@@ -173,57 +246,95 @@ static void refuse(struct rk_agent *agent, int code, const char *text)
 {
     struct rk_packer p = {0};
 
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
     rk_pack_u32(&p, (uint32_t)code);
     rk_pack_string(&p, text);
     rk_wire_send(agent->wire, RK_MSG_REFUSED, &p);
 }
 
-static void say_started(struct rk_agent *agent, uint64_t topology, uint64_t init, uint64_t nspace,
-                        uint64_t ranks)
+static void say_started(struct rk_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
         uint64_t ns;
-    } phase[] = {{agent->plan.topology ? "topology" : "no topology", topology},
-                 {"PMIx server", init},
-                 {"namespace", nspace},
-                 {"ranks", ranks}};
+    } phase[] = {{"PMIx server", init}, {"namespace", nspace}, {"ranks", ranks}};
     struct rk_packer p = {0};
 
-    rk_pack_u32(&p, 4);
-    for (int i = 0; i < 4; i++) {
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, 3);
+    for (int i = 0; i < 3; i++) {
         rk_pack_string(&p, phase[i].name);
         rk_pack_u64(&p, phase[i].ns);
     }
     rk_wire_send(agent->wire, RK_MSG_STARTED, &p);
 }
 
+static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint64_t *register_ns)
+{
+    struct rk_server_job job = {.id = agent->job.id,
+                                .host = agent->job.hosts[agent->node],
+                                .size = agent->job.size,
+                                .nlocal = agent->nlocal,
+                                .oversubscribed = agent->seats.oversubscribed,
+                                .topology = agent->topology};
+    struct rk_job_map map = {0};
+    uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
+    rank_status_t st = local ? rk_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
+
+    for (uint32_t i = 0; !st && i < agent->nlocal; i++)
+        local[i] = agent->ranks[i].rank;
+    job.local = local;
+    job.nhosts = map.n;
+    job.hosts = map.hosts;
+    job.ranks_of = (const char *const *)map.ranks;
+    if (!st)
+        st = rk_server_open(agent->base, &job, &server_events, agent, &agent->server, init_ns,
+                            register_ns);
+    rk_job_map_clear(&map);
+    free(local);
+    return st;
+}
+
+static uint32_t count_seats(const struct rk_agent *agent)
+{
+    uint32_t n = 0;
+
+    while (agent->seats.cpus && agent->seats.cpus[n])
+        n++;
+    return n;
+}
+
+static rank_status_t prepare_job(struct rk_agent *agent)
+{
+    rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, on_fence_done, agent,
+                                      &agent->fences);
+
+    return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
+}
+
 static void run_job(struct rk_agent *agent)
 {
-    struct rk_server_job job = {.id = agent->job.id, .host = agent->host, .size = agent->job.size};
-    uint64_t t0 = rk_clock_ns(), t1, init_ns = 0, register_ns = 0, t2;
+    uint64_t init_ns = 0, register_ns = 0, t;
     char text[1024] = "";
     int code = 1;
-    rank_status_t st;
+    rank_status_t st = prepare_job(agent);
 
     agent->phase = RK_AGENT_RUNNING;
-    st = rk_bind_plan(agent->job.bind, agent->job.size, &agent->plan, text, sizeof(text));
-    if (st == RANK_ERR_COUNT)
-        code = RK_EXIT_USAGE;
-    t1 = rk_clock_ns();
-    if (!st) {
-        job.oversubscribed = agent->plan.oversubscribed;
-        job.topology = agent->plan.topology;
-        st = rk_server_open(agent->base, &job, &server_events, agent, &agent->server, &init_ns,
-                            &register_ns);
-        if (st)
-            snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
+    if (agent->nlocal == 0) { /* it only passes on what others say */
+        rk_agent_check_done(agent);
+        return;
     }
-    t2 = rk_clock_ns();
+    if (!st)
+        st = open_server(agent, &init_ns, &register_ns);
+    if (st)
+        snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
+    t = rk_clock_ns();
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st) {
-        say_started(agent, t1 - t0, init_ns, register_ns, rk_clock_ns() - t2);
+        say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
     } else {
         refuse(agent, code, text);
         rk_agent_end(agent, 0);
@@ -233,51 +344,165 @@ static void run_job(struct rk_agent *agent)
 
 /* ------------------------------------------------------------------- messages */
 
+static void take_end(struct rk_agent *agent, uint32_t grace_ms)
+{
+    if (agent->phase != RK_AGENT_IDLE) {
+        rk_agent_end(agent, grace_ms);
+        return;
+    }
+    /* Nothing runs here. */
+    agent->phase = RK_AGENT_RUNNING;
+    rk_agent_check_done(agent);
+}
+
+static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), by_signal = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || rank >= agent->job.size)
+        return false;
+    if (agent->server && agent->job.host_of[rank] != agent->node)
+        rk_server_tell_death(agent->server, rank, by_signal != 0);
+    return true;
+}
+
+static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    uint32_t top = rk_unpack_u32(u);
+
+    if (!rk_unpack_string(u) || !rk_unpack_done(u))
+        return false;
+    for (uint32_t node = 0; agent->modexes && node < agent->setup->nodes; node++) {
+        if (rk_tree_below(agent->tree, top, node))
+            rk_modexes_lost(agent->modexes, node);
+    }
+    return true;
+}
+
+static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
+{
+    switch (kind) {
+    case RK_MSG_END:
+        take_end(agent, number);
+        return true;
+    case RK_MSG_SIGNAL:
+        if (number <= 64)
+            signal_ranks(agent, (int)number);
+        return number <= 64;
+    default: /* RK_MSG_OUTPUT_TAKEN */
+        rk_outputs_taken(agent->outputs, number);
+        return true;
+    }
+}
+
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct rk_agent *agent = arg;
     uint32_t number;
 
     switch (kind) {
+    case RK_MSG_SEATS:
+        return agent->phase == RK_AGENT_IDLE && rk_agent_take_seats(agent, u);
     case RK_MSG_JOB:
-        if (agent->phase != RK_AGENT_IDLE || rk_job_unpack(u, &agent->job))
+        if (agent->phase != RK_AGENT_IDLE || !rk_agent_take_job(agent, u) ||
+            count_seats(agent) != agent->nlocal)
             return false;
+        rk_branches_shut_door(agent->branches);
         run_job(agent);
+        return true;
+    case RK_MSG_ASK_TOPOLOGY:
+        rk_agent_report_topology(agent);
         return true;
     case RK_MSG_INPUT:
         rk_inputs_put(agent->inputs, u->at, u->left);
         return true;
+    case RK_MSG_DIED:
+        return take_died(agent, u);
+    case RK_MSG_LOST:
+        return take_lost(agent, u);
     case RK_MSG_END:
-        number = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || agent->phase == RK_AGENT_IDLE)
-            return false;
-        rk_agent_end(agent, number);
-        return true;
     case RK_MSG_SIGNAL:
+    case RK_MSG_OUTPUT_TAKEN:
         number = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || number > 64)
-            return false;
-        rk_descend_signal((int)number, NULL, 0);
-        return true;
+        return rk_unpack_done(u) && take_number(agent, kind, number);
+    case RK_MSG_MODEX_ASK:
+    case RK_MSG_MODEX_ANSWER:
+        return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
     default:
         return false;
     }
 }
 
-static void on_close(void *arg, const char *why)
+static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    struct rk_agent *agent = arg;
+
+    return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_DOWN) && agent->fences &&
+           rk_fences_take(agent->fences, from, kind, u);
+}
+
+static void on_parent_gone(void *arg, const char *why)
 {
     struct rk_agent *agent = arg;
 
     if (why && agent->phase != RK_AGENT_DONE)
         rk_error("the agent on %s lost xrun: %s", agent->host, why);
-    rk_wire_close(agent->wire);
     agent->wire = NULL;
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE) {
         event_base_loopexit(agent->base, NULL);
         return;
     }
-    rk_outputs_resume(agent->outputs); /* nobody reads it any more: it goes nowhere */
+    rk_outputs_let_go(agent->outputs);
     rk_agent_end(agent, GRACE_MS);
+}
+
+/* ------------------------------------------------------------ agents below */
+
+static void tell_of_node(struct rk_agent *agent, uint32_t kind, uint32_t node, const char *text)
+{
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, node);
+    rk_pack_string(&p, text ? text : "");
+    rk_wire_send(agent->wire, kind, &p);
+}
+
+static void on_child_gone(void *arg, uint32_t node, const char *why)
+{
+    struct rk_agent *agent = arg;
+
+    if (agent->fences)
+        rk_fences_lost(agent->fences, node);
+    /* xrun knows whether it was done. */
+    tell_of_node(agent, RK_MSG_LOST, node, why);
+    if (agent->phase == RK_AGENT_DONE)
+        leave_if_sent(agent);
+}
+
+static void on_branch_failed(void *arg, uint32_t node, const char *text)
+{
+    tell_of_node(arg, RK_MSG_FAILED, node, text);
+}
+
+static void on_branch_said(void *arg, uint32_t node, const char *line)
+{
+    struct rk_agent *agent = arg;
+
+    fprintf(stderr, "%s: %s\n", agent->setup->names[node], line);
+}
+
+static const struct rk_branch_ops branch_ops = {on_branch_failed, on_branch_said};
+
+static void open_branches(struct rk_agent *agent)
+{
+    uint32_t first, n = rk_tree_children(agent->tree, &first);
+    char text[1024] = "";
+
+    if (n && rk_branches_open(agent->base, agent->tree, agent->setup, RK_NODE_FRONT, &branch_ops, agent,
+                              &agent->branches, text, sizeof(text)))
+        tell_of_node(agent, RK_MSG_FAILED, first, text);
 }
 
 static void on_drained(void *arg)
@@ -286,12 +511,11 @@ static void on_drained(void *arg)
 
     if (agent->phase == RK_AGENT_DONE)
         leave_if_sent(agent);
-    else
-        rk_outputs_resume(agent->outputs);
     rk_agent_check_done(agent);
 }
 
-static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained};
+static const struct rk_tree_ops tree_ops = {on_message, on_step, on_child_gone, on_parent_gone,
+                                            on_drained};
 
 static void on_exits(evutil_socket_t fd, short what, void *arg)
 {
@@ -313,14 +537,21 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
         rk_agent_end(agent, GRACE_MS);
 }
 
-static rank_status_t open_agent(struct rk_agent *agent, int fd)
+static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
 {
+    const struct rk_setup *setup = agent->setup;
+
     if (gethostname(agent->host, sizeof(agent->host) - 1) || !agent->host[0])
         snprintf(agent->host, sizeof(agent->host), "localhost");
+    agent->node = setup->node;
     agent->exits = epoll_create1(EPOLL_CLOEXEC);
     agent->base = event_base_new();
-    if (!agent->base || rk_wire_open(agent->base, fd, &wire_ops, agent, &agent->wire))
+    if (!agent->base || rk_tree_open(agent->base, setup->node, setup->nodes, setup->fanout,
+                                     &tree_ops, agent, &agent->tree))
         return RANK_ERR_NO_MEMORY;
+    if (rk_tree_add_parent(agent->tree, fd, remote))
+        return RANK_ERR_NO_MEMORY;
+    agent->wire = rk_tree_parent(agent->tree);
     agent->on_child = evsignal_new(agent->base, SIGCHLD, on_exits, agent);
     agent->on_term = evsignal_new(agent->base, SIGTERM, on_term, agent);
     agent->on_grace = evtimer_new(agent->base, on_grace, agent);
@@ -336,19 +567,22 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd)
     return RANK_OK;
 }
 
-int rk_agent_main(int fd)
+int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
 {
-    struct rk_agent agent = {.exits = -1};
+    struct rk_agent agent = {.exits = -1, .setup = setup};
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the
      * job, not from this process. */
     setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (open_agent(&agent, fd)) {
+    if (open_agent(&agent, fd, remote)) {
         rk_error("the agent has no memory for its loop");
         return 1;
     }
+    open_branches(&agent);
+    if (remote)
+        rk_agent_report(&agent);
     event_base_dispatch(agent.base);
     /* PMIx's server is not finalized: it owns nothing but memory of this process, and its end
      * must not depend on clients that were killed in mid-sentence. */

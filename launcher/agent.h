@@ -8,15 +8,25 @@
 #ifndef RK_LAUNCHER_AGENT_H
 #define RK_LAUNCHER_AGENT_H
 
-#include "launcher/bind.h"
+#include "launcher/branches.h"
+#include "launcher/fences.h"
 #include "launcher/job.h"
+#include "launcher/modexes.h"
 #include "launcher/pmix/server.h"
-#include "launcher/wire.h"
+#include "launcher/setup.h"
+#include "launcher/tree.h"
 
 #include <event2/event.h>
+#include <sched.h>
 
-/* Be an agent: serve one job over fd, then return the process's exit code. */
-int rk_agent_main(int fd);
+/*
+ * Be an agent: serve one job over fd, then return the process's exit code.
+ * remote: fd comes from another host. setup must stay.
+ */
+int rk_agent_main(int fd, const struct rk_setup *setup, bool remote);
+/* The same, started on another host: told by standard input whom to connect to. */
+int rk_agent_remote_main(void);
+#define RK_AGENT_PROCESS "--agent-process"
 
 /* -------------------------------------------- what the agent's files share */
 
@@ -39,15 +49,25 @@ enum rk_agent_phase {
 
 struct rk_agent {
     struct event_base *base;
-    struct rk_wire *wire; /* NULL: the front end is gone */
+    const struct rk_setup *setup;
+    struct rk_tree *tree;
+    struct rk_wire *wire; /* to the front end, or to the agent above; NULL: it is gone */
+    struct rk_branches *branches; /* agents below; NULL: there are none */
     struct rk_job job;
-    struct rk_bind_plan plan;
+    struct rk_seats seats;
+    cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: nobody is bound */
+    size_t set_size;
+    void *topology; /* for the PMIx server, or NULL */
     struct rk_server *server;
+    struct rk_fences *fences;
+    struct rk_modexes *modexes;
     char host[256];
+    uint32_t node, nlocal; /* its number; ranks of it */
+    uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
     enum rk_agent_phase phase;
 
     /* start.c, ranks.c */
-    struct rk_rank *ranks; /* [job.size] */
+    struct rk_rank *ranks; /* [nlocal], in the order of their numbers */
     uint32_t live;         /* started and not yet reaped */
     uint32_t clients;      /* connected to PMIx and not finalized */
     int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
@@ -66,7 +86,19 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
 /* ranks.c: collect who has exited. */
 void rk_ranks_reap(struct rk_agent *agent);
 /* Is any descendant left? */
-bool rk_ranks_gone(void);
+bool rk_ranks_gone(const struct rk_agent *agent);
+
+/* A rank of this host by its number in the job, or NULL. */
+struct rk_rank *rk_agent_rank(const struct rk_agent *agent, uint32_t rank);
+
+/* seats.c: who sits where. False: what came makes no sense. */
+bool rk_agent_take_job(struct rk_agent *agent, struct rk_unpacker *u);
+bool rk_agent_take_seats(struct rk_agent *agent, struct rk_unpacker *u);
+const cpu_set_t *rk_agent_cpus(const struct rk_agent *agent, uint32_t local);
+
+/* report.c: tell xrun what this host is like. */
+void rk_agent_report(struct rk_agent *agent);
+void rk_agent_report_topology(struct rk_agent *agent);
 
 /* agent.c: told by the others. */
 void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms);
@@ -76,16 +108,18 @@ void rk_agent_check_done(struct rk_agent *agent);
 /* outputs.c: the pipes that ranks write to. */
 rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out);
 void rk_outputs_close(struct rk_outputs *outputs);
-/* A pipe for a stream (1 or 2) of a rank: *fd is the end for the rank. */
-rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t rank, int stream, int *fd);
-/* Take what a rank's pipes hold now. */
-void rk_outputs_drain(struct rk_outputs *outputs, uint32_t rank);
+/* A pipe for a stream (1 or 2) of the local-th rank: *fd is the end for the rank. */
+rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t local, int stream, int *fd);
+/* Take what its pipes hold now. */
+void rk_outputs_drain(struct rk_outputs *outputs, uint32_t local);
 /* Pipes that may still bring something. */
 uint32_t rk_outputs_open_count(const struct rk_outputs *outputs);
 /* Is reading stopped because the front end does not keep up? */
 bool rk_outputs_stalled(const struct rk_outputs *outputs);
-/* The wire has room again. */
-void rk_outputs_resume(struct rk_outputs *outputs);
+/* The front end has passed bytes on. */
+void rk_outputs_taken(struct rk_outputs *outputs, uint32_t bytes);
+/* Nobody takes them any more: they go nowhere. */
+void rk_outputs_let_go(struct rk_outputs *outputs);
 
 /* inputs.c: rank 0's standard input. */
 rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out, int *fd);

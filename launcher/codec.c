@@ -59,6 +59,14 @@ void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len)
         memcpy(at, data, len);
 }
 
+void rk_pack_raw(struct rk_packer *p, const void *data, size_t len)
+{
+    uint8_t *at = len ? room(p, len) : NULL;
+
+    if (at)
+        memcpy(at, data, len);
+}
+
 void rk_pack_string(struct rk_packer *p, const char *s)
 {
     if (s)

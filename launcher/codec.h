@@ -22,6 +22,8 @@ struct rk_packer {
 void rk_pack_u32(struct rk_packer *p, uint32_t v);
 void rk_pack_u64(struct rk_packer *p, uint64_t v);
 void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len);
+/* Bytes as they are, without their length. */
+void rk_pack_raw(struct rk_packer *p, const void *data, size_t len);
 /* NULL is kept apart from "". */
 void rk_pack_string(struct rk_packer *p, const char *s);
 /* A NULL-terminated array. */

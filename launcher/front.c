@@ -1,13 +1,17 @@
 /* front.c: see front.h. */
 #include "launcher/front.h"
+#include "launcher/assign.h"
+#include "launcher/branches.h"
 #include "launcher/descend.h"
 #include "launcher/keeper.h"
+#include "launcher/fences.h"
 #include "launcher/message.h"
+#include "launcher/muster.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
 #include "launcher/streams.h"
 #include "launcher/verdict.h"
-#include "launcher/wire.h"
+#include "launcher/tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -24,41 +28,88 @@
 #define FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
 #define SIGNAL_GRACE_MS 2000 /* what a user interrupts may want to save something */
 #define SILENT_MS 1000       /* a job that had to end does not wait longer for a reader that stands still */
-#define STALL_AT (1 << 20)   /* bytes queued for the user: read no more from the agent */
+#define STALL_AT (1 << 20)   /* bytes queued for the user: agents are not told that they are passed on */
+#define TELL_AT (32 << 10)   /* bytes passed on that are worth a message */
+#define START_TIMEOUT_S 60
+#define LINGER_MS 3000       /* for the commands that started agents to end after these */
+
+/* A host of the job. */
+struct node {
+    bool done, gone; /* all of it has ended well; its agent is no more */
+    uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
+};
 
 struct front {
     const struct rk_options *options;
-    const struct rk_job *job;
+    struct rk_job *job;
+    struct rk_plan *plan;
+    struct rk_setup setup;
     struct event_base *base;
-    struct rk_wire *wire; /* NULL: the agent is gone */
+    struct rk_tree *tree;
+    struct rk_branches *branches; /* NULL: no agents of other hosts */
+    struct rk_muster *muster;     /* NULL: all are known */
+    struct rk_fences *fences;
+    struct node *nodes; /* [nnodes] */
+    uint32_t nnodes, ndone;
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;
     struct rk_reader *reader;
     struct event *signals[8];
     int nsignals;
-    struct event *timeout, *silence;
+    struct event *timeout, *silence, *linger;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
-    bool ending;      /* the agent was told to end the job */
+    bool ending;      /* the agents were told to end the job */
+    bool told;        /* the agents know the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
-    bool done;        /* the agent said so */
+    bool done;        /* all agents said so */
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
 
 /* --------------------------------------------------------------------- ending */
 
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+    struct front *f = arg;
+
+    (void)fd;
+    (void)what;
+    event_base_loopexit(f->base, NULL);
+}
+
+/*
+ * All wires are closed and all output is out. The commands that started agents
+ * of other hosts end when nothing of the job is left there, and that is worth
+ * waiting for, though not forever.
+ */
+static void leave_if_over(struct front *f)
+{
+    const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
+
+    if (rk_tree_child_count(f->tree) || rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
+        return;
+    if (rk_branches_pids(f->branches, NULL, SIZE_MAX) == 0)
+        event_base_loopexit(f->base, NULL);
+    else if (!event_pending(f->linger, EV_TIMEOUT, NULL))
+        event_add(f->linger, &linger);
+}
+
 static void end_job(struct front *f, uint32_t grace_ms)
 {
     struct rk_packer p = {0};
 
-    if (!f->wire || f->done)
+    if (f->done)
         return;
     f->ending = true;
+    rk_branches_shut_door(f->branches);
     rk_pack_u32(&p, grace_ms);
-    rk_wire_send(f->wire, RK_MSG_END, &p);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_END, &p);
+    leave_if_over(f);
 }
+
+static void on_branch_failed(void *arg, uint32_t node, const char *text);
 
 /* The first reason counts. */
 static void judge(struct front *f, int code)
@@ -68,11 +119,6 @@ static void judge(struct front *f, int code)
     f->judged = true;
 }
 
-static void leave_if_over(struct front *f)
-{
-    if (f->wire == NULL && rk_stream_backlog(f->out) == 0 && rk_stream_backlog(f->err) == 0)
-        event_base_loopexit(f->base, NULL);
-}
 
 /* After a forced end: go as soon as the reader of our output stands still. */
 static void on_silence(evutil_socket_t fd, short what, void *arg)
@@ -122,10 +168,10 @@ static void forward(struct front *f, int sig)
 {
     struct rk_packer p = {0};
 
-    if (!f->wire || f->done)
+    if (f->done)
         return;
     rk_pack_u32(&p, (uint32_t)sig);
-    rk_wire_send(f->wire, RK_MSG_SIGNAL, &p);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_SIGNAL, &p);
 }
 
 static void on_end_signal(evutil_socket_t sig, short what, void *arg)
@@ -141,7 +187,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         force(f, 128 + sig, 0);
     }
     /* Nobody reads our output and the user insists. */
-    if (f->interrupts > 2 && !f->wire)
+    if (f->interrupts > 2 && !rk_tree_child_count(f->tree))
         event_base_loopexit(f->base, NULL);
 }
 
@@ -178,12 +224,22 @@ static void on_stop(evutil_socket_t sig, short what, void *arg)
 static void on_child(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
+    size_t n = rk_branches_pids(f->branches, NULL, SIZE_MAX);
+    pid_t *pids = n ? calloc(n, sizeof(*pids)) : NULL;
     int status;
 
     (void)sig;
     (void)what;
     if (f->keeper > 0 && waitpid(f->keeper, &status, WNOHANG) == f->keeper)
         f->keeper = 0;
+    n = pids ? rk_branches_pids(f->branches, pids, n) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (waitpid(pids[i], &status, WNOHANG) == pids[i])
+            rk_branches_reaped(f->branches, pids[i], status);
+    }
+    free(pids);
+    if (n)
+        leave_if_over(f);
 }
 
 static rank_status_t watch_signal(struct front *f, int sig, event_callback_fn fn)
@@ -224,15 +280,17 @@ static rank_status_t watch_signals(struct front *f)
 
 /* ------------------------------------------------------------- the agent's words */
 
-static void show_budget(struct front *f, struct rk_unpacker *u)
+static bool show_budget(struct front *f, struct rk_unpacker *u)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
     uint64_t now = rk_clock_ns();
     char line[512];
     int len;
 
+    if (node >= f->nnodes)
+        return false;
     if (!f->options->verbose)
-        return;
+        return true;
     len = snprintf(line, sizeof(line), "xrun: start-up in ms: front end %.2f, agent %.2f",
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
@@ -245,20 +303,49 @@ static void show_budget(struct front *f, struct rk_unpacker *u)
                         (double)ns * 1e-6);
     }
     rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
-                  (double)(now - f->job->started_ns) * 1e-6, f->job->size, f->host);
+                  (double)(now - f->job->started_ns) * 1e-6, f->plan->placement.host[node].ranks,
+                  f->job->hosts[node]);
+    return true;
 }
 
 static bool on_refused(struct front *f, struct rk_unpacker *u)
 {
-    uint32_t code = rk_unpack_u32(u);
+    uint32_t node = rk_unpack_u32(u), code = rk_unpack_u32(u);
     const char *text = rk_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !text)
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
         return false;
+    if (f->ending)
+        return true;
     rk_stream_say(f->err, "xrun: error: %s", text);
     judge(f, (int)code);
+    if (f->nnodes > 1)
+        end_job(f, 0); /* those that have started elsewhere */
     f->ending = true;
     return true;
+}
+
+/* The host that a rank runs on, or NULL. */
+static struct node *node_of(struct front *f, uint32_t rank)
+{
+    return f->told && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
+}
+
+static const char *host_of(const struct front *f, uint32_t rank)
+{
+    return f->told && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
+}
+
+/* Tell an agent that so much of its output is where the user wants it. */
+static void pay(struct front *f, struct node *n, uint32_t least)
+{
+    struct rk_packer p = {0};
+
+    if (n->owed < least || n->owed == 0 || n->gone)
+        return;
+    rk_pack_u32(&p, n->owed);
+    rk_tree_send(f->tree, (uint32_t)(n - f->nodes), RK_MSG_OUTPUT_TAKEN, &p);
+    n->owed = 0;
 }
 
 static bool on_output(struct front *f, struct rk_unpacker *u)
@@ -266,13 +353,25 @@ static bool on_output(struct front *f, struct rk_unpacker *u)
     uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
     size_t len;
     const char *data = rk_unpack_bytes(u, &len);
+    struct node *n = node_of(f, rank);
 
-    if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
+    if (!rk_unpack_done(u) || (stream != 1 && stream != 2) || !n)
         return false;
     rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, flags & RK_OUT_PARTIAL);
-    if (rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT)
-        rk_wire_pause(f->wire, true);
+    n->owed += (uint32_t)len;
+    if (rk_stream_backlog(f->out) <= STALL_AT && rk_stream_backlog(f->err) <= STALL_AT)
+        pay(f, n, TELL_AT);
     return true;
+}
+
+/* The agent of the rank's own host knows. */
+static void tell_death(struct front *f, uint32_t rank, bool by_signal)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, by_signal);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_DIED, &p);
 }
 
 static bool on_exited(struct front *f, struct rk_unpacker *u)
@@ -290,7 +389,9 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_verdict_time(lived, time, sizeof(time));
     if (f->ending || !failed) /* what follows from an end is no news */
         return true;
-    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, f->host,
+    if (f->options->go_on && f->nnodes > 1)
+        tell_death(f, rank, WIFSIGNALED(status));
+    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, host_of(f, rank),
                   pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
     judge(f, rk_verdict_code(status, unfinished));
     if (!f->options->go_on)
@@ -309,7 +410,7 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
     if (f->ending)
         return true;
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
-                  rank, f->host, pid, code, text && *text ? ": " : "", text ? text : "");
+                  rank, host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
     judge(f, rk_verdict_abort_code(code));
     end_job(f, FAILURE_GRACE_MS);
     return true;
@@ -328,15 +429,77 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+/* An agent is gone, and so is all below it. */
+static void lose(struct front *f, uint32_t top, const char *why)
+{
+    struct rk_packer p = {0};
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        struct node *n = &f->nodes[i];
+        if (n->gone || !rk_tree_below(f->tree, top, i))
+            continue;
+        n->gone = true;
+        if (n->done)
+            continue;
+        lost++;
+        for (uint32_t r = 0; f->told && f->options->go_on && !f->ending && r < f->job->size; r++) {
+            if (f->job->host_of[r] == i)
+                tell_death(f, r, true);
+        }
+    }
+    if (lost == 0)
+        return;
+    if (!f->ending) {
+        rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
+                      why && *why ? ": " : "", why ? why : "",
+                      f->options->go_on && f->nnodes > 1 ? "; the others go on"
+                                                         : "; its ranks end with it");
+        judge(f, 1);
+    }
+    rk_pack_u32(&p, top);
+    rk_pack_string(&p, "");
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_LOST, &p);
+    if (!f->options->go_on || !f->told)
+        end_job(f, FAILURE_GRACE_MS);
+}
+
+static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+        return false;
+    if (kind == RK_MSG_LOST)
+        lose(f, node, text);
+    else
+        on_branch_failed(f, node, text);
+    return true;
+}
+
+static bool on_done(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
+        return false;
+    f->nodes[node].done = true;
+    f->done = ++f->ndone == f->nnodes;
+    return true;
+}
+
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
     uint32_t n;
 
     switch (kind) {
+    case RK_MSG_READY:
+    case RK_MSG_TOPOLOGY:
+        return f->muster && rk_muster_take(f->muster, kind, u);
     case RK_MSG_STARTED:
-        show_budget(f, u);
-        return true;
+        return show_budget(f, u);
     case RK_MSG_REFUSED:
         return on_refused(f, u);
     case RK_MSG_OUTPUT:
@@ -355,31 +518,44 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_abort(f, u);
     case RK_MSG_LOG:
         return on_log(f, u);
+    case RK_MSG_FAILED:
+    case RK_MSG_LOST:
+        return on_node_text(f, kind, u);
     case RK_MSG_DONE:
-        f->done = true;
-        return true;
+        return on_done(f, u);
     default:
         return false;
     }
 }
 
-static void on_close(void *arg, const char *why)
+static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
 
-    rk_wire_close(f->wire);
-    f->wire = NULL;
-    rk_reader_close(f->reader);
-    f->reader = NULL;
-    if (!f->done) {
-        rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s; its ranks end with it",
-                      f->host, why ? ": " : "", why ? why : "");
-        judge(f, 1);
+    return kind == RK_MSG_FENCE_UP && f->fences && rk_fences_take(f->fences, from, kind, u);
+}
+
+static void on_child_gone(void *arg, uint32_t node, const char *why)
+{
+    struct front *f = arg;
+
+    if (f->fences)
+        rk_fences_lost(f->fences, node);
+    lose(f, node, why);
+    if (rk_tree_child_count(f->tree) == 0) {
+        rk_reader_close(f->reader);
+        f->reader = NULL;
     }
     leave_if_over(f);
 }
 
-static const struct rk_wire_ops wire_ops = {on_message, on_close, NULL};
+static void on_parent_gone(void *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+}
+
+static const struct rk_tree_ops tree_ops = {on_message, on_step, on_child_gone, on_parent_gone, NULL};
 
 /* ----------------------------------------------------------- the user's streams */
 
@@ -387,8 +563,8 @@ static void on_drained(void *arg)
 {
     struct front *f = arg;
 
-    if (f->wire)
-        rk_wire_pause(f->wire, false);
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        pay(f, &f->nodes[i], 1);
     leave_if_over(f);
 }
 
@@ -410,7 +586,7 @@ static void on_input(void *arg, const void *data, size_t len)
     struct front *f = arg;
     struct rk_packer p = {0};
 
-    if (!f->wire)
+    if (!f->told)
         return;
     /* The payload is the bytes themselves. */
     p.data = len ? malloc(len) : NULL;
@@ -418,7 +594,7 @@ static void on_input(void *arg, const void *data, size_t len)
     if (p.data)
         memcpy(p.data, data, len);
     p.len = p.cap = len;
-    rk_wire_send(f->wire, RK_MSG_INPUT, &p);
+    rk_tree_send(f->tree, f->job->host_of[0], RK_MSG_INPUT, &p);
 }
 
 /* -------------------------------------------------------------- start and end */
@@ -434,7 +610,7 @@ static rank_status_t start_agent(struct front *f, int *fd)
         return RANK_ERR_SYSTEM;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
-    f->keeper = rk_keeper_start(ends[1], ends[0]);
+    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup);
     close(ends[1]);
     if (f->keeper < 0) {
         rk_error("cannot create a process for the agent: %m");
@@ -445,19 +621,144 @@ static rank_status_t start_agent(struct front *f, int *fd)
     return RANK_OK;
 }
 
-static rank_status_t send_job(struct front *f, int fd)
+/* A host that has more ranks than cores gets one line; many such hosts get one too. */
+static void say_oversubscribed(struct front *f)
+{
+    const struct rk_placement *placed = &f->plan->placement;
+    uint32_t hosts = 0, first = 0;
+
+    for (uint32_t i = f->nnodes; i-- > 0;) {
+        if (placed->host[i].oversubscribed) {
+            hosts++;
+            first = i;
+        }
+    }
+    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
+        return;
+    rk_stream_say(f->err, "xrun: %u ranks share %u core%s on %s%s: nobody is bound, and waiting ranks yield",
+                  placed->host[first].ranks, placed->host[first].units,
+                  placed->host[first].units == 1 ? "" : "s", f->job->hosts[first],
+                  hosts > 1 ? " (and more such hosts)" : "");
+}
+
+/* All is known: place the ranks, and tell the agents. */
+static rank_status_t send_job(struct front *f)
 {
     struct rk_packer p = {0};
-    rank_status_t st = rk_wire_open(f->base, fd, &wire_ops, f, &f->wire);
+    rank_status_t st = rk_assign_map(f->plan, f->setup.fanout, f->job);
 
-    if (st) {
-        close(fd);
+    if (!st)
+        st = rk_fences_open(f->tree, f->job, RK_NODE_FRONT, NULL, NULL, &f->fences);
+    if (st)
         return st;
-    }
+    f->told = true;
     f->told_ns = rk_clock_ns();
+    for (uint32_t i = 0; !st && i < f->nnodes; i++) {
+        st = rk_assign_seats(f->plan, i, &p);
+        rk_tree_send(f->tree, i, RK_MSG_SEATS, &p);
+    }
     rk_job_pack(f->job, &p);
-    rk_wire_send(f->wire, RK_MSG_JOB, &p);
-    return RANK_OK;
+    if (p.failed)
+        st = RANK_ERR_NO_MEMORY;
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_JOB, &p);
+    if (!st)
+        say_oversubscribed(f);
+    return st;
+}
+
+static rank_status_t open_reader(struct front *f)
+{
+    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
+}
+
+/* ------------------------------------------------------------ agents of other hosts */
+
+static void fail(struct front *f, const char *text)
+{
+    if (f->ending)
+        return;
+    rk_stream_say(f->err, "xrun: error: %s", text);
+    judge(f, 1);
+    end_job(f, 0);
+}
+
+static void on_branch_failed(void *arg, uint32_t node, const char *text)
+{
+    struct front *f = arg;
+
+    if (!f->ending)
+        rk_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
+    judge(f, 1);
+    if (!f->ending)
+        end_job(f, 0);
+}
+
+static void on_branch_said(void *arg, uint32_t node, const char *line)
+{
+    struct front *f = arg;
+
+    rk_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+}
+
+static const struct rk_branch_ops branch_ops = {on_branch_failed, on_branch_said};
+
+static void on_all_here(void *arg)
+{
+    struct front *f = arg;
+    char text[1024] = "";
+
+    rk_branches_shut_door(f->branches);
+    if (f->options->verbose)
+        rk_stream_say(f->err, "xrun: %u hosts are there after %.2f ms", f->nnodes,
+                      (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
+    if (rk_assign_place(f->options, f->plan, text, sizeof(text))) {
+        fail(f, text);
+        f->code = 2;
+    } else if (f->options->where.dry_run) {
+        judge(f, 0);
+        end_job(f, 0);
+    } else if (send_job(f) || open_reader(f)) {
+        fail(f, "out of memory");
+    }
+}
+
+static void on_slow(void *arg, const char *line)
+{
+    struct front *f = arg;
+
+    if (!f->options->quiet && !f->ending)
+        rk_stream_say(f->err, "xrun: %s", line);
+}
+
+static void on_not_here(void *arg, const char *line)
+{
+    fail(arg, line);
+}
+
+static const struct rk_muster_ops muster_ops = {on_all_here, on_slow, on_not_here};
+
+/* fd: to the agent of this host, or -1. */
+static rank_status_t open_tree(struct front *f, int fd)
+{
+    double s = f->options->where.start_timeout;
+    char text[1024] = "";
+    rank_status_t st = rk_tree_open(f->base, RK_NODE_FRONT, f->nnodes, f->setup.fanout, &tree_ops, f, &f->tree);
+
+    if (st || (fd >= 0 && (st = rk_tree_add_child(f->tree, f->plan->local, fd, false))))
+        return st;
+    if (!rk_plan_remote(f->plan))
+        return send_job(f);
+    st = rk_branches_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
+                          text, sizeof(text));
+    if (st)
+        rk_error("%s", text);
+    return st ? st : rk_muster_open(f->base, f->tree, f->plan, s > 0 ? s : START_TIMEOUT_S, &muster_ops,
+                                    f, &f->muster);
+}
+
+static const char *label_host(void *arg, uint32_t rank)
+{
+    return host_of(arg, rank);
 }
 
 static rank_status_t open_front(struct front *f)
@@ -470,7 +771,8 @@ static rank_status_t open_front(struct front *f)
     f->base = event_base_new();
     if (!f->base)
         return RANK_ERR_NO_MEMORY;
-    label.host = f->options->label_host ? f->host : NULL;
+    label.host = f->options->label_host ? label_host : NULL;
+    label.host_arg = f;
     st = rk_stream_open(f->base, STDOUT_FILENO, &label, &stream_ops, f, &f->out);
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &stream_ops, f, &f->err);
@@ -478,7 +780,8 @@ static rank_status_t open_front(struct front *f)
         st = watch_signals(f);
     f->silence = evtimer_new(f->base, on_silence, f);
     f->timeout = evtimer_new(f->base, on_timeout, f);
-    if (!st && (!f->silence || !f->timeout))
+    f->linger = evtimer_new(f->base, on_linger, f);
+    if (!st && (!f->silence || !f->timeout || !f->linger))
         st = RANK_ERR_NO_MEMORY;
     return st;
 }
@@ -509,7 +812,10 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
 
 static void close_front(struct front *f)
 {
-    rk_wire_close(f->wire);
+    rk_muster_close(f->muster);
+    rk_branches_close(f->branches);
+    rk_fences_close(f->fences);
+    rk_tree_close(f->tree);
     rk_reader_close(f->reader);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
@@ -517,30 +823,42 @@ static void close_front(struct front *f)
         event_free(f->silence);
     if (f->timeout)
         event_free(f->timeout);
+    if (f->linger)
+        event_free(f->linger);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
     if (f->base)
         event_base_free(f->base);
+    free(f->nodes);
+    rk_setup_clear(&f->setup);
 }
 
-int rk_front_run(const struct rk_options *options, const struct rk_job *job)
+int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan)
 {
-    struct front f = {.options = options, .job = job, .forked_ns = rk_clock_ns()};
+    struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
+                      .nnodes = plan->hosts.n};
     size_t nbefore = 0;
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
     pid_t *before = rk_descend_children(&nbefore);
     int fd = -1;
-    rank_status_t st = start_agent(&f, &fd);
+    rank_status_t st = rk_assign_setup(options, plan, &f.setup);
 
+    f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
+    if (!f.nodes)
+        st = RANK_ERR_NO_MEMORY;
+    if (!st && plan->local != RK_NO_HOST)
+        st = start_agent(&f, &fd);
+    else if (!st)
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     if (!st)
         st = open_front(&f);
     if (!st)
-        st = send_job(&f, fd);
+        st = open_tree(&f, fd);
     else if (fd >= 0)
         close(fd);
-    if (!st)
-        st = rk_reader_open(f.base, STDIN_FILENO, on_input, &f, &f.reader);
+    if (!st && f.told)
+        st = open_reader(&f);
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
@@ -548,8 +866,12 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
         rk_error("xrun cannot start: %s", rank_status_string(st));
         judge(&f, 1);
     }
-    rk_wire_close(f.wire); /* if it is still there: the agent ends what runs */
-    f.wire = NULL;
+    if (f.options->verbose && rk_branches_strangers(f.branches))
+        rk_stream_say(f.err, "xrun: %u strangers came to the door", rk_branches_strangers(f.branches));
+    rk_tree_close(f.tree); /* who is still there ends what runs */
+    f.tree = NULL;
+    rk_branches_close(f.branches);
+    f.branches = NULL;
     end_all(&f, before, nbefore);
     close_front(&f);
     free(before);

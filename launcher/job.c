@@ -1,8 +1,11 @@
 /* job.c: see job.h. */
 #include "launcher/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MAX_RANKS (1u << 24)
 
 const struct rk_app *rk_job_app_of(const struct rk_job *job, uint32_t rank)
 {
@@ -25,8 +28,23 @@ void rk_job_clear(struct rk_job *job)
     }
     free(job->apps);
     free(job->id);
+    rk_strings_free(job->hosts);
+    free(job->host_of);
     rk_strings_free(job->env);
     memset(job, 0, sizeof(*job));
+}
+
+/* Ranks that follow each other on one host are told together. */
+static void pack_map(const struct rk_job *job, struct rk_packer *p)
+{
+    for (uint32_t r = 0; r < job->size;) {
+        uint32_t n = 1;
+        while (r + n < job->size && job->host_of[r + n] == job->host_of[r])
+            n++;
+        rk_pack_u32(p, job->host_of[r]);
+        rk_pack_u32(p, n);
+        r += n;
+    }
 }
 
 void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
@@ -43,7 +61,9 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     }
     rk_pack_strings(p, job->env);
     rk_pack_u32(p, job->torch);
-    rk_pack_u32(p, job->bind);
+    rk_pack_strings(p, job->hosts);
+    rk_pack_u32(p, job->fanout);
+    pack_map(job, p);
     rk_pack_u64(p, job->nofile);
     rk_pack_u64(p, job->started_ns);
 }
@@ -84,23 +104,121 @@ static bool unpack_apps(struct rk_unpacker *u, struct rk_job *out)
     return ranks == out->size;
 }
 
+static bool unpack_map(struct rk_unpacker *u, struct rk_job *out)
+{
+    uint32_t at = 0;
+
+    out->hosts = rk_unpack_strings(u);
+    out->fanout = rk_unpack_u32(u);
+    while (out->hosts && out->hosts[out->nhosts])
+        out->nhosts++;
+    if (out->nhosts == 0 || out->fanout == 0)
+        return false;
+    out->host_of = calloc(out->size, sizeof(*out->host_of));
+    while (out->host_of && at < out->size) {
+        uint32_t host = rk_unpack_u32(u), n = rk_unpack_u32(u);
+        if (u->failed || host >= out->nhosts || n == 0 || n > out->size - at)
+            return false;
+        while (n--)
+            out->host_of[at++] = host;
+    }
+    return out->host_of != NULL;
+}
+
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
 {
-    uint32_t torch, bind;
+    uint32_t torch;
     bool ok;
 
     memset(out, 0, sizeof(*out));
     out->id = string_copy(u);
     out->size = rk_unpack_u32(u);
-    ok = unpack_apps(u, out);
+    ok = out->size <= MAX_RANKS && unpack_apps(u, out);
     out->env = rk_unpack_strings(u);
     torch = rk_unpack_u32(u);
-    bind = rk_unpack_u32(u);
+    ok = ok && unpack_map(u, out);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
-    if (!ok || !rk_unpack_done(u) || bind > RK_BIND_NONE || torch > 1)
+    if (!ok || !rk_unpack_done(u) || torch > 1)
         return RANK_ERR_ARG;
     out->torch = torch;
-    out->bind = (enum rk_bind)bind;
     return RANK_OK;
+}
+
+uint32_t rk_job_ranks_on(const struct rk_job *job, uint32_t host)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < job->size; r++)
+        n += job->host_of[r] == host;
+    return n;
+}
+
+void rk_job_set_size(struct rk_job *job, uint32_t n)
+{
+    job->size = job->apps[0].n = n;
+}
+
+void rk_seats_clear(struct rk_seats *seats)
+{
+    if (!seats)
+        return;
+    rk_strings_free(seats->cpus);
+    memset(seats, 0, sizeof(*seats));
+}
+
+void rk_seats_pack(const struct rk_seats *seats, struct rk_packer *p)
+{
+    rk_pack_u32(p, seats->units);
+    rk_pack_u32(p, seats->oversubscribed);
+    rk_pack_strings(p, seats->cpus);
+}
+
+rank_status_t rk_seats_unpack(struct rk_unpacker *u, struct rk_seats *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->units = rk_unpack_u32(u);
+    out->oversubscribed = rk_unpack_u32(u) != 0;
+    out->cpus = rk_unpack_strings(u);
+    return rk_unpack_done(u) ? RANK_OK : RANK_ERR_ARG;
+}
+
+void rk_job_map_clear(struct rk_job_map *map)
+{
+    for (uint32_t i = 0; map->ranks && i < map->n; i++)
+        free(map->ranks[i]);
+    free(map->ranks);
+    free(map->hosts);
+    memset(map, 0, sizeof(*map));
+}
+
+rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out)
+{
+    struct rk_packer *text = calloc(job->nhosts, sizeof(*text));
+    rank_status_t st = RANK_OK;
+    char number[16];
+
+    memset(out, 0, sizeof(*out));
+    out->hosts = calloc(job->nhosts, sizeof(*out->hosts));
+    out->ranks = calloc(job->nhosts, sizeof(*out->ranks));
+    if (!text || !out->hosts || !out->ranks)
+        st = RANK_ERR_NO_MEMORY;
+    for (uint32_t r = 0; !st && r < job->size; r++) {
+        struct rk_packer *t = &text[job->host_of[r]];
+        int n = snprintf(number, sizeof(number), "%s%u", t->len ? "," : "", r);
+        rk_pack_raw(t, number, (size_t)n);
+    }
+    for (uint32_t h = 0; h < job->nhosts && text; h++) {
+        if (!st && text[h].len) {
+            rk_pack_raw(&text[h], "", 1);
+            if (text[h].failed)
+                st = RANK_ERR_NO_MEMORY;
+            out->hosts[out->n] = job->hosts[h];
+            out->ranks[out->n++] = (char *)text[h].data;
+        } else {
+            rk_packer_free(&text[h]);
+        }
+    }
+    free(text);
+    return st;
 }

@@ -11,12 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum rk_bind {
-    RK_BIND_SHARE, /* each rank gets an equal share of the cores, if there is a core for each */
-    RK_BIND_CORE,  /* each rank gets one core */
-    RK_BIND_NONE
-};
-
 /* One of the job's programs; its ranks follow each other, and those of the program before it. */
 struct rk_app {
     uint32_t first, n; /* ranks */
@@ -33,18 +27,47 @@ struct rk_job {
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
     bool torch;    /* ranks get the variables of torch.h */
-    enum rk_bind bind;
+    uint32_t nhosts;   /* those that have ranks and those that have none */
+    char **hosts;      /* [nhosts] and a NULL: their names */
+    uint32_t *host_of; /* [size] by rank */
+    uint32_t fanout;   /* of the tree of agents */
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
 };
 
+/* What one host alone is told: where its ranks are bound to. */
+struct rk_seats {
+    uint32_t units; /* cores that the ranks of the host share */
+    bool oversubscribed;
+    char **cpus; /* by local rank: a list as "0-3,8", or empty for one that is not bound */
+};
+
 /* Which program a rank runs. */
 const struct rk_app *rk_job_app_of(const struct rk_job *job, uint32_t rank);
+
+/* The hosts that have ranks, and which: as PMIx wants to hear of them. */
+struct rk_job_map {
+    uint32_t n;
+    const char **hosts; /* names, the job's */
+    char **ranks;       /* "0,1,2" */
+};
+
+rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out);
+void rk_job_map_clear(struct rk_job_map *map);
+
+/* How many ranks a host has. */
+uint32_t rk_job_ranks_on(const struct rk_job *job, uint32_t host);
+/* Say that the one program of a job has n ranks. */
+void rk_job_set_size(struct rk_job *job, uint32_t n);
 
 /* Frees what the job holds, not the job. NULL is fine. */
 void rk_job_clear(struct rk_job *job);
 void rk_job_pack(const struct rk_job *job, struct rk_packer *p);
 /* Clear the job whatever is returned. */
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out);
+
+void rk_seats_clear(struct rk_seats *seats);
+void rk_seats_pack(const struct rk_seats *seats, struct rk_packer *p);
+rank_status_t rk_seats_unpack(struct rk_unpacker *u, struct rk_seats *out);
 
 #endif

@@ -31,7 +31,7 @@ static void keep_only_stderr(void)
         close(null);
 }
 
-static pid_t start_agent(int fd, const sigset_t *mask)
+static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, const sigset_t *mask)
 {
     pid_t self = getpid(), pid = fork();
 
@@ -43,7 +43,7 @@ static pid_t start_agent(int fd, const sigset_t *mask)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self)
         _exit(1);
-    _exit(rk_agent_main(fd));
+    _exit(rk_agent_main(fd, setup, remote));
 }
 
 /* Wait until the agent is gone. Returns its wait status. */
@@ -68,7 +68,7 @@ static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
     }
 }
 
-static int run_keeper(int fd, pid_t front)
+static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, bool remote)
 {
     sigset_t signals, old;
     pid_t agent;
@@ -86,7 +86,7 @@ static int run_keeper(int fd, pid_t front)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     keep_only_stderr();
-    agent = start_agent(fd, &old);
+    agent = start_agent(fd, setup, remote, &old);
     close(fd);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
@@ -98,12 +98,17 @@ static int run_keeper(int fd, pid_t front)
     return status ? 1 : 0;
 }
 
-pid_t rk_keeper_start(int fd, int front_fd)
+int rk_keeper_run(int fd, const struct rk_setup *setup)
+{
+    return run_keeper(fd, getppid(), setup, true);
+}
+
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
     close(front_fd); /* or the agent would never see that the front end is gone */
-    _exit(run_keeper(fd, self));
+    _exit(run_keeper(fd, self, setup, false));
 }

@@ -9,12 +9,17 @@
 #ifndef RK_LAUNCHER_KEEPER_H
 #define RK_LAUNCHER_KEEPER_H
 
+#include "launcher/setup.h"
+
 #include <sys/types.h>
 
 /*
  * Start a keeper and under it an agent that speaks over fd; front_fd is the
  * other end, which stays here. The caller closes fd. Returns the keeper's pid, or -1 with errno set.
  */
-pid_t rk_keeper_start(int fd, int front_fd);
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup);
+
+/* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
+int rk_keeper_run(int fd, const struct rk_setup *setup);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "launcher/agent.h"
 #include "launcher/apps.h"
+#include "launcher/assign.h"
 #include "launcher/front.h"
 #include "launcher/limits.h"
 #include "launcher/options.h"
@@ -20,6 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* On one of several hosts: each agent counts for itself. */
+#define RANKS_UNKNOWN 1
 
 /* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
 static void fill_standard_fds(void)
@@ -58,7 +62,6 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     char text[4096 + 512];
     int code;
 
-    job->bind = o->bind;
     job->id = make_id();
     if (!job->id)
         return refuse("out of memory", 1);
@@ -67,18 +70,45 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
         return refuse(text, code);
     if (o->quiet)
         rk_log_threshold = RK_LOG_ERROR;
-    if (!code && !rk_limits_check(o->n, &job->nofile, text, sizeof(text)))
-        return refuse(text, RK_EXIT_USAGE);
     return code;
+}
+
+/* Where all hosts are known without asking anybody: who runs where, and whether that can be. */
+static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job *job)
+{
+    char text[1024] = "";
+    uint32_t here;
+
+    if (!rk_plan_remote(plan)) {
+        if (rk_assign_place(o, plan, text, sizeof(text)))
+            return refuse(text, RK_EXIT_USAGE);
+        here = plan->placement.n;
+    } else {
+        here = RANKS_UNKNOWN;
+    }
+    if (!rk_limits_check((int)here, &job->nofile, text, sizeof(text)))
+        return refuse(text, RK_EXIT_USAGE);
+    return 0;
 }
 
 static int run(const struct rk_options *o, uint64_t started_ns)
 {
     struct rk_job job = {.started_ns = started_ns};
-    int code = make_job(o, &job);
+    struct rk_plan plan = {.local = RK_NO_HOST};
+    char text[1024] = "";
+    int code = 0;
 
+    /* Before the environment loses what a resource manager says in it. */
+    if (!rk_where_check(&o->where, text, sizeof(text)) ||
+        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)))
+        code = refuse(text, RK_EXIT_USAGE);
     if (!code)
-        code = rk_front_run(o, &job);
+        code = make_job(o, &job);
+    if (!code)
+        code = place(o, &plan, &job);
+    if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
+        code = rk_front_run(o, &job, &plan);
+    rk_plan_clear(&plan);
     rk_job_clear(&job);
     rk_conf_unload();
     return code;
@@ -106,6 +136,8 @@ int main(int argc, char **argv)
     if (argc > 0 && strcmp(argv[0], RK_STAND_IN_NAME) == 0)
         return rk_stand_in_main();
     fill_standard_fds();
+    if (argc == 2 && strcmp(argv[1], RK_AGENT_PROCESS) == 0)
+        return rk_agent_remote_main();
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
         code = refuse(text, RK_EXIT_USAGE);

@@ -1,7 +1,7 @@
 /*
- * message.h: what front end and agents say to each other.
+ * message.h: what front end and agents say to each other, along the tree (tree.h).
  *
- * A frame is a header (payload length, kind) and a payload packed by codec.h.
+ * A frame is a header (payload length, kind, node) and a payload packed by codec.h.
  * Each kind's payload is listed in order.
  */
 #ifndef RK_LAUNCHER_MESSAGE_H
@@ -9,21 +9,39 @@
 
 enum rk_message {
     /* front end to agent */
-    RK_MSG_JOB = 1,   /* a job, see job.c */
+    RK_MSG_JOB = 1,   /* a job, see job.c; to all */
+    RK_MSG_SEATS,     /* what one host alone is told, see job.c; before the job */
+    RK_MSG_ASK_TOPOLOGY, /* nothing */
+    RK_MSG_OUTPUT_TAKEN, /* u32 bytes of output that have been passed on */
+    RK_MSG_DIED,      /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
     RK_MSG_INPUT,     /* bytes for rank 0's stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between TERM and KILL; 0: KILL at once */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
 
     /* agent to front end */
-    RK_MSG_STARTED = 64, /* u32 phases, then for each: string name, u64 ns it took */
-    RK_MSG_REFUSED,      /* u32 exit code, string: nothing runs, and why */
+    RK_MSG_STARTED = 64, /* u32 node, u32 phases, then for each: string name, u64 ns it took */
+    RK_MSG_REFUSED,      /* u32 node, u32 exit code, string: nothing runs, and why */
     RK_MSG_OUTPUT,       /* u32 rank, u32 stream (1, 2), u32 RK_OUT_*, bytes */
     RK_MSG_INPUT_TAKEN,  /* u32 bytes of input that rank 0 has been given */
     RK_MSG_INPUT_CLOSED, /* rank 0 reads no more */
     RK_MSG_EXITED,       /* u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 RK_EXIT_* */
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
     RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
-    RK_MSG_DONE          /* all processes are gone and all output was sent */
+    RK_MSG_DONE,         /* u32 node: all its processes are gone and all output was sent */
+    RK_MSG_READY,        /* u32 node, string name, u32 units, u64 what its topology looks like */
+    RK_MSG_TOPOLOGY,     /* u32 node, string XML; empty: it could not be looked at */
+    RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
+    RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
+    RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
+
+    /* agent to agent, whichever way that goes */
+    RK_MSG_MODEX_ASK = 96, /* u32 node that asks, u32 its number for it, u32 rank */
+    RK_MSG_MODEX_ANSWER,   /* u32 that number, u32 found, bytes */
+
+    /* one step, between neighbours */
+    RK_MSG_BEAT = 128,
+    RK_MSG_FENCE_UP,  /* u32 status, u32 ranks (0: all), u32 each, bytes */
+    RK_MSG_FENCE_DOWN /* the same */
 };
 
 /* Flags of OUTPUT: the bytes do not end a line. */

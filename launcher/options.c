@@ -128,18 +128,35 @@ static bool set_timeout(struct rk_options *o, const char *value, char *err, size
     return true;
 }
 
-static bool set_bind(struct rk_options *o, const char *value, char *err, size_t errlen)
-{
-    static const char *const words[] = {"share", "core", "none"};
-
-    for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
-        if (strcmp(value, words[i]) == 0) {
-            o->bind = (enum rk_bind)i;
-            return true;
-        }
+/* where.c reads these. */
+#define WHERE(name, read)                                                                          \
+    static bool name(struct rk_options *o, const char *value, char *err, size_t errlen)            \
+    {                                                                                              \
+        return read(&o->where, value, err, errlen);                                                \
     }
-    return fail(err, errlen, "--bind is '%s'; give core, none or share", value);
-}
+WHERE(set_map_by, rk_where_map_by)
+WHERE(set_rank_by, rk_where_rank_by)
+WHERE(set_bind, rk_where_bind)
+WHERE(set_cpus, rk_where_cpus)
+WHERE(set_fanout, rk_where_fanout)
+WHERE(set_start_timeout, rk_where_start_timeout)
+
+/* Texts that are looked at later. */
+#define TEXT(name, field, option)                                                                  \
+    static bool name(struct rk_options *o, const char *value, char *err, size_t errlen)            \
+    {                                                                                              \
+        if (!*value)                                                                               \
+            return fail(err, errlen, option " is empty");                                          \
+        o->where.field = value;                                                                    \
+        return true;                                                                               \
+    }
+TEXT(set_host, hosts, "--host")
+TEXT(set_hostfile, hostfile, "--hostfile")
+TEXT(set_rankfile, rankfile, "--rankfile")
+TEXT(set_json_map, json_map, "--json-map")
+TEXT(set_agent, agent, "--agent")
+TEXT(set_ssh_args, ssh_args, "--ssh-args")
+TEXT(set_interface, interface, "--if")
 
 static bool set_on_failure(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
@@ -190,12 +207,57 @@ static const struct option options[] = {
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
      set_timeout, 0},
+    {{"--host", "-H"},
+     "HOSTS",
+     "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
+     "are used (default: one for each of its cores).",
+     set_host, 0},
+    {{"--hostfile", "-hostfile", "-f"},
+     "FILE",
+     "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host.",
+     set_hostfile, 0},
+    {{"--map-by"},
+     "slot|node|package|numa|l3|core|hwthread|ppr:N:WHAT",
+     "Where ranks go. slot (default): the hosts are filled one after the other. node: one to each host in turn. "
+     "package, numa, l3, core, hwthread: hosts are filled, and on a host one rank goes to each of these in "
+     "turn. ppr:N:WHAT: N ranks on each.",
+     set_map_by, 0},
+    {{"--rank-by"},
+     "slot|node|fill",
+     "How ranks are numbered. slot (default): as they were mapped. node: one on each host in turn. fill: host "
+     "by host, and on a host object by object.",
+     set_rank_by, 0},
     {{"--bind"},
-     "core|none|share",
-     "How ranks are bound to cores. share (default): each gets an equal share of the cores that "
-     "xrun may use; nobody is bound if there are more ranks than cores. core: each gets one core. "
-     "none: nobody is bound.",
+     "share|core|hwthread|l3|numa|package|none",
+     "What a rank may run on. share (default): its equal share of the cores of what it was mapped to. core, "
+     "hwthread: one of these. package, numa, l3: the whole of that. none: anything. Nobody is bound on a host "
+     "with more ranks than cores.",
      set_bind, 0},
+    {{"--cpus-per-rank"}, "N", "Each rank gets N cores (or hardware threads, with --bind hwthread).", set_cpus, 0},
+    {{"--rankfile"},
+     "FILE",
+     "Put each rank where FILE says, in lines rank N=HOST slot=CORES.",
+     set_rankfile, 0},
+    {{"--show-map"}, NULL, "Print who runs where, as a table and a drawing of each host.", FLAG(where.show_map)},
+    {{"--dry-run"}, NULL, "Print who would run where, and start nothing.", FLAG(where.dry_run)},
+    {{"--json-map"}, "FILE", "Write who runs where to FILE, as JSON.", set_json_map, 0},
+    {{"--agent"},
+     "CMD",
+     "Start what runs on other hosts with CMD HOST COMMAND (default: ssh).",
+     set_agent, 0},
+    {{"--ssh-args"}, "ARGS", "Give ARGS to ssh, or to what --agent names, before the host.", set_ssh_args, 0},
+    {{"--fanout"},
+     "N",
+     "One process starts at most N of the agents on other hosts (default 32); those start the rest.",
+     set_fanout, 0},
+    {{"--if"},
+     "NAME|CIDR",
+     "The network that agents reach their parents by: an interface, or its addresses as 10.1.0.0/16.",
+     set_interface, 0},
+    {{"--start-timeout"},
+     "S",
+     "Give up if not all hosts have come after S seconds (default 60).",
+     set_start_timeout, 0},
     {{"--on-failure"},
      "kill|continue",
      "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
@@ -396,9 +458,22 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     }
     o->next = o->words;
     o->next_file = o->words + words;
-    o->defaults.n = 1;
+    o->defaults.n = 0; /* not said */
     o->app = &o->defaults;
     return true;
+}
+
+/* One rank a program, but where the placement itself says how many there are. */
+static void default_n(struct rk_options *o)
+{
+    if (o->napps == 1 && o->n == 0 && (o->where.request.ppr || o->where.rankfile))
+        return;
+    for (int i = 0; i < o->napps; i++) {
+        if (o->apps[i].n == 0) {
+            o->apps[i].n = 1;
+            o->n++;
+        }
+    }
 }
 
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
@@ -431,6 +506,7 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
         if (asks(out))
             break;
     } while (i++ < argc);
+    default_n(out);
     return RANK_OK;
 }
 

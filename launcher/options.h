@@ -7,6 +7,7 @@
 #define RK_LAUNCHER_OPTIONS_H
 
 #include "launcher/job.h"
+#include "launcher/where.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +41,7 @@ struct rk_options {
     bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
-    enum rk_bind bind;
+    struct rk_where where;
     bool go_on; /* --on-failure continue */
     bool verbose;
     bool help, version, man, bash;

@@ -6,8 +6,9 @@
  * which nothing came for 100 ms (a prompt), and a line too long to be held,
  * which is passed through while other ranks' output on that stream waits.
  *
- * If the front end does not keep up, reading stops, and then the ranks' writes
- * do; PMIx goes on.
+ * The front end says how much of it the user has taken. If too much is under
+ * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
+ * goes on.
  */
 #include "launcher/agent.h"
 #include "launcher/message.h"
@@ -22,7 +23,9 @@
 #define FIRST_BUFFER 4096
 #define GROWN_BUFFER (64 << 10) /* for much output */
 #define LAST_BUFFER (256 << 10) /* for a long line */
-#define STALL_AT (1 << 20) /* bytes on the wire's queue */
+#define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
+#define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
+#define MOST_WINDOW (1 << 20)
 
 static const struct timeval prompt_time = {0, 100000};
 
@@ -44,6 +47,8 @@ struct rk_outputs {
     struct pipe *pipes; /* two a rank */
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
+    uint64_t under_way; /* bytes that the front end has not passed on yet */
+    uint64_t window;
     bool stalled;
 };
 
@@ -60,6 +65,7 @@ static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
         rk_pack_u32(&msg, flags);
         rk_pack_bytes(&msg, p->data, n);
         rk_wire_send(wire, RK_MSG_OUTPUT, &msg);
+        p->all->under_way += n;
     }
     memmove(p->data, p->data + n, p->len - n);
     p->len -= n;
@@ -84,7 +90,7 @@ static void forget(struct pipe *p)
 static void release(struct rk_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
-    for (uint32_t i = 0; i < 2 * all->agent->job.size && !all->owner[stream]; i++) {
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal && !all->owner[stream]; i++) {
         struct pipe *p = &all->pipes[i];
         if (!p->held || p->stream != stream)
             continue;
@@ -151,7 +157,7 @@ static bool make_room(struct pipe *p)
 static void stop_all(struct rk_outputs *all)
 {
     all->stalled = true;
-    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
         if (all->pipes[i].fd >= 0) {
             event_del(all->pipes[i].ev);
             event_del(all->pipes[i].silence);
@@ -196,7 +202,7 @@ static bool take(struct pipe *p)
     emit(p, false);
     if (p->held)
         event_del(p->ev);
-    if (all->agent->wire && rk_wire_backlog(all->agent->wire) > STALL_AT)
+    if (all->agent->wire && all->under_way > all->window)
         stop_all(all);
     return true;
 }
@@ -232,12 +238,17 @@ rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
     if (!all)
         return RANK_ERR_NO_MEMORY;
     all->agent = agent;
-    all->pipes = calloc(2 * (size_t)agent->job.size, sizeof(*all->pipes));
+    all->window = WHOLE_WINDOW / agent->job.nhosts;
+    if (all->window < LEAST_WINDOW)
+        all->window = LEAST_WINDOW;
+    if (all->window > MOST_WINDOW)
+        all->window = MOST_WINDOW;
+    all->pipes = calloc(2 * (size_t)agent->nlocal, sizeof(*all->pipes));
     if (!all->pipes) {
         free(all);
         return RANK_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < 2 * agent->job.size; i++)
+    for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
         all->pipes[i].fd = -1;
     *out = all;
     return RANK_OK;
@@ -247,7 +258,7 @@ void rk_outputs_close(struct rk_outputs *all)
 {
     if (!all)
         return;
-    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
         all->pipes[i].len = 0;
         forget(&all->pipes[i]);
     }
@@ -255,9 +266,10 @@ void rk_outputs_close(struct rk_outputs *all)
     free(all);
 }
 
-rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t rank, int stream, int *fd)
+rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream, int *fd)
 {
-    struct pipe *p = &all->pipes[2 * rank + (uint32_t)stream - 1];
+    struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
+    uint32_t rank = all->agent->ranks[local].rank;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC)) {
@@ -287,9 +299,9 @@ rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t rank, int stream, 
     return RANK_OK;
 }
 
-void rk_outputs_drain(struct rk_outputs *all, uint32_t rank)
+void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
 {
-    for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++) {
+    for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
         while (take(&all->pipes[i]))
             ;
         /* What it had to say is said, even if others have the pipe too. */
@@ -308,12 +320,10 @@ bool rk_outputs_stalled(const struct rk_outputs *all)
     return all && all->stalled;
 }
 
-void rk_outputs_resume(struct rk_outputs *all)
+static void resume(struct rk_outputs *all)
 {
-    if (!all || !all->stalled)
-        return;
     all->stalled = false;
-    for (uint32_t i = 0; i < 2 * all->agent->job.size; i++) {
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
         if (p->fd < 0 || p->held || p->ended)
             continue;
@@ -321,4 +331,19 @@ void rk_outputs_resume(struct rk_outputs *all)
         if (p->len || all->owner[p->stream] == p)
             event_add(p->silence, &prompt_time);
     }
+}
+
+void rk_outputs_taken(struct rk_outputs *all, uint32_t bytes)
+{
+    if (!all)
+        return;
+    all->under_way -= bytes < all->under_way ? bytes : all->under_way;
+    if (all->stalled && all->under_way <= all->window / 2)
+        resume(all);
+}
+
+void rk_outputs_let_go(struct rk_outputs *all)
+{
+    if (all && all->stalled)
+        resume(all);
 }

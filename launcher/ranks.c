@@ -1,9 +1,11 @@
 /* ranks.c: collect the ranks of this host as they end. See agent.h. */
 #include "launcher/agent.h"
+#include "launcher/descend.h"
 #include "launcher/message.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +31,8 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
         agent->clients--;
     if (failed && agent->phase == RK_AGENT_RUNNING)
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
-    rk_outputs_drain(agent->outputs, r->rank);
+    rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
+    rk_modexes_never(agent->modexes, r->rank);
     if (!agent->wire)
         return;
     rk_pack_u32(&p, r->rank);
@@ -42,7 +45,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
 
 static struct rk_rank *by_pid(struct rk_agent *agent, pid_t pid)
 {
-    for (uint32_t i = 0; agent->ranks && i < agent->job.size; i++) {
+    for (uint32_t i = 0; agent->ranks && i < agent->nlocal; i++) {
         if (agent->ranks[i].pid == pid && !agent->ranks[i].exited)
             return &agent->ranks[i];
     }
@@ -69,16 +72,27 @@ void rk_ranks_reap(struct rk_agent *agent)
         struct rk_rank *r = by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status);
-        else
+        else if (!rk_branches_reaped(agent->branches, pid, status))
             rk_stand_in_reaped(agent, pid, status);
     }
     rk_stand_in_check(agent);
     rk_agent_check_done(agent);
 }
 
-bool rk_ranks_gone(void)
+bool rk_ranks_gone(const struct rk_agent *agent)
 {
     siginfo_t info = {.si_pid = 0};
+    size_t n = 0, kept = 0;
+    pid_t *children;
 
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD)
+        return true;
+    if (!agent->branches)
+        return false;
+    /* All that is left may be the commands that started agents below. */
+    children = rk_descend_children(&n);
+    for (size_t i = 0; children && i < n; i++)
+        kept += rk_branches_has(agent->branches, children[i]);
+    free(children);
+    return kept == n;
 }

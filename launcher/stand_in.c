@@ -43,12 +43,12 @@ void rk_stand_in_check(struct rk_agent *agent)
 {
     if (agent->phase != RK_AGENT_RUNNING || agent->stand_in)
         return;
-    for (uint32_t i = 0; i < agent->job.size; i++) {
+    for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct rk_rank *r = &agent->ranks[i];
         /* Where nobody is a client nobody waits; but one that was killed may have been connecting. */
         if (r->exited && !r->connected && (agent->clients > 0 || (r->killed && agent->live > 0))) {
             r->connected = r->finalized = true; /* once */
-            agent->stand_in = start(agent, i);
+            agent->stand_in = start(agent, r->rank);
             return;
         }
     }

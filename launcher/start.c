@@ -17,6 +17,7 @@
 #include "launcher/torch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/topo/topo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ struct start {
 
 struct crew {
     struct rk_agent *agent;
-    struct start *starts; /* [job.size] */
+    struct start *starts; /* [nlocal] */
     char ***envs;         /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -65,8 +66,9 @@ static size_t count(char *const *v)
 }
 
 /* The rank's own variables, what PMIx wants, then the program's. The first of a name counts. */
-static bool make_env(struct rk_agent *agent, uint32_t rank, char *const *env, struct start *s)
+static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, struct start *s)
 {
+    uint32_t rank = agent->ranks[local].rank;
     size_t npmix, njob = count(env), n = 0;
 
     s->pmix = rk_server_rank_env(agent->server, rank);
@@ -76,42 +78,42 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, char *const *env, st
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
     snprintf(s->own[1], sizeof(s->own[1]), "XRUN_SIZE=%u", agent->job.size);
-    snprintf(s->own[2], sizeof(s->own[2]), "XRUN_LOCAL_RANK=%u", rank);
-    snprintf(s->own[3], sizeof(s->own[3]), "XRUN_LOCAL_SIZE=%u", agent->job.size);
-    snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=0"); /* of the host among the hosts */
-    snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=1");
+    snprintf(s->own[2], sizeof(s->own[2]), "XRUN_LOCAL_RANK=%u", local);
+    snprintf(s->own[3], sizeof(s->own[3]), "XRUN_LOCAL_SIZE=%u", agent->nlocal);
+    snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=%u", agent->order);
+    snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=%u", agent->nused);
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     if (agent->job.torch) {
         for (int i = 0; i < RK_TORCH_VARS; i++)
             s->env[n++] = s->torch[i];
-        rk_torch_rank(rank, agent->job.size, rank, agent->job.size, s->env + n - RK_TORCH_VARS);
+        rk_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - RK_TORCH_VARS);
     }
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     memcpy(s->env + n + npmix, env, (njob + 1) * sizeof(*s->env));
     return true;
 }
 
-static rank_status_t prepare(struct crew *c, uint32_t rank, int input)
+static rank_status_t prepare(struct crew *c, uint32_t local, int input)
 {
     struct rk_agent *agent = c->agent;
-    const struct rk_app *app = rk_job_app_of(&agent->job, rank);
-    struct start *s = &c->starts[rank];
+    const struct rk_app *app = rk_job_app_of(&agent->job, agent->ranks[local].rank);
+    struct start *s = &c->starts[local];
     rank_status_t st;
 
     s->spec = (struct rk_spawn){.program = app->program,
                                 .argv = app->argv,
                                 .wdir = app->wdir,
                                 .fd = {input, -1, -1},
-                                .cpus = rk_bind_of(&agent->plan, rank),
-                                .cpus_size = agent->plan.set_size,
+                                .cpus = rk_agent_cpus(agent, local),
+                                .cpus_size = agent->set_size,
                                 .nofile = agent->job.nofile};
-    if (!make_env(agent, rank, c->envs[app - agent->job.apps], s))
+    if (!make_env(agent, local, c->envs[app - agent->job.apps], s))
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
-    st = rk_outputs_add(agent->outputs, rank, 1, &s->spec.fd[1]);
-    return st ? st : rk_outputs_add(agent->outputs, rank, 2, &s->spec.fd[2]);
+    st = rk_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
+    return st ? st : rk_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
 }
 
 static void clear(struct start *s)
@@ -191,14 +193,14 @@ static void *thread_main(void *arg)
 
 static uint32_t start_threads(struct rk_agent *agent, struct crew *c)
 {
-    uint32_t want = agent->job.size / RANKS_PER_THREAD, n = 0;
+    uint32_t want = agent->nlocal / RANKS_PER_THREAD, n = 0, units = rk_topo_units();
     pthread_attr_t attr;
     sigset_t all, old;
     pthread_t id;
 
     /* Most of the time a thread waits for its child to execute the program: two keep a core busy. */
-    if (want > 2 * agent->plan.units)
-        want = 2 * agent->plan.units;
+    if (want > 2 * units)
+        want = 2 * units;
     if (want > MAX_THREADS)
         want = MAX_THREADS;
     sigfillset(&all);
@@ -270,7 +272,7 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
 /* input: what rank 0 reads; null: what the others read. */
 static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input, int null)
 {
-    uint32_t n = agent->job.size;
+    uint32_t n = agent->nlocal;
     struct rk_spawner spawner;
     rank_status_t st;
 
@@ -316,19 +318,16 @@ static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), input = -1;
-    uint32_t n = agent->job.size;
+    uint32_t n = agent->nlocal;
     /* Parked threads keep looking at it, so it stays. */
     struct crew *c = calloc(1, sizeof(*c));
     rank_status_t st = RANK_OK;
 
     *code = 1;
-    agent->ranks = calloc(n, sizeof(*agent->ranks));
     if (c)
         c->starts = calloc(n, sizeof(*c->starts));
-    if (!agent->ranks || !c || !c->starts || null < 0)
+    if (!c || !c->starts || null < 0)
         st = RANK_ERR_NO_MEMORY;
-    for (uint32_t i = 0; !st && i < n; i++)
-        agent->ranks[i] = (struct rk_rank){.rank = i, .pidfd = -1};
     if (!st) {
         c->agent = agent;
         pthread_mutex_init(&c->lock, NULL);
@@ -339,18 +338,18 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         st = rk_outputs_open(agent, &agent->outputs);
     }
     if (!st)
-        st = rk_inputs_open(agent, &agent->inputs, &input);
+        st = agent->ranks[0].rank == 0 ? rk_inputs_open(agent, &agent->inputs, &input) : RANK_OK;
     if (!st)
-        st = start_all(agent, c, input, null);
+        st = start_all(agent, c, input >= 0 ? input : null, null);
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     for (uint32_t i = 0; c && c->starts && i < n; i++) {
         clear(&c->starts[i]);
         if (c->starts[i].error) {
-            explain(agent, i, &c->starts[i], code, text, len);
+            explain(agent, agent->ranks[i].rank, &c->starts[i], code, text, len);
             st = RANK_ERR_SYSTEM;
         }
-        agent->live += agent->ranks && agent->ranks[i].pid > 0;
+        agent->live += agent->ranks[i].pid > 0;
     }
     if (c) {
         free_envs(c, agent->job.napps);

@@ -171,11 +171,11 @@ static void put_label(struct rk_stream *s, uint32_t rank)
         evbuffer_add_printf(s->queue, "%s.%03ld ", text, now.tv_nsec / 1000000);
     }
     if (l->rank && l->host)
-        evbuffer_add_printf(s->queue, "[%s:%u] ", l->host, rank);
+        evbuffer_add_printf(s->queue, "[%s:%u] ", l->host(l->host_arg, rank), rank);
     else if (l->rank)
         evbuffer_add_printf(s->queue, "[%u] ", rank);
     else if (l->host)
-        evbuffer_add_printf(s->queue, "[%s] ", l->host);
+        evbuffer_add_printf(s->queue, "[%s] ", l->host(l->host_arg, rank));
 }
 
 void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)

@@ -23,7 +23,8 @@ struct rk_stream_ops {
 /* What is put before each line of a rank's output: "2026-11-21T12:34:56.789 [host:rank] ". */
 struct rk_label {
     bool time, rank;
-    const char *host; /* or NULL; stays */
+    const char *(*host)(void *arg, uint32_t rank); /* or NULL */
+    void *host_arg;
 };
 
 rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEADER 8 /* u32 payload length, u32 kind */
+#define HEADER 12 /* u32 payload length, u32 kind, u32 node that it is for */
 #define DRAINED (256 << 10)
 #define READ_AT_ONCE (256 << 10)
 
@@ -19,7 +19,6 @@ struct rk_wire {
     struct bufferevent *bev;
     const struct rk_wire_ops *ops;
     void *arg;
-    bool paused;  /* do not hand out messages */
     bool in_call; /* inside a callback: closing is put off until it returns */
     bool closing;
     bool lost; /* a message could not be queued */
@@ -46,14 +45,15 @@ static bool deliver(struct rk_wire *wire)
 {
     struct evbuffer *in = bufferevent_get_input(wire->bev);
 
-    while (!wire->paused && !wire->closing && evbuffer_get_length(in) >= HEADER) {
+    while (!wire->closing && evbuffer_get_length(in) >= HEADER) {
         uint8_t head[HEADER];
         struct rk_unpacker h = {head, HEADER, false}, body;
-        uint32_t len, kind;
+        uint32_t len, kind, node;
 
         evbuffer_copyout(in, head, HEADER);
         len = rk_unpack_u32(&h);
         kind = rk_unpack_u32(&h);
+        node = rk_unpack_u32(&h);
         if (len > RK_MESSAGE_MAX)
             return false;
         if (evbuffer_get_length(in) < HEADER + (size_t)len)
@@ -63,7 +63,7 @@ static bool deliver(struct rk_wire *wire)
         if (!body.at)
             return false;
         body.at += HEADER;
-        if (!wire->ops->on_message(wire->arg, kind, &body))
+        if (!wire->ops->on_message(wire->arg, node, kind, &body))
             return false;
         evbuffer_drain(in, HEADER + (size_t)len);
     }
@@ -155,41 +155,43 @@ void rk_wire_close(struct rk_wire *wire)
         destroy(wire);
 }
 
-void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
+static void lose(struct rk_wire *wire)
+{
+    /* Out of memory loses a message; giving up the wire is the honest end. */
+    wire->lost = true;
+    bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+}
+
+void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const void *data,
+                     size_t len)
 {
     struct rk_packer head = {0};
 
-    rk_pack_u32(&head, (uint32_t)(payload ? payload->len : 0));
+    rk_pack_u32(&head, (uint32_t)len);
     rk_pack_u32(&head, kind);
-    if (head.failed || (payload && payload->failed) || wire->lost ||
-        bufferevent_write(wire->bev, head.data, head.len) ||
-        (payload && payload->len &&
-         bufferevent_write(wire->bev, payload->data, payload->len))) {
-        /* Out of memory loses a message; giving up the wire is the honest end. */
-        wire->lost = true;
-        bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
-    }
+    rk_pack_u32(&head, node);
+    if (head.failed || wire->lost || bufferevent_write(wire->bev, head.data, head.len) ||
+        (len && bufferevent_write(wire->bev, data, len)))
+        lose(wire);
     rk_packer_free(&head);
+}
+
+void rk_wire_send_to(struct rk_wire *wire, uint32_t node, uint32_t kind, struct rk_packer *payload)
+{
+    if (payload && payload->failed)
+        lose(wire);
+    else
+        rk_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
     if (payload)
         rk_packer_free(payload);
+}
+
+void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
+{
+    rk_wire_send_to(wire, RK_NODE_FRONT, kind, payload);
 }
 
 size_t rk_wire_backlog(const struct rk_wire *wire)
 {
     return evbuffer_get_length(bufferevent_get_output(wire->bev));
-}
-
-void rk_wire_pause(struct rk_wire *wire, bool paused)
-{
-    if (wire->paused == paused)
-        return;
-    wire->paused = paused;
-    if (paused) {
-        bufferevent_disable(wire->bev, EV_READ);
-        return;
-    }
-    bufferevent_enable(wire->bev, EV_READ);
-    /* What came in before the pause waits in the buffer. */
-    if (!wire->in_call)
-        bufferevent_trigger(wire->bev, EV_READ, BEV_OPT_DEFER_CALLBACKS);
 }

@@ -1,28 +1,78 @@
 /*
- * fence.c: a fence that PMIx could not complete by itself.
+ * fence.c: a fence that needs more than this host.
  *
- * Fences among the job's ranks, all on this host, end inside the library. What
- * comes here names processes that this server does not have.
+ * Fences among ranks of one host end inside the library. What comes here is
+ * what all the ranks of this host that take part have to say.
  */
 #include "launcher/pmix/upcalls.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct fence {
+struct rk_fence_call {
     struct rk_post post;
-    char *data; /* given to us by PMIx */
+    uint32_t *ranks, nranks; /* 0: all of the job */
+    bool foreign;            /* names processes that are none of the job's */
+    char *data;              /* given to us by PMIx */
+    size_t len;
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void destroy(void *arg)
 {
-    struct fence *f = (struct fence *)post;
+    struct rk_fence_call *f = arg;
 
-    (void)arg;
-    f->done(PMIX_ERR_UNREACH, NULL, 0, f->done_arg, NULL, NULL);
+    free(f->ranks);
     free(f->data);
     free(f);
+}
+
+void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
+                          size_t len)
+{
+    struct rk_fence_call *f = token;
+
+    (void)server;
+    /* PMIx keeps the data until it calls the last function. */
+    free(f->data);
+    f->data = len ? malloc(len) : NULL;
+    if (f->data)
+        memcpy(f->data, data, len);
+    else if (len)
+        status = PMIX_ERR_NOMEM;
+    f->done(status ? PMIX_ERROR : PMIX_SUCCESS, f->data, f->data ? len : 0, f->done_arg, destroy, f);
+}
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct rk_fence_call *f = (struct rk_fence_call *)post;
+    struct rk_server *server = arg;
+
+    if (f->foreign) {
+        f->done(PMIX_ERR_NOT_SUPPORTED, NULL, 0, f->done_arg, destroy, f);
+        return;
+    }
+    server->events->fence(server->arg, f->ranks, f->nranks, f->data, f->len, f);
+}
+
+static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[], size_t n,
+                       struct rk_fence_call *f)
+{
+    f->ranks = calloc(n ? n : 1, sizeof(*f->ranks));
+    for (size_t i = 0; f->ranks && i < n; i++) {
+        if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
+            f->foreign = true;
+        } else if (procs[i].rank == PMIX_RANK_WILDCARD) {
+            f->nranks = 0;
+            return true;
+        } else if (procs[i].rank >= server->size) {
+            f->foreign = true;
+        } else {
+            f->ranks[f->nranks++] = procs[i].rank;
+        }
+    }
+    return f->ranks != NULL;
 }
 
 pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
@@ -30,18 +80,20 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
                               void *done_arg)
 {
     struct rk_server *server = rk_server_serving();
-    struct fence *f = malloc(sizeof(*f));
+    struct rk_fence_call *f = calloc(1, sizeof(*f));
 
-    (void)procs;
-    (void)nprocs;
     (void)info;
     (void)ninfo;
-    (void)ndata;
-    if (!f) {
+    if (!f || !list_ranks(server, procs, nprocs, f)) {
         free(data);
+        free(f);
         return PMIX_ERR_NOMEM;
     }
-    *f = (struct fence){.post.run = run, .data = data, .done = done, .done_arg = done_arg};
+    f->post.run = run;
+    f->data = data;
+    f->len = ndata;
+    f->done = done;
+    f->done_arg = done_arg;
     rk_mailbox_post(server->mailbox, &f->post);
     return PMIX_SUCCESS;
 }

@@ -144,31 +144,43 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_server_init", rc);
 }
 
-/* "0,1,2,...", the ranks of this host */
-static char *rank_list(uint32_t n)
+/* The texts with sep between them. */
+static char *join(const char *const *texts, uint32_t n, char sep)
 {
-    char *list = malloc((size_t)n * 8 + 1), *at = list;
+    size_t len = 1;
+    char *all, *at;
 
-    for (uint32_t i = 0; list && i < n; i++)
-        at += sprintf(at, "%s%u", i ? "," : "", i);
-    return list;
+    for (uint32_t i = 0; i < n; i++)
+        len += strlen(texts[i]) + 1;
+    all = at = malloc(len);
+    for (uint32_t i = 0; all && i < n; i++) {
+        if (i)
+            *at++ = sep;
+        at = stpcpy(at, texts[i]);
+    }
+    return all;
 }
 
 static rank_status_t register_job(struct rk_server *s, const struct rk_server_job *job)
 {
-    char *ranks = rank_list(job->size), *nodes = NULL, *procs = NULL;
+    char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
+    char *hosts = join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
     struct answer a = {.status = PMIX_SUCCESS};
     uint32_t size = job->size;
     pmix_info_t info[6];
     pmix_status_t rc;
 
-    if (!ranks)
+    if (!ranks || !hosts) {
+        free(ranks);
+        free(hosts);
         return RANK_ERR_NO_MEMORY;
-    rc = PMIx_generate_regex(job->host, &nodes);
+    }
+    rc = PMIx_generate_regex(hosts, &nodes);
     if (rc == PMIX_SUCCESS)
         rc = PMIx_generate_ppn(ranks, &procs);
     free(ranks);
+    free(hosts);
     if (rc == PMIX_SUCCESS) {
         PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
         PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
@@ -177,7 +189,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
         PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
         sem_init(&a.come, 0, 0);
-        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->size, info, 6,
+        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, 6,
                                                          on_answer, &a));
         for (int i = 0; i < 6; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
@@ -188,17 +200,19 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
 }
 
 /* PMIx's thread takes them in order, so that it is enough to wait for the last. */
-static rank_status_t register_ranks(struct rk_server *s)
+static rank_status_t register_ranks(struct rk_server *s, const struct rk_server_job *job)
 {
     struct answer a = {.status = PMIX_SUCCESS};
     pmix_status_t rc = PMIX_SUCCESS;
 
+    if (job->nlocal == 0)
+        return RANK_OK;
     sem_init(&a.come, 0, 0);
-    for (uint32_t rank = 0; rank < s->size && rc == PMIX_SUCCESS; rank++) {
+    for (uint32_t i = 0; i < job->nlocal && rc == PMIX_SUCCESS; i++) {
         pmix_proc_t proc;
-        PMIX_LOAD_PROCID(&proc, s->nspace, rank);
+        PMIX_LOAD_PROCID(&proc, s->nspace, job->local[i]);
         rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
-                                         rank + 1 < s->size ? on_answer_to_none : on_answer, &a);
+                                         i + 1 < job->nlocal ? on_answer_to_none : on_answer, &a);
     }
     rc = wait_answer(&a, rc);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
@@ -236,7 +250,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     if (!st)
         st = register_job(s, job);
     if (!st)
-        st = register_ranks(s);
+        st = register_ranks(s, job);
     *register_ns = rk_clock_ns() - start;
     return st;
 }

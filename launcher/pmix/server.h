@@ -24,12 +24,24 @@ struct rk_server_events {
     void (*aborted)(void *arg, uint32_t rank, int code, const char *text);
     /* stream: 1 or 2 */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
+    /* All ranks of this host that take part have come to a fence with others, nranks 0 being all of the job; to be
+     * answered with rk_server_fence_done. */
+    void (*fence)(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
+                  void *token);
+    /* What has a rank of another host committed? To be answered with rk_server_modex_done. */
+    void (*modex)(void *arg, uint32_t rank, void *token);
+    /* The answer to rk_server_look_up. */
+    void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
 };
 
 struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
-    uint32_t size;    /* ranks, all of them on this host */
+    uint32_t size;    /* ranks */
+    uint32_t nhosts;  /* that have ranks */
+    const char *const *hosts;      /* their names */
+    const char *const *ranks_of;   /* of each, "0,1,2" */
+    const uint32_t *local, nlocal; /* ranks of this host */
     bool oversubscribed;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
@@ -49,7 +61,15 @@ char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
 /* Run what clients have said up to now: before a rank's end is judged. */
 void rk_server_catch_up(struct rk_server *server);
 
-/* Tell all clients that a rank died. */
+/* Answers to what clients asked; token is freed. status: 0, or the fence failed. */
+void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
+                          size_t len);
+void rk_server_modex_done(struct rk_server *server, void *token, bool found, const void *data,
+                          size_t len);
+/* What has a rank of this host committed? Answered by events->looked_up, once it has, which may be never. */
+void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
+
+/* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
 
 #endif

@@ -3,6 +3,7 @@
 #include "lib/topo/topo.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 /* What costs time and is not needed here can be left out from hwloc 2.8 on. */
@@ -14,7 +15,7 @@
 #define WITHOUT_EXTRAS 0
 #endif
 
-rank_status_t rk_topo_load(hwloc_topology_t *out)
+rank_status_t rk_topo_load(bool full, hwloc_topology_t *out)
 {
     hwloc_topology_t t;
 
@@ -24,6 +25,9 @@ rank_status_t rk_topo_load(hwloc_topology_t *out)
     }
     if (hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE) ||
         hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+        (full &&
+         (hwloc_topology_set_type_filter(t, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+          hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL))) ||
         hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
                                         HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
                                         WITHOUT_EXTRAS) ||
@@ -35,4 +39,19 @@ rank_status_t rk_topo_load(hwloc_topology_t *out)
     }
     *out = t;
     return RANK_OK;
+}
+
+uint32_t rk_topo_units(void)
+{
+    for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
+        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
+        int n = 0;
+        if (set && sched_getaffinity(0, size, set) == 0)
+            n = CPU_COUNT_S(size, set);
+        CPU_FREE(set);
+        if (n > 0)
+            return (uint32_t)n;
+    }
+    return 1;
 }

@@ -40,7 +40,7 @@ static void good_options(void **state)
     (void)state;
     assert_int_equal(parse(&o, err, sizeof(err), "app"), RANK_OK);
     assert_int_equal(o.n, 1);
-    assert_int_equal(o.bind, RK_BIND_SHARE);
+    assert_int_equal(o.where.request.bind, RK_BIND_SHARE);
     assert_false(o.go_on);
     assert_string_equal(o.apps[0].command[0], "app");
     rk_options_free(&o);
@@ -55,7 +55,7 @@ static void good_options(void **state)
     assert_string_equal(o.apps[0].wdir, "/tmp");
     assert_true(o.tag_output);
     assert_true(o.timeout > 2.4 && o.timeout < 2.6);
-    assert_int_equal(o.bind, RK_BIND_CORE);
+    assert_int_equal(o.where.request.bind, RK_BIND_CORE);
     assert_true(o.go_on);
     assert_true(o.verbose);
     assert_string_equal(o.apps[0].command[0], "-app");
@@ -155,12 +155,18 @@ static void fill(struct rk_job *job)
         {.first = 0, .n = 2, .program = "/bin/app", .argv = argv, .env = none, .wdir = "/"},
         {.first = 2, .n = 3, .program = "/bin/b", .argv = other, .env = env, .wdir = "/tmp"}};
 
+    static char *hosts[] = {"a", "b", "c", NULL};
+    static uint32_t host_of[] = {0, 0, 2, 2, 0};
+
     *job = (struct rk_job){.id = "job-1",
                            .size = 5,
                            .apps = apps,
                            .napps = 2,
                            .env = env,
-                           .bind = RK_BIND_NONE,
+                           .hosts = hosts,
+                           .nhosts = 3,
+                           .host_of = host_of,
+                           .fanout = 2,
                            .nofile = 1024,
                            .started_ns = 1ull << 60};
 }
@@ -191,7 +197,12 @@ static void job_round_trip(void **state)
     assert_ptr_equal(rk_job_app_of(&out, 2), &out.apps[1]);
     assert_ptr_equal(rk_job_app_of(&out, 4), &out.apps[1]);
     assert_string_equal(out.env[0], "A=1");
-    assert_int_equal(out.bind, RK_BIND_NONE);
+    assert_int_equal(out.nhosts, 3);
+    assert_int_equal(out.fanout, 2);
+    assert_string_equal(out.hosts[2], "c");
+    assert_memory_equal(out.host_of, in.host_of, sizeof(uint32_t) * 5);
+    assert_int_equal(rk_job_ranks_on(&out, 0), 3);
+    assert_int_equal(rk_job_ranks_on(&out, 1), 0);
     assert_true(out.started_ns == in.started_ns);
     rk_job_clear(&out);
     rk_packer_free(&p);

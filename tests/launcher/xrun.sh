@@ -30,13 +30,14 @@ refused "bad -x: not set" 2 'RK_NOT_SET is not set' -x RK_NOT_SET $mark
 refused "missing wdir" 2 'working directory /no/such/dir: No such file' --wdir /no/such/dir $mark
 refused "wdir that is a file" 2 'is not a directory' --wdir "$work/plain" $mark
 refused "bad --timeout" 2 "--timeout is '-1'" --timeout -1 $mark
-refused "bad --bind" 2 "--bind is 'socket'; give core, none or share" --bind socket $mark
+refused "bad --bind" 2 "--bind is 'socket'; give share, none, hwthread, core, l3, numa or package" --bind socket $mark
 refused "bad --on-failure" 2 'give kill or continue' --on-failure ignore $mark
 refused "value for an option that takes none" 2 'takes no value' --tag-output=yes $mark
 RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'; allowed is one of error|warn" $mark
 refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RANK_CHANNELS=shm,pigeon $mark
 refused "bad algorithm in -x" 2 "RANK_COLL: allreduce has no 'rign'; it has: shm, " -x RANK_COLL=bcast:chain,allreduce:rign $mark
-refused "--bind core with too many ranks" 2 '--bind core: [0-9]+ ranks, but xrun may use [0-9]+ cores' -n $(($(nproc) + 1)) --bind core $mark
+run 10 -n $(($(nproc) + 1)) --bind core true
+check "more ranks than cores: they run, and one line says so" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*nobody is bound"
 max=$(cat /proc/sys/kernel/pid_max)
 [ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark
 (failed=0; ulimit -n 64; refused "too few descriptors" 2 'open files' -n 100 $mark; exit $failed) || failed=$((failed + 1))

@@ -1,0 +1,16 @@
+#!/bin/sh
+# xrun-options.sh: put what "XRUN --help=man" prints between its marks in xrun.1.
+#
+#   doc/xrun-options.sh XRUN XRUN.1
+set -eu
+"$1" --help=man >"$2.options"
+awk -v options="$2.options" '
+    /^\.\\" end of xrun --help=man/ { inside = 0 }
+    !inside { print }
+    /^\.\\" xrun --help=man/ {
+        inside = 1
+        while ((getline line <options) > 0)
+            print line
+    }' "$2" >"$2.new"
+mv "$2.new" "$2"
+rm -f "$2.options"

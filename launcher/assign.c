@@ -1,0 +1,174 @@
+/* assign.c: see assign.h. */
+#include "launcher/assign.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, char *err,
+                              size_t errlen)
+{
+    rank_status_t st = rk_plan_place(plan, (uint32_t)o->n, err, errlen);
+
+    if (!st && o->where.json_map)
+        st = rk_plan_json(plan, o->where.json_map, err, errlen);
+    if (!st && (o->where.show_map || o->where.dry_run)) {
+        rk_plan_show(plan, stdout);
+        if (fflush(stdout)) {
+            snprintf(err, errlen, "cannot write the map: %s", strerror(errno));
+            st = RANK_ERR_SYSTEM;
+        }
+    }
+    return st;
+}
+
+/* ------------------------------------------------------------------------ setup */
+
+/* Where xrun is on the hosts. */
+static char *program_path(const struct rk_options *o)
+{
+    char own[4096], *path;
+    ssize_t n;
+
+    if (o->prefix)
+        return asprintf(&path, "%s/bin/xrun", o->prefix) < 0 ? NULL : path;
+    n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    if (n < 0)
+        return NULL;
+    own[n] = '\0';
+    return strdup(own);
+}
+
+static char *library_path(const struct rk_options *o)
+{
+    const char *have = rk_env("LD_LIBRARY_PATH");
+    char *path;
+
+    if (!o->prefix)
+        return have ? strdup(have) : NULL;
+    return asprintf(&path, "%s/lib%s%s", o->prefix, have && *have ? ":" : "", have ? have : "") < 0
+               ? NULL
+               : path;
+}
+
+static char **split_words(const char *text)
+{
+    size_t n = 0;
+    char *copy = strdup(text ? text : ""), *save = NULL, **words;
+
+    words = calloc(strlen(text ? text : "") / 2 + 2, sizeof(*words));
+    if (copy && words) {
+        for (char *w = strtok_r(copy, " \t", &save); w; w = strtok_r(NULL, " \t", &save))
+            words[n++] = strdup(w);
+    }
+    free(copy);
+    return words;
+}
+
+static rank_status_t make_secret(uint8_t *secret)
+{
+    if (getrandom(secret, RK_SECRET, 0) == RK_SECRET)
+        return RANK_OK;
+    rk_error("no random bytes for the job's secret: %m");
+    return RANK_ERR_SYSTEM;
+}
+
+rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *plan,
+                              struct rk_setup *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->nodes = plan->hosts.n;
+    out->fanout = o->where.fanout ? o->where.fanout : RK_FANOUT;
+    out->names = calloc(out->nodes, sizeof(*out->names));
+    for (uint32_t i = 0; out->names && i < out->nodes; i++) {
+        out->names[i] = strdup(plan->hosts.host[i].name);
+        if (!out->names[i])
+            return RANK_ERR_NO_MEMORY;
+    }
+    /* This host's agent is xrun's own child. */
+    if (plan->local != RK_NO_HOST) {
+        out->node = plan->local;
+        if (out->fanout <= plan->local)
+            out->fanout = plan->local + 1;
+    }
+    if (!out->names)
+        return RANK_ERR_NO_MEMORY;
+    if (!rk_plan_remote(plan))
+        return RANK_OK;
+    out->agent = strdup(o->where.agent ? o->where.agent : "ssh");
+    out->ssh_args = split_words(o->where.ssh_args);
+    out->program = program_path(o);
+    out->library_path = library_path(o);
+    out->interface = o->where.interface ? strdup(o->where.interface) : NULL;
+    if (!out->agent || !out->ssh_args || !out->program)
+        return RANK_ERR_NO_MEMORY;
+    return make_secret(out->secret);
+}
+
+/* -------------------------------------------------------------------------- map */
+
+/* Two hosts that call themselves the same are told apart by what the user calls them. */
+static bool names_differ(const struct rk_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->hosts.n && plan->hosts.n <= 4096; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(rk_plan_name(plan, i), rk_plan_name(plan, k)) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct rk_job *job)
+{
+    const struct rk_placement *placed = &plan->placement;
+    bool differ = names_differ(plan);
+
+    if (job->size != placed->n)
+        rk_job_set_size(job, placed->n);
+    job->nhosts = plan->hosts.n;
+    job->fanout = fanout;
+    job->hosts = calloc((size_t)job->nhosts + 1, sizeof(*job->hosts));
+    job->host_of = calloc(placed->n, sizeof(*job->host_of));
+    if (!job->hosts || !job->host_of)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        job->hosts[i] = strdup(differ ? rk_plan_name(plan, i) : plan->hosts.host[i].name);
+        if (!job->hosts[i])
+            return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t r = 0; r < placed->n; r++)
+        job->host_of[r] = placed->rank[r].host;
+    return RANK_OK;
+}
+
+rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host, struct rk_packer *p)
+{
+    const struct rk_placement *placed = &plan->placement;
+    uint32_t n = placed->host[host].ranks, at = 0;
+    struct rk_seats seats = {.units = placed->host[host].units,
+                             .oversubscribed = placed->host[host].oversubscribed,
+                             .cpus = calloc((size_t)n + 1, sizeof(*seats.cpus))};
+    bool ok = seats.cpus != NULL;
+
+    for (uint32_t r = 0; ok && r < placed->n; r++) {
+        const struct rk_place *place = &placed->rank[r];
+        if (place->host != host)
+            continue;
+        if (!place->cpus)
+            seats.cpus[at] = strdup("");
+        else if (hwloc_bitmap_list_asprintf(&seats.cpus[at], place->cpus) < 0)
+            seats.cpus[at] = NULL;
+        ok = seats.cpus[at++] != NULL;
+    }
+    if (ok)
+        rk_seats_pack(&seats, p);
+    ok = ok && !p->failed;
+    rk_seats_clear(&seats);
+    return ok ? RANK_OK : RANK_ERR_NO_MEMORY;
+}

@@ -1,0 +1,27 @@
+/*
+ * assign.h: from a plan to what agents are told.
+ */
+#ifndef RK_LAUNCHER_ASSIGN_H
+#define RK_LAUNCHER_ASSIGN_H
+
+#include "launcher/job.h"
+#include "launcher/options.h"
+#include "launcher/plan.h"
+#include "launcher/setup.h"
+
+#define RK_FANOUT 32
+
+/* Place the ranks, and show it where that was asked for. On failure err says why. */
+rank_status_t rk_assign_place(const struct rk_options *options, struct rk_plan *plan, char *err,
+                              size_t errlen);
+
+/* What agents of other hosts are told at first; this host's agent, too. Clear it in any case. */
+rank_status_t rk_assign_setup(const struct rk_options *options, const struct rk_plan *plan,
+                              struct rk_setup *out);
+
+/* Put the placement into the job. */
+rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct rk_job *job);
+/* The seats of a host's ranks, packed. */
+rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host, struct rk_packer *p);
+
+#endif

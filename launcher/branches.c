@@ -1,0 +1,128 @@
+/* branches.c: see branches.h. */
+#include "launcher/branches.h"
+#include "launcher/door.h"
+#include "launcher/starter.h"
+#include "lib/base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rk_branches {
+    struct rk_tree *tree;
+    struct rk_setup setup; /* a copy that owns only what concerns the door */
+    struct rk_door *door;
+    struct rk_starter *starter;
+    const struct rk_branch_ops *ops;
+    void *arg;
+    uint32_t first, n;
+};
+
+static void on_agent(void *arg, uint32_t node, int fd)
+{
+    struct rk_branches *b = arg;
+
+    /* One that comes twice, or is not ours, does not get in. */
+    if (rk_tree_add_child(b->tree, node, fd, true) == RANK_OK)
+        rk_starter_connected(b->starter, node);
+}
+
+static void on_other_version(void *arg, uint32_t node, const char *version)
+{
+    struct rk_branches *b = arg;
+    char text[256];
+
+    snprintf(text, sizeof(text), "%s is version %s there, and this is version %s; install one of them "
+                                 "on both (--prefix says where xrun is on the hosts)",
+             b->setup.program, version, rank_version());
+    b->ops->on_failed(b->arg, node, text);
+}
+
+static const struct rk_door_ops door_ops = {on_agent, on_other_version};
+
+static void on_failed(void *arg, uint32_t node, const char *text)
+{
+    struct rk_branches *b = arg;
+
+    b->ops->on_failed(b->arg, node, text);
+}
+
+static void on_said(void *arg, uint32_t node, const char *line)
+{
+    struct rk_branches *b = arg;
+
+    b->ops->on_said(b->arg, node, line);
+}
+
+static const struct rk_starter_ops starter_ops = {on_failed, on_said};
+
+rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
+                               const struct rk_setup *setup, uint32_t skip,
+                               const struct rk_branch_ops *ops, void *arg,
+                               struct rk_branches **out, char *err, size_t errlen)
+{
+    struct rk_branches *b = calloc(1, sizeof(*b));
+    rank_status_t st;
+
+    if (!b) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    b->tree = tree;
+    b->ops = ops;
+    b->arg = arg;
+    b->setup = *setup;
+    b->setup.addresses = NULL;
+    b->n = rk_tree_children(tree, &b->first);
+    *out = b;
+    st = rk_door_open(base, setup->secret, setup->interface, &door_ops, b, &b->door,
+                      &b->setup.addresses, &b->setup.port, err, errlen);
+    if (!st)
+        st = rk_starter_open(base, &b->setup, b->first, b->n, &starter_ops, b, &b->starter);
+    if (st && !err[0])
+        snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
+    for (uint32_t i = 0; !st && i < b->n; i++) {
+        if (b->first + i != skip)
+            st = rk_starter_start(b->starter, b->first + i, err, errlen);
+    }
+    return st;
+}
+
+void rk_branches_close(struct rk_branches *b)
+{
+    if (!b)
+        return;
+    rk_starter_close(b->starter);
+    rk_door_close(b->door);
+    rk_strings_free(b->setup.addresses);
+    free(b);
+}
+
+bool rk_branches_reaped(struct rk_branches *b, pid_t pid, int status)
+{
+    return b && rk_starter_reaped(b->starter, pid, status);
+}
+
+size_t rk_branches_pids(const struct rk_branches *b, pid_t *pids, size_t max)
+{
+    return b && b->n <= max ? rk_starter_pids(b->starter, pids) : 0; /* there is a limit to fan-outs */
+}
+
+bool rk_branches_has(const struct rk_branches *b, pid_t pid)
+{
+    return b && rk_starter_has(b->starter, pid);
+}
+
+uint32_t rk_branches_strangers(const struct rk_branches *b)
+{
+    return b ? rk_door_strangers(b->door) : 0;
+}
+
+void rk_branches_shut_door(struct rk_branches *b)
+{
+    if (!b)
+        return;
+    rk_door_close(b->door);
+    b->door = NULL;
+}

@@ -1,0 +1,48 @@
+/*
+ * branches.h: the agents below a node of the tree, from their start on.
+ *
+ * Used by xrun and by every agent that has others below it: it opens a door,
+ * starts the agents and takes their wires into the tree as they come in.
+ */
+#ifndef RK_LAUNCHER_BRANCHES_H
+#define RK_LAUNCHER_BRANCHES_H
+
+#include "launcher/setup.h"
+#include "launcher/tree.h"
+
+#include <sys/types.h>
+
+struct rk_branches;
+
+struct rk_branch_ops {
+    /* It has not come, or came and makes no sense; text is a line. */
+    void (*on_failed)(void *arg, uint32_t node, const char *text);
+    /* A line that the command which started it wrote. */
+    void (*on_said)(void *arg, uint32_t node, const char *line);
+};
+
+/*
+ * Start all children in the tree but skip, which the caller starts itself
+ * (RK_NODE_FRONT: none). setup: names, secret, commands; what children are told
+ * of the door is filled in. Failures of single ones come by on_failed; a status
+ * and err say that nothing could be started at all.
+ */
+rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
+                               const struct rk_setup *setup, uint32_t skip,
+                               const struct rk_branch_ops *ops, void *arg,
+                               struct rk_branches **out, char *err, size_t errlen);
+/* NULL is fine. Kills the commands that still run. */
+void rk_branches_close(struct rk_branches *branches);
+
+/* A child of this process ended; true if it belongs here. */
+bool rk_branches_reaped(struct rk_branches *branches, pid_t pid, int status);
+/* The commands that run, for those who signal descendants: at most max. pids may be NULL. */
+size_t rk_branches_pids(const struct rk_branches *branches, pid_t *pids, size_t max);
+/* Is it one of them? */
+bool rk_branches_has(const struct rk_branches *branches, pid_t pid);
+/* How many strangers came to the door. */
+uint32_t rk_branches_strangers(const struct rk_branches *branches);
+/* No more agents are expected: close the door. */
+void rk_branches_shut_door(struct rk_branches *branches);
+
+#endif

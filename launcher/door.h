@@ -1,0 +1,43 @@
+/*
+ * door.h: where agents on other hosts come in.
+ *
+ * A listening socket. Who connects has to say 64 bytes within a few seconds:
+ * what it is, the job's secret, which node it is, and its version. A stranger
+ * gets nothing but a close, and is counted.
+ */
+#ifndef RK_LAUNCHER_DOOR_H
+#define RK_LAUNCHER_DOOR_H
+
+#include "launcher/setup.h"
+
+#include <event2/event.h>
+
+struct rk_door;
+
+struct rk_door_ops {
+    /* An agent that knows the secret; takes fd over. */
+    void (*on_agent)(void *arg, uint32_t node, int fd);
+    /* An agent of another version. */
+    void (*on_other_version)(void *arg, uint32_t node, const char *version);
+};
+
+/*
+ * interface: a name or a network as 10.0.0.0/8 that the door opens to; NULL:
+ * all. *addresses: where it can be reached, numeric, the likelier first; free with
+ * rk_strings_free. On failure err says why.
+ */
+rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct rk_door_ops *ops, void *arg, struct rk_door **out,
+                           char ***addresses, uint32_t *port, char *err, size_t errlen);
+/* NULL is fine. */
+void rk_door_close(struct rk_door *door);
+/* How many came who were none of ours. */
+uint32_t rk_door_strangers(const struct rk_door *door);
+
+/*
+ * The other side: connect to the parent that setup names, prove both ends.
+ * Blocks for at most about ms. Returns the socket, or -1 with a text in err.
+ */
+int rk_door_enter(const struct rk_setup *setup, int ms, char *err, size_t errlen);
+
+#endif

@@ -1,0 +1,274 @@
+/* fences.c: see fences.h. */
+#include "launcher/fences.h"
+#include "launcher/message.h"
+#include "lib/base/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fence {
+    struct rk_link link;
+    uint32_t *ranks; /* NULL: all */
+    uint32_t nranks;
+    bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
+    bool sent;  /* up; the answer is awaited */
+    int status;
+    struct rk_packer data;
+    void *token; /* of our own ranks */
+};
+
+struct rk_fences {
+    struct rk_tree *tree;
+    const struct rk_job *job;
+    uint32_t self, first, nchildren;
+    rk_fence_done_fn done;
+    void *arg;
+    bool *gone; /* [nchildren] */
+    struct rk_link active; /* in the order in which they began */
+};
+
+/* ------------------------------------------------------------------ who takes part */
+
+static bool any_of(const struct rk_fences *fs, const struct fence *f,
+                   bool (*is)(const struct rk_fences *fs, uint32_t node, uint32_t arg), uint32_t arg)
+{
+    uint32_t n = f->ranks ? f->nranks : fs->job->size, last = UINT32_MAX;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t node = fs->job->host_of[f->ranks ? f->ranks[i] : i];
+        if (node != last && is(fs, node, arg))
+            return true;
+        last = node;
+    }
+    return false;
+}
+
+static bool is_node(const struct rk_fences *fs, uint32_t node, uint32_t want)
+{
+    (void)fs;
+    return node == want;
+}
+
+static bool is_below(const struct rk_fences *fs, uint32_t node, uint32_t top)
+{
+    return rk_tree_below(fs->tree, top, node);
+}
+
+static bool is_outside(const struct rk_fences *fs, uint32_t node, uint32_t top)
+{
+    return !rk_tree_below(fs->tree, top, node);
+}
+
+/* ------------------------------------------------------------------------- lists */
+
+static void destroy(struct fence *f)
+{
+    rk_list_remove(&f->link);
+    free(f->ranks);
+    free(f->from);
+    rk_packer_free(&f->data);
+    free(f);
+}
+
+static bool same_ranks(const struct fence *f, const uint32_t *ranks, uint32_t n)
+{
+    if (n == 0 || !f->ranks)
+        return n == 0 && !f->ranks;
+    return f->nranks == n && memcmp(f->ranks, ranks, n * sizeof(*ranks)) == 0;
+}
+
+/* The fence of these ranks that source has not come to; a new one if there is none. */
+static struct fence *find(struct rk_fences *fs, const uint32_t *ranks, uint32_t n, uint32_t source)
+{
+    struct fence *f;
+
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        f = rk_list_entry(l, struct fence, link);
+        if (!f->from[source] && same_ranks(f, ranks, n))
+            return f;
+    }
+    f = calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->from = calloc(fs->nchildren + 1, sizeof(*f->from));
+    if (n) {
+        f->ranks = malloc(n * sizeof(*ranks));
+        if (f->ranks)
+            memcpy(f->ranks, ranks, n * sizeof(*ranks));
+    }
+    f->nranks = n;
+    rk_list_append(&fs->active, &f->link);
+    if (!f->from || (n && !f->ranks)) {
+        destroy(f);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < fs->nchildren; i++)
+        f->from[i] = fs->gone[i] || !any_of(fs, f, is_below, fs->first + i);
+    f->from[fs->nchildren] = !any_of(fs, f, is_node, fs->self);
+    /* The source itself comes now, even if by the map it has no part. */
+    f->from[source] = false;
+    return f;
+}
+
+static void pack(const struct fence *f, const void *data, size_t len, struct rk_packer *p)
+{
+    rk_pack_u32(p, (uint32_t)f->status);
+    rk_pack_u32(p, f->nranks);
+    for (uint32_t i = 0; i < f->nranks; i++)
+        rk_pack_u32(p, f->ranks[i]);
+    rk_pack_bytes(p, data, len);
+}
+
+/* ------------------------------------------------------------------------ moving on */
+
+/* Down to all that take part, this node last. */
+static void release(struct rk_fences *fs, struct fence *f, const void *data, size_t len)
+{
+    void *token = f->token;
+
+    for (uint32_t i = 0; i < fs->nchildren; i++) {
+        struct rk_packer p = {0};
+        if (fs->gone[i] || !any_of(fs, f, is_below, fs->first + i))
+            continue;
+        pack(f, data, len, &p);
+        rk_tree_step(fs->tree, fs->first + i, RK_MSG_FENCE_DOWN, &p);
+    }
+    if (token)
+        fs->done(fs->arg, token, f->status, data, len);
+}
+
+static void move_on(struct rk_fences *fs, struct fence *f)
+{
+    struct rk_packer p = {0};
+
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        if (!f->from[i])
+            return;
+    }
+    if (f->sent)
+        return;
+    if (fs->self != RK_NODE_FRONT && any_of(fs, f, is_outside, fs->self)) {
+        f->sent = true;
+        pack(f, f->data.data, f->data.len, &p);
+        rk_packer_free(&f->data);
+        rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_UP, &p);
+        return;
+    }
+    release(fs, f, f->data.data, f->data.len);
+    destroy(f);
+}
+
+static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int status,
+                 const void *data, size_t len)
+{
+    f->from[source] = true;
+    if (status && !f->status)
+        f->status = status;
+    rk_pack_raw(&f->data, data, len);
+    if (f->data.failed && !f->status)
+        f->status = -1;
+    move_on(fs, f);
+}
+
+void rk_fences_enter(struct rk_fences *fs, const uint32_t *ranks, uint32_t n, const void *data,
+                     size_t len, void *token)
+{
+    struct fence *f = find(fs, ranks, n, fs->nchildren);
+
+    if (!f) {
+        fs->done(fs->arg, token, -1, NULL, 0);
+        return;
+    }
+    f->token = token;
+    join(fs, f, fs->nchildren, 0, data, len);
+}
+
+/* The first that waits for an answer. */
+static struct fence *awaiting(struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        if (f->sent && same_ranks(f, ranks, n))
+            return f;
+    }
+    return NULL;
+}
+
+bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    int status = (int)rk_unpack_u32(u);
+    uint32_t n = rk_unpack_u32(u), *ranks;
+    const void *data;
+    struct fence *f = NULL;
+    bool ok = !u->failed && n <= u->left / 4;
+    size_t len;
+
+    ranks = ok ? calloc(n ? n : 1, sizeof(*ranks)) : NULL;
+    for (uint32_t i = 0; ranks && i < n; i++) {
+        ranks[i] = rk_unpack_u32(u);
+        ok = ok && ranks[i] < fs->job->size;
+    }
+    data = rk_unpack_bytes(u, &len);
+    ok = ok && ranks && rk_unpack_done(u);
+    if (ok && kind == RK_MSG_FENCE_UP) {
+        ok = from != RK_NODE_FRONT && from - fs->first < fs->nchildren;
+        f = ok ? find(fs, ranks, n, from - fs->first) : NULL;
+        if (f)
+            join(fs, f, from - fs->first, status, data, len);
+    } else if (ok) {
+        f = from == RK_NODE_FRONT ? awaiting(fs, ranks, n) : NULL;
+        if (f) {
+            f->status = status;
+            release(fs, f, data, len);
+            destroy(f);
+        }
+    }
+    free(ranks);
+    return ok;
+}
+
+void rk_fences_lost(struct rk_fences *fs, uint32_t child)
+{
+    uint32_t i = child - fs->first;
+
+    if (i >= fs->nchildren || fs->gone[i])
+        return;
+    fs->gone[i] = true;
+    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        next = l->next;
+        if (!f->from[i]) {
+            f->from[i] = true;
+            move_on(fs, f);
+        }
+    }
+}
+
+rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uint32_t self,
+                             rk_fence_done_fn done, void *arg, struct rk_fences **out)
+{
+    struct rk_fences *fs = calloc(1, sizeof(*fs));
+
+    if (!fs)
+        return RANK_ERR_NO_MEMORY;
+    *fs = (struct rk_fences){.tree = tree, .job = job, .self = self, .done = done, .arg = arg};
+    fs->nchildren = rk_tree_children(tree, &fs->first);
+    rk_list_init(&fs->active);
+    fs->gone = calloc(fs->nchildren + 1, sizeof(*fs->gone));
+    if (!fs->gone) {
+        free(fs);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = fs;
+    return RANK_OK;
+}
+
+void rk_fences_close(struct rk_fences *fs)
+{
+    if (!fs)
+        return;
+    while (!rk_list_empty(&fs->active))
+        destroy(rk_list_entry(fs->active.next, struct fence, link));
+    free(fs->gone);
+    free(fs);
+}

@@ -1,0 +1,34 @@
+/*
+ * fences.h: PMIx fences over several hosts.
+ *
+ * They go along the tree of agents. Each node joins what its own ranks and the
+ * branches below it say; the first node that has all takes it back down. A
+ * fence is known by its ranks: fences of the same ranks follow each other.
+ * Who is gone is not waited for.
+ */
+#ifndef RK_LAUNCHER_FENCES_H
+#define RK_LAUNCHER_FENCES_H
+
+#include "launcher/job.h"
+#include "launcher/tree.h"
+
+struct rk_fences;
+
+/* The fence of this node's ranks that came with token is over; data is everybody's. */
+typedef void (*rk_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
+
+/* self: this node. job must have its map and stay. */
+rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uint32_t self,
+                             rk_fence_done_fn done, void *arg, struct rk_fences **out);
+/* NULL is fine. */
+void rk_fences_close(struct rk_fences *fences);
+
+/* All ranks of this host that take part have come. nranks 0: all ranks of the job do. */
+void rk_fences_enter(struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks,
+                     const void *data, size_t len, void *token);
+/* RK_MSG_FENCE_UP from a child or RK_MSG_FENCE_DOWN from the parent. False: it makes no sense. */
+bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
+/* A child is gone, with all below. */
+void rk_fences_lost(struct rk_fences *fences, uint32_t child);
+
+#endif

@@ -1,0 +1,241 @@
+/* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
+#include "launcher/hostlist.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HOSTS (1u << 17)
+#define MAX_SLOTS (1u << 20)
+#define MAX_NAME 255
+
+void rk_hostlist_clear(struct rk_hostlist *list)
+{
+    if (!list)
+        return;
+    for (uint32_t i = 0; i < list->n; i++)
+        free(list->host[i].name);
+    free(list->host);
+    memset(list, 0, sizeof(*list));
+}
+
+static uint32_t find(const struct rk_hostlist *list, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (strncmp(list->host[i].name, name, len) == 0 && !list->host[i].name[len])
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name)
+{
+    return find(list, name, strlen(name));
+}
+
+rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
+                              uint32_t slots)
+{
+    uint32_t at = find(list, name, len);
+
+    if (at != UINT32_MAX) {
+        /* "a,a" is two slots of a. */
+        list->host[at].slots = (list->host[at].slots ? list->host[at].slots : 1) + (slots ? slots : 1);
+        return RANK_OK;
+    }
+    if (list->n == list->cap) {
+        uint32_t cap = list->cap ? list->cap * 2 : 16;
+        struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
+        if (!more)
+            return RANK_ERR_NO_MEMORY;
+        list->host = more;
+        list->cap = cap;
+    }
+    list->host[list->n] = (struct rk_hostspec){.name = strndup(name, len), .slots = slots};
+    if (!list->host[list->n].name)
+        return RANK_ERR_NO_MEMORY;
+    list->n++;
+    return RANK_OK;
+}
+
+/* ---------------------------------------------------------------- the short way */
+
+struct spelling {
+    struct rk_hostlist *list;
+    uint32_t slots;
+    char name[MAX_NAME + 1];
+    const char *wrong; /* what is wrong, or NULL */
+};
+
+static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len);
+
+static rank_status_t wrong(struct spelling *s, const char *what)
+{
+    s->wrong = what;
+    return RANK_ERR_ARG;
+}
+
+/* "07": its value and how many digits it is written with. */
+static bool number(const char *text, size_t len, size_t *used, unsigned long *value)
+{
+    size_t n = 0;
+
+    *value = 0;
+    while (n < len && isdigit((unsigned char)text[n]) && n < 9)
+        *value = *value * 10 + (unsigned long)(text[n++] - '0');
+    *used = n;
+    return n > 0;
+}
+
+/* One of the parts between the commas of a bracket: "3" or "01-16". */
+static rank_status_t expand_part(struct spelling *s, size_t at, const char *part, size_t len,
+                                 const char *rest, size_t restlen)
+{
+    unsigned long first, last;
+    size_t width, used;
+
+    if (!number(part, len, &width, &first))
+        return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
+    last = first;
+    if (width < len) {
+        if (part[width] != '-' || !number(part + width + 1, len - width - 1, &used, &last) ||
+            width + 1 + used != len)
+            return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
+        if (last < first)
+            return wrong(s, "a range goes upwards");
+    }
+    if (last - first >= MAX_HOSTS)
+        return wrong(s, "that are too many hosts");
+    for (unsigned long i = first; i <= last; i++) {
+        int n = snprintf(s->name + at, sizeof(s->name) - at, "%0*lu", (int)width, i);
+        rank_status_t st;
+        if (n < 0 || at + (size_t)n > MAX_NAME)
+            return wrong(s, "the name is too long");
+        st = expand(s, at + (size_t)n, rest, restlen);
+        if (st)
+            return st;
+    }
+    return RANK_OK;
+}
+
+/* name[0..at) is settled; what is left of the spelling may hold brackets. */
+static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len)
+{
+    const char *open = memchr(rest, '[', len), *close;
+    size_t plain = open ? (size_t)(open - rest) : len;
+
+    if (at + plain > MAX_NAME)
+        return wrong(s, "the name is too long");
+    memcpy(s->name + at, rest, plain);
+    at += plain;
+    if (!open) {
+        if (s->list->n >= MAX_HOSTS)
+            return wrong(s, "that are too many hosts");
+        return rk_hostlist_add(s->list, s->name, at, s->slots);
+    }
+    close = memchr(open, ']', len - plain);
+    if (!close)
+        return wrong(s, "a [ has no ]");
+    for (const char *part = open + 1; part <= close;) {
+        size_t n = 0;
+        rank_status_t st;
+        while (part + n < close && part[n] != ',')
+            n++;
+        st = expand_part(s, at, part, n, close + 1, (size_t)(rest + len - close - 1));
+        if (st)
+            return st;
+        part += n + 1;
+    }
+    return RANK_OK;
+}
+
+/* An address of IPv6 in brackets, as in a URL, is a name and no range. */
+static bool is_address(const char *text, size_t len)
+{
+    return len > 2 && text[0] == '[' && text[len - 1] == ']' && memchr(text, ':', len);
+}
+
+static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_t len, char *err,
+                               size_t errlen)
+{
+    struct spelling s = {.list = list};
+    const char *colon = memrchr(text, ':', len), *bracket = memrchr(text, ']', len);
+    size_t namelen = len, used = 0;
+    unsigned long slots = 0;
+    rank_status_t st;
+
+    if (colon && (!bracket || colon > bracket)) {
+        namelen = (size_t)(colon - text);
+        if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
+            slots < 1 || slots > MAX_SLOTS) {
+            snprintf(err, errlen, "'%.*s': behind the colon stands how many ranks the host takes",
+                     (int)len, text);
+            return RANK_ERR_ARG;
+        }
+    }
+    s.slots = (uint32_t)slots;
+    for (size_t i = 0; i < namelen && !s.wrong; i++) {
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_.@[],:", text[i]))
+            s.wrong = "a host's name is letters, digits, - . and _";
+    }
+    if (namelen == 0 || text[0] == '-')
+        s.wrong = "a host's name is missing";
+    if (s.wrong)
+        st = RANK_ERR_ARG;
+    else if (is_address(text, namelen))
+        st = rk_hostlist_add(list, text + 1, namelen - 2, s.slots);
+    else
+        st = expand(&s, 0, text, namelen);
+    if (st)
+        snprintf(err, errlen, "'%.*s': %s", (int)len, text,
+                 s.wrong ? s.wrong : rank_status_string(st));
+    return st;
+}
+
+rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char *err,
+                                size_t errlen)
+{
+    const char *from = text;
+    int depth = 0;
+
+    for (const char *at = text;; at++) {
+        depth += *at == '[';
+        depth -= *at == ']';
+        if (*at == '\0' || (*at == ',' && depth <= 0)) {
+            rank_status_t st = parse_one(list, from, (size_t)(at - from), err, errlen);
+            if (st)
+                return st;
+            from = at + 1;
+        }
+        if (*at == '\0')
+            return RANK_OK;
+    }
+}
+
+rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only,
+                                   char *err, size_t errlen)
+{
+    struct rk_hostlist kept = {.source = only->source};
+
+    for (uint32_t i = 0; i < only->n; i++) {
+        uint32_t at = rk_hostlist_find(list, only->host[i].name);
+        rank_status_t st;
+        if (at == UINT32_MAX) {
+            snprintf(err, errlen, "host %s of %s is not among the %u hosts that %s gives",
+                     only->host[i].name, only->source, list->n, list->source);
+            rk_hostlist_clear(&kept);
+            return RANK_ERR_ARG;
+        }
+        st = rk_hostlist_add(&kept, only->host[i].name, strlen(only->host[i].name),
+                             only->host[i].slots ? only->host[i].slots : list->host[at].slots);
+        if (st) {
+            rk_hostlist_clear(&kept);
+            snprintf(err, errlen, "%s", rank_status_string(st));
+            return st;
+        }
+    }
+    rk_hostlist_clear(list);
+    *list = kept;
+    return RANK_OK;
+}

@@ -1,0 +1,60 @@
+/*
+ * hostlist.h: the hosts that a job may use, and how many ranks each takes.
+ *
+ * They come from --host, from a hostfile, or from the resource manager that
+ * xrun was started under. Nothing here asks a network.
+ */
+#ifndef RK_LAUNCHER_HOSTLIST_H
+#define RK_LAUNCHER_HOSTLIST_H
+
+#include "lib/rank.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rk_hostspec {
+    char *name;
+    uint32_t slots; /* 0: not said */
+};
+
+struct rk_hostlist {
+    struct rk_hostspec *host;
+    uint32_t n, cap;
+    const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: nobody named any */
+};
+
+/* NULL and a zeroed one are fine. */
+void rk_hostlist_clear(struct rk_hostlist *list);
+
+/* Named once more, a host gets the slots of both. RANK_ERR_NO_MEMORY. */
+rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
+                              uint32_t slots);
+/* The host of that name, or UINT32_MAX. */
+uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name);
+
+/*
+ * "a,b:4,node[01-16,20]:2": names, ranges in them, and slots behind a colon.
+ * RANK_ERR_ARG: err says what is wrong with which part.
+ */
+rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char *err,
+                                size_t errlen);
+
+/*
+ * A line a host: "name", "name:4" or "name slots=4", with ranges in names and
+ * # before a comment. Each bad line is logged as FILE:LINE; RANK_ERR_ARG then,
+ * and err counts them.
+ */
+rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char *err,
+                               size_t errlen);
+
+/* What Slurm, PBS or LSF say in the environment and in the files that they name there. Leaves the
+ * list empty if none of them does. */
+rank_status_t rk_hostlist_allocated(struct rk_hostlist *list, char *err, size_t errlen);
+
+/* Keep those of list that are in only, in the order and with the slots (if said) of only. One that list has not is
+ * an error. */
+rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only,
+                                   char *err, size_t errlen);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * modexes.h: what a rank committed, asked for by a rank of another host.
+ *
+ * The question goes to the agent of the host, which answers when the rank has
+ * committed, or when it is clear that it never will.
+ */
+#ifndef RK_LAUNCHER_MODEXES_H
+#define RK_LAUNCHER_MODEXES_H
+
+#include "launcher/tree.h"
+
+struct rk_modexes;
+
+struct rk_modex_ops {
+    /* The answer to rk_modexes_ask. found is false if there is none. */
+    void (*on_answer)(void *arg, void *token, bool found, const void *data, size_t len);
+    /* Somebody asks for a rank of this host: look it up and call rk_modexes_found with the id, now or later. */
+    void (*on_asked)(void *arg, uint32_t rank, uint32_t id);
+};
+
+rank_status_t rk_modexes_open(struct rk_tree *tree, uint32_t self, const struct rk_modex_ops *ops,
+                              void *arg, struct rk_modexes **out);
+/* NULL is fine. */
+void rk_modexes_close(struct rk_modexes *m);
+
+/* Ask node for what rank committed. */
+void rk_modexes_ask(struct rk_modexes *m, uint32_t node, uint32_t rank, void *token);
+/* The answer to a question that was asked here. A second one is dropped. */
+void rk_modexes_found(struct rk_modexes *m, uint32_t id, bool found, const void *data, size_t len);
+/* A rank of this host will commit no more: those who ask for it are told so. */
+void rk_modexes_never(struct rk_modexes *m, uint32_t rank);
+/* RK_MSG_MODEX_ASK or _ANSWER. False: it makes no sense. */
+bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u);
+/* A node is gone: it answers nothing any more. */
+void rk_modexes_lost(struct rk_modexes *m, uint32_t node);
+
+#endif

@@ -1,0 +1,203 @@
+/* plan.c: see plan.h. */
+#include "launcher/plan.h"
+#include "lib/topo/topo.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ which is ours */
+
+static bool own_address(const char *name)
+{
+    struct ifaddrs *all = NULL;
+    uint8_t want[16];
+    int family = strchr(name, ':') ? AF_INET6 : AF_INET;
+    bool ours = false;
+
+    if (inet_pton(family, name, want) != 1 || getifaddrs(&all))
+        return false;
+    for (struct ifaddrs *i = all; i && !ours; i = i->ifa_next) {
+        if (!i->ifa_addr || i->ifa_addr->sa_family != family)
+            continue;
+        ours = family == AF_INET
+                   ? !memcmp(&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, want, 4)
+                   : !memcmp(&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr, want, 16);
+    }
+    freeifaddrs(all);
+    return ours;
+}
+
+/* By name, or by an address that needs no resolver: xrun does not wait for one. */
+static bool is_local(const char *name, const char *own)
+{
+    size_t n = strcspn(own, "."), m = strcspn(name, ".");
+
+    if (strcmp(name, "localhost") == 0 || strcmp(name, own) == 0)
+        return true;
+    /* "node1" and "node1.cluster" are one, "node1.a" and "node1.b" are two. */
+    if (n == m && strncmp(name, own, n) == 0 && (!name[m] || !own[n]) && !isdigit((unsigned char)name[0]))
+        return true;
+    return own_address(name);
+}
+
+/* ------------------------------------------------------------------------ hosts */
+
+static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
+{
+    struct rk_hostlist only = {.source = "--host"};
+    char why[512];
+    rank_status_t st = RANK_OK;
+
+    if (p->where->hostfile)
+        st = rk_hostlist_read(&p->hosts, p->where->hostfile, err, errlen);
+    else
+        st = rk_hostlist_allocated(&p->hosts, err, errlen);
+    if (st || !p->where->hosts)
+        return st;
+    st = rk_hostlist_parse(&only, p->where->hosts, why, sizeof(why));
+    if (st) {
+        snprintf(err, errlen, "--host: %s", why);
+    } else if (p->hosts.source) {
+        st = rk_hostlist_restrict(&p->hosts, &only, err, errlen);
+    } else {
+        p->hosts = only;
+        return RANK_OK;
+    }
+    rk_hostlist_clear(&only);
+    return st;
+}
+
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
+                           size_t errlen)
+{
+    char own[256] = "";
+    rank_status_t st;
+
+    memset(p, 0, sizeof(*p));
+    p->where = where;
+    p->local = RK_NO_HOST;
+    if (gethostname(own, sizeof(own) - 1) || !own[0])
+        snprintf(own, sizeof(own), "localhost");
+    st = named_hosts(p, err, errlen);
+    if (!st && where->rankfile)
+        st = rk_rankfile_read(where->rankfile, &p->hosts, &p->file, err, errlen);
+    if (!st && p->hosts.n == 0)
+        st = rk_hostlist_add(&p->hosts, own, strlen(own), 0);
+    if (st)
+        return st;
+    p->known = calloc(p->hosts.n, sizeof(*p->known));
+    if (!p->known) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < p->hosts.n && p->local == RK_NO_HOST; i++) {
+        if (is_local(p->hosts.host[i].name, own))
+            p->local = i;
+    }
+    if (p->local != RK_NO_HOST)
+        p->known[p->local].real_name = strdup(own);
+    (void)n;
+    return RANK_OK;
+}
+
+void rk_plan_clear(struct rk_plan *p)
+{
+    if (!p)
+        return;
+    rk_placement_clear(&p->placement);
+    for (uint32_t i = 0; p->known && i < p->hosts.n; i++) {
+        free(p->known[i].real_name);
+        hwloc_bitmap_free(p->known[i].usable);
+    }
+    free(p->known);
+    for (uint32_t i = 0; i < p->ntopologies; i++)
+        hwloc_topology_destroy(p->topologies[i]);
+    free(p->topologies);
+    rk_rankfile_clear(&p->file);
+    rk_hostlist_clear(&p->hosts);
+}
+
+bool rk_plan_remote(const struct rk_plan *p)
+{
+    return p->hosts.n > (p->local != RK_NO_HOST);
+}
+
+const char *rk_plan_name(const struct rk_plan *p, uint32_t i)
+{
+    return p->known[i].real_name ? p->known[i].real_name : p->hosts.host[i].name;
+}
+
+/* -------------------------------------------------------------------- topologies */
+
+bool rk_plan_wants_topology(const struct rk_plan *p, uint32_t n, uint32_t units)
+{
+    const struct rk_where *w = p->where;
+
+    if (w->rankfile || rk_place_wants_topology(&w->request) || w->show_map || w->json_map)
+        return true;
+    /* More ranks than units are more than cores, whatever the cores are. */
+    return w->request.bind != RK_BIND_NONE && n <= units;
+}
+
+rank_status_t rk_plan_keep(struct rk_plan *p, hwloc_topology_t t)
+{
+    hwloc_topology_t *more = realloc(p->topologies, (p->ntopologies + 1) * sizeof(*more));
+
+    if (!more) {
+        hwloc_topology_destroy(t);
+        return RANK_ERR_NO_MEMORY;
+    }
+    p->topologies = more;
+    p->topologies[p->ntopologies++] = t;
+    return RANK_OK;
+}
+
+/* This host is looked at by xrun itself, before it creates any process. */
+static rank_status_t look_here(struct rk_plan *p, uint32_t n, char *err, size_t errlen)
+{
+    struct rk_plan_host *k = &p->known[p->local];
+    bool full = p->where->rankfile || rk_place_wants_topology(&p->where->request) ||
+                p->where->show_map || p->where->json_map;
+    hwloc_topology_t t;
+
+    k->units = rk_topo_units();
+    if (k->topology || !rk_plan_wants_topology(p, rk_plan_remote(p) ? 1 : n, k->units))
+        return RANK_OK;
+    if (rk_topo_load(full, &t) || rk_plan_keep(p, t)) {
+        if (!full) /* it has been said, and ranks can do without */
+            return RANK_OK;
+        snprintf(err, errlen, "the cores of this host are not known");
+        return RANK_ERR_SYSTEM;
+    }
+    k->topology = t;
+    return RANK_OK;
+}
+
+rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t errlen)
+{
+    struct rk_place_request rq = p->where->request;
+    struct rk_place_host *hosts = calloc(p->hosts.n, sizeof(*hosts));
+    rank_status_t st = hosts ? RANK_OK : RANK_ERR_NO_MEMORY;
+
+    if (!st && p->local != RK_NO_HOST)
+        st = look_here(p, n, err, errlen);
+    for (uint32_t i = 0; !st && i < p->hosts.n; i++)
+        hosts[i] = (struct rk_place_host){.name = rk_plan_name(p, i),
+                                          .slots = p->hosts.host[i].slots,
+                                          .units = p->known[i].units,
+                                          .topology = p->known[i].topology,
+                                          .usable = p->known[i].usable};
+    rq.n = n;
+    rq.pin = p->file.n ? p->file.pin : NULL;
+    rq.npins = p->file.n;
+    if (!st)
+        st = rk_place(&rq, hosts, p->hosts.n, &p->placement, err, errlen);
+    free(hosts);
+    return st;
+}

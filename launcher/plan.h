@@ -1,0 +1,60 @@
+/*
+ * plan.h: the hosts of a job, what is known of them, and who runs where.
+ */
+#ifndef RK_LAUNCHER_PLAN_H
+#define RK_LAUNCHER_PLAN_H
+
+#include "launcher/hostlist.h"
+#include "launcher/place.h"
+#include "launcher/rankfile.h"
+#include "launcher/where.h"
+
+#include <stdio.h>
+
+#define RK_NO_HOST UINT32_MAX
+
+/* What an agent says of its host, or xrun sees of its own. */
+struct rk_plan_host {
+    char *real_name; /* as the host calls itself; NULL: not known yet */
+    uint32_t units;
+    hwloc_topology_t topology; /* may be another's that looks the same; NULL: not needed or not known */
+    hwloc_bitmap_t usable;
+};
+
+struct rk_plan {
+    const struct rk_where *where;
+    struct rk_hostlist hosts;
+    struct rk_plan_host *known;    /* [hosts.n] */
+    hwloc_topology_t *topologies; /* owned */
+    uint32_t ntopologies;
+    uint32_t local; /* which is this one, or RK_NO_HOST */
+    struct rk_rankfile file;
+    struct rk_placement placement;
+};
+
+/*
+ * The hosts: by --host, --hostfile, what a resource manager gave, or this one.
+ * n: ranks, or 0. On failure err says why. Clear the plan in any case.
+ */
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *out, char *err,
+                           size_t errlen);
+void rk_plan_clear(struct rk_plan *plan);
+
+/* Is there a host but this one? */
+bool rk_plan_remote(const struct rk_plan *plan);
+/* Shall cores be looked at, with n ranks on the host? */
+bool rk_plan_wants_topology(const struct rk_plan *plan, uint32_t n, uint32_t units);
+/* Take over a topology. */
+rank_status_t rk_plan_keep(struct rk_plan *plan, hwloc_topology_t topology);
+
+/* All that there is to know is known: place n ranks (0: as many as the request gives). */
+rank_status_t rk_plan_place(struct rk_plan *plan, uint32_t n, char *err, size_t errlen);
+
+/* The name of host i to show. */
+const char *rk_plan_name(const struct rk_plan *plan, uint32_t i);
+
+/* show_map.c: the placement as a table and a drawing of each host, and as JSON. */
+void rk_plan_show(const struct rk_plan *plan, FILE *to);
+rank_status_t rk_plan_json(const struct rk_plan *plan, const char *path, char *err, size_t errlen);
+
+#endif

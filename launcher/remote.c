@@ -1,0 +1,50 @@
+/*
+ * remote.c: an agent that was started on another host. See agent.h, setup.h.
+ *
+ * Its standard input says whom to connect to and how to prove itself. What goes
+ * wrong before that is told on standard error, which leads to its parent.
+ */
+#include "launcher/agent.h"
+#include "launcher/door.h"
+#include "launcher/keeper.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SETUP_MS 30000
+#define ENTER_MS 20000
+
+int rk_agent_remote_main(void)
+{
+    struct rk_setup setup;
+    char text[1024];
+    int fd, null;
+
+    rk_log_identity("xrun-agent", -1, NULL);
+    if (isatty(STDIN_FILENO)) {
+        rk_error("%s is for xrun's own use", RK_AGENT_PROCESS);
+        return 2;
+    }
+    if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup)) {
+        rk_error("what came on standard input is no agent's setup");
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    if (chdir("/"))
+        rk_error("cannot go to /: %m");
+    fd = rk_door_enter(&setup, ENTER_MS, text, sizeof(text));
+    if (fd < 0) {
+        rk_error("%s", text);
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    return rk_keeper_run(fd, &setup); /* the setup stays as long as the process */
+}

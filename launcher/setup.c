@@ -1,0 +1,137 @@
+/* setup.c: see setup.h. */
+#include "launcher/setup.h"
+#include "launcher/tree.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_NODES (1u << 17)
+#define MAX_BYTES (64u << 20)
+
+void rk_setup_clear(struct rk_setup *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; s->names && i < s->nodes; i++)
+        free(s->names[i]);
+    free(s->names);
+    rk_strings_free(s->addresses);
+    rk_strings_free(s->ssh_args);
+    free(s->agent);
+    free(s->program);
+    free(s->library_path);
+    free(s->interface);
+    memset(s, 0, sizeof(*s));
+}
+
+void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+{
+    static char *const none[] = {NULL};
+
+    rk_pack_bytes(p, s->secret, RK_SECRET);
+    rk_pack_u32(p, node);
+    rk_pack_u32(p, s->nodes);
+    rk_pack_u32(p, s->fanout);
+    rk_pack_strings(p, s->addresses ? s->addresses : none);
+    rk_pack_u32(p, s->port);
+    rk_pack_string(p, s->agent);
+    rk_pack_strings(p, s->ssh_args ? s->ssh_args : none);
+    rk_pack_string(p, s->program);
+    rk_pack_string(p, s->library_path);
+    rk_pack_string(p, s->interface);
+    for (uint32_t i = node; i < s->nodes; i++) {
+        if (rk_tree_is_below(s->fanout, node, i))
+            rk_pack_string(p, s->names[i]);
+    }
+}
+
+static char *copy(struct rk_unpacker *u, bool needed)
+{
+    const char *s = rk_unpack_string(u);
+    char *c = s ? strdup(s) : NULL;
+
+    if ((s && !c) || (!s && needed))
+        u->failed = true;
+    return c;
+}
+
+rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
+{
+    const void *secret;
+    size_t len;
+
+    memset(out, 0, sizeof(*out));
+    secret = rk_unpack_bytes(u, &len);
+    if (!secret || len != RK_SECRET)
+        return RANK_ERR_ARG;
+    memcpy(out->secret, secret, RK_SECRET);
+    out->node = rk_unpack_u32(u);
+    out->nodes = rk_unpack_u32(u);
+    out->fanout = rk_unpack_u32(u);
+    if (u->failed || out->nodes > MAX_NODES || out->node >= out->nodes || out->fanout == 0) {
+        out->nodes = 0;
+        return RANK_ERR_ARG;
+    }
+    out->addresses = rk_unpack_strings(u);
+    out->port = rk_unpack_u32(u);
+    out->agent = copy(u, true);
+    out->ssh_args = rk_unpack_strings(u);
+    out->program = copy(u, true);
+    out->library_path = copy(u, false);
+    out->interface = copy(u, false);
+    out->names = calloc(out->nodes, sizeof(*out->names));
+    if (!out->names)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = out->node; i < out->nodes && !u->failed; i++) {
+        if (rk_tree_is_below(out->fanout, out->node, i))
+            out->names[i] = copy(u, true);
+    }
+    return rk_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
+}
+
+static bool read_all(int fd, int ms, uint8_t *data, size_t len)
+{
+    while (len) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int ready = poll(&p, 1, ms);
+        ssize_t n;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return false;
+        n = read(fd, data, len);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out)
+{
+    struct rk_unpacker u;
+    uint8_t head[4], *data;
+    rank_status_t st;
+    uint32_t len;
+
+    memset(out, 0, sizeof(*out));
+    if (!read_all(fd, ms, head, sizeof(head)))
+        return RANK_ERR_SYSTEM;
+    u = (struct rk_unpacker){head, sizeof(head), false};
+    len = rk_unpack_u32(&u);
+    if (len > MAX_BYTES)
+        return RANK_ERR_ARG;
+    data = malloc(len ? len : 1);
+    if (!data)
+        return RANK_ERR_NO_MEMORY;
+    u = (struct rk_unpacker){data, len, false};
+    st = read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
+    free(data);
+    return st;
+}

@@ -1,0 +1,39 @@
+/*
+ * setup.h: what an agent on another host is told before anything else.
+ *
+ * It arrives on the agent's standard input, because that is the one way that
+ * neither other users of the host (as with arguments and, to root, the
+ * environment) nor the network (as with a port) can read.
+ */
+#ifndef RK_LAUNCHER_SETUP_H
+#define RK_LAUNCHER_SETUP_H
+
+#include "launcher/codec.h"
+#include "lib/rank.h"
+
+#define RK_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
+#define RK_PROTOCOL 1
+
+struct rk_setup {
+    uint8_t secret[RK_SECRET];
+    uint32_t node, nodes, fanout;
+    char **names;     /* [nodes]; known are this one's and those below it, others are NULL */
+    char **addresses; /* of the parent, numeric */
+    uint32_t port;
+    char *agent;    /* the command that starts agents: "ssh" or like it */
+    char **ssh_args; /* what the user adds to it */
+    char *program;  /* xrun's path on the hosts */
+    char *library_path; /* LD_LIBRARY_PATH for it, or NULL */
+    char *interface; /* --if, or NULL */
+};
+
+/* What node is told by its parent. */
+void rk_setup_pack(const struct rk_setup *setup, uint32_t node, struct rk_packer *p);
+/* Clear the setup whatever is returned. */
+rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out);
+void rk_setup_clear(struct rk_setup *setup);
+
+/* Read one, with its length before it, from a descriptor. Blocks at most ms for each piece. */
+rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out);
+
+#endif

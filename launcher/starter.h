@@ -1,0 +1,42 @@
+/*
+ * starter.h: start agents on other hosts, by ssh or a command like it.
+ *
+ * "ssh HOST COMMAND" with a setup on its standard input. The command stays as
+ * long as the agent does: it carries what the agent has to say before it is
+ * connected, and the reason if it never is.
+ */
+#ifndef RK_LAUNCHER_STARTER_H
+#define RK_LAUNCHER_STARTER_H
+
+#include "launcher/setup.h"
+
+#include <event2/event.h>
+#include <sys/types.h>
+
+struct rk_starter;
+
+struct rk_starter_ops {
+    /* The command ended before the agent was connected; text is what it last said, and how it ended. */
+    void (*on_failed)(void *arg, uint32_t node, const char *text);
+    /* A line that it wrote, once the agent is connected. */
+    void (*on_said)(void *arg, uint32_t node, const char *line);
+};
+
+/* first, n: the nodes that it may have to start. Clear setup only after it. */
+rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, uint32_t first,
+                              uint32_t n, const struct rk_starter_ops *ops, void *arg,
+                              struct rk_starter **out);
+/* NULL is fine. Kills what still runs. */
+void rk_starter_close(struct rk_starter *starter);
+
+/* Start the agent of a node. RANK_ERR_SYSTEM: err says why. */
+rank_status_t rk_starter_start(struct rk_starter *starter, uint32_t node, char *err, size_t errlen);
+/* The agent is there: what its command says from now on is passed on. */
+void rk_starter_connected(struct rk_starter *starter, uint32_t node);
+/* A child of this process has ended; true if it was a starter's. */
+bool rk_starter_reaped(struct rk_starter *starter, pid_t pid, int status);
+bool rk_starter_has(const struct rk_starter *starter, pid_t pid);
+/* The pids of all that run (pids may be NULL). Returns how many: at most as many as nodes were given. */
+size_t rk_starter_pids(const struct rk_starter *starter, pid_t *pids);
+
+#endif

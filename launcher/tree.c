@@ -1,0 +1,333 @@
+/* tree.c: see tree.h. */
+#include "launcher/tree.h"
+#include "launcher/message.h"
+#include "lib/base/clock.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
+#define BEAT_S 2
+#define LOST_AFTER_S 8
+
+struct link {
+    struct rk_tree *tree;
+    struct rk_wire *wire; /* NULL: not there */
+    uint32_t node;        /* of the other end; RK_NODE_FRONT: the parent */
+    bool remote;
+    uint64_t heard_ns;
+};
+
+struct rk_tree {
+    struct event_base *base;
+    const struct rk_tree_ops *ops;
+    void *arg;
+    uint32_t self, nodes, fanout;
+    struct link parent;
+    struct link *child; /* [nchildren] */
+    uint32_t first, nchildren;
+    struct event *beat;
+    uint64_t beat_ns; /* when we last looked */
+};
+
+/* Agents count from 1 here, and the root is 0. */
+static uint64_t place_of(uint32_t node)
+{
+    return node == RK_NODE_FRONT ? 0 : (uint64_t)node + 1;
+}
+
+bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node)
+{
+    uint64_t want = place_of(top), at = place_of(node);
+
+    while (at > want)
+        at = (at - 1) / fanout;
+    return at == want;
+}
+
+bool rk_tree_below(const struct rk_tree *t, uint32_t top, uint32_t node)
+{
+    return rk_tree_is_below(t->fanout, top, node);
+}
+
+uint32_t rk_tree_children(const struct rk_tree *t, uint32_t *first)
+{
+    *first = t->first;
+    return t->nchildren;
+}
+
+/* The child through which a node below is reached, or NULL. */
+static struct link *way_to(struct rk_tree *t, uint32_t node)
+{
+    uint64_t self = place_of(t->self), at = place_of(node), last = at;
+
+    while (at > self) {
+        last = at;
+        at = (at - 1) / t->fanout;
+    }
+    if (at != self || last == self || last - 1 < t->first || last - 1 >= t->first + t->nchildren)
+        return NULL;
+    return &t->child[last - 1 - t->first];
+}
+
+/* -------------------------------------------------------------------- sending */
+
+static void to_children(struct rk_tree *t, uint32_t kind, const void *data, size_t len)
+{
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        if (t->child[i].wire)
+            rk_wire_forward(t->child[i].wire, RK_NODE_ALL, kind, data, len);
+    }
+}
+
+/* To a node that is not this one. What has no way any more goes nowhere. */
+static void pass_on(struct rk_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+{
+    struct link *l = node == RK_NODE_FRONT ? NULL : way_to(t, node);
+
+    if (!l)
+        l = &t->parent;
+    if (l->wire)
+        rk_wire_forward(l->wire, node, kind, data, len);
+}
+
+void rk_tree_send(struct rk_tree *t, uint32_t node, uint32_t kind, struct rk_packer *p)
+{
+    struct rk_packer none = {0};
+
+    p = p ? p : &none;
+    if (!p->failed) {
+        if (node == RK_NODE_ALL)
+            to_children(t, kind, p->data, p->len);
+        else if (node == t->self) {
+            struct rk_unpacker u = {p->data, p->len, false};
+            t->ops->on_message(t->arg, kind, &u);
+        } else {
+            pass_on(t, node, kind, p->data, p->len);
+        }
+    }
+    rk_packer_free(p);
+}
+
+void rk_tree_step(struct rk_tree *t, uint32_t child, uint32_t kind, struct rk_packer *p)
+{
+    struct link *l = child == RK_NODE_FRONT ? &t->parent : way_to(t, child);
+
+    if (l && l->wire)
+        rk_wire_send_to(l->wire, RK_NODE_NEXT, kind, p);
+    else if (p)
+        rk_packer_free(p);
+}
+
+size_t rk_tree_backlog(const struct rk_tree *t)
+{
+    size_t sum = t->parent.wire ? rk_wire_backlog(t->parent.wire) : 0;
+
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        sum += t->child[i].wire ? rk_wire_backlog(t->child[i].wire) : 0;
+    return sum;
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    l->heard_ns = rk_clock_ns();
+    if (kind == RK_MSG_BEAT)
+        return true;
+    if (node == RK_NODE_NEXT)
+        return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
+    if (node == RK_NODE_ALL) {
+        if (l != &t->parent) /* only the root speaks to all */
+            return false;
+        to_children(t, kind, u->at, u->left);
+        return t->ops->on_message(t->arg, kind, u);
+    }
+    if (node == t->self)
+        return t->ops->on_message(t->arg, kind, u);
+    if (node != RK_NODE_FRONT && node >= t->nodes)
+        return false;
+    pass_on(t, node, kind, u->at, u->left);
+    return true;
+}
+
+static void on_close(void *arg, const char *why)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    rk_wire_close(l->wire);
+    l->wire = NULL;
+    if (l == &t->parent)
+        t->ops->on_parent_gone(t->arg, why);
+    else
+        t->ops->on_child_gone(t->arg, l->node, why);
+}
+
+static void on_drained(void *arg)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    if (l == &t->parent && t->ops->on_drained)
+        t->ops->on_drained(t->arg);
+}
+
+static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained};
+
+/* ----------------------------------------------------------------- heartbeats */
+
+static void look_at(struct link *l, uint64_t now)
+{
+    if (!l->wire || !l->remote)
+        return;
+    rk_wire_send_to(l->wire, RK_NODE_NEXT, RK_MSG_BEAT, NULL);
+    /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
+     * whether its host is there. */
+    if (l != &l->tree->parent && now - l->heard_ns > LOST_AFTER_S * 1000000000ull)
+        on_close(l, "it has not answered for 8 s");
+}
+
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_tree *t = arg;
+    uint64_t now = rk_clock_ns();
+
+    (void)fd;
+    (void)what;
+    /* If we were stopped ourselves, the others' words still wait to be read. */
+    if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
+        for (uint32_t i = 0; i < t->nchildren; i++)
+            t->child[i].heard_ns = now;
+    }
+    t->beat_ns = now;
+    look_at(&t->parent, now);
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        look_at(&t->child[i], now);
+}
+
+static void watch(int fd)
+{
+    const int on = 1, idle = 3, every = 2, times = 2, unacked_ms = LOST_AFTER_S * 1000;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
+}
+
+static rank_status_t add(struct link *l, int fd, bool remote)
+{
+    struct rk_tree *t = l->tree;
+    const struct timeval every = {BEAT_S, 0};
+    rank_status_t st = rk_wire_open(t->base, fd, &wire_ops, l, &l->wire);
+
+    if (st) {
+        close(fd);
+        return st;
+    }
+    l->remote = remote;
+    l->heard_ns = rk_clock_ns();
+    if (!remote)
+        return RANK_OK;
+    watch(fd);
+    if (!t->beat) {
+        t->beat = event_new(t->base, -1, EV_PERSIST, on_beat, t);
+        t->beat_ns = rk_clock_ns();
+        if (!t->beat || event_add(t->beat, &every))
+            return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+/* ------------------------------------------------------------------ open, close */
+
+rank_status_t rk_tree_open(struct event_base *base, uint32_t self, uint32_t nodes, uint32_t fanout,
+                           const struct rk_tree_ops *ops, void *arg, struct rk_tree **out)
+{
+    struct rk_tree *t = calloc(1, sizeof(*t));
+    uint64_t first, end;
+
+    if (!t)
+        return RANK_ERR_NO_MEMORY;
+    *t = (struct rk_tree){.base = base, .ops = ops, .arg = arg, .self = self, .nodes = nodes, .fanout = fanout};
+    t->parent = (struct link){.tree = t, .node = RK_NODE_FRONT};
+    first = place_of(self) * fanout;
+    end = first + fanout < nodes ? first + fanout : nodes;
+    t->first = first < nodes ? (uint32_t)first : nodes;
+    t->nchildren = first < end ? (uint32_t)(end - first) : 0;
+    t->child = calloc(t->nchildren ? t->nchildren : 1, sizeof(*t->child));
+    if (!t->child) {
+        free(t);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        t->child[i] = (struct link){.tree = t, .node = t->first + i};
+    *out = t;
+    return RANK_OK;
+}
+
+void rk_tree_close(struct rk_tree *t)
+{
+    if (!t)
+        return;
+    rk_wire_close(t->parent.wire);
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        rk_wire_close(t->child[i].wire);
+    if (t->beat)
+        event_free(t->beat);
+    free(t->child);
+    free(t);
+}
+
+rank_status_t rk_tree_add_parent(struct rk_tree *t, int fd, bool remote)
+{
+    return add(&t->parent, fd, remote);
+}
+
+rank_status_t rk_tree_add_child(struct rk_tree *t, uint32_t node, int fd, bool remote)
+{
+    if (node < t->first || node - t->first >= t->nchildren || t->child[node - t->first].wire) {
+        close(fd);
+        return RANK_ERR_ARG;
+    }
+    return add(&t->child[node - t->first], fd, remote);
+}
+
+struct rk_wire *rk_tree_parent(const struct rk_tree *t)
+{
+    return t->parent.wire;
+}
+
+bool rk_tree_has_child(const struct rk_tree *t, uint32_t node)
+{
+    return node >= t->first && node - t->first < t->nchildren && t->child[node - t->first].wire;
+}
+
+uint32_t rk_tree_child_count(const struct rk_tree *t)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        n += t->child[i].wire != NULL;
+    return n;
+}
+
+void rk_tree_drop_child(struct rk_tree *t, uint32_t node)
+{
+    struct link *l = rk_tree_has_child(t, node) ? &t->child[node - t->first] : NULL;
+
+    if (!l)
+        return;
+    rk_wire_close(l->wire);
+    l->wire = NULL;
+}

@@ -1,0 +1,59 @@
+/*
+ * tree.h: xrun and its agents as a tree of wires.
+ *
+ * The front end is the root, agents are numbered as the job's hosts. With a
+ * fan-out of f the root's children are 0 to f-1 and those of agent i are
+ * f*(i+1) to f*(i+1)+f-1, so that everybody knows the way to everybody without
+ * being told. Messages find their way by themselves; those for RK_NODE_NEXT go
+ * one step.
+ */
+#ifndef RK_LAUNCHER_TREE_H
+#define RK_LAUNCHER_TREE_H
+
+#include "launcher/wire.h"
+
+struct rk_tree;
+
+struct rk_tree_ops {
+    /* For this node: from the front end or another agent. False: it makes no sense. */
+    bool (*on_message)(void *arg, uint32_t kind, struct rk_unpacker *payload);
+    /* One step, from a child, or from the parent (then from is RK_NODE_FRONT). May be NULL. */
+    bool (*on_step)(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *payload);
+    /* The wire to a child is closed, and with it all below; why is NULL for a plain end. */
+    void (*on_child_gone)(void *arg, uint32_t node, const char *why);
+    void (*on_parent_gone)(void *arg, const char *why);
+    /* Little is left of what was queued for the parent. May be NULL. */
+    void (*on_drained)(void *arg);
+};
+
+/* self: RK_NODE_FRONT or an agent's number. */
+rank_status_t rk_tree_open(struct event_base *base, uint32_t self, uint32_t nodes, uint32_t fanout,
+                           const struct rk_tree_ops *ops, void *arg, struct rk_tree **out);
+/* NULL is fine. Closes all wires; whoever is below ends with that. */
+void rk_tree_close(struct rk_tree *tree);
+
+/* Who is above and below. */
+uint32_t rk_tree_children(const struct rk_tree *tree, uint32_t *first);
+/* Is node in the part of a tree that top is the top of? */
+bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node);
+bool rk_tree_below(const struct rk_tree *tree, uint32_t top, uint32_t node);
+
+/* Take over a connection. remote: it crosses a network, and is watched with heartbeats. */
+rank_status_t rk_tree_add_parent(struct rk_tree *tree, int fd, bool remote);
+rank_status_t rk_tree_add_child(struct rk_tree *tree, uint32_t node, int fd, bool remote);
+/* The parent's wire, or NULL. */
+struct rk_wire *rk_tree_parent(const struct rk_tree *tree);
+bool rk_tree_has_child(const struct rk_tree *tree, uint32_t node);
+/* Wires to children that are there. */
+uint32_t rk_tree_child_count(const struct rk_tree *tree);
+/* Give a child up. */
+void rk_tree_drop_child(struct rk_tree *tree, uint32_t node);
+
+/* To one agent, to RK_NODE_FRONT, or from the root to RK_NODE_ALL. The packer is emptied. */
+void rk_tree_send(struct rk_tree *tree, uint32_t node, uint32_t kind, struct rk_packer *payload);
+/* One step down. */
+void rk_tree_step(struct rk_tree *tree, uint32_t child, uint32_t kind, struct rk_packer *payload);
+/* Bytes that wait for the kernel in all wires. */
+size_t rk_tree_backlog(const struct rk_tree *tree);
+
+#endif

@@ -1,0 +1,86 @@
+#!/bin/bash
+# place.sh: options about hosts and places, as a user writes them. What becomes of them on machines that are not
+# here is tested by place_test; here it is this host, and lists of hosts that are refused before anything is started.
+. "$(dirname "$0")/cases.sh"
+host=$(hostname)
+
+# turned_down NAME TEXT ARGS...: exit code 2, a line that says so, nothing started
+turned_down() {
+    local name=$1 text=$2
+    shift 2
+    rm -f ran
+    run 10 "$@" sh -c 'touch ran'
+    check "$name" 2 "$text"
+    [ ! -e ran ] || bad "$name" "something was started"
+}
+
+turned_down "a level that is none" "--map-by is 'sokcet'; give slot, node" --map-by sokcet
+turned_down "ppr without a number" "--map-by is 'ppr:core'" --map-by ppr:core
+turned_down "an order that is none" "--rank-by is 'x'; give slot, node or fill" --rank-by x
+turned_down "no cores a rank" "--cpus-per-rank is '0'" --cpus-per-rank 0
+turned_down "more ranks than ppr gives" 'ppr:1:node makes 1 ranks on these hosts, but -n is 2' -n 2 --map-by ppr:1:node
+turned_down "a host list without a name" "--host: '': a host's name is missing" --host a,,b
+turned_down "a range that goes down" "--host: 'n\[3-1\]': a range goes upwards" --host 'n[3-1]'
+turned_down "a bracket that stays open" 'a \[ has no \]' --host 'n[3-'
+turned_down "slots that are none" "'a:x': behind the colon stands how many ranks" --host a:x
+turned_down "a hostfile that is not there" 'cannot read the hostfile no-such: No such file' --hostfile no-such
+printf '%s\n' "good slots=2" "bad slots=x" "# a comment" "" "b[1-2" "ok:3" "c slots=1 what" >hosts
+turned_down "a hostfile with bad lines" 'the hostfile hosts has 3 bad lines' --hostfile hosts
+for line in "hosts:2: 'slots=x': give a number" "hosts:5: 'b\[1-2': a \[ has no \]" "hosts:7: 'what' is not understood"; do
+    grep -q -- "$line" err && good "named: ${line%%: *}" || bad "named: ${line%%: *}" "no such line"
+done
+echo "# nothing" >hosts
+turned_down "a hostfile without hosts" 'the hostfile hosts names no host' --hostfile hosts
+printf 'x slots=2\ny slots=2\n' >hosts
+turned_down "a host that the hostfile has not" 'host z of --host is not among the 2 hosts that the hostfile gives' --hostfile hosts --host z
+SLURM_JOB_NODELIST='n[1-' turned_down "Slurm's list is not understood" 'SLURM_JOB_NODELIST is not understood'
+PBS_NODEFILE=/no/such turned_down "PBS's file is not there" 'cannot read /no/such, which PBS_NODEFILE names'
+LSB_MCPU_HOSTS='a x' turned_down "LSF's pairs are none" "LSB_MCPU_HOSTS is 'a x'"
+printf 'rank 0=%s slot=0\nrank 0=%s\nrank 1=%s slot=x\nrank x=a\nwhat\n' "$host" "$host" "$host" >ranks
+turned_down "a rankfile with bad lines" 'the rankfile ranks has 4 bad lines' --rankfile ranks
+for line in "ranks:2: rank 0 stands here a second time" "ranks:3: 'x': cores are numbered" "ranks:4: 'x' is no rank" "ranks:5: a line reads"; do
+    grep -q -- "$line" err && good "named: ${line%%: *}" || bad "named: ${line%%: *}" "no such line"
+done
+printf 'rank 0=%s\nrank 2=%s\n' "$host" "$host" >ranks
+turned_down "a rankfile with a gap" 'has no line for rank 1' --rankfile ranks
+printf 'rank 0=%s slot=9999\n' "$host" >ranks
+turned_down "a rankfile with cores that are not there" "gives rank 0 cores that host $host does not have" --rankfile ranks
+turned_down "a rankfile and a map" '--rankfile and --map-by both say' --rankfile ranks --map-by node
+
+# what is there
+run 10 -n 2 --dry-run sh -c 'touch ran'
+check "a dry run" 0 ''
+[ ! -e ran ] && grep -q "^ *1  $host" out && good "it prints a table and starts nothing" || bad "it prints a table and starts nothing" "$(cat out)"
+run 10 -n 2 --map-by core --show-map --json-map map.json --bind core taskset -cp 0
+python3 - "$host" <<'PY' && good "the map as JSON" || bad "the map as JSON" "$(cat map.json)"
+import json, sys
+m = json.load(open("map.json"))
+assert [h["name"] for h in m["hosts"]] == [sys.argv[1]]
+assert [r["rank"] for r in m["ranks"]] == [0, 1] and [r["local_rank"] for r in m["ranks"]] == [0, 1]
+if m["hosts"][0]["cores"] > 1:
+    assert m["ranks"][0]["cpus"] and not set(m["ranks"][0]["cpus"]) & set(m["ranks"][1]["cpus"])
+PY
+run 10 -n 2 --dry-run --json-map /no/such/map true
+check "a map that cannot be written" 2 '--json-map /no/such/map: No such file'
+printf 'rank 1=%s slot=0\nrank 0=+n0\n' "$host" >ranks
+run 10 --rankfile ranks sh -c 'echo $XRUN_RANK $(taskset -cp $$ | sed "s/.*: //")'
+check "a rankfile" 0 ''
+[ "$(sort out)" = "$(printf '0 %s\n1 0' "$(taskset -cp $$ | sed 's/.*: //')")" ] &&
+    good "its ranks are where it says" || bad "its ranks are where it says" "$(cat out)"
+run 10 --map-by ppr:3:node sh -c 'echo $XRUN_SIZE'
+[ "$(sort -u out)" = 3 ] && [ "$(wc -l <out)" = 3 ] && good "ppr says how many" || bad "ppr says how many" "$(cat out)"
+printf '%s\n%s\n%s\n' "$host" "$host" "$host" >nodes
+PBS_NODEFILE=$PWD/nodes run 10 --map-by node -n 3 --json-map map.json true
+grep -q '"slots":3' map.json && good "the slots of PBS" || bad "the slots of PBS" "$(cat map.json)"
+SLURM_JOB_NODELIST=$host SLURM_TASKS_PER_NODE='5(x1)' run 10 --json-map map.json true
+grep -q '"slots":5' map.json && good "the slots of Slurm" || bad "the slots of Slurm" "$(cat map.json)"
+LSB_MCPU_HOSTS="$host 7" run 10 --json-map map.json true
+grep -q '"slots":7' map.json && good "the slots of LSF" || bad "the slots of LSF" "$(cat map.json)"
+run 10 --host "$host:2,$host" --json-map map.json true
+grep -q '"slots":3' map.json && good "a host that is named twice" || bad "a host that is named twice" "$(cat map.json)"
+if [ "$(nproc)" -gt 1 ]; then
+    run 10 -n 1 taskset -c 0 "$XRUN" -n 1 --bind core sh -c 'taskset -cp $$ | sed "s/.*: //"'
+    [ "$(cat out)" = 0 ] && good "only the cores that xrun was given" || bad "only the cores that xrun was given" "$(cat out)"
+fi
+echo "# place: $passed passed, $failed failed"
+[ $failed -eq 0 ]

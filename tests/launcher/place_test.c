@@ -1,0 +1,419 @@
+/*
+ * place_test.c: who runs where, on machines that we do not have.
+ *
+ * A case is a line: hosts, a request, and what must come out, as
+ * "host/cpus" of each rank in order; "-" stands for a rank that is not bound.
+ */
+#include "launcher/place.h"
+#include "lib/base/compiler.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MAX_HOSTS 4
+
+struct hosts {
+    struct rk_place_host h[MAX_HOSTS];
+    hwloc_cpuset_t usable[MAX_HOSTS];
+    uint32_t n;
+};
+
+static hwloc_topology_t load(const char *what)
+{
+    hwloc_topology_t t;
+    char path[512];
+
+    assert_int_equal(hwloc_topology_init(&t), 0);
+    if (strstr(what, ".xml")) {
+        snprintf(path, sizeof(path), "%s/tests/data/topologies/%s",
+                 getenv("srcdir") ? getenv("srcdir") : ".", what);
+        assert_int_equal(hwloc_topology_set_xml(t, path), 0);
+    } else {
+        assert_int_equal(hwloc_topology_set_synthetic(t, what), 0);
+    }
+    assert_int_equal(hwloc_topology_load(t), 0);
+    return t;
+}
+
+static void add(struct hosts *hs, const char *machine, uint32_t slots, const char *usable)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    struct rk_place_host *h = &hs->h[hs->n];
+
+    *h = (struct rk_place_host){.name = names[hs->n], .slots = slots, .topology = load(machine)};
+    if (usable) {
+        hs->usable[hs->n] = hwloc_bitmap_alloc();
+        assert_int_equal(hwloc_bitmap_list_sscanf(hs->usable[hs->n], usable), 0);
+        h->usable = hs->usable[hs->n];
+    }
+    hs->n++;
+}
+
+static void drop(struct hosts *hs)
+{
+    for (uint32_t i = 0; i < hs->n; i++) {
+        hwloc_topology_destroy(hs->h[i].topology);
+        hwloc_bitmap_free(hs->usable[i]);
+    }
+    memset(hs, 0, sizeof(*hs));
+}
+
+static void text_of(const struct hosts *hs, const struct rk_placement *p, char *out, size_t len)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (uint32_t k = 0; k < p->n; k++) {
+        char cpus[256] = "-";
+        if (p->rank[k].cpus)
+            hwloc_bitmap_list_snprintf(cpus, sizeof(cpus), p->rank[k].cpus);
+        at += (size_t)snprintf(out + at, len - at, "%s%s/%s", k ? " " : "",
+                               hs->h[p->rank[k].host].name, cpus);
+        assert_true(at < len);
+    }
+}
+
+static void want(const struct hosts *hs, struct rk_place_request rq, const char *expected)
+{
+    struct rk_placement p;
+    char err[256], got[8192];
+
+    if (rk_place(&rq, hs->h, hs->n, &p, err, sizeof(err)))
+        fail_msg("%s", err);
+    text_of(hs, &p, got, sizeof(got));
+    assert_string_equal(got, expected);
+    rk_placement_clear(&p);
+}
+
+static void refused(const struct hosts *hs, struct rk_place_request rq, rank_status_t status,
+                    const char *word)
+{
+    struct rk_placement p;
+    char err[256];
+
+    assert_int_equal(rk_place(&rq, hs->h, hs->n, &p, err, sizeof(err)), status);
+    assert_non_null(strstr(err, word));
+    rk_placement_clear(&p);
+}
+
+static struct hosts one(const char *machine)
+{
+    struct hosts hs = {.n = 0};
+
+    add(&hs, machine, 0, NULL);
+    return hs;
+}
+
+#define RQ(...) ((struct rk_place_request){__VA_ARGS__})
+
+static void shares_of_a_host(void **state)
+{
+    struct hosts hs = one("package:2 core:4 pu:1");
+
+    (void)state;
+    want(&hs, RQ(.n = 1), "a/0-7");
+    want(&hs, RQ(.n = 2), "a/0-3 a/4-7");
+    want(&hs, RQ(.n = 3), "a/0-1 a/2-4 a/5-7");
+    want(&hs, RQ(.n = 4), "a/0-1 a/2-3 a/4-5 a/6-7");
+    want(&hs, RQ(.n = 3, .bind = RK_BIND_CORE), "a/0 a/2 a/5");
+    want(&hs, RQ(.n = 2, .bind = RK_BIND_NONE), "a/- a/-");
+    want(&hs, RQ(.n = 2, .bind = RK_BIND_PACKAGE), "a/0-3 a/4-7");
+    want(&hs, RQ(.n = 2, .cpus = 3), "a/0-2 a/4-6");
+    drop(&hs);
+}
+
+static void threads_of_a_core(void **state)
+{
+    struct hosts hs = one("core:4 pu:2");
+
+    (void)state;
+    want(&hs, RQ(.n = 2), "a/0-3 a/4-7");
+    want(&hs, RQ(.n = 4, .bind = RK_BIND_CORE), "a/0-1 a/2-3 a/4-5 a/6-7");
+    want(&hs, RQ(.n = 2, .bind = RK_BIND_HWTHREAD), "a/0 a/4");
+    want(&hs, RQ(.n = 3, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2");
+    want(&hs, RQ(.n = 8, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
+    drop(&hs);
+    /* numbered as Linux often does: the second threads after all first ones */
+    hs = one("core:4 pu:2(indexes=0,4,1,5,2,6,3,7)");
+    want(&hs, RQ(.n = 2), "a/0-1,4-5 a/2-3,6-7");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE), "a/0,4 a/1,5");
+    drop(&hs);
+}
+
+static void objects_in_turn(void **state)
+{
+    struct hosts hs = one("package:2 numa:2 l3:1 core:2 pu:1");
+
+    (void)state;
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE), "a/0-1 a/4-5 a/2-3 a/6-7");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NUMA), "a/0-1 a/2-3 a/4-5 a/6-7");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_NUMA, .bind = RK_BIND_CORE), "a/0 a/2");
+    want(&hs, RQ(.n = 5, .map = RK_LEVEL_L3), "a/0 a/2-3 a/4-5 a/6-7 a/1");
+    want(&hs, RQ(.n = 3, .map = RK_LEVEL_CORE), "a/0 a/1 a/2");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE, .cpus = 3), "a/0-2 a/3-5");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_NUMA), "a/0-1 a/4-5");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE, .order = RK_ORDER_FILL),
+         "a/0-1 a/2-3 a/4-5 a/6-7");
+    drop(&hs);
+}
+
+static void a_number_on_each(void **state)
+{
+    struct hosts hs = one("package:2 numa:2 core:2 pu:2");
+
+    (void)state;
+    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NUMA), "a/0-3 a/4-7 a/8-11 a/12-15");
+    want(&hs, RQ(.ppr = 2, .map = RK_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-11 a/12-15");
+    want(&hs, RQ(.n = 3, .ppr = 2, .map = RK_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-15");
+    want(&hs, RQ(.n = 4, .ppr = 2, .map = RK_LEVEL_CORE, .bind = RK_BIND_HWTHREAD),
+         "a/0 a/1 a/2 a/3");
+    want(&hs, RQ(.ppr = 3, .map = RK_LEVEL_NODE), "a/0-3 a/4-9 a/10-15");
+    refused(&hs, RQ(.n = 5, .ppr = 1, .map = RK_LEVEL_NUMA), RANK_ERR_COUNT, "makes 4 ranks");
+    drop(&hs);
+}
+
+static void several_hosts(void **state)
+{
+    struct hosts hs = {.n = 0};
+
+    (void)state;
+    add(&hs, "core:2 pu:1", 0, NULL);
+    add(&hs, "core:4 pu:1", 0, NULL);
+    want(&hs, RQ(.n = 4), "a/0 a/1 b/0-1 b/2-3");
+    want(&hs, RQ(.n = 6), "a/0 a/1 b/0 b/1 b/2 b/3");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/0 b/0-1 a/1 b/2-3");
+    want(&hs, RQ(.n = 5, .map = RK_LEVEL_NODE), "a/0 b/0 a/1 b/1 b/2-3");
+    want(&hs, RQ(.n = 4, .order = RK_ORDER_NODE), "a/0 b/0-1 a/1 b/2-3");
+    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NODE), "a/0-1 b/0-3");
+    drop(&hs);
+    /* with slots: a is filled to 3, so that it has more ranks than cores, and b has not */
+    add(&hs, "core:2 pu:1", 3, NULL);
+    add(&hs, "core:4 pu:1", 1, NULL);
+    want(&hs, RQ(.n = 4), "a/- a/- a/- b/0-3");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
+    want(&hs, RQ(.n = 6), "a/- a/- a/- b/0-3 a/- a/-"); /* a second round */
+    drop(&hs);
+}
+
+static void only_what_may_be_used(void **state)
+{
+    struct hosts hs = {.n = 0};
+
+    (void)state;
+    add(&hs, "package:2 core:4 pu:1", 0, "2-5");
+    want(&hs, RQ(.n = 2), "a/2-3 a/4-5");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), "a/2-3 a/4-5");
+    want(&hs, RQ(.n = 5), "a/- a/- a/- a/- a/-");
+    drop(&hs);
+    /* A package of which one core is left takes one rank, and the other takes the rest. */
+    add(&hs, "package:2 core:4 pu:1", 0, "3-7");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE), "a/3 a/4 a/5 a/6-7");
+    drop(&hs);
+    /* A package that may not be used at all is no place. */
+    add(&hs, "package:2 core:4 pu:1", 0, "4-7");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), "a/4-5 a/6-7");
+    drop(&hs);
+    add(&hs, "core:4 pu:2", 0, "1,2,3");
+    want(&hs, RQ(.n = 2), "a/1 a/2-3");
+    want(&hs, RQ(.n = 3, .bind = RK_BIND_HWTHREAD), "a/1 a/2 a/3");
+    drop(&hs);
+}
+
+static void more_ranks_than_cores(void **state)
+{
+    struct hosts hs = one("core:2 pu:2");
+    struct rk_place_request rq = {.n = 3, .bind = RK_BIND_CORE};
+    struct rk_placement p;
+    char err[256];
+
+    (void)state;
+    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_true(p.host[0].oversubscribed);
+    assert_int_equal(p.host[0].units, 2);
+    assert_int_equal(p.host[0].ranks, 3);
+    assert_null(p.rank[2].cpus);
+    rk_placement_clear(&p);
+    want(&hs, RQ(.n = 2, .cpus = 2), "a/- a/-");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3");
+    drop(&hs);
+}
+
+static void a_host_that_is_not_known(void **state)
+{
+    struct hosts hs = {.h = {{.name = "a", .units = 2}, {.name = "b", .units = 2}}, .n = 2};
+    struct rk_place_request rq = {.n = 5};
+    struct rk_placement p;
+    char err[256];
+
+    (void)state;
+    want(&hs, rq, "a/- a/- b/- b/- a/-");
+    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_true(p.host[0].oversubscribed);
+    assert_false(p.host[1].oversubscribed);
+    rk_placement_clear(&p);
+}
+
+static void a_machine_without(void **state)
+{
+    struct hosts hs = one("core:4 pu:1");
+
+    (void)state;
+    refused(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), RANK_ERR_ARG, "no package");
+    refused(&hs, RQ(.n = 2, .bind = RK_BIND_L3), RANK_ERR_ARG, "no l3");
+    drop(&hs);
+    hs = one("pu:4"); /* shows no cores */
+    want(&hs, RQ(.n = 2), "a/0-1 a/2-3");
+    drop(&hs);
+}
+
+static void pinned(void **state)
+{
+    struct hosts hs = {.n = 0};
+    hwloc_bitmap_t c01 = hwloc_bitmap_alloc(), c3 = hwloc_bitmap_alloc(), c9 = hwloc_bitmap_alloc();
+    struct rk_place_pin pin[4] = {
+        {.host = 1, .package = -1, .cores = c01},
+        {.host = 0, .package = 1, .cores = c01},
+        {.host = 0, .package = -1, .cores = c3},
+        {.host = 1, .package = -1},
+    };
+
+    (void)state;
+    hwloc_bitmap_set_range(c01, 0, 1);
+    hwloc_bitmap_set(c3, 3);
+    hwloc_bitmap_set(c9, 9);
+    add(&hs, "package:2 core:4 pu:2", 0, NULL);
+    add(&hs, "core:4 pu:1", 0, NULL);
+    want(&hs, RQ(.pin = pin, .npins = 4), "b/0-1 a/8-11 a/6-7 b/-");
+    want(&hs, RQ(.n = 2, .pin = pin, .npins = 4), "b/0-1 a/8-11");
+    refused(&hs, RQ(.n = 5, .pin = pin, .npins = 4), RANK_ERR_COUNT, "places 4 ranks");
+    pin[2].cores = c9;
+    refused(&hs, RQ(.pin = pin, .npins = 4), RANK_ERR_ARG, "rank 2");
+    drop(&hs);
+    hwloc_bitmap_free(c01);
+    hwloc_bitmap_free(c3);
+    hwloc_bitmap_free(c9);
+}
+
+static void hybrid_cores(void **state)
+{
+    /* Two fast cores of two threads and four slow ones of one, as a laptop has them. */
+    static const char xml[] =
+        "<?xml version=\"1.0\"?><topology version=\"2.0\">"
+        "<object type=\"Machine\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
+        "allowed_cpuset=\"0xff\" nodeset=\"1\" complete_nodeset=\"1\" allowed_nodeset=\"1\" "
+        "gp_index=\"1\">"
+        "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
+        "nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"2\" local_memory=\"1048576\"/>"
+        "<object type=\"Package\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
+        "nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"3\">"
+#define CORE(i, set)                                                                               \
+    "<object type=\"Core\" os_index=\"" #i "\" cpuset=\"" set "\" complete_cpuset=\"" set          \
+    "\" nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"1" #i "\">"
+#define PU(i, set)                                                                                 \
+    "<object type=\"PU\" os_index=\"" #i "\" cpuset=\"" set "\" complete_cpuset=\"" set            \
+    "\" nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"2" #i "\"/>"
+        CORE(0, "0x3") PU(0, "0x1") PU(1, "0x2") "</object>"
+        CORE(1, "0xc") PU(2, "0x4") PU(3, "0x8") "</object>"
+        CORE(2, "0x10") PU(4, "0x10") "</object>" CORE(3, "0x20") PU(5, "0x20") "</object>"
+        CORE(4, "0x40") PU(6, "0x40") "</object>" CORE(5, "0x80") PU(7, "0x80") "</object>"
+        "</object></object></topology>";
+    struct hosts hs = {.h = {{.name = "a"}}, .n = 1};
+
+    (void)state;
+    assert_int_equal(hwloc_topology_init(&hs.h[0].topology), 0);
+    assert_int_equal(hwloc_topology_set_xmlbuffer(hs.h[0].topology, xml, sizeof(xml)), 0);
+    assert_int_equal(hwloc_topology_load(hs.h[0].topology), 0);
+    want(&hs, RQ(.n = 2), "a/0-4 a/5-7");
+    want(&hs, RQ(.n = 3, .map = RK_LEVEL_CORE), "a/0-1 a/2-3 a/4");
+    want(&hs, RQ(.n = 6, .bind = RK_BIND_CORE), "a/0-1 a/2-3 a/4 a/5 a/6 a/7");
+    want(&hs, RQ(.n = 7), "a/- a/- a/- a/- a/- a/- a/-");
+    want(&hs, RQ(.n = 8, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
+    drop(&hs);
+}
+
+static void recorded_machines(void **state)
+{
+    struct hosts hs = one("epyc-corona.xml");
+
+    (void)state;
+    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NUMA, .bind = RK_BIND_CORE),
+         "a/0,48 a/6,54 a/12,60 a/18,66 a/24,72 a/30,78 a/36,84 a/42,90");
+    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_L3),
+         "a/0-2,48-50 a/24-26,72-74 a/12-14,60-62 a/36-38,84-86");
+    drop(&hs);
+    hs = one("cts1-pascal.xml");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_L3), "a/0-17,36-53 a/18-35,54-71");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE), "a/0,36 a/1,37");
+    drop(&hs);
+    hs = one("coral-lassen.xml"); /* the first two cores of each package are kept from users */
+    want(&hs, RQ(.n = 4, .bind = RK_BIND_CORE), "a/8-11 a/48-51 a/96-99 a/136-139");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE, .cpus = 2), "a/8-15 a/96-103");
+    drop(&hs);
+    hs = one("g4dnmetal.xml");
+    want(&hs, RQ(.n = 8, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_HWTHREAD),
+         "a/0 a/24 a/6 a/30 a/12 a/36 a/18 a/42");
+    drop(&hs);
+}
+
+/* Whatever the number: all cores are used once, shares of an object differ by one at most, and local ranks count up. */
+static void any_number(void **state)
+{
+    struct hosts hs = {.n = 0};
+
+    (void)state;
+    add(&hs, "package:2 core:8 pu:2", 0, NULL);
+    add(&hs, "package:1 core:16 pu:1", 0, NULL);
+    for (int map = RK_LEVEL_SLOT; map <= RK_LEVEL_PACKAGE; map++) {
+        for (int order = RK_ORDER_SLOT; order <= RK_ORDER_FILL; order++) {
+            for (uint32_t n = 1; n <= 32; n++) {
+                struct rk_place_request rq = {.n = n, .map = (enum rk_level)map, .order = (enum rk_order)order};
+                struct rk_placement p;
+                uint32_t next[2] = {0, 0};
+                char err[256];
+                hwloc_bitmap_t seen[2] = {hwloc_bitmap_alloc(), hwloc_bitmap_alloc()};
+                assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+                assert_int_equal(p.n, n);
+                assert_int_equal(p.host[0].ranks + p.host[1].ranks, n);
+                for (uint32_t k = 0; k < n; k++) {
+                    uint32_t h = p.rank[k].host;
+                    assert_int_equal(p.rank[k].local, next[h]++);
+                    assert_false(hwloc_bitmap_iszero(p.rank[k].cpus));
+                    assert_false(hwloc_bitmap_intersects(seen[h], p.rank[k].cpus));
+                    hwloc_bitmap_or(seen[h], seen[h], p.rank[k].cpus);
+                }
+                rk_placement_clear(&p);
+                hwloc_bitmap_free(seen[0]);
+                hwloc_bitmap_free(seen[1]);
+            }
+        }
+    }
+    drop(&hs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_of_a_host),
+        cmocka_unit_test(threads_of_a_core),
+        cmocka_unit_test(objects_in_turn),
+        cmocka_unit_test(a_number_on_each),
+        cmocka_unit_test(several_hosts),
+        cmocka_unit_test(only_what_may_be_used),
+        cmocka_unit_test(more_ranks_than_cores),
+        cmocka_unit_test(a_host_that_is_not_known),
+        cmocka_unit_test(a_machine_without),
+        cmocka_unit_test(pinned),
+        cmocka_unit_test(hybrid_cores),
+        cmocka_unit_test(recorded_machines),
+        cmocka_unit_test(any_number),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
