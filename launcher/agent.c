@@ -3,6 +3,7 @@
 #include "launcher/descend.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -37,6 +38,25 @@ static void kill_round(struct rk_agent *agent)
     event_add(agent->on_grace, &again);
 }
 
+/* Tell all that they shall end; SIGCONT, because a stopped process would not notice. */
+static void ask(struct rk_agent *agent, int sig, uint32_t ms_from_now)
+{
+    struct timeval t = ms(ms_from_now);
+
+    rk_descend_signal(sig, NULL, 0);
+    rk_descend_signal(SIGCONT, NULL, 0);
+    event_add(agent->on_grace, &t);
+}
+
+/* Not everybody knows what INT or HUP may mean; TERM is clear. */
+static void ask_again(struct rk_agent *agent)
+{
+    uint32_t left = agent->second_half_ms;
+
+    agent->second_half_ms = 0;
+    ask(agent, SIGTERM, left);
+}
+
 static void on_grace(evutil_socket_t fd, short what, void *arg)
 {
     struct rk_agent *agent = arg;
@@ -45,13 +65,16 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (agent->phase == RK_AGENT_DONE)
         return;
-    kill_round(agent);
+    if (agent->second_half_ms)
+        ask_again(agent);
+    else
+        kill_round(agent);
     rk_ranks_reap(agent);
 }
 
 void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 {
-    struct timeval grace = ms(grace_ms);
+    int sig = agent->end_signal ? agent->end_signal : SIGTERM;
 
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
@@ -59,9 +82,8 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {
         agent->phase = RK_AGENT_TERM;
-        rk_descend_signal(SIGTERM, NULL, 0);
-        rk_descend_signal(SIGCONT, NULL, 0); /* a stopped process would not notice */
-        event_add(agent->on_grace, &grace);
+        agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
+        ask(agent, sig, grace_ms - agent->second_half_ms);
     }
     rk_ranks_reap(agent);
 }
@@ -220,6 +242,7 @@ static void run_job(struct rk_agent *agent)
             snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     }
     t2 = rk_clock_ns();
+    agent->watch = rk_watch_open(agent);
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st) {
@@ -236,7 +259,7 @@ static void run_job(struct rk_agent *agent)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct rk_agent *agent = arg;
-    uint32_t number;
+    uint32_t number, sig;
 
     switch (kind) {
     case RK_MSG_JOB:
@@ -249,18 +272,21 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return true;
     case RK_MSG_END:
         number = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || agent->phase == RK_AGENT_IDLE)
+        sig = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || agent->phase == RK_AGENT_IDLE || sig > 64)
             return false;
+        agent->end_signal = (int)sig;
         rk_agent_end(agent, number);
         return true;
     case RK_MSG_SIGNAL:
         number = rk_unpack_u32(u);
         if (!rk_unpack_done(u) || number > 64)
             return false;
+        rk_watch_signal(agent->watch, (int)number);
         rk_descend_signal((int)number, NULL, 0);
         return true;
     default:
-        return false;
+        return rk_watch_message(agent->watch, kind, u);
     }
 }
 
@@ -350,6 +376,7 @@ int rk_agent_main(int fd)
         return 1;
     }
     event_base_dispatch(agent.base);
+    rk_watch_close(agent.watch);
     /* PMIx's server is not finalized: it owns nothing but memory of this process, and its end
      * must not depend on clients that were killed in mid-sentence. */
     return 0;

@@ -2,6 +2,7 @@
 #include "launcher/front.h"
 #include "launcher/descend.h"
 #include "launcher/keeper.h"
+#include "launcher/life.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
@@ -24,6 +25,7 @@
 #define FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
 #define SIGNAL_GRACE_MS 2000 /* what a user interrupts may want to save something */
 #define SILENT_MS 1000       /* a job that had to end does not wait longer for a reader that stands still */
+#define HURRY_MAX (64 << 20) /* bytes queued for the user: no hurry any more */
 #define STALL_AT (1 << 20)   /* bytes queued for the user: read no more from the agent */
 
 struct front {
@@ -35,21 +37,30 @@ struct front {
     char host[256];
     struct rk_stream *out, *err;
     struct rk_reader *reader;
-    struct event *signals[8];
+    struct event *signals[12];
     int nsignals;
+    struct rk_life *life;
     struct event *timeout, *silence;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
     bool ending;      /* the agent was told to end the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* the agent said so */
+    bool given_up;    /* it takes too long; stack traces may still be made */
+    bool hurry;       /* read on although output stands still (life.h) */
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
 
 /* --------------------------------------------------------------------- ending */
 
-static void end_job(struct front *f, uint32_t grace_ms)
+static uint32_t grace(const struct front *f, uint32_t dflt_ms)
+{
+    return f->options->kill_grace < 0 ? dflt_ms : (uint32_t)(f->options->kill_grace * 1000);
+}
+
+/* sig: what the ranks get first. */
+static void end_job_by(struct front *f, int sig, uint32_t grace_ms)
 {
     struct rk_packer p = {0};
 
@@ -57,7 +68,13 @@ static void end_job(struct front *f, uint32_t grace_ms)
         return;
     f->ending = true;
     rk_pack_u32(&p, grace_ms);
+    rk_pack_u32(&p, (uint32_t)sig);
     rk_wire_send(f->wire, RK_MSG_END, &p);
+}
+
+static void end_job(struct front *f)
+{
+    end_job_by(f, SIGTERM, grace(f, FAILURE_GRACE_MS));
 }
 
 /* The first reason counts. */
@@ -91,7 +108,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
     event_add(f->silence, &again);
 }
 
-static void force(struct front *f, int code, uint32_t grace_ms)
+static void force(struct front *f, int code, int sig, uint32_t grace_ms)
 {
     const struct timeval first = {(SILENT_MS + grace_ms) / 1000,
                                   (SILENT_MS + grace_ms) % 1000 * 1000};
@@ -100,7 +117,26 @@ static void force(struct front *f, int code, uint32_t grace_ms)
     f->forced = true;
     f->seen_written = rk_stream_written(f->out) + rk_stream_written(f->err);
     event_add(f->silence, &first);
-    end_job(f, grace_ms);
+    end_job_by(f, sig, grace_ms);
+}
+
+static void force_after_traces(void *arg)
+{
+    struct front *f = arg;
+
+    if (!f->done && !f->ending)
+        force(f, RK_EXIT_TIMEOUT, SIGTERM, grace(f, FAILURE_GRACE_MS));
+}
+
+/* The job takes too long: end it, if wanted after its stack traces. */
+static void give_up(struct front *f)
+{
+    f->given_up = true;
+    judge(f, RK_EXIT_TIMEOUT);
+    if (f->options->timeout_traces)
+        rk_life_trace(f->life, force_after_traces, f);
+    else
+        force_after_traces(f);
 }
 
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
@@ -109,11 +145,11 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (f->done || f->ending)
+    if (f->done || f->ending || f->given_up)
         return;
     rk_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
-    force(f, RK_EXIT_TIMEOUT, FAILURE_GRACE_MS);
+    give_up(f);
 }
 
 /* -------------------------------------------------------------------- signals */
@@ -136,9 +172,9 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
     if (++f->interrupts == 1) {
         rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                       strsignal(sig));
-        force(f, 128 + sig, SIGNAL_GRACE_MS);
+        force(f, 128 + sig, sig, grace(f, SIGNAL_GRACE_MS));
     } else {
-        force(f, 128 + sig, 0);
+        force(f, 128 + sig, sig, 0);
     }
     /* Nobody reads our output and the user insists. */
     if (f->interrupts > 2 && !f->wire)
@@ -157,8 +193,7 @@ static void stop_self(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    raise(SIGSTOP);
-    forward(f, SIGCONT);
+    raise(SIGSTOP); /* the SIGCONT that ends it is handed on as any other */
     rk_reader_wake(f->reader);
 }
 
@@ -212,7 +247,8 @@ static rank_status_t watch_signals(struct front *f)
     } wanted[] = {{SIGCHLD, on_child},          {SIGINT, on_end_signal},
                   {SIGTERM, on_end_signal},     {SIGHUP, on_end_signal},
                   {SIGUSR1, on_forward_signal}, {SIGUSR2, on_forward_signal},
-                  {SIGTSTP, on_stop}};
+                  {SIGWINCH, on_forward_signal},
+                  {SIGCONT, on_forward_signal}, {SIGTSTP, on_stop}};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(wanted); i++) {
         rank_status_t st = watch_signal(f, wanted[i].sig, wanted[i].fn);
@@ -261,6 +297,13 @@ static bool on_refused(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+static void pause_if_behind(struct front *f)
+{
+    if (f->wire && !f->hurry &&
+        (rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT))
+        rk_wire_pause(f->wire, true);
+}
+
 static bool on_output(struct front *f, struct rk_unpacker *u)
 {
     uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
@@ -270,8 +313,7 @@ static bool on_output(struct front *f, struct rk_unpacker *u)
     if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
     rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, flags & RK_OUT_PARTIAL);
-    if (rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT)
-        rk_wire_pause(f->wire, true);
+    pause_if_behind(f);
     return true;
 }
 
@@ -285,6 +327,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u))
         return false;
+    rk_life_exited(f->life, rank);
     failed = rk_verdict_failed(status, unfinished);
     rk_verdict_how(status, unfinished, how, sizeof(how));
     rk_verdict_time(lived, time, sizeof(time));
@@ -294,7 +337,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
                   pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
     judge(f, rk_verdict_code(status, unfinished));
     if (!f->options->go_on)
-        end_job(f, FAILURE_GRACE_MS);
+        end_job(f);
     return true;
 }
 
@@ -311,7 +354,7 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, f->host, pid, code, text && *text ? ": " : "", text ? text : "");
     judge(f, rk_verdict_abort_code(code));
-    end_job(f, FAILURE_GRACE_MS);
+    end_job(f);
     return true;
 }
 
@@ -331,10 +374,12 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
+    bool mine, fine;
     uint32_t n;
 
     switch (kind) {
     case RK_MSG_STARTED:
+        rk_life_started(f->life);
         show_budget(f, u);
         return true;
     case RK_MSG_REFUSED:
@@ -359,9 +404,48 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         f->done = true;
         return true;
     default:
-        return false;
+        fine = rk_life_message(f->life, kind, u, &mine);
+        return mine && fine;
     }
 }
+
+/* ------------------------------------------------------------------- signs of life */
+
+static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
+{
+    struct front *f = arg;
+
+    if (!f->wire || f->done) {
+        rk_packer_free(p);
+        return 0;
+    }
+    rk_wire_send(f->wire, kind, p);
+    return 1;
+}
+
+static void hurry(void *arg, bool on)
+{
+    struct front *f = arg;
+
+    f->hurry = on && rk_stream_backlog(f->out) < HURRY_MAX;
+    if (f->hurry && f->wire)
+        rk_wire_pause(f->wire, false);
+    else
+        pause_if_behind(f);
+}
+
+static void on_hopeless(void *arg)
+{
+    struct front *f = arg;
+
+    if (f->done || f->ending || f->given_up)
+        return;
+    rk_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+                  f->options->heartbeat);
+    give_up(f);
+}
+
+static const struct rk_life_ops life_ops = {send_to_agents, hurry, on_hopeless};
 
 static void on_close(void *arg, const char *why)
 {
@@ -400,7 +484,7 @@ static void on_broken(void *arg, struct rk_stream *stream, int error)
         rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
     judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
-    end_job(f, FAILURE_GRACE_MS);
+    end_job(f);
 }
 
 static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
@@ -434,7 +518,7 @@ static rank_status_t start_agent(struct front *f, int *fd)
         return RANK_ERR_SYSTEM;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
-    f->keeper = rk_keeper_start(ends[1], ends[0]);
+    f->keeper = rk_keeper_start(ends[1], ends[0], f->job->id);
     close(ends[1]);
     if (f->keeper < 0) {
         rk_error("cannot create a process for the agent: %m");
@@ -474,6 +558,8 @@ static rank_status_t open_front(struct front *f)
     st = rk_stream_open(f->base, STDOUT_FILENO, &label, &stream_ops, f, &f->out);
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &stream_ops, f, &f->err);
+    if (!st)
+        st = rk_life_open(f->base, f->options, f->job, f->host, f->err, &life_ops, f, &f->life);
     if (!st)
         st = watch_signals(f);
     f->silence = evtimer_new(f->base, on_silence, f);
@@ -517,6 +603,7 @@ static void close_front(struct front *f)
         event_free(f->silence);
     if (f->timeout)
         event_free(f->timeout);
+    rk_life_close(f->life);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
     if (f->base)

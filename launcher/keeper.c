@@ -2,6 +2,7 @@
 #include "launcher/keeper.h"
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/rundir.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -68,7 +69,7 @@ static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
     }
 }
 
-static int run_keeper(int fd, pid_t front)
+static int run_keeper(int fd, pid_t front, const char *job)
 {
     sigset_t signals, old;
     pid_t agent;
@@ -95,15 +96,17 @@ static int run_keeper(int fd, pid_t front)
     status = wait_agent(agent, front, &signals);
     if (!rk_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
+    if (getppid() != front)
+        rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;
 }
 
-pid_t rk_keeper_start(int fd, int front_fd)
+pid_t rk_keeper_start(int fd, int front_fd, const char *job)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
     close(front_fd); /* or the agent would never see that the front end is gone */
-    _exit(run_keeper(fd, self));
+    _exit(run_keeper(fd, self, job));
 }

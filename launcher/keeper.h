@@ -13,8 +13,9 @@
 
 /*
  * Start a keeper and under it an agent that speaks over fd; front_fd is the
- * other end, which stays here. The caller closes fd. Returns the keeper's pid, or -1 with errno set.
+ * other end, which stays here. The caller closes fd. job: its name in rundir.h, for the end of a
+ * job whose front end was killed. Returns the keeper's pid, or -1 with errno set.
  */
-pid_t rk_keeper_start(int fd, int front_fd);
+pid_t rk_keeper_start(int fd, int front_fd, const char *job);
 
 #endif

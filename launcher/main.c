@@ -11,6 +11,7 @@
 #include "launcher/limits.h"
 #include "launcher/options.h"
 #include "launcher/program.h"
+#include "launcher/status.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -155,6 +156,8 @@ int main(int argc, char **argv)
     } else if (options.version) {
         printf("xrun %s\n", rank_version());
         code = 0;
+    } else if (options.status) {
+        code = rk_ask(options.command[0]);
     } else {
         code = run(&options, started_ns);
     }

@@ -7,12 +7,18 @@
 #ifndef RK_LAUNCHER_MESSAGE_H
 #define RK_LAUNCHER_MESSAGE_H
 
+#include <stdint.h>
+
 enum rk_message {
     /* front end to agent */
     RK_MSG_JOB = 1,   /* a job, see job.c */
     RK_MSG_INPUT,     /* bytes for rank 0's stdin; no bytes: end of file */
-    RK_MSG_END,       /* u32 ms between TERM and KILL; 0: KILL at once */
+    RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+
+    RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
+    RK_MSG_LOOK,       /* u32 token: look at all ranks now */
+    RK_MSG_TRACE,      /* u32 ms: stack traces of all ranks, within that time */
 
     /* agent to front end */
     RK_MSG_STARTED = 64, /* u32 phases, then for each: string name, u64 ns it took */
@@ -23,8 +29,16 @@ enum rk_message {
     RK_MSG_EXITED,       /* u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 RK_EXIT_* */
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
     RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
-    RK_MSG_DONE          /* all processes are gone and all output was sent */
+    RK_MSG_DONE,         /* all processes are gone and all output was sent */
+    RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
+                            it has ended), u64 ns of cpu time, u64 ns without progress, string */
+    RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */
+    RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty */
+    RK_MSG_TRACE_TEXT,   /* u32 rank or RK_NO_RANK, u32 pid, bytes: lines */
+    RK_MSG_TRACED        /* that was the last of them */
 };
+
+#define RK_NO_RANK UINT32_MAX
 
 /* Flags of OUTPUT: the bytes do not end a line. */
 enum { RK_OUT_PARTIAL = 1 };

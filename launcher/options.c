@@ -79,6 +79,31 @@ static bool set_timeout(struct rk_options *o, const char *value, char *err, size
     return true;
 }
 
+static bool set_kill_grace(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+
+    if (end == value || *end || !isfinite(s) || s < 0 || s > 1e6)
+        return fail(err, errlen, "--kill-grace is '%s'; give seconds, 0 or more", value);
+    o->kill_grace = s;
+    return true;
+}
+
+static bool set_heartbeat(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+    bool kill = strcmp(end, ":kill") == 0;
+
+    if (end == value || (*end && !kill) || !isfinite(s) || s < 0.2 || s > 1e6)
+        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill",
+                    value);
+    o->heartbeat = s;
+    o->heartbeat_kill = kill;
+    return true;
+}
+
 static bool set_bind(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
     static const char *const words[] = {"share", "core", "none"};
@@ -120,6 +145,27 @@ static const struct option options[] = {
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
      set_timeout, 0},
+    {{"--timeout-traces"},
+     NULL,
+     "Before --timeout or --heartbeat ends the job, print a stack trace of every rank, by gdb or "
+     "eu-stack.",
+     FLAG(timeout_traces)},
+    {{"--kill-grace"},
+     "S",
+     "When the job is ended, give the ranks S seconds between the signal that says so and SIGKILL; 0 "
+     "kills them at once (default: 2 after a signal from the user, else 0.4).",
+     set_kill_grace, 0},
+    {{"--heartbeat"},
+     "S[:kill]",
+     "Report each rank that makes no progress for S seconds, with what it waits for, and when it goes "
+     "on; nothing is killed. With :kill, end the job once no rank of it has made progress for so "
+     "long; xrun's exit code is 124 then.",
+     set_heartbeat, 0},
+    {{"--status"},
+     NULL,
+     "Start nothing: xrun --status JOB asks a running job of yours what its ranks do, xrun --status "
+     "lists the jobs. A part of a job's name will do.",
+     FLAG(status)},
     {{"--bind"},
      "core|none|share",
      "How ranks are bound to cores. share (default): each gets an equal share of the cores that "
@@ -202,6 +248,7 @@ rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, ch
 
     memset(out, 0, sizeof(*out));
     out->n = 1;
+    out->kill_grace = -1;
     out->set = calloc((size_t)argc + 1, sizeof(*out->set));
     if (!out->set) {
         snprintf(err, errlen, "out of memory");
@@ -223,6 +270,16 @@ rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, ch
     out->command = argv + i;
     if (out->help || out->version)
         return RANK_OK;
+    if (out->status) {
+        if (i + 1 >= argc)
+            return RANK_OK;
+        snprintf(err, errlen, "--status takes one job, not %d; xrun --status lists them", argc - i);
+        return RANK_ERR_ARG;
+    }
+    if (out->timeout_traces && out->timeout <= 0 && !out->heartbeat_kill) {
+        snprintf(err, errlen, "--timeout-traces needs --timeout S, or --heartbeat S:kill");
+        return RANK_ERR_ARG;
+    }
     if (i >= argc || !argv[i][0]) {
         snprintf(err, errlen, "no program given; usage: xrun [options] program [arguments]");
         return RANK_ERR_ARG;

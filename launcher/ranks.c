@@ -1,6 +1,7 @@
 /* ranks.c: collect the ranks of this host as they end. See agent.h. */
 #include "launcher/agent.h"
 #include "launcher/message.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ void rk_ranks_reap(struct rk_agent *agent)
         struct rk_rank *r = by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status);
-        else
+        else if (!rk_watch_reaped(agent->watch, pid))
             rk_stand_in_reaped(agent, pid, status);
     }
     rk_stand_in_check(agent);

@@ -13,6 +13,7 @@
 #include "launcher/agent.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -26,7 +27,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define OWN_VARS 7
+#define OWN_VARS 8
 #define MAX_THREADS 16
 #define RANKS_PER_THREAD 8 /* fewer are not worth a thread */
 
@@ -77,6 +78,8 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
     snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=0"); /* of the host among the hosts */
     snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=1");
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
+    if (!rk_watch_variable(agent->watch, rank, s->own[7], sizeof(s->own[7])))
+        snprintf(s->own[7], sizeof(s->own[7]), "XRUN_BOARD="); /* none */
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
