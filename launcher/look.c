@@ -245,7 +245,11 @@ void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
         past->halted_ns = now;
     if (t.stopped || t.held) {
         out->doing = t.stopped ? RK_DOING_STOPPED : RK_DOING_HELD;
-        out->since_ns = past->halted_ns;
+        /* It may have slept before already. */
+        if (!waits || past->halted_ns < out->since_ns)
+            out->since_ns = past->halted_ns;
+        if (idle && idle < out->since_ns)
+            out->since_ns = idle;
         snprintf(out->text, sizeof(out->text), "%s%s", rk_doing_word(out->doing),
                  t.stopped ? " by a signal; SIGCONT lets it go on" : "");
     } else if (waits) {

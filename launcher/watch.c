@@ -18,6 +18,7 @@ struct watched {
     struct rk_look_past past;
     struct rk_look look; /* the latest */
     bool stalled;        /* the front end was told so */
+    bool halted;         /* and that it is stopped */
     bool told;           /* within this round */
     uint64_t stalled_ns; /* it has made no progress since then */
 };
@@ -221,6 +222,9 @@ static void judge(struct rk_watch *w, struct watched *x, bool alive, uint64_t no
     } else if (!x->stalled && stands && now - since >= w->patience_ns) {
         x->stalled = x->told = true;
         x->stalled_ns = since;
+        x->halted = x->look.doing >= RK_DOING_STOPPED;
+    } else if (x->stalled && x->look.doing >= RK_DOING_STOPPED && !x->halted) {
+        x->told = x->halted = true; /* it is another matter now */
     }
 }
 

@@ -115,6 +115,23 @@ static void collective(const char *how)
         must(rank_allreduce(in, out, 1, RANK_INT64, RANK_SUM, team), how);
 }
 
+/* Until the victim gets the signal. */
+static void loop(void)
+{
+    int64_t over = 0, any = 0;
+    sigset_t pending;
+
+    if (me == victim) {
+        printf("ready\n");
+        fflush(stdout);
+    }
+    while (!any) {
+        sigpending(&pending);
+        over = me == victim && sigismember(&pending, SIGUSR1);
+        must(rank_allreduce(&over, &any, 1, RANK_INT64, RANK_MAX, rank_world()), "allreduce");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "recv";
@@ -136,6 +153,10 @@ int main(int argc, char **argv)
         must(rank_barrier(rank_world()), how);
     } else if (strcmp(how, "finalize") == 0) {
         hold();
+    } else if (strcmp(how, "loop") == 0) {
+        loop();
+    } else if (strcmp(how, "abort") == 0 && me == victim) {
+        rank_abort(42, "the sky is falling");
     } else if (strstr(" recv any probe waitany ssend large ", how)) {
         message(how);
     } else if (strcmp(how, "init") != 0) {
