@@ -19,6 +19,7 @@ RK_INLINE struct rk_arena *arena_for(const struct rk_coll_call *c, rank_status_t
 
     if (!a || (c->bytes == 0 && c->kind != RK_COLL_BARRIER))
         return NULL;
+    a->kind = (uint8_t)c->kind;
     *st = rk_coll_may_begin(c->team);
     return a;
 }

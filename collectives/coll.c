@@ -40,6 +40,7 @@ rank_status_t rk_coll_open(struct rk_ctx *ctx)
     rk_list_init(&coll->teams);
     ctx->coll = coll;
     e->hooks[e->nhooks++] = on_progress;
+    e->tells[e->ntells++] = rk_coll_tell;
     e->on_death[e->ndeath++] = on_death;
     return RANK_OK;
 }
@@ -156,8 +157,11 @@ static struct rk_sched *build(const struct rk_coll_call *c)
     const struct rk_algo *algo = rk_select(&team->ctx->coll->forced, &what, NULL);
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
 
-    if (s)
+    if (s) {
+        s->kind = (uint8_t)c->kind;
+        s->number = rk_coll_number(team);
         algo->build(s, c);
+    }
     return s;
 }
 

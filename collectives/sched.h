@@ -76,6 +76,8 @@ struct rk_sched {
     bool running;          /* in the loop that starts steps */
     bool torn;             /* failed, and has taken back what can be */
     bool kept;             /* does not go back to the pool when done */
+    uint8_t kind;          /* enum rk_coll_kind, for tell.c */
+    uint64_t number;       /* of all collectives of the team, from 1 on: for tell.c */
     rank_status_t status;
     uint64_t deadline;     /* of a failed one: when it stops waiting for its peers */
     struct rank_request *req; /* who is to be told */

@@ -64,6 +64,7 @@ struct rk_arena {
     struct rk_slot_line *up, *down; /* [RK_ALL_SLOTS][groups] sums of groups, and of all */
     char *all_data, *rooted_data, *up_data, *down_data; /* RK_SLOT_DATA for each line */
     uint64_t all_turn, rooted_turn;
+    uint8_t kind;                /* enum rk_coll_kind of the latest, for tell.c */
     uint64_t wrote[RK_ROOTED_SLOTS]; /* the turn that my slot was last written for; 0: none */
     int reader[RK_ROOTED_SLOTS];     /* who read it; -1: all */
     uint64_t all_left;               /* a turn that all are known to have left */

@@ -47,6 +47,11 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
     return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->arena : NULL;
 }
 
+/* tell.c: how many collectives the team has begun, with the present one: all its ranks count alike. */
+uint64_t rk_coll_number(const struct rank_team *team);
+/* What a wait of this room is for. */
+bool rk_coll_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+
 /* Run a checked call as a schedule. */
 rank_status_t rk_coll_run(const struct rk_coll_call *c);
 rank_status_t rk_coll_start(const struct rk_coll_call *c, rank_request_t *req);

@@ -3,6 +3,7 @@
 #include "launcher/descend.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -47,6 +48,25 @@ static void kill_round(struct rk_agent *agent)
     event_add(agent->on_grace, &again);
 }
 
+/* Tell all that they shall end; SIGCONT, because a stopped process would not notice. */
+static void ask(struct rk_agent *agent, int sig, uint32_t ms_from_now)
+{
+    struct timeval t = ms(ms_from_now);
+
+    signal_ranks(agent, sig);
+    signal_ranks(agent, SIGCONT); /* a stopped process would not notice */
+    event_add(agent->on_grace, &t);
+}
+
+/* Not everybody knows what INT or HUP may mean; TERM is clear. */
+static void ask_again(struct rk_agent *agent)
+{
+    uint32_t left = agent->second_half_ms;
+
+    agent->second_half_ms = 0;
+    ask(agent, SIGTERM, left);
+}
+
 static void on_grace(evutil_socket_t fd, short what, void *arg)
 {
     struct rk_agent *agent = arg;
@@ -55,13 +75,16 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (agent->phase == RK_AGENT_DONE)
         return;
-    kill_round(agent);
+    if (agent->second_half_ms)
+        ask_again(agent);
+    else
+        kill_round(agent);
     rk_ranks_reap(agent);
 }
 
 void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 {
-    struct timeval grace = ms(grace_ms);
+    int sig = agent->end_signal ? agent->end_signal : SIGTERM;
 
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
@@ -69,9 +92,8 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {
         agent->phase = RK_AGENT_TERM;
-        signal_ranks(agent, SIGTERM);
-        signal_ranks(agent, SIGCONT); /* a stopped process would not notice */
-        event_add(agent->on_grace, &grace);
+        agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
+        ask(agent, sig, grace_ms - agent->second_half_ms);
     }
     rk_ranks_reap(agent);
 }
@@ -331,6 +353,7 @@ static void run_job(struct rk_agent *agent)
     if (st)
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     t = rk_clock_ns();
+    agent->watch = rk_watch_open(agent);
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st) {
@@ -381,24 +404,21 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
 
 static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
 {
-    switch (kind) {
-    case RK_MSG_END:
-        take_end(agent, number);
-        return true;
-    case RK_MSG_SIGNAL:
-        if (number <= 64)
-            signal_ranks(agent, (int)number);
-        return number <= 64;
-    default: /* RK_MSG_OUTPUT_TAKEN */
+    if (kind == RK_MSG_OUTPUT_TAKEN) {
         rk_outputs_taken(agent->outputs, number);
         return true;
     }
+    if (number > 64)
+        return false;
+    rk_watch_signal(agent->watch, (int)number);
+    signal_ranks(agent, (int)number);
+    return true;
 }
 
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct rk_agent *agent = arg;
-    uint32_t number;
+    uint32_t number, sig;
 
     switch (kind) {
     case RK_MSG_SEATS:
@@ -421,6 +441,13 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_LOST:
         return take_lost(agent, u);
     case RK_MSG_END:
+        number = rk_unpack_u32(u);
+        sig = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || sig > 64)
+            return false;
+        agent->end_signal = (int)sig;
+        take_end(agent, number);
+        return true;
     case RK_MSG_SIGNAL:
     case RK_MSG_OUTPUT_TAKEN:
         number = rk_unpack_u32(u);
@@ -429,7 +456,7 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_MODEX_ANSWER:
         return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
     default:
-        return false;
+        return rk_watch_message(agent->watch, kind, u);
     }
 }
 
@@ -584,6 +611,7 @@ int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
     if (remote)
         rk_agent_report(&agent);
     event_base_dispatch(agent.base);
+    rk_watch_close(agent.watch);
     /* PMIx's server is not finalized: it owns nothing but memory of this process, and its end
      * must not depend on clients that were killed in mid-sentence. */
     return 0;

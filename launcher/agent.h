@@ -77,6 +77,10 @@ struct rk_agent {
     struct rk_outputs *outputs;
     struct rk_inputs *inputs;
 
+    struct rk_watch *watch; /* watch.h */
+    int end_signal;         /* what the end begins with, if not TERM */
+    uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
+
     struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet;
 };
 

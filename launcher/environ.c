@@ -82,7 +82,7 @@ void rk_environ_scrub(void)
 bool rk_environ_own(const char *s)
 {
     static const char *const names[] = {"XRUN_RANK",       "XRUN_SIZE",      "XRUN_LOCAL_RANK",
-                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES",
+                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES", "XRUN_BOARD",
                                         "XRUN_JOB"};
     size_t len = strcspn(s, "=");
 

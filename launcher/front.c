@@ -5,6 +5,7 @@
 #include "launcher/descend.h"
 #include "launcher/keeper.h"
 #include "launcher/fences.h"
+#include "launcher/life.h"
 #include "launcher/message.h"
 #include "launcher/muster.h"
 #include "launcher/program.h"
@@ -55,8 +56,9 @@ struct front {
     char host[256];
     struct rk_stream *out, *err;
     struct rk_reader *reader;
-    struct event *signals[8];
+    struct event *signals[12];
     int nsignals;
+    struct rk_life *life;
     struct event *timeout, *silence, *linger;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
@@ -64,6 +66,7 @@ struct front {
     bool told;        /* the agents know the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* all agents said so */
+    bool given_up;    /* it takes too long; stack traces may still be made */
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
@@ -96,7 +99,13 @@ static void leave_if_over(struct front *f)
         event_add(f->linger, &linger);
 }
 
-static void end_job(struct front *f, uint32_t grace_ms)
+static uint32_t grace(const struct front *f, uint32_t dflt_ms)
+{
+    return f->options->kill_grace < 0 ? dflt_ms : (uint32_t)(f->options->kill_grace * 1000);
+}
+
+/* sig: what the ranks get first. */
+static void end_job_by(struct front *f, int sig, uint32_t grace_ms)
 {
     struct rk_packer p = {0};
 
@@ -105,8 +114,14 @@ static void end_job(struct front *f, uint32_t grace_ms)
     f->ending = true;
     rk_branches_shut_door(f->branches);
     rk_pack_u32(&p, grace_ms);
+    rk_pack_u32(&p, (uint32_t)sig);
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_END, &p);
     leave_if_over(f);
+}
+
+static void end_job(struct front *f)
+{
+    end_job_by(f, SIGTERM, grace(f, FAILURE_GRACE_MS));
 }
 
 static void on_branch_failed(void *arg, uint32_t node, const char *text);
@@ -137,7 +152,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
     event_add(f->silence, &again);
 }
 
-static void force(struct front *f, int code, uint32_t grace_ms)
+static void force(struct front *f, int code, int sig, uint32_t grace_ms)
 {
     const struct timeval first = {(SILENT_MS + grace_ms) / 1000,
                                   (SILENT_MS + grace_ms) % 1000 * 1000};
@@ -146,7 +161,26 @@ static void force(struct front *f, int code, uint32_t grace_ms)
     f->forced = true;
     f->seen_written = rk_stream_written(f->out) + rk_stream_written(f->err);
     event_add(f->silence, &first);
-    end_job(f, grace_ms);
+    end_job_by(f, sig, grace_ms);
+}
+
+static void force_after_traces(void *arg)
+{
+    struct front *f = arg;
+
+    if (!f->done && !f->ending)
+        force(f, RK_EXIT_TIMEOUT, SIGTERM, grace(f, FAILURE_GRACE_MS));
+}
+
+/* The job takes too long: end it, if wanted after its stack traces. */
+static void give_up(struct front *f)
+{
+    f->given_up = true;
+    judge(f, RK_EXIT_TIMEOUT);
+    if (f->options->timeout_traces && f->life)
+        rk_life_trace(f->life, force_after_traces, f);
+    else
+        force_after_traces(f);
 }
 
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
@@ -155,11 +189,11 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (f->done || f->ending)
+    if (f->done || f->ending || f->given_up)
         return;
     rk_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
-    force(f, RK_EXIT_TIMEOUT, FAILURE_GRACE_MS);
+    give_up(f);
 }
 
 /* -------------------------------------------------------------------- signals */
@@ -182,9 +216,9 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
     if (++f->interrupts == 1) {
         rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                       strsignal(sig));
-        force(f, 128 + sig, SIGNAL_GRACE_MS);
+        force(f, 128 + sig, sig, grace(f, SIGNAL_GRACE_MS));
     } else {
-        force(f, 128 + sig, 0);
+        force(f, 128 + sig, sig, 0);
     }
     /* Nobody reads our output and the user insists. */
     if (f->interrupts > 2 && !rk_tree_child_count(f->tree))
@@ -203,8 +237,7 @@ static void stop_self(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    raise(SIGSTOP);
-    forward(f, SIGCONT);
+    raise(SIGSTOP); /* the SIGCONT that ends it is handed on as any other */
     rk_reader_wake(f->reader);
 }
 
@@ -268,7 +301,8 @@ static rank_status_t watch_signals(struct front *f)
     } wanted[] = {{SIGCHLD, on_child},          {SIGINT, on_end_signal},
                   {SIGTERM, on_end_signal},     {SIGHUP, on_end_signal},
                   {SIGUSR1, on_forward_signal}, {SIGUSR2, on_forward_signal},
-                  {SIGTSTP, on_stop}};
+                  {SIGWINCH, on_forward_signal},
+                  {SIGCONT, on_forward_signal}, {SIGTSTP, on_stop}};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(wanted); i++) {
         rank_status_t st = watch_signal(f, wanted[i].sig, wanted[i].fn);
@@ -320,7 +354,7 @@ static bool on_refused(struct front *f, struct rk_unpacker *u)
     rk_stream_say(f->err, "xrun: error: %s", text);
     judge(f, (int)code);
     if (f->nnodes > 1)
-        end_job(f, 0); /* those that have started elsewhere */
+        end_job_by(f, SIGTERM, 0); /* those that have started elsewhere */
     f->ending = true;
     return true;
 }
@@ -384,6 +418,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u))
         return false;
+    rk_life_exited(f->life, rank);
     failed = rk_verdict_failed(status, unfinished);
     rk_verdict_how(status, unfinished, how, sizeof(how));
     rk_verdict_time(lived, time, sizeof(time));
@@ -395,7 +430,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
                   pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
     judge(f, rk_verdict_code(status, unfinished));
     if (!f->options->go_on)
-        end_job(f, FAILURE_GRACE_MS);
+        end_job(f);
     return true;
 }
 
@@ -412,7 +447,7 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
     judge(f, rk_verdict_abort_code(code));
-    end_job(f, FAILURE_GRACE_MS);
+    end_job(f);
     return true;
 }
 
@@ -461,7 +496,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
     rk_pack_string(&p, "");
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_LOST, &p);
     if (!f->options->go_on || !f->told)
-        end_job(f, FAILURE_GRACE_MS);
+        end_job(f);
 }
 
 static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
@@ -492,6 +527,7 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
+    bool mine, fine;
     uint32_t n;
 
     switch (kind) {
@@ -524,9 +560,39 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_DONE:
         return on_done(f, u);
     default:
-        return false;
+        fine = f->life && rk_life_message(f->life, kind, u, &mine);
+        return mine && fine;
     }
 }
+
+/* ------------------------------------------------------------------- signs of life */
+
+static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
+{
+    struct front *f = arg;
+    int n = 0;
+
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        n += f->told && !f->nodes[i].done && !f->nodes[i].gone && f->plan->placement.host[i].ranks > 0;
+    if (n == 0 || f->done)
+        rk_packer_free(p);
+    else
+        rk_tree_send(f->tree, RK_NODE_ALL, kind, p);
+    return f->done ? 0 : n;
+}
+
+static void on_hopeless(void *arg)
+{
+    struct front *f = arg;
+
+    if (f->done || f->ending || f->given_up)
+        return;
+    rk_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+                  f->options->heartbeat);
+    give_up(f);
+}
+
+static const struct rk_life_ops life_ops = {send_to_agents, on_hopeless};
 
 static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {
@@ -576,7 +642,7 @@ static void on_broken(void *arg, struct rk_stream *stream, int error)
         rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
     judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
-    end_job(f, FAILURE_GRACE_MS);
+    end_job(f);
 }
 
 static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
@@ -610,7 +676,7 @@ static rank_status_t start_agent(struct front *f, int *fd)
         return RANK_ERR_SYSTEM;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
-    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup);
+    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup, f->job->id);
     close(ends[1]);
     if (f->keeper < 0) {
         rk_error("cannot create a process for the agent: %m");
@@ -649,6 +715,8 @@ static rank_status_t send_job(struct front *f)
 
     if (!st)
         st = rk_fences_open(f->tree, f->job, RK_NODE_FRONT, NULL, NULL, &f->fences);
+    if (!st)
+        st = rk_life_open(f->base, f->options, f->job, f->host, f->err, &life_ops, f, &f->life);
     if (st)
         return st;
     f->told = true;
@@ -663,6 +731,8 @@ static rank_status_t send_job(struct front *f)
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_JOB, &p);
     if (!st)
         say_oversubscribed(f);
+    if (!st)
+        rk_life_started(f->life);
     return st;
 }
 
@@ -679,7 +749,7 @@ static void fail(struct front *f, const char *text)
         return;
     rk_stream_say(f->err, "xrun: error: %s", text);
     judge(f, 1);
-    end_job(f, 0);
+    end_job_by(f, SIGTERM, 0);
 }
 
 static void on_branch_failed(void *arg, uint32_t node, const char *text)
@@ -690,7 +760,7 @@ static void on_branch_failed(void *arg, uint32_t node, const char *text)
         rk_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
     judge(f, 1);
     if (!f->ending)
-        end_job(f, 0);
+        end_job_by(f, SIGTERM, 0);
 }
 
 static void on_branch_said(void *arg, uint32_t node, const char *line)
@@ -716,7 +786,7 @@ static void on_all_here(void *arg)
         f->code = 2;
     } else if (f->options->where.dry_run) {
         judge(f, 0);
-        end_job(f, 0);
+        end_job_by(f, SIGTERM, 0);
     } else if (send_job(f) || open_reader(f)) {
         fail(f, "out of memory");
     }
@@ -825,6 +895,7 @@ static void close_front(struct front *f)
         event_free(f->timeout);
     if (f->linger)
         event_free(f->linger);
+    rk_life_close(f->life);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
     if (f->base)

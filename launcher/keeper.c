@@ -2,6 +2,7 @@
 #include "launcher/keeper.h"
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/rundir.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -68,7 +69,7 @@ static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
     }
 }
 
-static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, bool remote)
+static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote)
 {
     sigset_t signals, old;
     pid_t agent;
@@ -95,20 +96,22 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, bool re
     status = wait_agent(agent, front, &signals);
     if (!rk_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
+    if (getppid() != front)
+        rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;
 }
 
 int rk_keeper_run(int fd, const struct rk_setup *setup)
 {
-    return run_keeper(fd, getppid(), setup, true);
+    return run_keeper(fd, getppid(), setup, NULL, true);
 }
 
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup)
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
     close(front_fd); /* or the agent would never see that the front end is gone */
-    _exit(run_keeper(fd, self, setup, false));
+    _exit(run_keeper(fd, self, setup, job, false));
 }

@@ -15,9 +15,10 @@
 
 /*
  * Start a keeper and under it an agent that speaks over fd; front_fd is the
- * other end, which stays here. The caller closes fd. Returns the keeper's pid, or -1 with errno set.
+ * other end, which stays here. The caller closes fd. job: its name in rundir.h, for the end of a
+ * job whose front end was killed. Returns the keeper's pid, or -1 with errno set.
  */
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup);
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job);
 
 /* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
 int rk_keeper_run(int fd, const struct rk_setup *setup);

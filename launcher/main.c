@@ -12,6 +12,7 @@
 #include "launcher/limits.h"
 #include "launcher/options.h"
 #include "launcher/program.h"
+#include "launcher/status.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -120,7 +121,7 @@ static rank_status_t read_options(int argc, char **argv, struct rk_options *o, c
 {
     rank_status_t st = rk_options_parse(argc, argv, o, err, errlen);
 
-    if (st || o->help || o->version || o->man || o->bash)
+    if (st || o->help || o->version || o->man || o->bash || o->status)
         return st;
     rk_options_free(o);
     return rk_options_parse_over(argc, argv, rk_options_variables, o, err, errlen);
@@ -153,6 +154,8 @@ int main(int argc, char **argv)
     } else if (options.version) {
         printf("xrun %s\n", rank_version());
         code = 0;
+    } else if (options.status) {
+        code = rk_ask(options.job);
     } else {
         code = run(&options, started_ns);
     }

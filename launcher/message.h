@@ -7,6 +7,8 @@
 #ifndef RK_LAUNCHER_MESSAGE_H
 #define RK_LAUNCHER_MESSAGE_H
 
+#include <stdint.h>
+
 enum rk_message {
     /* front end to agent */
     RK_MSG_JOB = 1,   /* a job, see job.c; to all */
@@ -15,8 +17,12 @@ enum rk_message {
     RK_MSG_OUTPUT_TAKEN, /* u32 bytes of output that have been passed on */
     RK_MSG_DIED,      /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
     RK_MSG_INPUT,     /* bytes for rank 0's stdin; no bytes: end of file */
-    RK_MSG_END,       /* u32 ms between TERM and KILL; 0: KILL at once */
+    RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+
+    RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
+    RK_MSG_LOOK,       /* u32 token: look at all ranks now */
+    RK_MSG_TRACE,      /* u32 ms: stack traces of all ranks, within that time */
 
     /* agent to front end */
     RK_MSG_STARTED = 64, /* u32 node, u32 phases, then for each: string name, u64 ns it took */
@@ -33,16 +39,24 @@ enum rk_message {
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
     RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
+    RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
+                             it has ended), u64 ns of cpu time, u64 ns without progress, string */
+    RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */
+    RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty */
+    RK_MSG_TRACE_TEXT,   /* u32 rank or RK_NO_RANK, u32 pid, bytes: lines */
+    RK_MSG_TRACED,       /* that was the last of them */
 
     /* agent to agent, whichever way that goes */
-    RK_MSG_MODEX_ASK = 96, /* u32 node that asks, u32 its number for it, u32 rank */
-    RK_MSG_MODEX_ANSWER,   /* u32 that number, u32 found, bytes */
+    RK_MSG_MODEX_ASK = 160, /* u32 node that asks, u32 its number for it, u32 rank */
+    RK_MSG_MODEX_ANSWER,    /* u32 that number, u32 found, bytes */
 
     /* one step, between neighbours */
-    RK_MSG_BEAT = 128,
+    RK_MSG_BEAT = 192,
     RK_MSG_FENCE_UP,  /* u32 status, u32 ranks (0: all), u32 each, bytes */
     RK_MSG_FENCE_DOWN /* the same */
 };
+
+#define RK_NO_RANK UINT32_MAX
 
 /* Flags of OUTPUT: the bytes do not end a line. */
 enum { RK_OUT_PARTIAL = 1 };

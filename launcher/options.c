@@ -128,6 +128,31 @@ static bool set_timeout(struct rk_options *o, const char *value, char *err, size
     return true;
 }
 
+static bool set_kill_grace(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+
+    if (end == value || *end || !isfinite(s) || s < 0 || s > 1e6)
+        return fail(err, errlen, "--kill-grace is '%s'; give seconds, 0 or more", value);
+    o->kill_grace = s;
+    return true;
+}
+
+static bool set_heartbeat(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+    bool kill = strcmp(end, ":kill") == 0;
+
+    if (end == value || (*end && !kill) || !isfinite(s) || s < 0.2 || s > 1e6)
+        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill",
+                    value);
+    o->heartbeat = s;
+    o->heartbeat_kill = kill;
+    return true;
+}
+
 /* where.c reads these. */
 #define WHERE(name, read)                                                                          \
     static bool name(struct rk_options *o, const char *value, char *err, size_t errlen)            \
@@ -207,6 +232,27 @@ static const struct option options[] = {
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
      set_timeout, 0},
+    {{"--timeout-traces"},
+     NULL,
+     "Before --timeout or --heartbeat ends the job, print a stack trace of every rank, by gdb or "
+     "eu-stack.",
+     FLAG(timeout_traces)},
+    {{"--kill-grace"},
+     "S",
+     "When the job is ended, give the ranks S seconds between the signal that says so and SIGKILL; 0 "
+     "kills them at once (default: 2 after a signal from the user, else 0.4).",
+     set_kill_grace, 0},
+    {{"--heartbeat"},
+     "S[:kill]",
+     "Report each rank that makes no progress for S seconds, with what it waits for, and when it goes "
+     "on; nothing is killed. With :kill, end the job once no rank of it has made progress for so "
+     "long; xrun's exit code is 124 then.",
+     set_heartbeat, 0},
+    {{"--status"},
+     NULL,
+     "Start nothing: xrun --status JOB asks a running job of yours what its ranks do, xrun --status "
+     "lists the jobs. A part of a job's name will do.",
+     FLAG(status)},
     {{"--host", "-H"},
      "HOSTS",
      "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
@@ -283,7 +329,8 @@ static void name_variable(const struct option *opt, char *out, size_t len)
     out[0] = '\0';
     if (opt->apply ? opt->more & ONLY_HERE
                    : opt->more == offsetof(struct rk_options, help) ||
-                         opt->more == offsetof(struct rk_options, version))
+                         opt->more == offsetof(struct rk_options, version) ||
+                         opt->more == offsetof(struct rk_options, status))
         return;
     for (int i = 1; i < 3 && opt->names[i] && name[1] != '-'; i++) {
         if (opt->names[i][1] == '-')
@@ -415,6 +462,17 @@ static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, c
     return true;
 }
 
+/* No program, but one job or none. */
+static bool parse_status(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                         size_t errlen)
+{
+    if (*i + 1 < argc)
+        return fail(err, errlen, "--status takes one job, not %d; xrun --status lists them",
+                    argc - *i);
+    o->job = *i < argc ? argv[(*i)++] : NULL;
+    return true;
+}
+
 /* One program, from its options to the next ':'. */
 static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char *err,
                       size_t errlen)
@@ -426,6 +484,8 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
         return false;
     if (asks(o))
         return true;
+    if (o->status)
+        return parse_status(argc, argv, i, o, err, errlen);
     o->app->command = o->next;
     while (*i < argc && strcmp(argv[*i], ":") != 0)
         *o->next++ = argv[(*i)++];
@@ -459,6 +519,7 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     o->next = o->words;
     o->next_file = o->words + words;
     o->defaults.n = 0; /* not said */
+    o->kill_grace = -1;
     o->app = &o->defaults;
     return true;
 }
@@ -503,10 +564,14 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
                 snprintf(err, errlen, "%s", text);
             return RANK_ERR_ARG;
         }
-        if (asks(out))
+        if (asks(out) || out->status)
             break;
     } while (i++ < argc);
     default_n(out);
+    if (out->timeout_traces && out->timeout <= 0 && !out->heartbeat_kill && !asks(out)) {
+        snprintf(err, errlen, "--timeout-traces needs --timeout S, or --heartbeat S:kill");
+        return RANK_ERR_ARG;
+    }
     return RANK_OK;
 }
 

@@ -41,6 +41,12 @@ struct rk_options {
     bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
+    bool timeout_traces;
+    double kill_grace; /* seconds; less than 0: each end has its own */
+    double heartbeat;  /* seconds; 0: none */
+    bool heartbeat_kill;
+    bool status;     /* not a job to run, but one to ask about */
+    const char *job; /* this one; NULL: list them */
     struct rk_where where;
     bool go_on; /* --on-failure continue */
     bool verbose;

@@ -2,6 +2,7 @@
 #include "launcher/agent.h"
 #include "launcher/descend.h"
 #include "launcher/message.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
@@ -72,7 +73,8 @@ void rk_ranks_reap(struct rk_agent *agent)
         struct rk_rank *r = by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status);
-        else if (!rk_branches_reaped(agent->branches, pid, status))
+        else if (!rk_branches_reaped(agent->branches, pid, status) &&
+                 !rk_watch_reaped(agent->watch, pid))
             rk_stand_in_reaped(agent, pid, status);
     }
     rk_stand_in_check(agent);

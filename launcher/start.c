@@ -15,6 +15,7 @@
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "launcher/torch.h"
+#include "launcher/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/topo/topo.h"
@@ -29,7 +30,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define OWN_VARS 7
+#define OWN_VARS 8
 #define MAX_THREADS 16
 #define RANKS_PER_THREAD 8 /* fewer are not worth a thread */
 
@@ -83,6 +84,8 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
     snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=%u", agent->order);
     snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=%u", agent->nused);
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
+    if (!rk_watch_variable(agent->watch, local, s->own[7], sizeof(s->own[7])))
+        snprintf(s->own[7], sizeof(s->own[7]), "XRUN_BOARD="); /* none */
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     if (agent->job.torch) {

@@ -10,8 +10,13 @@
 
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 4 };
 
+struct rk_wait_for;
+
 typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
 typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
+/* Says what a condition waits for; see tell.h. */
+typedef bool (*rk_tell_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
+                           struct rk_wait_for *out);
 
 struct rk_engine {
     struct {
@@ -29,6 +34,8 @@ struct rk_engine {
     rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
     int ndeath;
     rk_handler_fn handler[RK_KIND_COUNT];
+    rk_tell_fn tells[RK_HOOKS_MAX];
+    int ntells;
 
     struct rk_peer **peers; /* of my world, by world rank; NULL until needed */
     int npeers;
@@ -97,18 +104,26 @@ int rk_progress(struct rk_ctx *ctx);
  */
 struct rk_waiter {
     uint32_t rounds;
+    uint32_t told; /* it is on the status board (tell.h) */
     uint64_t since;
 };
 
 /* One bout: progress, then relax, yield or sleep. */
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+/* After one that was told. */
+void rk_wait_over(struct rk_ctx *ctx);
 
 RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {0, 0};
+    struct rk_waiter w = {0, 0, 0};
 
-    while (!cond(arg))
+    if (cond(arg))
+        return;
+    do
         rk_wait_step(ctx, &w, cond, arg);
+    while (!cond(arg));
+    if (rk_unlikely(w.told))
+        rk_wait_over(ctx);
 }
 
 #endif

@@ -45,6 +45,7 @@ static const struct rk_services services = {
     .report_death = rk_engine_report_death,
     .req_complete = rk_req_complete,
     .wait_step = rk_wait_step,
+    .wait_over = rk_wait_over,
 };
 
 static void add_place(struct places *p, const char *dir, int dir_len, const char *below)

@@ -186,14 +186,14 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
         req->on_done(req, req->arg);
 }
 
-static bool is_done(void *req)
+bool rk_req_is_done(void *req)
 {
     return ((struct rank_request *)req)->done;
 }
 
 rank_status_t rk_req_wait(struct rank_request *req)
 {
-    rk_wait(req->ctx, is_done, req);
+    rk_wait(req->ctx, rk_req_is_done, req);
     return req->status;
 }
 

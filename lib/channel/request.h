@@ -84,6 +84,8 @@ void rk_req_fail_if_of(struct rank_request *req, void *peer);
 
 /* Wait for one that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);
+/* The condition that it waits for. */
+bool rk_req_is_done(void *req);
 
 void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);
 

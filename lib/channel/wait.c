@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/channel/engine.h"
+#include "lib/channel/tell.h"
 #include "lib/mem/node.h"
 
 #include <sched.h>
@@ -121,6 +122,8 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         w->since = now;
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
+    if (rk_unlikely(now - w->since >= RK_TELL_NS))
+        rk_tell(ctx, w, cond, arg, now);
     if (now - w->since >= e->spin_ns)
         nap(ctx, cond, arg);
 }

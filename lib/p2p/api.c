@@ -1,7 +1,7 @@
 /* api.c: the point-to-point calls of rank.h: check the arguments, then do it. */
 #include "lib/base/dtype.h"
 #include "lib/base/log.h"
-#include "lib/p2p/p2p.h"
+#include "lib/p2p/p2p_state.h"
 
 /* What every call with a message checks; *bytes is the span of the buffer. */
 RK_INLINE rank_status_t check_message(const void *buf, int64_t count, rank_dtype_t dtype,
@@ -163,17 +163,9 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
 
 /* -------------------------------------------------------------------- probes */
 
-struct probe {
-    struct rank_team *team;
-    int source;
-    uint64_t tag;
-    rank_envelope_t *envelope;
-    bool dead;
-};
-
-static bool probe_over(void *arg)
+bool rk_probe_over(void *arg)
 {
-    struct probe *p = arg;
+    struct rk_probe *p = arg;
 
     if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope))
         return true;
@@ -183,12 +175,12 @@ static bool probe_over(void *arg)
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
 {
-    struct probe p = {team, peer, match_tag(tag), envelope, false};
+    struct rk_probe p = {team, peer, match_tag(tag), envelope, false};
     rank_status_t st = rk_team_check(team);
 
     if (st || (st = check_source(team, peer, tag)))
         return st;
-    rk_wait(team->ctx, probe_over, &p);
+    rk_wait(team->ctx, rk_probe_over, &p);
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 

@@ -1,5 +1,5 @@
 /* api_wait.c: test and wait of rank.h. */
-#include "lib/p2p/p2p.h"
+#include "lib/p2p/p2p_state.h"
 
 RK_INLINE rank_status_t check_request(const struct rank_request *req)
 {
@@ -93,14 +93,9 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-struct any {
-    int n, found;
-    rank_request_t *reqs;
-};
-
-static bool any_done(void *arg)
+bool rk_any_done(void *arg)
 {
-    struct any *a = arg;
+    struct rk_any *a = arg;
 
     for (int i = 0; i < a->n; i++) {
         if (a->reqs[i] && a->reqs[i]->done) {
@@ -113,7 +108,7 @@ static bool any_done(void *arg)
 
 rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
 {
-    struct any a = {n, RANK_UNDEFINED, reqs};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = check_requests(n, reqs);
     struct rk_ctx *ctx = NULL;
 
@@ -130,7 +125,7 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
         null_envelope(envelope);
         return RANK_OK;
     }
-    rk_wait(ctx, any_done, &a);
+    rk_wait(ctx, rk_any_done, &a);
     *index = a.found;
     return finish(&reqs[a.found], envelope);
 }

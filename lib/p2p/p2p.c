@@ -78,6 +78,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_CREDIT] = on_credit;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = on_death;
+    e->tells[e->ntells++] = rk_p2p_tell;
     return RANK_OK;
 }
 

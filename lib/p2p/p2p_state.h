@@ -33,6 +33,25 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 void rk_recv_free_kept(struct rk_p2p *p2p);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 
+/* api.c, api_wait.c: what their calls wait for. */
+struct rk_probe {
+    struct rank_team *team;
+    int source;
+    uint64_t tag;
+    rank_envelope_t *envelope;
+    bool dead;
+};
+bool rk_probe_over(void *probe);
+
+struct rk_any {
+    int n, found;
+    rank_request_t *reqs;
+};
+bool rk_any_done(void *any);
+
+/* tell.c: what a wait of this room is for. */
+bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+
 /* Bytes of a message have left the unexpected queue or never entered it: tell the sender now and
  * then, so that it may go on sending eagerly. */
 void rk_send_credit(struct rk_peer *peer);

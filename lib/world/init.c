@@ -7,11 +7,14 @@
  * those open it, before the one commit; a fence; and the rooms above.
  */
 #include "collectives/coll.h"
+#include "lib/base/board.h"
+#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
+#include "lib/channel/tell.h"
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
@@ -203,16 +206,35 @@ static rank_status_t meet(struct rk_ctx *ctx)
     return st;
 }
 
+static bool drained(void *arg);
+
+/* What the waits of rank_finalize itself are for. */
+static bool tell_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
+                         struct rk_wait_for *out)
+{
+    (void)ctx;
+    (void)arg;
+    if (cond != drained)
+        return false;
+    rk_tell_call(out, "end of its sends");
+    return true;
+}
+
 static rank_status_t join(struct rk_ctx *ctx)
 {
-    rank_status_t st = rk_boot_open(&ctx->boot);
+    rank_status_t st;
 
+    ctx->board = rk_board_open(rk_env(RK_BOARD_VARIABLE));
+    if (ctx->board)
+        rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
+    st = rk_boot_open(&ctx->boot);
     if (st)
         return st;
     rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
     st = meet(ctx);
     if (st)
         return st;
+    ctx->engine->tells[ctx->engine->ntells++] = tell_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
     if (!st)
@@ -240,6 +262,9 @@ static void leave(struct rk_ctx *ctx)
     rk_segments_close(ctx);
     rk_boot_close(ctx->boot);
     rk_node_close(ctx->node);
+    if (ctx->board)
+        rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
+    rk_board_close(ctx->board);
     free(ctx);
     the_ctx = NULL;
     rk_conf_unload();
@@ -268,6 +293,8 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     st = the_ctx ? join(the_ctx) : RANK_ERR_NO_MEMORY;
     if (st)
         goto err;
+    if (the_ctx->board)
+        rk_board_write(the_ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
     atomic_store(&state, IN);
     return RANK_OK;
 
@@ -299,6 +326,8 @@ rank_status_t rank_finalize(void)
 
     if (!atomic_compare_exchange_strong(&state, &in, LEFT))
         return RANK_ERR_STATE;
+    if (the_ctx->board)
+        the_ctx->board->inside = "rank_finalize";
     rk_wait(the_ctx, drained, the_ctx);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
     rank_barrier(the_ctx->world);

@@ -82,3 +82,8 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
 {
     core->wait_step(ctx, w, cond, arg);
 }
+
+void rk_wait_over(struct rk_ctx *ctx)
+{
+    core->wait_over(ctx);
+}
