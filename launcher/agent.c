@@ -164,6 +164,21 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
     rk_wire_send(agent->wire, RK_MSG_LOG, &p);
 }
 
+/* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
+static void on_pmi1_joined(void *arg, uint32_t rank)
+{
+    (void)arg;
+    (void)rank;
+}
+
+static void on_pmi1_stranded(void *arg, uint32_t rank)
+{
+    on_aborted(arg, rank, 1, "it has ended, and others wait for it in MPI_Init");
+}
+
+static const struct rk_pmi1_ops pmi1_ops = {
+    .joined = on_pmi1_joined, .aborted = on_aborted, .stranded = on_pmi1_stranded};
+
 static const struct rk_server_events server_events = {
     .connected = on_connected, .finalized = on_finalized, .aborted = on_aborted, .log = on_log};
 
@@ -201,6 +216,8 @@ static void say_started(struct rk_agent *agent, uint64_t topology, uint64_t init
 static void run_job(struct rk_agent *agent)
 {
     struct rk_server_job job = {.id = agent->job.id, .host = agent->host, .size = agent->job.size};
+    struct rk_pmi1_job pmi1 = {
+        .id = agent->job.id, .size = agent->job.size, .local = agent->job.size};
     uint64_t t0 = rk_clock_ns(), t1, init_ns = 0, register_ns = 0, t2;
     char text[1024] = "";
     int code = 1;
@@ -219,6 +236,8 @@ static void run_job(struct rk_agent *agent)
         if (st)
             snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     }
+    if (!st)
+        st = rk_pmi1_open(agent->base, &pmi1, &pmi1_ops, agent, &agent->pmi1);
     t2 = rk_clock_ns();
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));

@@ -11,6 +11,7 @@
  * the others too.
  */
 #include "launcher/agent.h"
+#include "launcher/foreign.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "lib/base/clock.h"
@@ -33,7 +34,7 @@
 struct start {
     struct rk_spawn spec;
     char own[OWN_VARS][400]; /* the rank's own variables */
-    char **env, **pmix;
+    char **env, **pmix, **foreign;
     int error; /* errno, if it did not start */
     const char *step;
 };
@@ -60,15 +61,24 @@ static size_t count(char *const *v)
     return n;
 }
 
-/* The rank's own variables, what PMIx wants, then the job's. The first of a name counts. */
+/* The rank's own variables, what PMIx and other MPI libraries want, then the job's. The first of a
+ * name counts. */
 static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
 {
-    size_t npmix, njob = count(agent->job.env), n = 0;
+    const struct rk_foreign where = {.rank = rank,
+                                     .size = agent->job.size,
+                                     .local_rank = rank,
+                                     .local_size = agent->job.size,
+                                     .oversubscribed = agent->plan.oversubscribed,
+                                     .pmi1 = true};
+    size_t npmix, nforeign, njob = count(agent->job.env), n = 0;
 
     s->pmix = rk_server_rank_env(agent->server, rank);
+    s->foreign = rk_foreign_env(&where, agent->job.env);
     npmix = count(s->pmix);
-    s->env = malloc((OWN_VARS + npmix + njob + 1) * sizeof(*s->env));
-    if (!s->pmix || !s->env)
+    nforeign = count(s->foreign);
+    s->env = malloc((OWN_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
+    if (!s->pmix || !s->foreign || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
     snprintf(s->own[1], sizeof(s->own[1]), "XRUN_SIZE=%u", agent->job.size);
@@ -80,7 +90,9 @@ static bool make_env(struct rk_agent *agent, uint32_t rank, struct start *s)
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
-    memcpy(s->env + n + npmix, agent->job.env, (njob + 1) * sizeof(*s->env));
+    n += npmix;
+    memcpy(s->env + n, s->foreign, nforeign * sizeof(*s->env));
+    memcpy(s->env + n + nforeign, agent->job.env, (njob + 1) * sizeof(*s->env));
     return true;
 }
 
@@ -91,7 +103,7 @@ static rank_status_t prepare(struct rk_agent *agent, uint32_t rank, int input, s
     s->spec = (struct rk_spawn){.program = agent->job.program,
                                 .argv = agent->job.argv,
                                 .wdir = agent->job.wdir,
-                                .fd = {input, -1, -1},
+                                .fd = {input, -1, -1, -1},
                                 .cpus = rk_bind_of(&agent->plan, rank),
                                 .cpus_size = agent->plan.set_size,
                                 .nofile = agent->job.nofile};
@@ -99,19 +111,22 @@ static rank_status_t prepare(struct rk_agent *agent, uint32_t rank, int input, s
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
     st = rk_outputs_add(agent->outputs, rank, 1, &s->spec.fd[1]);
-    return st ? st : rk_outputs_add(agent->outputs, rank, 2, &s->spec.fd[2]);
+    if (!st)
+        st = rk_outputs_add(agent->outputs, rank, 2, &s->spec.fd[2]);
+    return st ? st : rk_pmi1_add(agent->pmi1, rank, 0, &s->spec.fd[3]);
 }
 
 static void clear(struct start *s)
 {
-    for (int i = 1; i <= 2; i++) {
+    for (int i = 1; i <= 3; i++) {
         if (s->spec.fd[i] > STDERR_FILENO)
             close(s->spec.fd[i]);
         s->spec.fd[i] = -1;
     }
     free(s->env);
     rk_strings_free(s->pmix);
-    s->env = s->pmix = NULL;
+    rk_strings_free(s->foreign);
+    s->env = s->pmix = s->foreign = NULL;
 }
 
 /* Start a rank that is ready, on whatever thread. */
@@ -125,7 +140,7 @@ static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s,
     r->start_ns = rk_clock_ns();
     pid = rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
-    clear(s); /* the pipes now end with the rank */
+    clear(s); /* pipes and connection now end with the rank */
     if (pid < 0)
         return false;
     r->pid = pid;
