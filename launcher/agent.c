@@ -55,6 +55,8 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
+    if (agent->phase != RK_AGENT_TERM)
+        rk_leftovers_note(agent->leftovers);
     if (grace_ms == 0) {
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {
@@ -104,6 +106,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     }
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
+    rk_leftovers_remove(agent->leftovers);
     if (agent->wire)
         rk_wire_send(agent->wire, RK_MSG_DONE, NULL);
     leave_if_sent(agent);
@@ -229,6 +232,10 @@ static void run_job(struct rk_agent *agent)
         code = RK_EXIT_USAGE;
     t1 = rk_clock_ns();
     if (!st) {
+        st = rk_leftovers_create(agent->job.id, &agent->leftovers);
+    }
+    if (!st) {
+        job.folder = rk_leftovers_folder(agent->leftovers);
         job.oversubscribed = agent->plan.oversubscribed;
         job.topology = agent->plan.topology;
         st = rk_server_open(agent->base, &job, &server_events, agent, &agent->server, &init_ns,

@@ -10,6 +10,7 @@
 
 #include "launcher/bind.h"
 #include "launcher/job.h"
+#include "launcher/leftovers.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmix/server.h"
 #include "launcher/wire.h"
@@ -45,6 +46,7 @@ struct rk_agent {
     struct rk_bind_plan plan;
     struct rk_server *server;
     struct rk_pmi1 *pmi1;
+    struct rk_leftovers *leftovers;
     char host[256];
     enum rk_agent_phase phase;
 

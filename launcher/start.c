@@ -111,9 +111,7 @@ static rank_status_t prepare(struct rk_agent *agent, uint32_t rank, int input, s
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
     st = rk_outputs_add(agent->outputs, rank, 1, &s->spec.fd[1]);
-    if (!st)
-        st = rk_outputs_add(agent->outputs, rank, 2, &s->spec.fd[2]);
-    return st ? st : rk_pmi1_add(agent->pmi1, rank, 0, &s->spec.fd[3]);
+    return st ? st : rk_outputs_add(agent->outputs, rank, 2, &s->spec.fd[2]);
 }
 
 static void clear(struct start *s)
@@ -138,7 +136,10 @@ static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s,
     pid_t pid;
 
     r->start_ns = rk_clock_ns();
-    pid = rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
+    s->step = "socketpair";
+    pid = rk_pmi1_add(agent->pmi1, rank, 0, &s->spec.fd[3])
+              ? -1
+              : rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
     clear(s); /* pipes and connection now end with the rank */
     if (pid < 0)

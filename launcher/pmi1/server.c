@@ -298,8 +298,10 @@ rank_status_t rk_pmi1_add(struct rk_pmi1 *s, uint32_t rank, uint32_t app, int *f
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return RANK_ERR_SYSTEM;
     if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, ends[0], &ev)) {
+        int error = errno;
         close(ends[0]);
         close(ends[1]);
+        errno = error;
         return RANK_ERR_SYSTEM;
     }
     s->clients[rank].fd = ends[0];

@@ -46,7 +46,8 @@ rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *jo
 void rk_pmi1_close(struct rk_pmi1 *pmi1);
 
 /* Before a rank starts: *fd is its end of the connection, which becomes RK_PMI1_FD in it; the
- * caller closes it when the rank has it. app: the number of its program among the job's. */
+ * caller closes it when the rank has it. app: the number of its program among the job's. Several
+ * threads may do this at once, for different ranks, while the loop does not run. On failure errno says why. */
 rank_status_t rk_pmi1_add(struct rk_pmi1 *pmi1, uint32_t rank, uint32_t app, int *fd);
 #define RK_PMI1_FD 3
 

@@ -30,6 +30,7 @@ struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
     uint32_t size;    /* ranks, all of them on this host */
+    const char *folder; /* for clients' files, made and filled by them; or NULL */
     bool oversubscribed;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
