@@ -88,6 +88,8 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
+    if (agent->phase != RK_AGENT_TERM)
+        rk_leftovers_note(agent->leftovers);
     if (grace_ms == 0) {
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {
@@ -139,6 +141,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     }
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
+    rk_leftovers_remove(agent->leftovers);
     if (agent->wire) {
         rk_pack_u32(&p, agent->node);
         rk_wire_send(agent->wire, RK_MSG_DONE, &p);
@@ -202,19 +205,49 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
     rk_wire_send(agent->wire, RK_MSG_LOG, &p);
 }
 
+/* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
+static void on_pmi1_joined(void *arg, uint32_t local)
+{
+    (void)arg;
+    (void)local;
+}
+
+static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
+{
+    struct rk_agent *agent = arg;
+
+    on_aborted(agent, agent->ranks[local].rank, code, text);
+}
+
+static void on_pmi1_stranded(void *arg, uint32_t local)
+{
+    on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
+}
+
+/* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
+static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_enter(agent->fences, RK_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
+}
+
 static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token)
 {
     struct rk_agent *agent = arg;
 
-    rk_fences_enter(agent->fences, ranks, nranks, data, len, token);
+    rk_fences_enter(agent->fences, RK_FENCE_PMIX, 0, ranks, nranks, data, len, token);
 }
 
 static void on_fence_done(void *arg, void *token, int status, const void *data, size_t len)
 {
     struct rk_agent *agent = arg;
 
-    rk_server_fence_done(agent->server, token, status, data, len);
+    if (token == agent->pmi1)
+        rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
+    else
+        rk_server_fence_done(agent->server, token, status, data, len);
 }
 
 static void on_modex(void *arg, uint32_t rank, void *token)
@@ -299,6 +332,7 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
                                 .host = agent->job.hosts[agent->node],
                                 .size = agent->job.size,
                                 .nlocal = agent->nlocal,
+                                .folder = rk_leftovers_folder(agent->leftovers),
                                 .oversubscribed = agent->seats.oversubscribed,
                                 .topology = agent->topology};
     struct rk_job_map map = {0};
@@ -317,6 +351,23 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
     rk_job_map_clear(&map);
     free(local);
     return st;
+}
+
+static rank_status_t open_pmi1(struct rk_agent *agent)
+{
+    static const struct rk_pmi1_ops alone = {.joined = on_pmi1_joined,
+                                             .aborted = on_pmi1_aborted,
+                                             .stranded = on_pmi1_stranded},
+                                    several = {.joined = on_pmi1_joined,
+                                               .aborted = on_pmi1_aborted,
+                                               .exchange = on_pmi1_exchange,
+                                               .stranded = on_pmi1_stranded};
+    const struct rk_pmi1_job job = {.id = agent->job.id,
+                                    .size = agent->job.size,
+                                    .local = agent->nlocal,
+                                    .node_of = agent->nused > 1 ? agent->job.host_of : NULL};
+
+    return rk_pmi1_open(agent->base, &job, agent->nused > 1 ? &several : &alone, agent, &agent->pmi1);
 }
 
 static uint32_t count_seats(const struct rk_agent *agent)
@@ -349,9 +400,13 @@ static void run_job(struct rk_agent *agent)
         return;
     }
     if (!st)
+        st = rk_leftovers_create(agent->job.id, &agent->leftovers);
+    if (!st)
         st = open_server(agent, &init_ns, &register_ns);
     if (st)
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
+    if (!st)
+        st = open_pmi1(agent);
     t = rk_clock_ns();
     agent->watch = rk_watch_open(agent);
     if (!st)

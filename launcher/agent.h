@@ -11,6 +11,8 @@
 #include "launcher/branches.h"
 #include "launcher/fences.h"
 #include "launcher/job.h"
+#include "launcher/leftovers.h"
+#include "launcher/pmi1/server.h"
 #include "launcher/modexes.h"
 #include "launcher/pmix/server.h"
 #include "launcher/setup.h"
@@ -61,6 +63,8 @@ struct rk_agent {
     struct rk_server *server;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
+    struct rk_pmi1 *pmi1;
+    struct rk_leftovers *leftovers;
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */

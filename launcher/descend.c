@@ -181,3 +181,18 @@ pid_t *rk_descend_children(size_t *count)
     *count = k;
     return children;
 }
+
+pid_t *rk_descend_all(size_t *count)
+{
+    size_t n = 0, k = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
+    pid_t self = getpid(), *pids = calloc(n + 1, sizeof(*pids));
+
+    for (size_t i = 0; list && pids && i < n; i++) {
+        if (list[i].pid != self && settle(list, n, &list[i], self) && list[i].state != 'Z')
+            pids[k++] = list[i].pid;
+    }
+    free(list);
+    *count = k;
+    return pids;
+}

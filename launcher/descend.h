@@ -21,6 +21,9 @@ int rk_descend_signal(int sig, const pid_t *keep, size_t nkeep);
  */
 bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep);
 
+/* All descendants but zombies; the caller frees. *n may be 0. */
+pid_t *rk_descend_all(size_t *n);
+
 /* The children that this process has now; the caller frees. *n may be 0. */
 pid_t *rk_descend_children(size_t *n);
 

@@ -8,6 +8,7 @@
 
 struct fence {
     struct rk_link link;
+    uint32_t space;
     uint32_t *ranks; /* NULL: all */
     uint32_t nranks;
     bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
@@ -70,21 +71,24 @@ static void destroy(struct fence *f)
     free(f);
 }
 
-static bool same_ranks(const struct fence *f, const uint32_t *ranks, uint32_t n)
+static bool same(const struct fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
+    if (f->space != space)
+        return false;
     if (n == 0 || !f->ranks)
         return n == 0 && !f->ranks;
     return f->nranks == n && memcmp(f->ranks, ranks, n * sizeof(*ranks)) == 0;
 }
 
 /* The fence of these ranks that source has not come to; a new one if there is none. */
-static struct fence *find(struct rk_fences *fs, const uint32_t *ranks, uint32_t n, uint32_t source)
+static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+                          uint32_t source)
 {
     struct fence *f;
 
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         f = rk_list_entry(l, struct fence, link);
-        if (!f->from[source] && same_ranks(f, ranks, n))
+        if (!f->from[source] && same(f, space, ranks, n))
             return f;
     }
     f = calloc(1, sizeof(*f));
@@ -96,6 +100,7 @@ static struct fence *find(struct rk_fences *fs, const uint32_t *ranks, uint32_t 
         if (f->ranks)
             memcpy(f->ranks, ranks, n * sizeof(*ranks));
     }
+    f->space = space;
     f->nranks = n;
     rk_list_append(&fs->active, &f->link);
     if (!f->from || (n && !f->ranks)) {
@@ -112,6 +117,7 @@ static struct fence *find(struct rk_fences *fs, const uint32_t *ranks, uint32_t 
 
 static void pack(const struct fence *f, const void *data, size_t len, struct rk_packer *p)
 {
+    rk_pack_u32(p, f->space);
     rk_pack_u32(p, (uint32_t)f->status);
     rk_pack_u32(p, f->nranks);
     for (uint32_t i = 0; i < f->nranks; i++)
@@ -170,25 +176,25 @@ static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int sta
     move_on(fs, f);
 }
 
-void rk_fences_enter(struct rk_fences *fs, const uint32_t *ranks, uint32_t n, const void *data,
-                     size_t len, void *token)
+void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status,
+                     const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
 {
-    struct fence *f = find(fs, ranks, n, fs->nchildren);
+    struct fence *f = find(fs, space, ranks, n, fs->nchildren);
 
     if (!f) {
         fs->done(fs->arg, token, -1, NULL, 0);
         return;
     }
     f->token = token;
-    join(fs, f, fs->nchildren, 0, data, len);
+    join(fs, f, fs->nchildren, status, data, len);
 }
 
 /* The first that waits for an answer. */
-static struct fence *awaiting(struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
+static struct fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct fence *f = rk_list_entry(l, struct fence, link);
-        if (f->sent && same_ranks(f, ranks, n))
+        if (f->sent && same(f, space, ranks, n))
             return f;
     }
     return NULL;
@@ -196,6 +202,7 @@ static struct fence *awaiting(struct rk_fences *fs, const uint32_t *ranks, uint3
 
 bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {
+    uint32_t space = rk_unpack_u32(u);
     int status = (int)rk_unpack_u32(u);
     uint32_t n = rk_unpack_u32(u), *ranks;
     const void *data;
@@ -212,11 +219,11 @@ bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct r
     ok = ok && ranks && rk_unpack_done(u);
     if (ok && kind == RK_MSG_FENCE_UP) {
         ok = from != RK_NODE_FRONT && from - fs->first < fs->nchildren;
-        f = ok ? find(fs, ranks, n, from - fs->first) : NULL;
+        f = ok ? find(fs, space, ranks, n, from - fs->first) : NULL;
         if (f)
             join(fs, f, from - fs->first, status, data, len);
     } else if (ok) {
-        f = from == RK_NODE_FRONT ? awaiting(fs, ranks, n) : NULL;
+        f = from == RK_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
         if (f) {
             f->status = status;
             release(fs, f, data, len);

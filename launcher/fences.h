@@ -23,9 +23,14 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uin
 /* NULL is fine. */
 void rk_fences_close(struct rk_fences *fences);
 
-/* All ranks of this host that take part have come. nranks 0: all ranks of the job do. */
-void rk_fences_enter(struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks,
-                     const void *data, size_t len, void *token);
+/* Fences of the same ranks that have nothing to do with each other. */
+enum rk_fence_space { RK_FENCE_PMIX, RK_FENCE_PMI1 };
+
+/* All ranks of this host that take part have come. nranks 0: all ranks of the job do. status: not 0 if it fails here,
+ * and so everywhere. */
+void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int status,
+                     const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
+                     void *token);
 /* RK_MSG_FENCE_UP from a child or RK_MSG_FENCE_DOWN from the parent. False: it makes no sense. */
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
 /* A child is gone, with all below. */

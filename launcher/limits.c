@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 /* Descriptors of an agent for each rank: two pipes, whose other ends may still be open while ranks
- * are started, a pidfd, a PMIx connection, and a part of those of the threads that start them. And its
- * own. */
-#define FDS_PER_RANK 7
+ * are started, a pidfd, connections of PMIx and PMI-1, and a part of those of the threads that start
+ * them. And its own. */
+#define FDS_PER_RANK 8
 #define FDS_OWN 64
 /* Processes and threads beside the ranks: keeper, agent with PMIx's two, and room to breathe. */
 #define TASKS_OWN 8

@@ -52,7 +52,7 @@ enum rk_message {
 
     /* one step, between neighbours */
     RK_MSG_BEAT = 192,
-    RK_MSG_FENCE_UP,  /* u32 status, u32 ranks (0: all), u32 each, bytes */
+    RK_MSG_FENCE_UP,  /* u32 space, u32 status, u32 ranks (0: all), u32 each, bytes */
     RK_MSG_FENCE_DOWN /* the same */
 };
 

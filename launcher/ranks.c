@@ -26,9 +26,9 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
         close(r->pidfd);
         r->pidfd = -1;
     }
-    unfinished = r->connected && !r->finalized;
+    unfinished = rk_pmi1_exited(agent->pmi1, (uint32_t)(r - agent->ranks)) || (r->connected && !r->finalized);
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
-    if (unfinished)
+    if (r->connected && !r->finalized)
         agent->clients--;
     if (failed && agent->phase == RK_AGENT_RUNNING)
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
@@ -42,6 +42,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
     rk_pack_u64(&p, rk_clock_ns() - r->start_ns);
     rk_pack_u32(&p, unfinished ? RK_EXIT_UNFINISHED : 0);
     rk_wire_send(agent->wire, RK_MSG_EXITED, &p);
+    rk_pmi1_check_stranded(agent->pmi1);
 }
 
 static struct rk_rank *by_pid(struct rk_agent *agent, pid_t pid)

@@ -30,7 +30,8 @@
 
 struct child {
     const struct rk_spawn *spec;
-    const int *slot; /* what become 0, 1, 2 */
+    const int *slot; /* what become 0, 1, 2, 3 */
+    int nslots;      /* 3 or 4 */
     pid_t parent;
     sigset_t mask;
     volatile int error;
@@ -62,24 +63,24 @@ static ON_CHILD_STACK void default_signals(void)
         sigaction(signals[i], &dflt, NULL);
 }
 
-/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2. */
-static ON_CHILD_STACK int place_fds(const int slot[3])
+/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2, 3. */
+static ON_CHILD_STACK int place_fds(const int *slot, int n)
 {
     unsigned first = 0;
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n; i++) {
         if ((unsigned)slot[i] >= first)
             first = (unsigned)slot[i] + 1;
     }
     /* A kernel before 5.9 copies them all; then the exec closes them. */
     if (close_range(first, ~0u, CLOSE_RANGE_UNSHARE) && unshare(CLONE_FILES))
         return -1;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n; i++) {
         if (dup2(slot[i], i) < 0)
             return -1;
     }
     /* Neither what xrun itself was started with. */
-    close_range(3, ~0u, 0);
+    close_range((unsigned)n, ~0u, 0);
     return 0;
 }
 
@@ -96,7 +97,7 @@ static ON_CHILD_STACK int run_child(void *arg)
         return 127; /* it died just now */
     if (setpgid(0, 0))
         return fail(c, "setpgid");
-    if (place_fds(c->slot))
+    if (place_fds(c->slot, c->nslots))
         return fail(c, "dup2");
     if (chdir(spec->wdir))
         return fail(c, "chdir");
@@ -122,9 +123,9 @@ int rk_spawner_open(struct rk_spawner *spawner)
     spawner->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (spawner->null < 0)
         goto no_null;
-    for (n = 0; n < 3; n++) {
-        /* Above 2, or one could be overwritten by another on its way. */
-        spawner->slot[n] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 3);
+    for (n = 0; n < 4; n++) {
+        /* Above 3, or one could be overwritten by another on its way. */
+        spawner->slot[n] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 4);
         if (spawner->slot[n] < 0)
             goto no_slot;
     }
@@ -145,9 +146,9 @@ no_null:
 }
 
 /* fd[i] in the slots, or nothing. */
-static int fill_slots(const struct rk_spawner *spawner, const int fd[3])
+static int fill_slots(const struct rk_spawner *spawner, const int *fd, int n)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n; i++) {
         if (dup3(fd ? fd[i] : spawner->null, spawner->slot[i], O_CLOEXEC) < 0)
             return -1;
     }
@@ -157,14 +158,15 @@ static int fill_slots(const struct rk_spawner *spawner, const int fd[3])
 pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
                const char **step)
 {
-    struct child c = {.spec = spec, .slot = spawner->slot, .parent = getpid()};
+    int nslots = spec->fd[3] >= 0 ? 4 : 3;
+    struct child c = {.spec = spec, .slot = spawner->slot, .nslots = nslots, .parent = getpid()};
     int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, error;
     sigset_t all, old;
     pid_t pid;
 
     *step = "dup3";
     *pidfd = -1;
-    if (fill_slots(spawner, spec->fd))
+    if (fill_slots(spawner, spec->fd, nslots))
         return -1;
     *step = "clone";
     sigfillset(&all);
@@ -177,7 +179,7 @@ pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pid
     }
     error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    fill_slots(spawner, NULL); /* or a pipe would never end */
+    fill_slots(spawner, NULL, nslots); /* or a pipe would never end */
     if (pid > 0 && c.error) {
         *step = c.step;
         if (*pidfd >= 0)

@@ -13,7 +13,7 @@ struct rk_spawn {
     char *const *argv;
     char *const *env;
     const char *wdir;
-    int fd[3];             /* become 0, 1, 2 */
+    int fd[4];             /* become 0, 1, 2, 3; the last may be -1: none */
     const cpu_set_t *cpus; /* NULL: not bound */
     size_t cpus_size;
     uint64_t nofile; /* soft limit of open files; 0: as it is */
@@ -23,7 +23,7 @@ struct rk_spawn {
  * numbers. */
 struct rk_spawner {
     void *stack; /* not touched where opening fails */
-    int null, slot[3];
+    int null, slot[4];
 };
 
 /* -1 with errno set. There is no need to close it: it lives as long as the process. */

@@ -21,7 +21,7 @@ static pid_t start(struct rk_agent *agent, uint32_t rank)
                             .argv = argv,
                             .env = env,
                             .wdir = "/",
-                            .fd = {null, null, null}};
+                            .fd = {null, null, null, -1}};
     static struct rk_spawner spawner; /* kept for the next */
     const char *step;
     int pidfd = -1;

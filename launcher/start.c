@@ -12,6 +12,7 @@
  */
 #include "launcher/agent.h"
 #include "launcher/environ.h"
+#include "launcher/foreign.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "launcher/torch.h"
@@ -38,7 +39,7 @@ struct start {
     struct rk_spawn spec;
     char own[OWN_VARS][400]; /* the rank's own variables */
     char torch[RK_TORCH_VARS][32];
-    char **env, **pmix;
+    char **env, **pmix, **foreign;
     int error; /* errno, if it did not start */
     const char *step;
 };
@@ -66,16 +67,25 @@ static size_t count(char *const *v)
     return n;
 }
 
-/* The rank's own variables, what PMIx wants, then the program's. The first of a name counts. */
+/* The rank's own variables, what PMIx and other MPI libraries want, then the program's. The first of a
+ * name counts. */
 static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, struct start *s)
 {
     uint32_t rank = agent->ranks[local].rank;
-    size_t npmix, njob = count(env), n = 0;
+    const struct rk_foreign where = {.rank = rank,
+                                     .size = agent->job.size,
+                                     .local_rank = local,
+                                     .local_size = agent->nlocal,
+                                     .oversubscribed = agent->seats.oversubscribed,
+                                     .pmi1 = true};
+    size_t npmix, nforeign, njob = count(env), n = 0;
 
     s->pmix = rk_server_rank_env(agent->server, rank);
+    s->foreign = rk_foreign_env(&where, env);
     npmix = count(s->pmix);
-    s->env = malloc((OWN_VARS + RK_TORCH_VARS + npmix + njob + 1) * sizeof(*s->env));
-    if (!s->pmix || !s->env)
+    nforeign = count(s->foreign);
+    s->env = malloc((OWN_VARS + RK_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
+    if (!s->pmix || !s->foreign || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
     snprintf(s->own[1], sizeof(s->own[1]), "XRUN_SIZE=%u", agent->job.size);
@@ -94,7 +104,9 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
         rk_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - RK_TORCH_VARS);
     }
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
-    memcpy(s->env + n + npmix, env, (njob + 1) * sizeof(*s->env));
+    n += npmix;
+    memcpy(s->env + n, s->foreign, nforeign * sizeof(*s->env));
+    memcpy(s->env + n + nforeign, env, (njob + 1) * sizeof(*s->env));
     return true;
 }
 
@@ -108,7 +120,7 @@ static rank_status_t prepare(struct crew *c, uint32_t local, int input)
     s->spec = (struct rk_spawn){.program = app->program,
                                 .argv = app->argv,
                                 .wdir = app->wdir,
-                                .fd = {input, -1, -1},
+                                .fd = {input, -1, -1, -1},
                                 .cpus = rk_agent_cpus(agent, local),
                                 .cpus_size = agent->set_size,
                                 .nofile = agent->job.nofile};
@@ -121,28 +133,34 @@ static rank_status_t prepare(struct crew *c, uint32_t local, int input)
 
 static void clear(struct start *s)
 {
-    for (int i = 1; i <= 2; i++) {
+    for (int i = 1; i <= 3; i++) {
         if (s->spec.fd[i] > STDERR_FILENO)
             close(s->spec.fd[i]);
         s->spec.fd[i] = -1;
     }
     free(s->env);
     rk_strings_free(s->pmix);
-    s->env = s->pmix = NULL;
+    rk_strings_free(s->foreign);
+    s->env = s->pmix = s->foreign = NULL;
 }
 
 /* Start a rank that is ready, on whatever thread. */
-static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s,
+static bool start_one(struct rk_agent *agent, uint32_t local, struct start *s,
                       struct rk_spawner *spawner)
 {
-    struct epoll_event ev = {.events = EPOLLIN, .data.u32 = rank};
-    struct rk_rank *r = &agent->ranks[rank];
+    struct epoll_event ev = {.events = EPOLLIN, .data.u32 = local};
+    struct rk_rank *r = &agent->ranks[local];
+    uint32_t app;
     pid_t pid;
 
     r->start_ns = rk_clock_ns();
-    pid = rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
+    s->step = "socketpair";
+    app = (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps);
+    pid = rk_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
+              ? -1
+              : rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
-    clear(s); /* the pipes now end with the rank */
+    clear(s); /* pipes and connection now end with the rank */
     if (pid < 0)
         return false;
     r->pid = pid;

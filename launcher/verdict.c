@@ -28,7 +28,7 @@ int rk_verdict_abort_code(int code)
 
 void rk_verdict_how(int status, bool unfinished, char *out, size_t len)
 {
-    const char *more = unfinished ? ", without PMIx_Finalize (rank_finalize)" : "";
+    const char *more = unfinished ? ", without finalizing (rank_finalize, MPI_Finalize, PMIx_Finalize)" : "";
 
     if (WIFSIGNALED(status))
         snprintf(out, len, "was killed by signal %d (%s%s)", WTERMSIG(status),

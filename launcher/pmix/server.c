@@ -88,6 +88,7 @@ static pmix_server_module_t module = {
     .deregister_events = rk_upcall_deregister_events,
     .notify_event = rk_upcall_notify,
     .log = rk_upcall_log,
+    .job_control = rk_upcall_job_control,
 };
 
 /*
@@ -168,7 +169,8 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     bool oversubscribed = job->oversubscribed;
     struct answer a = {.status = PMIX_SUCCESS};
     uint32_t size = job->size;
-    pmix_info_t info[6];
+    pmix_info_t info[8];
+    size_t ninfo = 6;
     pmix_status_t rc;
 
     if (!ranks || !hosts) {
@@ -188,10 +190,16 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
         PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
+        if (job->folder) {
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_TMPDIR, job->folder, PMIX_STRING);
+            ninfo++;
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
+            ninfo++;
+        }
         sem_init(&a.come, 0, 0);
-        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, 6,
+        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
                                                          on_answer, &a));
-        for (int i = 0; i < 6; i++)
+        for (size_t i = 0; i < ninfo; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
     }
     free(nodes);

@@ -38,6 +38,7 @@ struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
     uint32_t size;    /* ranks */
+    const char *folder; /* for clients' files, made and filled by them; or NULL */
     uint32_t nhosts;  /* that have ranks */
     const char *const *hosts;      /* their names */
     const char *const *ranks_of;   /* of each, "0,1,2" */

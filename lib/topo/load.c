@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <string.h>
 
-/* What costs time and is not needed here can be left out from hwloc 2.8 on. */
+#define FLAGS (HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING)
+/* What costs time and is not needed here can be left out from hwloc 2.8 on. It may run with an older
+ * one than it was built with: MPI libraries bring theirs, and a path that finds it. */
 #if HWLOC_API_VERSION >= 0x00020800
 #define WITHOUT_EXTRAS                                                                             \
     (HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |                          \
@@ -28,9 +30,8 @@ rank_status_t rk_topo_load(bool full, hwloc_topology_t *out)
         (full &&
          (hwloc_topology_set_type_filter(t, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
           hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL))) ||
-        hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
-                                        HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
-                                        WITHOUT_EXTRAS) ||
+        (hwloc_topology_set_flags(t, FLAGS | WITHOUT_EXTRAS) &&
+         hwloc_topology_set_flags(t, FLAGS)) ||
         hwloc_topology_load(t)) {
         rk_error("cannot look at this machine's cores: %s; --bind none does without",
                  strerror(errno));

@@ -1,0 +1,17 @@
+/*
+ * maps.h: which files a process has mapped.
+ */
+#ifndef RK_LAUNCHER_MAPS_H
+#define RK_LAUNCHER_MAPS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Call fn with the path of each, more than once where it has several mappings, until it returns
+ * false. Nothing where the process is gone or another's. */
+void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
+
+/* The first of its children, or 0; 0, too, where the kernel does not tell. */
+pid_t rk_maps_child(pid_t pid);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * client.h: what the files of the PMI-1 server share.
+ */
+#ifndef RK_LAUNCHER_PMI1_CLIENT_H
+#define RK_LAUNCHER_PMI1_CLIENT_H
+
+#include "launcher/pmi1/line.h"
+#include "launcher/pmi1/server.h"
+#include "launcher/pmi1/space.h"
+#include "lib/base/compiler.h"
+
+enum rk_pmi1_state { RK_PMI1_SILENT, RK_PMI1_JOINED, RK_PMI1_FINALIZED };
+
+struct rk_pmi1_client {
+    struct rk_pmi1 *server;
+    uint32_t rank, app;
+    int fd; /* or -1 */
+    enum rk_pmi1_state state;
+    bool waiting;   /* in a barrier */
+    uint32_t inits; /* programs that have joined: a rank can run several, one after the other */
+    struct rk_pmi1_input *input; /* NULL: it has not said anything */
+};
+
+struct rk_pmi1 {
+    const struct rk_pmi1_ops *ops;
+    void *arg;
+    char *name; /* of the space */
+    uint32_t size, local;
+    uint32_t waiting;  /* in a barrier */
+    uint32_t inits;    /* the most of any client's */
+    uint32_t gone_rank, gone_inits; /* of those gone the one with the fewest, if gone */
+    bool stranded;
+    bool gone, gone_early; /* a rank has ended; without having finalized */
+    bool lost;             /* and so no barrier will be whole */
+    bool told;             /* and the other hosts know */
+    struct rk_pmi1_space *space, *services;
+    struct rk_pmi1_client *clients; /* [local] */
+    int epoll;
+    struct event *ev;
+};
+
+/* server.c */
+void rk_pmi1_answer(struct rk_pmi1_client *client, const char *fmt, ...) RK_PRINTF(2, 3);
+/* Close the connection of one that speaks nonsense. */
+void rk_pmi1_refuse(struct rk_pmi1_client *client, const char *what);
+void rk_pmi1_note_joined(struct rk_pmi1_client *client);
+void rk_pmi1_enter_barrier(struct rk_pmi1_client *client);
+
+/* commands.c */
+void rk_pmi1_obey(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
+void rk_pmi1_leave_barrier(struct rk_pmi1_client *client, bool whole);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * commands.c: what a PMI-1 client asks, and the answers.
+ *
+ * Every answer has rc; MPICH 4 looks for it in some only, MPICH 5 in all.
+ */
+#include "launcher/pmi1/client.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define UNKNOWN_SPACE "no_such_space"
+
+static void on_init(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    long version;
+
+    if (!rk_pmi1_number(cmd, "pmi_version", 0, INT_MAX, &version) || version != 1) {
+        rk_pmi1_answer(c, "cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n");
+        return;
+    }
+    /* A program that a rank runs after another starts anew. */
+    c->state = RK_PMI1_JOINED;
+    rk_pmi1_note_joined(c);
+    rk_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
+}
+
+static void on_maxes(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    rk_pmi1_answer(c, "cmd=maxes rc=0 kvsname_max=256 keylen_max=%d vallen_max=%d\n",
+                   RK_PMI1_KEY_MAX, RK_PMI1_VALUE_MAX);
+}
+
+static void on_appnum(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    rk_pmi1_answer(c, "cmd=appnum rc=0 appnum=%u\n", c->app);
+}
+
+static void on_name(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    rk_pmi1_answer(c, "cmd=my_kvsname rc=0 kvsname=%s\n", c->server->name);
+}
+
+static void on_universe(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    rk_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->size);
+}
+
+static bool own_space(const struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *name = rk_pmi1_value(cmd, "kvsname");
+
+    return name && strcmp(name, c->server->name) == 0;
+}
+
+static void on_put(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *key = rk_pmi1_value(cmd, "key"), *value = rk_pmi1_value(cmd, "value");
+    const char *why = "success";
+
+    if (!own_space(c, cmd)) {
+        why = UNKNOWN_SPACE;
+    } else if (!key || !value) {
+        why = "key_or_value_missing";
+    } else {
+        rank_status_t st = rk_pmi1_space_put(c->server->space, key, value);
+        if (st)
+            why = st == RANK_ERR_ARG ? "too_long" : "no_room";
+    }
+    rk_pmi1_answer(c, "cmd=put_result rc=%d msg=%s\n", strcmp(why, "success") ? -1 : 0, why);
+}
+
+static void on_get(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *key = rk_pmi1_value(cmd, "key"), *value = NULL;
+
+    if (key && own_space(c, cmd))
+        value = rk_pmi1_space_get(c->server->space, key);
+    if (value)
+        rk_pmi1_answer(c, "cmd=get_result rc=0 msg=success value=%s\n", value);
+    else
+        rk_pmi1_answer(c, "cmd=get_result rc=-1 msg=%s value=unknown\n",
+                       own_space(c, cmd) ? "key_not_found" : UNKNOWN_SPACE);
+}
+
+static void on_barrier(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    if (c->waiting)
+        rk_pmi1_refuse(c, "a barrier inside a barrier");
+    else
+        rk_pmi1_enter_barrier(c);
+}
+
+void rk_pmi1_leave_barrier(struct rk_pmi1_client *c, bool whole)
+{
+    c->waiting = false;
+    if (whole)
+        rk_pmi1_answer(c, "cmd=barrier_out rc=0\n");
+    else
+        rk_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
+}
+
+static void on_finalize(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    (void)cmd;
+    c->state = RK_PMI1_FINALIZED;
+    rk_pmi1_answer(c, "cmd=finalize_ack rc=0\n");
+}
+
+/* There is no answer; the client ends by itself. */
+static void on_abort(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *text = rk_pmi1_value(cmd, "error_msg");
+    long code = 1;
+
+    rk_pmi1_number(cmd, "exitcode", INT_MIN, INT_MAX, &code);
+    c->server->ops->aborted(c->server->arg, c->rank, (int)code, text ? text : "");
+}
+
+static void on_publish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *service = rk_pmi1_value(cmd, "service"), *port = rk_pmi1_value(cmd, "port");
+    bool ok = service && port && !rk_pmi1_space_get(c->server->services, service) &&
+              rk_pmi1_space_put(c->server->services, service, port) == RANK_OK;
+
+    rk_pmi1_answer(c, "cmd=publish_result rc=%d info=%s msg=%s\n", ok ? 0 : -1, ok ? "ok" : "error",
+                   ok ? "success" : "cannot_publish");
+}
+
+static void on_lookup(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *service = rk_pmi1_value(cmd, "service");
+    const char *port = service ? rk_pmi1_space_get(c->server->services, service) : NULL;
+
+    if (port)
+        rk_pmi1_answer(c, "cmd=lookup_result rc=0 info=ok msg=success port=%s\n", port);
+    else
+        rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+}
+
+static void on_unpublish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *service = rk_pmi1_value(cmd, "service");
+    bool ok = service && rk_pmi1_space_remove(c->server->services, service);
+
+    rk_pmi1_answer(c, "cmd=unpublish_result rc=%d info=%s msg=%s\n", ok ? 0 : -1,
+                   ok ? "ok" : "error", ok ? "success" : "not_published");
+}
+
+static void on_spawn(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    if (cmd->last)
+        rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=xrun_does_not_spawn\n");
+}
+
+static const struct {
+    const char *name;
+    void (*obey)(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd);
+    bool any_time; /* also before init */
+} commands[] = {
+    {"init", on_init, true},
+    {"get_maxes", on_maxes, false},
+    {"get_appnum", on_appnum, false},
+    {"get_my_kvsname", on_name, false},
+    {"get_universe_size", on_universe, false},
+    {"put", on_put, false},
+    {"get", on_get, false},
+    {"barrier_in", on_barrier, false},
+    {"finalize", on_finalize, false},
+    {"abort", on_abort, true},
+    {"publish_name", on_publish, false},
+    {"lookup_name", on_lookup, false},
+    {"unpublish_name", on_unpublish, false},
+    {"spawn", on_spawn, false},
+};
+
+void rk_pmi1_obey(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(commands); i++) {
+        if (strcmp(cmd->name, commands[i].name) != 0 ||
+            cmd->block != (commands[i].obey == on_spawn))
+            continue;
+        if (c->state != RK_PMI1_JOINED && !commands[i].any_time)
+            rk_pmi1_refuse(c, "a command before init");
+        else
+            commands[i].obey(c, cmd);
+        return;
+    }
+    rk_pmi1_refuse(c, "an unknown command");
+}
