@@ -236,6 +236,7 @@ static void run_job(struct rk_agent *agent)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct rk_agent *agent = arg;
+    struct rk_window window;
     uint32_t number;
 
     switch (kind) {
@@ -259,6 +260,11 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
             return false;
         rk_descend_signal((int)number, NULL, 0);
         return true;
+    case RK_MSG_WINDOW:
+        window.rows = (uint16_t)rk_unpack_u32(u);
+        window.cols = (uint16_t)rk_unpack_u32(u);
+        rk_terminal_resize(agent->terminal, &window);
+        return rk_unpack_done(u);
     default:
         return false;
     }
@@ -338,7 +344,7 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd)
 
 int rk_agent_main(int fd)
 {
-    struct rk_agent agent = {.exits = -1};
+    struct rk_agent agent = {.exits = -1, .terminal = -1};
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the
      * job, not from this process. */

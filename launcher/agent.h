@@ -56,6 +56,7 @@ struct rk_agent {
     /* outputs.c, inputs.c */
     struct rk_outputs *outputs;
     struct rk_inputs *inputs;
+    int terminal; /* master of the one that --pty gives to a rank, or -1 */
 
     struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet;
 };
@@ -78,6 +79,8 @@ rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out);
 void rk_outputs_close(struct rk_outputs *outputs);
 /* A pipe for a stream (1 or 2) of a rank: *fd is the end for the rank. */
 rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t rank, int stream, int *fd);
+/* A rank's terminal instead, for both streams; its master is taken over. */
+rank_status_t rk_outputs_add_terminal(struct rk_outputs *outputs, uint32_t rank, int master);
 /* Take what a rank's pipes hold now. */
 void rk_outputs_drain(struct rk_outputs *outputs, uint32_t rank);
 /* Pipes that may still bring something. */
@@ -87,8 +90,13 @@ bool rk_outputs_stalled(const struct rk_outputs *outputs);
 /* The wire has room again. */
 void rk_outputs_resume(struct rk_outputs *outputs);
 
-/* inputs.c: rank 0's standard input. */
-rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out, int *fd);
+/* inputs.c: standard input of the ranks that shall have it. */
+bool rk_inputs_wanted(const struct rk_job *job, uint32_t rank);
+rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out);
+/* A pipe for one more of them: *fd is the end for the rank. */
+rank_status_t rk_inputs_add(struct rk_inputs *inputs, int *fd);
+/* One that has a terminal; its master is taken over. */
+rank_status_t rk_inputs_add_terminal(struct rk_inputs *inputs, int master);
 void rk_inputs_close(struct rk_inputs *inputs);
 void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
 

@@ -3,6 +3,7 @@
 #include "launcher/descend.h"
 #include "launcher/keeper.h"
 #include "launcher/message.h"
+#include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
 #include "launcher/streams.h"
@@ -34,7 +35,10 @@ struct front {
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;
+    struct rk_output_dir *files; /* NULL: output goes to out and err */
+    bool lost; /* not all output could be written into files */
     struct rk_reader *reader;
+    struct rk_user_terminal *terminal; /* with --pty */
     struct event *signals[8];
     int nsignals;
     struct event *timeout, *silence;
@@ -134,8 +138,9 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 
     (void)what;
     if (++f->interrupts == 1) {
-        rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
-                      strsignal(sig));
+        if (!f->options->quiet)
+            rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
+                          strsignal(sig));
         force(f, 128 + sig, SIGNAL_GRACE_MS);
     } else {
         force(f, 128 + sig, 0);
@@ -157,7 +162,9 @@ static void stop_self(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    rk_user_terminal_give_back(f->terminal);
     raise(SIGSTOP);
+    rk_user_terminal_take(f->terminal);
     forward(f, SIGCONT);
     rk_reader_wake(f->reader);
 }
@@ -261,6 +268,15 @@ static bool on_refused(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+static void put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
+                       size_t len, bool partial)
+{
+    if (f->files)
+        rk_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+    else
+        rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
+}
+
 static bool on_output(struct front *f, struct rk_unpacker *u)
 {
     uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
@@ -269,7 +285,7 @@ static bool on_output(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
-    rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, flags & RK_OUT_PARTIAL);
+    put_output(f, rank, stream, data, len, flags & RK_OUT_PARTIAL);
     if (rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT)
         rk_wire_pause(f->wire, true);
     return true;
@@ -285,6 +301,8 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u))
         return false;
+    if (rank == f->job->pty)
+        rk_user_terminal_give_back(f->terminal);
     failed = rk_verdict_failed(status, unfinished);
     rk_verdict_how(status, unfinished, how, sizeof(how));
     rk_verdict_time(lived, time, sizeof(time));
@@ -323,8 +341,7 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
-    rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len,
-                  len > 0 && data[len - 1] != '\n');
+    put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
     return true;
 }
 
@@ -405,6 +422,16 @@ static void on_broken(void *arg, struct rk_stream *stream, int error)
 
 static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
 
+/* The job itself is well: xrun's exit code says it at the end. */
+static void on_lost(void *arg, const char *file, int error)
+{
+    struct front *f = arg;
+
+    f->lost = true;
+    rk_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
+                  strerror(error));
+}
+
 static void on_input(void *arg, const void *data, size_t len)
 {
     struct front *f = arg;
@@ -419,6 +446,33 @@ static void on_input(void *arg, const void *data, size_t len)
         memcpy(p.data, data, len);
     p.len = p.cap = len;
     rk_wire_send(f->wire, RK_MSG_INPUT, &p);
+}
+
+/* With --pty. */
+static void on_resize(void *arg, const struct rk_window *window)
+{
+    struct front *f = arg;
+    struct rk_packer p = {0};
+
+    if (!f->wire || f->done)
+        return;
+    rk_pack_u32(&p, window->rows);
+    rk_pack_u32(&p, window->cols);
+    rk_wire_send(f->wire, RK_MSG_WINDOW, &p);
+}
+
+static rank_status_t open_input(struct front *f)
+{
+    bool keys = f->job->input == RK_INPUT_ALL || f->job->input == f->job->pty;
+
+    if (f->job->pty != RK_PTY_NONE) {
+        f->terminal = rk_user_terminal_open(f->base, keys, on_resize, f);
+        if (!f->terminal)
+            return RANK_ERR_NO_MEMORY;
+    }
+    if (f->job->input == RK_INPUT_NONE)
+        return RANK_OK;
+    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }
 
 /* -------------------------------------------------------------- start and end */
@@ -474,6 +528,9 @@ static rank_status_t open_front(struct front *f)
     st = rk_stream_open(f->base, STDOUT_FILENO, &label, &stream_ops, f, &f->out);
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &stream_ops, f, &f->err);
+    if (!st && f->options->output_dir)
+        st = rk_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, on_lost, f,
+                                &f->files);
     if (!st)
         st = watch_signals(f);
     f->silence = evtimer_new(f->base, on_silence, f);
@@ -511,12 +568,14 @@ static void close_front(struct front *f)
 {
     rk_wire_close(f->wire);
     rk_reader_close(f->reader);
+    rk_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     if (f->silence)
         event_free(f->silence);
     if (f->timeout)
         event_free(f->timeout);
+    rk_output_dir_close(f->files);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
     if (f->base)
@@ -533,6 +592,7 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     rank_status_t st = start_agent(&f, &fd);
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error of write */
     if (!st)
         st = open_front(&f);
     if (!st)
@@ -540,7 +600,7 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     else if (fd >= 0)
         close(fd);
     if (!st)
-        st = rk_reader_open(f.base, STDIN_FILENO, on_input, &f, &f.reader);
+        st = open_input(&f);
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
@@ -551,6 +611,8 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     rk_wire_close(f.wire); /* if it is still there: the agent ends what runs */
     f.wire = NULL;
     end_all(&f, before, nbefore);
+    if (f.lost)
+        judge(&f, RK_EXIT_OUTPUT_LOST);
     close_front(&f);
     free(before);
     return f.code;

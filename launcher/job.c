@@ -43,6 +43,10 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     }
     rk_pack_strings(p, job->env);
     rk_pack_u32(p, job->torch);
+    rk_pack_u32(p, job->input);
+    rk_pack_u32(p, job->pty);
+    rk_pack_u32(p, job->window.rows);
+    rk_pack_u32(p, job->window.cols);
     rk_pack_u32(p, job->bind);
     rk_pack_u64(p, job->nofile);
     rk_pack_u64(p, job->started_ns);
@@ -95,6 +99,10 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     ok = unpack_apps(u, out);
     out->env = rk_unpack_strings(u);
     torch = rk_unpack_u32(u);
+    out->input = rk_unpack_u32(u);
+    out->pty = rk_unpack_u32(u);
+    out->window.rows = (uint16_t)rk_unpack_u32(u);
+    out->window.cols = (uint16_t)rk_unpack_u32(u);
     bind = rk_unpack_u32(u);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);

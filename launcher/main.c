@@ -10,6 +10,7 @@
 #include "launcher/front.h"
 #include "launcher/limits.h"
 #include "launcher/options.h"
+#include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -52,6 +53,12 @@ static char *make_id(void)
     return id;
 }
 
+static void be_quiet(const struct rk_options *o)
+{
+    if (o->quiet)
+        rk_log_threshold = RK_LOG_ERROR;
+}
+
 /* 0, or the exit code. */
 static int make_job(const struct rk_options *o, struct rk_job *job)
 {
@@ -59,15 +66,20 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     int code;
 
     job->bind = o->bind;
+    job->input = o->input;
+    job->pty = o->pty;
+    job->window = rk_user_window();
     job->id = make_id();
     if (!job->id)
         return refuse("out of memory", 1);
+    be_quiet(o);
     code = rk_apps_make(o, job, text, sizeof(text));
+    be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
         return refuse(text, code);
-    if (o->quiet)
-        rk_log_threshold = RK_LOG_ERROR;
-    if (!code && !rk_limits_check(o->n, &job->nofile, text, sizeof(text)))
+    if (!code && !rk_limits_check(o->n, o->input == RK_INPUT_ALL ? 2 : 0, &job->nofile, text, sizeof(text)))
+        return refuse(text, RK_EXIT_USAGE);
+    if (!code && o->output_dir && !rk_output_dir_make(o->output_dir, job->size, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return code;
 }
@@ -92,6 +104,7 @@ static rank_status_t read_options(int argc, char **argv, struct rk_options *o, c
 
     if (st || o->help || o->version || o->man || o->bash)
         return st;
+    be_quiet(o);
     rk_options_free(o);
     return rk_options_parse_over(argc, argv, rk_options_variables, o, err, errlen);
 }

@@ -109,6 +109,44 @@ static bool set_prefix(struct rk_options *o, const char *value, char *err, size_
     return true;
 }
 
+static bool set_output_dir(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--output-dir is empty; give a directory");
+    o->output_dir = value;
+    return true;
+}
+
+/* What the option says of the rank is checked when it is known how many there are. */
+static bool read_rank(const char *name, const char *also, const char *value, uint32_t *out,
+                      char *err, size_t errlen)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end || n >= RK_MAX_RANKS)
+        return fail(err, errlen, "%s is '%s'; give %sa rank", name, value, also);
+    *out = (uint32_t)n;
+    return true;
+}
+
+static bool set_stdin(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    o->input_given = true;
+    if (strcmp(value, "all") == 0)
+        o->input = RK_INPUT_ALL;
+    else if (strcmp(value, "none") == 0)
+        o->input = RK_INPUT_NONE;
+    else
+        return read_rank("--stdin", "all, none or ", value, &o->input, err, errlen);
+    return true;
+}
+
+static bool set_pty(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    return read_rank("--pty", "", value, &o->pty, err, errlen);
+}
+
 static bool set_env(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
     o->torch = strcmp(value, "torch") == 0;
@@ -186,6 +224,21 @@ static const struct option options[] = {
      "Put the local time before each line of output, as 2026-11-21T12:34:56.789: when xrun got the "
      "line.",
      FLAG(timestamp)},
+    {{"--output-dir"},
+     "DIR",
+     "Write the output into files, DIR/rank.N.out and DIR/rank.N.err of each rank, and not to xrun's "
+     "own. DIR is made if it is not there; files that are there are replaced.",
+     set_output_dir, 0},
+    {{"--stdin"},
+     "all|none|RANK",
+     "Who reads xrun's standard input: one rank (default: 0), or each rank a copy of it, as fast as "
+     "the slowest of them. The others read from /dev/null.",
+     set_stdin, 0},
+    {{"--pty"},
+     "RANK",
+     "Give that rank a terminal for its standard input, output and error. It is the one who reads "
+     "xrun's standard input, unless --stdin says otherwise.",
+     set_pty, 0},
     {{"--timeout"},
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
@@ -397,7 +450,22 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     o->next = o->words;
     o->next_file = o->words + words;
     o->defaults.n = 1;
+    o->pty = RK_PTY_NONE;
     o->app = &o->defaults;
+    return true;
+}
+
+/* The options that name a rank, now that it is known how many there are. */
+static bool check_ranks(struct rk_options *o, char *err, size_t errlen)
+{
+    const bool one = o->input != RK_INPUT_ALL && o->input != RK_INPUT_NONE;
+
+    if (one && o->input >= (uint32_t)o->n)
+        return fail(err, errlen, "--stdin is %u, but the ranks are 0 to %d", o->input, o->n - 1);
+    if (o->pty != RK_PTY_NONE && o->pty >= (uint32_t)o->n)
+        return fail(err, errlen, "--pty is %u, but the ranks are 0 to %d", o->pty, o->n - 1);
+    if (o->pty != RK_PTY_NONE && !o->input_given)
+        o->input = o->pty;
     return true;
 }
 
@@ -431,7 +499,7 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
         if (asks(out))
             break;
     } while (i++ < argc);
-    return RANK_OK;
+    return asks(out) || check_ranks(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
 }
 
 void rk_options_free(struct rk_options *o)

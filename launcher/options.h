@@ -37,6 +37,9 @@ struct rk_options {
     char **kept; /* values that are not argv's */
     int nkept;
     const char *prefix; /* or NULL */
+    const char *output_dir; /* or NULL */
+    uint32_t input, pty; /* as in struct rk_job */
+    bool input_given;
     bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
