@@ -224,6 +224,7 @@ static void run_job(struct rk_agent *agent)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st) {
         say_started(agent, t1 - t0, init_ns, register_ns, rk_clock_ns() - t2);
+        rk_account_placed(agent);
     } else {
         refuse(agent, code, text);
         rk_agent_end(agent, 0);

@@ -74,6 +74,11 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms);
 /* Something ended; see whether all is done. */
 void rk_agent_check_done(struct rk_agent *agent);
 
+/* account.c: for --json, else they say nothing: once ranks have started, and when one has ended. */
+struct rusage;
+void rk_account_placed(struct rk_agent *agent);
+void rk_account_usage(struct rk_agent *agent, uint32_t rank, const struct rusage *usage);
+
 /* outputs.c: the pipes that ranks write to. */
 rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out);
 void rk_outputs_close(struct rk_outputs *outputs);

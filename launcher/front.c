@@ -6,6 +6,7 @@
 #include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
+#include "launcher/report.h"
 #include "launcher/streams.h"
 #include "launcher/verdict.h"
 #include "launcher/wire.h"
@@ -39,6 +40,7 @@ struct front {
     bool lost; /* not all output could be written into files */
     struct rk_reader *reader;
     struct rk_user_terminal *terminal; /* with --pty */
+    struct rk_report *report; /* with --json */
     struct event *signals[8];
     int nsignals;
     struct event *timeout, *silence;
@@ -115,6 +117,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (f->done || f->ending)
         return;
+    rk_report_cause(f->report, "timeout");
     rk_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
     force(f, RK_EXIT_TIMEOUT, FAILURE_GRACE_MS);
@@ -137,6 +140,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
     struct front *f = arg;
 
     (void)what;
+    rk_report_cause(f->report, "signal %d (%s)", (int)sig, strsignal(sig));
     if (++f->interrupts == 1) {
         if (!f->options->quiet)
             rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
@@ -238,8 +242,8 @@ static void show_budget(struct front *f, struct rk_unpacker *u)
     char line[512];
     int len;
 
-    if (!f->options->verbose)
-        return;
+    rk_report_phase(f->report, "front end", f->forked_ns - f->job->started_ns);
+    rk_report_phase(f->report, "agent", f->told_ns - f->forked_ns);
     len = snprintf(line, sizeof(line), "xrun: start-up in ms: front end %.2f, agent %.2f",
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
@@ -250,9 +254,12 @@ static void show_budget(struct front *f, struct rk_unpacker *u)
             break;
         len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", name,
                         (double)ns * 1e-6);
+        rk_report_phase(f->report, name, ns);
     }
-    rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
-                  (double)(now - f->job->started_ns) * 1e-6, f->job->size, f->host);
+    rk_report_phase(f->report, "total", now - f->job->started_ns);
+    if (f->options->verbose)
+        rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
+                      (double)(now - f->job->started_ns) * 1e-6, f->job->size, f->host);
 }
 
 static bool on_refused(struct front *f, struct rk_unpacker *u)
@@ -262,6 +269,7 @@ static bool on_refused(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || !text)
         return false;
+    rk_report_cause(f->report, "%s", text);
     rk_stream_say(f->err, "xrun: error: %s", text);
     judge(f, (int)code);
     f->ending = true;
@@ -301,6 +309,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u))
         return false;
+    rk_report_exited(f->report, rank, pid, status, lived, unfinished);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
     failed = rk_verdict_failed(status, unfinished);
@@ -308,6 +317,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_verdict_time(lived, time, sizeof(time));
     if (f->ending || !failed) /* what follows from an end is no news */
         return true;
+    rk_report_cause(f->report, "rank %u %s", rank, how);
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, f->host,
                   pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
     judge(f, rk_verdict_code(status, unfinished));
@@ -326,6 +336,8 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
         return false;
     if (f->ending)
         return true;
+    rk_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
+                    text && *text ? ": " : "", text ? text : "");
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, f->host, pid, code, text && *text ? ": " : "", text ? text : "");
     judge(f, rk_verdict_abort_code(code));
@@ -372,6 +384,9 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_abort(f, u);
     case RK_MSG_LOG:
         return on_log(f, u);
+    case RK_MSG_PLACED:
+    case RK_MSG_USAGE:
+        return rk_report_message(f->report, kind, u);
     case RK_MSG_DONE:
         f->done = true;
         return true;
@@ -389,6 +404,7 @@ static void on_close(void *arg, const char *why)
     rk_reader_close(f->reader);
     f->reader = NULL;
     if (!f->done) {
+        rk_report_cause(f->report, "the agent on %s died", f->host);
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s; its ranks end with it",
                       f->host, why ? ": " : "", why ? why : "");
         judge(f, 1);
@@ -416,6 +432,7 @@ static void on_broken(void *arg, struct rk_stream *stream, int error)
     if (stream == f->out && error != EPIPE)
         rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
+    rk_report_cause(f->report, "the output cannot be written: %s", strerror(error));
     judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
     end_job(f, FAILURE_GRACE_MS);
 }
@@ -582,6 +599,18 @@ static void close_front(struct front *f)
         event_base_free(f->base);
 }
 
+static bool open_report(struct front *f)
+{
+    char text[4096 + 128];
+
+    if (!f->options->json)
+        return true;
+    f->report = rk_report_open(f->options->json, f->job, text, sizeof(text));
+    if (!f->report)
+        rk_error("%s", text);
+    return f->report != NULL;
+}
+
 int rk_front_run(const struct rk_options *options, const struct rk_job *job)
 {
     struct front f = {.options = options, .job = job, .forked_ns = rk_clock_ns()};
@@ -589,8 +618,13 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
     pid_t *before = rk_descend_children(&nbefore);
     int fd = -1;
-    rank_status_t st = start_agent(&f, &fd);
+    rank_status_t st;
 
+    if (!open_report(&f)) {
+        free(before);
+        return RK_EXIT_USAGE;
+    }
+    st = start_agent(&f, &fd);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error of write */
     if (!st)
@@ -613,6 +647,9 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     end_all(&f, before, nbefore);
     if (f.lost)
         judge(&f, RK_EXIT_OUTPUT_LOST);
+    if (!rk_report_write(f.report, f.code, f.lost))
+        judge(&f, RK_EXIT_OUTPUT_LOST);
+    rk_report_close(f.report);
     close_front(&f);
     free(before);
     return f.code;

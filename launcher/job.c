@@ -43,6 +43,7 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     }
     rk_pack_strings(p, job->env);
     rk_pack_u32(p, job->torch);
+    rk_pack_u32(p, job->report);
     rk_pack_u32(p, job->input);
     rk_pack_u32(p, job->pty);
     rk_pack_u32(p, job->window.rows);
@@ -90,7 +91,7 @@ static bool unpack_apps(struct rk_unpacker *u, struct rk_job *out)
 
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
 {
-    uint32_t torch, bind;
+    uint32_t torch, report, bind;
     bool ok;
 
     memset(out, 0, sizeof(*out));
@@ -99,6 +100,7 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     ok = unpack_apps(u, out);
     out->env = rk_unpack_strings(u);
     torch = rk_unpack_u32(u);
+    report = rk_unpack_u32(u);
     out->input = rk_unpack_u32(u);
     out->pty = rk_unpack_u32(u);
     out->window.rows = (uint16_t)rk_unpack_u32(u);
@@ -106,9 +108,10 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     bind = rk_unpack_u32(u);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
-    if (!ok || !rk_unpack_done(u) || bind > RK_BIND_NONE || torch > 1)
+    if (!ok || !rk_unpack_done(u) || bind > RK_BIND_NONE || torch > 1 || report > 1)
         return RANK_ERR_ARG;
     out->torch = torch;
+    out->report = report;
     out->bind = (enum rk_bind)bind;
     return RANK_OK;
 }

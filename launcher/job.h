@@ -38,6 +38,7 @@ struct rk_job {
     struct rk_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
+    bool report;   /* --json: the agents tell more */
     bool torch;    /* ranks get the variables of torch.h */
     uint32_t input; /* the rank that reads xrun's standard input, or RK_INPUT_* */
     uint32_t pty;   /* the rank that gets a terminal, or RK_PTY_NONE */

@@ -66,6 +66,7 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     int code;
 
     job->bind = o->bind;
+    job->report = o->json != NULL;
     job->input = o->input;
     job->pty = o->pty;
     job->window = rk_user_window();

@@ -27,6 +27,26 @@ enum rk_message {
     RK_MSG_DONE          /* all processes are gone and all output was sent */
 };
 
+/* With --json. */
+enum {
+    RK_MSG_PLACED = 110, /* string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32
+                            pid, u32 whether it is bound, u64 ns since 1970 of its start, string cpus */
+    RK_MSG_USAGE         /* before a rank's EXITED: u32 rank, u64 ns since 1970, then RK_USAGE_FIELDS u64 */
+};
+
+enum {
+    RK_USAGE_USER_NS,
+    RK_USAGE_SYSTEM_NS,
+    RK_USAGE_MAX_RSS_KIB,
+    RK_USAGE_MINOR_FAULTS,
+    RK_USAGE_MAJOR_FAULTS,
+    RK_USAGE_BLOCKS_IN,
+    RK_USAGE_BLOCKS_OUT,
+    RK_USAGE_VOLUNTARY, /* context switches */
+    RK_USAGE_INVOLUNTARY,
+    RK_USAGE_FIELDS
+};
+
 /* Flags of OUTPUT: the bytes do not end a line. */
 enum { RK_OUT_PARTIAL = 1 };
 

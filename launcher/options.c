@@ -117,6 +117,14 @@ static bool set_output_dir(struct rk_options *o, const char *value, char *err, s
     return true;
 }
 
+static bool set_json(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--json is empty; give a file to write");
+    o->json = value;
+    return true;
+}
+
 /* What the option says of the rank is checked when it is known how many there are. */
 static bool read_rank(const char *name, const char *also, const char *value, uint32_t *out,
                       char *err, size_t errlen)
@@ -229,6 +237,11 @@ static const struct option options[] = {
      "Write the output into files, DIR/rank.N.out and DIR/rank.N.err of each rank, and not to xrun's "
      "own. DIR is made if it is not there; files that are there are replaced.",
      set_output_dir, 0},
+    {{"--json"},
+     "FILE",
+     "Write a report of the whole job into FILE when it is over: its programs, where each rank ran, "
+     "when, how it ended, what it used, and where the start-up time went.",
+     set_json, 0},
     {{"--stdin"},
      "all|none|RANK",
      "Who reads xrun's standard input: one rank (default: 0), or each rank a copy of it, as fast as "

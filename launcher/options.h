@@ -38,6 +38,7 @@ struct rk_options {
     int nkept;
     const char *prefix; /* or NULL */
     const char *output_dir; /* or NULL */
+    const char *json; /* or NULL */
     uint32_t input, pty; /* as in struct rk_job */
     bool input_given;
     bool torch, quiet;

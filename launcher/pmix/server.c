@@ -258,6 +258,17 @@ char **rk_server_rank_env(struct rk_server *s, uint32_t rank)
     return NULL;
 }
 
+const char *rk_server_version(void)
+{
+    static char version[64];
+    /* "OpenPMIx 4.2.2 (PMIx Standard: 4.2, ...)", "4.2.2" or the like */
+    const char *text = PMIx_Get_version();
+
+    text += strcspn(text, "0123456789");
+    snprintf(version, sizeof(version), "%.*s", (int)strspn(text, "0123456789."), text);
+    return version;
+}
+
 void rk_server_catch_up(struct rk_server *s)
 {
     rk_mailbox_run(s->mailbox);

@@ -46,6 +46,9 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
  * free with rk_strings_free. NULL: out of memory or refused by PMIx. */
 char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
 
+/* Of the PMIx library, as "4.2.2". */
+const char *rk_server_version(void);
+
 /* Run what clients have said up to now: before a rank's end is judged. */
 void rk_server_catch_up(struct rk_server *server);
 
