@@ -103,7 +103,7 @@ static rank_status_t read_options(int argc, char **argv, struct rk_options *o, c
 {
     rank_status_t st = rk_options_parse(argc, argv, o, err, errlen);
 
-    if (st || o->help || o->version || o->man || o->bash)
+    if (st || rk_options_ask(o))
         return st;
     be_quiet(o);
     rk_options_free(o);
