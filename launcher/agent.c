@@ -203,9 +203,15 @@ static void run_job(struct rk_agent *agent)
     struct rk_server_job job = {.id = agent->job.id, .host = agent->host, .size = agent->job.size};
     uint64_t t0 = rk_clock_ns(), t1, init_ns = 0, register_ns = 0, t2;
     char text[1024] = "";
+    struct rk_server_app *apps;
     int code = 1;
     rank_status_t st;
 
+    apps = calloc(agent->job.napps, sizeof(*apps));
+    for (uint32_t i = 0; apps && i < agent->job.napps; i++)
+        apps[i] = (struct rk_server_app){agent->job.apps[i].first, agent->job.apps[i].n};
+    job.apps = apps;
+    job.napps = apps ? agent->job.napps : 1;
     agent->phase = RK_AGENT_RUNNING;
     st = rk_bind_plan(agent->job.bind, agent->job.size, &agent->plan, text, sizeof(text));
     if (st == RANK_ERR_COUNT)
@@ -219,6 +225,7 @@ static void run_job(struct rk_agent *agent)
         if (st)
             snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     }
+    free(apps);
     t2 = rk_clock_ns();
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));

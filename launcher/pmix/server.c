@@ -15,7 +15,6 @@
 #include <pmix.h>
 #include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +42,15 @@ static rank_status_t failed(const char *what, pmix_status_t rc)
 
 /* ------------------------------------------------- calls that answer later */
 
-struct answer {
-    sem_t come;
-    pmix_status_t status;
-    pmix_status_t failed; /* of one before the last */
-};
-
-static void on_answer(pmix_status_t status, void *arg)
+void rk_answer_init(struct rk_answer *a)
 {
-    struct answer *a = arg;
+    a->status = a->failed = PMIX_SUCCESS;
+    sem_init(&a->come, 0, 0);
+}
+
+void rk_answer_come(pmix_status_t status, void *arg)
+{
+    struct rk_answer *a = arg;
 
     a->status = status;
     sem_post(&a->come);
@@ -59,13 +58,13 @@ static void on_answer(pmix_status_t status, void *arg)
 
 static void on_answer_to_none(pmix_status_t status, void *arg)
 {
-    struct answer *a = arg;
+    struct rk_answer *a = arg;
 
     if (status != PMIX_SUCCESS)
         a->failed = status;
 }
 
-static pmix_status_t wait_answer(struct answer *a, pmix_status_t rc)
+pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc)
 {
     if (rc == PMIX_SUCCESS) {
         while (sem_wait(&a->come) && errno == EINTR)
@@ -158,7 +157,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
 {
     char *ranks = rank_list(job->size), *nodes = NULL, *procs = NULL;
     bool oversubscribed = job->oversubscribed;
-    struct answer a = {.status = PMIX_SUCCESS};
+    struct rk_answer a;
     uint32_t size = job->size;
     pmix_info_t info[6];
     pmix_status_t rc;
@@ -176,9 +175,9 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
         PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
-        sem_init(&a.come, 0, 0);
-        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->size, info, 6,
-                                                         on_answer, &a));
+        rk_answer_init(&a);
+        rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->size, info, 6,
+                                                         rk_answer_come, &a));
         for (int i = 0; i < 6; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
     }
@@ -190,17 +189,17 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
 /* PMIx's thread takes them in order, so that it is enough to wait for the last. */
 static rank_status_t register_ranks(struct rk_server *s)
 {
-    struct answer a = {.status = PMIX_SUCCESS};
+    struct rk_answer a;
     pmix_status_t rc = PMIX_SUCCESS;
 
-    sem_init(&a.come, 0, 0);
+    rk_answer_init(&a);
     for (uint32_t rank = 0; rank < s->size && rc == PMIX_SUCCESS; rank++) {
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, s->nspace, rank);
         rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
-                                         rank + 1 < s->size ? on_answer_to_none : on_answer, &a);
+                                         rank + 1 < s->size ? on_answer_to_none : rk_answer_come, &a);
     }
-    rc = wait_answer(&a, rc);
+    rc = rk_answer_wait(&a, rc);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
 }
 
@@ -235,6 +234,8 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     start = rk_clock_ns();
     if (!st)
         st = register_job(s, job);
+    if (!st && job->napps > 1)
+        st = rk_server_register_apps(s, job);
     if (!st)
         st = register_ranks(s);
     *register_ns = rk_clock_ns() - start;

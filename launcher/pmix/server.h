@@ -26,10 +26,16 @@ struct rk_server_events {
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
 };
 
+struct rk_server_app {
+    uint32_t first, n; /* ranks */
+};
+
 struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
     uint32_t size;    /* ranks, all of them on this host */
+    const struct rk_server_app *apps; /* of several programs, or NULL */
+    uint32_t napps;
     bool oversubscribed;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
