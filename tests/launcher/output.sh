@@ -101,6 +101,8 @@ run 10 --pty 0 sh -c 'ps -o tpgid= -o pgid= -p $$ | { read -r a b; [ "$a" = "$b"
 [ ! -x /bin/ps ] || { tr -d '\r' <out >sorted; mv sorted out; same "--pty is the rank's controlling terminal" foreground; }
 run 10 -n 2 --pty 0 sh -c 'exit $XRUN_RANK'; check "a failure beside --pty" 1
 run 10 -n 2 --pty 0 sh -c 'sleep 60 & exit 4'; check "a failure at --pty" 4
+begin -n 2 --pty 1 sh -c 'echo ready; sleep 60 & sleep 60'; until_true 5 ready 2; kill -9 "$xpid"; wait "$xpid" 2>/dev/null
+clean "kill -9 of xrun with --pty" && good "kill -9 of xrun with --pty"
 refused "--pty of no rank" 2 '--pty is 2, but the ranks are 0 to 1' --pty 2 -n 2 $mark
 
 cat >terminal.py <<'EOS'
