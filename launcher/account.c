@@ -1,6 +1,6 @@
 /*
  * account.c: what an agent tells for the report of a job (--json): where its
- * ranks run, and what each has used. See agent.h, report.h.
+ * ranks run, and what each has used. See agent.h, job_report.h.
  */
 #include "launcher/agent.h"
 #include "launcher/message.h"

@@ -1,12 +1,13 @@
 /* front.c: see front.h. */
 #include "launcher/front.h"
 #include "launcher/descend.h"
+#include "launcher/feed.h"
 #include "launcher/keeper.h"
 #include "launcher/message.h"
 #include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
-#include "launcher/report.h"
+#include "launcher/job_report.h"
 #include "launcher/streams.h"
 #include "launcher/verdict.h"
 #include "launcher/wire.h"
@@ -39,6 +40,7 @@ struct front {
     struct rk_output_dir *files; /* NULL: output goes to out and err */
     bool lost; /* not all output could be written into files */
     struct rk_reader *reader;
+    struct rk_feed *feed; /* with a reader */
     struct rk_user_terminal *terminal; /* with --pty */
     struct rk_report *report; /* with --json */
     struct event *signals[8];
@@ -357,6 +359,18 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
+static void on_input_closed(struct front *f, uint32_t host)
+{
+    if (!f->feed)
+        return;
+    rk_reader_credit(f->reader, rk_feed_gone(f->feed, host));
+    if (rk_feed_any(f->feed))
+        return;
+    rk_reader_close(f->reader);
+    f->reader = NULL;
+}
+
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
@@ -372,11 +386,11 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_output(f, u);
     case RK_MSG_INPUT_TAKEN:
         n = rk_unpack_u32(u);
-        rk_reader_credit(f->reader, n);
+        if (f->feed)
+            rk_reader_credit(f->reader, rk_feed_taken(f->feed, 0, n));
         return rk_unpack_done(u);
     case RK_MSG_INPUT_CLOSED:
-        rk_reader_close(f->reader);
-        f->reader = NULL;
+        on_input_closed(f, 0);
         return true;
     case RK_MSG_EXITED:
         return on_exited(f, u);
@@ -462,6 +476,7 @@ static void on_input(void *arg, const void *data, size_t len)
     if (p.data)
         memcpy(p.data, data, len);
     p.len = p.cap = len;
+    rk_feed_sent(f->feed, (uint32_t)len);
     rk_wire_send(f->wire, RK_MSG_INPUT, &p);
 }
 
@@ -489,6 +504,9 @@ static rank_status_t open_input(struct front *f)
     }
     if (f->job->input == RK_INPUT_NONE)
         return RANK_OK;
+    f->feed = rk_feed_open(1);
+    if (!f->feed)
+        return RANK_ERR_NO_MEMORY;
     return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }
 
@@ -585,6 +603,7 @@ static void close_front(struct front *f)
 {
     rk_wire_close(f->wire);
     rk_reader_close(f->reader);
+    rk_feed_close(f->feed);
     rk_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);

@@ -29,7 +29,7 @@ enum rk_message {
 
 /* With --json. */
 enum {
-    RK_MSG_PLACED = 110, /* string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32
+    RK_MSG_PLACED = 90, /* string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32
                             pid, u32 whether it is bound, u64 ns since 1970 of its start, string cpus */
     RK_MSG_USAGE         /* before a rank's EXITED: u32 rank, u64 ns since 1970, then RK_USAGE_FIELDS u64 */
 };

@@ -1,5 +1,5 @@
-/* report.c: see report.h. */
-#include "launcher/report.h"
+/* job_report.c: see job_report.h. */
+#include "launcher/job_report.h"
 #include "launcher/json.h"
 #include "launcher/message.h"
 #include "lib/base/log.h"

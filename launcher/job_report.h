@@ -1,11 +1,11 @@
 /*
- * report.h: a machine-readable report of a job (--json), as one JSON object.
+ * job_report.h: a machine-readable report of a job (--json), as one JSON object.
  *
  * The front end tells it what it learns, and it is written when all is over.
  * Every function but rk_report_open takes NULL for a report that nobody wants.
  */
-#ifndef RK_LAUNCHER_REPORT_H
-#define RK_LAUNCHER_REPORT_H
+#ifndef RK_LAUNCHER_JOB_REPORT_H
+#define RK_LAUNCHER_JOB_REPORT_H
 
 #include "launcher/codec.h"
 #include "launcher/job.h"
