@@ -336,8 +336,14 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
                                 .oversubscribed = agent->seats.oversubscribed,
                                 .topology = agent->topology};
     struct rk_job_map map = {0};
+    struct rk_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
     uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
-    rank_status_t st = local ? rk_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
+    rank_status_t st = local && apps ? rk_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
+
+    for (uint32_t i = 0; apps && i < agent->job.napps; i++)
+        apps[i] = (struct rk_server_app){agent->job.apps[i].first, agent->job.apps[i].n};
+    job.apps = apps;
+    job.napps = agent->job.napps;
 
     for (uint32_t i = 0; !st && i < agent->nlocal; i++)
         local[i] = agent->ranks[i].rank;
@@ -350,6 +356,7 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
                             register_ns);
     rk_job_map_clear(&map);
     free(local);
+    free(apps);
     return st;
 }
 
@@ -413,6 +420,7 @@ static void run_job(struct rk_agent *agent)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        rk_account_placed(agent);
     } else {
         refuse(agent, code, text);
         rk_agent_end(agent, 0);
@@ -473,6 +481,7 @@ static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct rk_agent *agent = arg;
+    struct rk_window window;
     uint32_t number, sig;
 
     switch (kind) {
@@ -510,6 +519,11 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_MODEX_ASK:
     case RK_MSG_MODEX_ANSWER:
         return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
+    case RK_MSG_WINDOW:
+        window.rows = (uint16_t)rk_unpack_u32(u);
+        window.cols = (uint16_t)rk_unpack_u32(u);
+        rk_terminal_resize(agent->terminal, &window);
+        return rk_unpack_done(u);
     default:
         return rk_watch_message(agent->watch, kind, u);
     }
@@ -651,7 +665,7 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
 
 int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
 {
-    struct rk_agent agent = {.exits = -1, .setup = setup};
+    struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup};
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the
      * job, not from this process. */

@@ -80,6 +80,7 @@ struct rk_agent {
     /* outputs.c, inputs.c */
     struct rk_outputs *outputs;
     struct rk_inputs *inputs;
+    int terminal; /* master of the one that --pty gives to a rank, or -1 */
 
     struct rk_watch *watch; /* watch.h */
     int end_signal;         /* what the end begins with, if not TERM */
@@ -113,11 +114,18 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms);
 /* Something ended; see whether all is done. */
 void rk_agent_check_done(struct rk_agent *agent);
 
+/* account.c: for --json, else they say nothing: once ranks have started, and when one has ended. */
+struct rusage;
+void rk_account_placed(struct rk_agent *agent);
+void rk_account_usage(struct rk_agent *agent, uint32_t rank, const struct rusage *usage);
+
 /* outputs.c: the pipes that ranks write to. */
 rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out);
 void rk_outputs_close(struct rk_outputs *outputs);
 /* A pipe for a stream (1 or 2) of the local-th rank: *fd is the end for the rank. */
 rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t local, int stream, int *fd);
+/* Its terminal instead, for both streams; the master is taken over. */
+rank_status_t rk_outputs_add_terminal(struct rk_outputs *outputs, uint32_t local, int master);
 /* Take what its pipes hold now. */
 void rk_outputs_drain(struct rk_outputs *outputs, uint32_t local);
 /* Pipes that may still bring something. */
@@ -129,8 +137,13 @@ void rk_outputs_taken(struct rk_outputs *outputs, uint32_t bytes);
 /* Nobody takes them any more: they go nowhere. */
 void rk_outputs_let_go(struct rk_outputs *outputs);
 
-/* inputs.c: rank 0's standard input. */
-rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out, int *fd);
+/* inputs.c: standard input of the ranks that shall have it. */
+bool rk_inputs_wanted(const struct rk_job *job, uint32_t rank);
+rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out);
+/* A pipe for one more of them: *fd is the end for the rank. */
+rank_status_t rk_inputs_add(struct rk_inputs *inputs, int *fd);
+/* One that has a terminal; its master is taken over. */
+rank_status_t rk_inputs_add_terminal(struct rk_inputs *inputs, int master);
 void rk_inputs_close(struct rk_inputs *inputs);
 void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
 

@@ -1,5 +1,6 @@
 /* assign.c: see assign.h. */
 #include "launcher/assign.h"
+#include "launcher/output_dir.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -25,6 +26,18 @@ rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, 
         }
     }
     return st;
+}
+
+rank_status_t rk_assign_size(const struct rk_options *o, uint32_t n, struct rk_job *job, char *err,
+                             size_t errlen)
+{
+    if (job->size != n)
+        rk_job_set_size(job, n);
+    if (!rk_options_check_ranks(o, n, err, errlen))
+        return RANK_ERR_ARG;
+    if (o->output_dir && !rk_output_dir_make(o->output_dir, n, err, errlen))
+        return RANK_ERR_SYSTEM;
+    return RANK_OK;
 }
 
 /* ------------------------------------------------------------------------ setup */
@@ -129,8 +142,6 @@ rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct 
     const struct rk_placement *placed = &plan->placement;
     bool differ = names_differ(plan);
 
-    if (job->size != placed->n)
-        rk_job_set_size(job, placed->n);
     job->nhosts = plan->hosts.n;
     job->fanout = fanout;
     job->hosts = calloc((size_t)job->nhosts + 1, sizeof(*job->hosts));

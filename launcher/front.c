@@ -3,13 +3,16 @@
 #include "launcher/assign.h"
 #include "launcher/branches.h"
 #include "launcher/descend.h"
+#include "launcher/feed.h"
 #include "launcher/keeper.h"
 #include "launcher/fences.h"
 #include "launcher/life.h"
 #include "launcher/message.h"
 #include "launcher/muster.h"
+#include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
+#include "launcher/job_report.h"
 #include "launcher/streams.h"
 #include "launcher/verdict.h"
 #include "launcher/tree.h"
@@ -55,7 +58,12 @@ struct front {
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;
+    struct rk_output_dir *files; /* NULL: output goes to out and err */
+    bool lost; /* not all output could be written into files */
     struct rk_reader *reader;
+    struct rk_feed *feed; /* with a reader */
+    struct rk_user_terminal *terminal; /* with --pty */
+    struct rk_report *report; /* with --json */
     struct event *signals[12];
     int nsignals;
     struct rk_life *life;
@@ -191,6 +199,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (f->done || f->ending || f->given_up)
         return;
+    rk_report_cause(f->report, "timeout");
     rk_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
     give_up(f);
@@ -213,9 +222,11 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
     struct front *f = arg;
 
     (void)what;
+    rk_report_cause(f->report, "signal %d (%s)", (int)sig, strsignal(sig));
     if (++f->interrupts == 1) {
-        rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
-                      strsignal(sig));
+        if (!f->options->quiet)
+            rk_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
+                          strsignal(sig));
         force(f, 128 + sig, sig, grace(f, SIGNAL_GRACE_MS));
     } else {
         force(f, 128 + sig, sig, 0);
@@ -237,7 +248,9 @@ static void stop_self(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    rk_user_terminal_give_back(f->terminal);
     raise(SIGSTOP); /* the SIGCONT that ends it is handed on as any other */
+    rk_user_terminal_take(f->terminal);
     rk_reader_wake(f->reader);
 }
 
@@ -321,10 +334,13 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
     char line[512];
     int len;
 
+    struct rk_report *report;
+
     if (node >= f->nnodes)
         return false;
-    if (!f->options->verbose)
-        return true;
+    report = node == f->job->host_of[0] ? f->report : NULL; /* of one for all */
+    rk_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
+    rk_report_phase(report, "agent", f->told_ns - f->forked_ns);
     len = snprintf(line, sizeof(line), "xrun: start-up in ms: front end %.2f, agent %.2f",
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
@@ -335,10 +351,13 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
             break;
         len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", name,
                         (double)ns * 1e-6);
+        rk_report_phase(f->report, name, ns);
     }
-    rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
-                  (double)(now - f->job->started_ns) * 1e-6, f->plan->placement.host[node].ranks,
-                  f->job->hosts[node]);
+    rk_report_phase(report, "total", now - f->job->started_ns);
+    if (f->options->verbose)
+        rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
+                      (double)(now - f->job->started_ns) * 1e-6,
+                      f->plan->placement.host[node].ranks, f->job->hosts[node]);
     return true;
 }
 
@@ -351,6 +370,7 @@ static bool on_refused(struct front *f, struct rk_unpacker *u)
         return false;
     if (f->ending)
         return true;
+    rk_report_cause(f->report, "%s", text);
     rk_stream_say(f->err, "xrun: error: %s", text);
     judge(f, (int)code);
     if (f->nnodes > 1)
@@ -382,6 +402,15 @@ static void pay(struct front *f, struct node *n, uint32_t least)
     n->owed = 0;
 }
 
+static void put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
+                       size_t len, bool partial)
+{
+    if (f->files)
+        rk_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+    else
+        rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
+}
+
 static bool on_output(struct front *f, struct rk_unpacker *u)
 {
     uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
@@ -391,9 +420,10 @@ static bool on_output(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || (stream != 1 && stream != 2) || !n)
         return false;
-    rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, flags & RK_OUT_PARTIAL);
+    put_output(f, rank, stream, data, len, flags & RK_OUT_PARTIAL);
     n->owed += (uint32_t)len;
-    if (rk_stream_backlog(f->out) <= STALL_AT && rk_stream_backlog(f->err) <= STALL_AT)
+    if (f->files ||
+        (rk_stream_backlog(f->out) <= STALL_AT && rk_stream_backlog(f->err) <= STALL_AT))
         pay(f, n, TELL_AT);
     return true;
 }
@@ -419,6 +449,9 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     if (!rk_unpack_done(u))
         return false;
     rk_life_exited(f->life, rank);
+    rk_report_exited(f->report, rank, pid, status, lived, unfinished);
+    if (rank == f->job->pty)
+        rk_user_terminal_give_back(f->terminal);
     failed = rk_verdict_failed(status, unfinished);
     rk_verdict_how(status, unfinished, how, sizeof(how));
     rk_verdict_time(lived, time, sizeof(time));
@@ -426,6 +459,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
         return true;
     if (f->options->go_on && f->nnodes > 1)
         tell_death(f, rank, WIFSIGNALED(status));
+    rk_report_cause(f->report, "rank %u %s", rank, how);
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, host_of(f, rank),
                   pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
     judge(f, rk_verdict_code(status, unfinished));
@@ -444,6 +478,8 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
         return false;
     if (f->ending)
         return true;
+    rk_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
+                    text && *text ? ": " : "", text ? text : "");
     rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
     judge(f, rk_verdict_abort_code(code));
@@ -459,9 +495,20 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
-    rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len,
-                  len > 0 && data[len - 1] != '\n');
+    put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
     return true;
+}
+
+/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
+static void on_input_closed(struct front *f, uint32_t host)
+{
+    if (!f->feed || !rk_feed_reads(f->feed, host))
+        return;
+    rk_reader_credit(f->reader, rk_feed_gone(f->feed, host));
+    if (rk_feed_any(f->feed))
+        return;
+    rk_reader_close(f->reader);
+    f->reader = NULL;
 }
 
 /* An agent is gone, and so is all below it. */
@@ -475,6 +522,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
         if (n->gone || !rk_tree_below(f->tree, top, i))
             continue;
         n->gone = true;
+        on_input_closed(f, i);
         if (n->done)
             continue;
         lost++;
@@ -486,6 +534,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
     if (lost == 0)
         return;
     if (!f->ending) {
+        rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
                       why && *why ? ": " : "", why ? why : "",
                       f->options->go_on && f->nnodes > 1 ? "; the others go on"
@@ -528,7 +577,7 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
     bool mine, fine;
-    uint32_t n;
+    uint32_t n, node;
 
     switch (kind) {
     case RK_MSG_READY:
@@ -541,12 +590,18 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_OUTPUT:
         return on_output(f, u);
     case RK_MSG_INPUT_TAKEN:
+        node = rk_unpack_u32(u);
         n = rk_unpack_u32(u);
-        rk_reader_credit(f->reader, n);
-        return rk_unpack_done(u);
+        if (!rk_unpack_done(u) || node >= f->nnodes)
+            return false;
+        if (f->feed)
+            rk_reader_credit(f->reader, rk_feed_taken(f->feed, node, n));
+        return true;
     case RK_MSG_INPUT_CLOSED:
-        rk_reader_close(f->reader);
-        f->reader = NULL;
+        node = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || node >= f->nnodes)
+            return false;
+        on_input_closed(f, node);
         return true;
     case RK_MSG_EXITED:
         return on_exited(f, u);
@@ -557,6 +612,9 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_FAILED:
     case RK_MSG_LOST:
         return on_node_text(f, kind, u);
+    case RK_MSG_PLACED:
+    case RK_MSG_USAGE:
+        return rk_report_message(f->report, kind, u);
     case RK_MSG_DONE:
         return on_done(f, u);
     default:
@@ -641,11 +699,22 @@ static void on_broken(void *arg, struct rk_stream *stream, int error)
     if (stream == f->out && error != EPIPE)
         rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
+    rk_report_cause(f->report, "the output cannot be written: %s", strerror(error));
     judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
     end_job(f);
 }
 
 static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
+
+/* The job itself is well: xrun's exit code says it at the end. */
+static void on_lost(void *arg, const char *file, int error)
+{
+    struct front *f = arg;
+
+    f->lost = true;
+    rk_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
+                  strerror(error));
+}
 
 static void on_input(void *arg, const void *data, size_t len)
 {
@@ -660,7 +729,46 @@ static void on_input(void *arg, const void *data, size_t len)
     if (p.data)
         memcpy(p.data, data, len);
     p.len = p.cap = len;
-    rk_tree_send(f->tree, f->job->host_of[0], RK_MSG_INPUT, &p);
+    if (f->job->input == RK_INPUT_ALL)
+        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_INPUT, &p);
+    else
+        rk_tree_send(f->tree, f->job->host_of[f->job->input], RK_MSG_INPUT, &p);
+    rk_feed_sent(f->feed, (uint32_t)len);
+}
+
+/* With --pty. */
+static void on_resize(void *arg, const struct rk_window *window)
+{
+    struct front *f = arg;
+    struct rk_packer p = {0};
+
+    if (f->done)
+        return;
+    rk_pack_u32(&p, window->rows);
+    rk_pack_u32(&p, window->cols);
+    rk_tree_send(f->tree, f->job->host_of[f->job->pty], RK_MSG_WINDOW, &p);
+}
+
+static rank_status_t open_input(struct front *f)
+{
+    bool keys = f->job->input == RK_INPUT_ALL || f->job->input == f->job->pty;
+
+    if (f->job->pty != RK_PTY_NONE) {
+        f->terminal = rk_user_terminal_open(f->base, keys, on_resize, f);
+        if (!f->terminal)
+            return RANK_ERR_NO_MEMORY;
+    }
+    if (f->job->input == RK_INPUT_NONE)
+        return RANK_OK;
+    f->feed = rk_feed_open(f->nnodes);
+    if (!f->feed)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (f->job->input == RK_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
+                                          : f->job->host_of[f->job->input] != i)
+            rk_feed_gone(f->feed, i);
+    }
+    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }
 
 /* -------------------------------------------------------------- start and end */
@@ -707,14 +815,32 @@ static void say_oversubscribed(struct front *f)
                   hosts > 1 ? " (and more such hosts)" : "");
 }
 
+static const char *label_host(void *arg, uint32_t rank)
+{
+    return host_of(arg, rank);
+}
+
+static struct rk_label label_of(struct front *f)
+{
+    return (struct rk_label){.time = f->options->timestamp,
+                             .rank = f->options->tag_output,
+                             .host = f->options->label_host ? label_host : NULL,
+                             .host_arg = f};
+}
+
 /* All is known: place the ranks, and tell the agents. */
 static rank_status_t send_job(struct front *f)
 {
     struct rk_packer p = {0};
+    struct rk_label label;
     rank_status_t st = rk_assign_map(f->plan, f->setup.fanout, f->job);
 
     if (!st)
         st = rk_fences_open(f->tree, f->job, RK_NODE_FRONT, NULL, NULL, &f->fences);
+    label = label_of(f);
+    if (!st && f->options->output_dir)
+        st = rk_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, on_lost, f,
+                                &f->files);
     if (!st)
         st = rk_life_open(f->base, f->options, f->job, f->host, f->err, &life_ops, f, &f->life);
     if (st)
@@ -734,11 +860,6 @@ static rank_status_t send_job(struct front *f)
     if (!st)
         rk_life_started(f->life);
     return st;
-}
-
-static rank_status_t open_reader(struct front *f)
-{
-    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }
 
 /* ------------------------------------------------------------ agents of other hosts */
@@ -772,6 +893,18 @@ static void on_branch_said(void *arg, uint32_t node, const char *line)
 
 static const struct rk_branch_ops branch_ops = {on_branch_failed, on_branch_said};
 
+static bool open_report(struct front *f)
+{
+    char text[4096 + 128];
+
+    if (!f->options->json || f->report || f->job->size == 0)
+        return true;
+    f->report = rk_report_open(f->options->json, f->job, text, sizeof(text));
+    if (!f->report)
+        rk_error("%s", text);
+    return f->report != NULL;
+}
+
 static void on_all_here(void *arg)
 {
     struct front *f = arg;
@@ -787,7 +920,12 @@ static void on_all_here(void *arg)
     } else if (f->options->where.dry_run) {
         judge(f, 0);
         end_job_by(f, SIGTERM, 0);
-    } else if (send_job(f) || open_reader(f)) {
+    } else if (rk_assign_size(f->options, f->plan->placement.n, f->job, text, sizeof(text))) {
+        fail(f, text);
+        f->code = 2;
+    } else if (!open_report(f)) {
+        fail(f, "the report cannot be written");
+    } else if (send_job(f) || open_input(f)) {
         fail(f, "out of memory");
     }
 }
@@ -826,14 +964,9 @@ static rank_status_t open_tree(struct front *f, int fd)
                                     f, &f->muster);
 }
 
-static const char *label_host(void *arg, uint32_t rank)
-{
-    return host_of(arg, rank);
-}
-
 static rank_status_t open_front(struct front *f)
 {
-    struct rk_label label = {.time = f->options->timestamp, .rank = f->options->tag_output};
+    struct rk_label label = label_of(f);
     rank_status_t st;
 
     if (gethostname(f->host, sizeof(f->host) - 1))
@@ -841,8 +974,6 @@ static rank_status_t open_front(struct front *f)
     f->base = event_base_new();
     if (!f->base)
         return RANK_ERR_NO_MEMORY;
-    label.host = f->options->label_host ? label_host : NULL;
-    label.host_arg = f;
     st = rk_stream_open(f->base, STDOUT_FILENO, &label, &stream_ops, f, &f->out);
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &stream_ops, f, &f->err);
@@ -887,6 +1018,8 @@ static void close_front(struct front *f)
     rk_fences_close(f->fences);
     rk_tree_close(f->tree);
     rk_reader_close(f->reader);
+    rk_feed_close(f->feed);
+    rk_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     if (f->silence)
@@ -896,6 +1029,7 @@ static void close_front(struct front *f)
     if (f->linger)
         event_free(f->linger);
     rk_life_close(f->life);
+    rk_output_dir_close(f->files);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
     if (f->base)
@@ -912,8 +1046,13 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
     pid_t *before = rk_descend_children(&nbefore);
     int fd = -1;
-    rank_status_t st = rk_assign_setup(options, plan, &f.setup);
+    rank_status_t st;
 
+    if (!open_report(&f)) {
+        free(before);
+        return RK_EXIT_USAGE;
+    }
+    st = rk_assign_setup(options, plan, &f.setup);
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
     if (!f.nodes)
         st = RANK_ERR_NO_MEMORY;
@@ -922,6 +1061,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     else if (!st)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error of write */
     if (!st)
         st = open_front(&f);
     if (!st)
@@ -929,7 +1069,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     else if (fd >= 0)
         close(fd);
     if (!st && f.told)
-        st = open_reader(&f);
+        st = open_input(&f);
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
@@ -944,6 +1084,11 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     rk_branches_close(f.branches);
     f.branches = NULL;
     end_all(&f, before, nbefore);
+    if (f.lost)
+        judge(&f, RK_EXIT_OUTPUT_LOST);
+    if (!rk_report_write(f.report, f.code, f.lost))
+        judge(&f, RK_EXIT_OUTPUT_LOST);
+    rk_report_close(f.report);
     close_front(&f);
     free(before);
     return f.code;

@@ -61,6 +61,11 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     }
     rk_pack_strings(p, job->env);
     rk_pack_u32(p, job->torch);
+    rk_pack_u32(p, job->report);
+    rk_pack_u32(p, job->input);
+    rk_pack_u32(p, job->pty);
+    rk_pack_u32(p, job->window.rows);
+    rk_pack_u32(p, job->window.cols);
     rk_pack_strings(p, job->hosts);
     rk_pack_u32(p, job->fanout);
     pack_map(job, p);
@@ -127,7 +132,7 @@ static bool unpack_map(struct rk_unpacker *u, struct rk_job *out)
 
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
 {
-    uint32_t torch;
+    uint32_t torch, report;
     bool ok;
 
     memset(out, 0, sizeof(*out));
@@ -136,12 +141,18 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     ok = out->size <= MAX_RANKS && unpack_apps(u, out);
     out->env = rk_unpack_strings(u);
     torch = rk_unpack_u32(u);
+    report = rk_unpack_u32(u);
+    out->input = rk_unpack_u32(u);
+    out->pty = rk_unpack_u32(u);
+    out->window.rows = (uint16_t)rk_unpack_u32(u);
+    out->window.cols = (uint16_t)rk_unpack_u32(u);
     ok = ok && unpack_map(u, out);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
-    if (!ok || !rk_unpack_done(u) || torch > 1)
+    if (!ok || !rk_unpack_done(u) || torch > 1 || report > 1)
         return RANK_ERR_ARG;
     out->torch = torch;
+    out->report = report;
     return RANK_OK;
 }
 

@@ -5,6 +5,7 @@
 #define RK_LAUNCHER_JOB_H
 
 #include "launcher/codec.h"
+#include "launcher/terminal.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
@@ -20,13 +21,22 @@ struct rk_app {
     char *wdir;        /* absolute */
 };
 
+/* Who reads xrun's standard input, but for a rank's number. */
+#define RK_INPUT_NONE UINT32_MAX
+#define RK_INPUT_ALL (UINT32_MAX - 1)
+#define RK_PTY_NONE UINT32_MAX
+
 struct rk_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
     uint32_t size; /* ranks of all programs */
     struct rk_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
+    bool report;   /* --json: the agents tell more */
     bool torch;    /* ranks get the variables of torch.h */
+    uint32_t input; /* the rank that reads xrun's standard input, or RK_INPUT_* */
+    uint32_t pty;   /* the rank that gets a terminal, or RK_PTY_NONE */
+    struct rk_window window; /* of that */
     uint32_t nhosts;   /* those that have ranks and those that have none */
     char **hosts;      /* [nhosts] and a NULL: their names */
     uint32_t *host_of; /* [size] by rank */

@@ -41,10 +41,10 @@ static bool read_number(const char *path, long long *out)
     return end != line; /* "max" is no number */
 }
 
-static bool check_files(int n, uint64_t *nofile, char *err, size_t errlen)
+static bool check_files(int n, int more, uint64_t *nofile, char *err, size_t errlen)
 {
     struct rlimit lim;
-    uint64_t need = (uint64_t)n * FDS_PER_RANK + FDS_OWN;
+    uint64_t need = (uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + FDS_OWN;
 
     if (getrlimit(RLIMIT_NOFILE, &lim))
         return true;
@@ -194,9 +194,9 @@ static bool check_system(int n, char *err, size_t errlen)
     return true;
 }
 
-bool rk_limits_check(int n, uint64_t *nofile, char *err, size_t errlen)
+bool rk_limits_check(int n, int more, uint64_t *nofile, char *err, size_t errlen)
 {
     *nofile = 0;
     return check_system(n, err, errlen) && check_user(n, err, errlen) &&
-           check_cgroups(n, err, errlen) && check_files(n, nofile, err, errlen);
+           check_cgroups(n, err, errlen) && check_files(n, more, nofile, err, errlen);
 }

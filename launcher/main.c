@@ -11,6 +11,7 @@
 #include "launcher/front.h"
 #include "launcher/limits.h"
 #include "launcher/options.h"
+#include "launcher/output_dir.h"
 #include "launcher/program.h"
 #include "launcher/status.h"
 #include "lib/base/clock.h"
@@ -57,20 +58,32 @@ static char *make_id(void)
     return id;
 }
 
-/* 0, or the exit code. */
-static int make_job(const struct rk_options *o, struct rk_job *job)
+static void be_quiet(const struct rk_options *o)
 {
+    if (o->quiet)
+        rk_log_threshold = RK_LOG_ERROR;
+}
+
+/* 0, or the exit code. */
+static int make_job(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job)
+{
+    /* How others reach the first rank, as well as can be said before it is placed. */
+    const char *first = rk_plan_remote(plan) ? rk_plan_name(plan, 0) : "127.0.0.1";
     char text[4096 + 512];
     int code;
 
+    job->report = o->json != NULL;
+    job->input = o->input;
+    job->pty = o->pty;
+    job->window = rk_user_window();
     job->id = make_id();
     if (!job->id)
         return refuse("out of memory", 1);
-    code = rk_apps_make(o, job, text, sizeof(text));
+    be_quiet(o);
+    code = rk_apps_make(o, first, job, text, sizeof(text));
+    be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
         return refuse(text, code);
-    if (o->quiet)
-        rk_log_threshold = RK_LOG_ERROR;
     return code;
 }
 
@@ -84,10 +97,12 @@ static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job
         if (rk_assign_place(o, plan, text, sizeof(text)))
             return refuse(text, RK_EXIT_USAGE);
         here = plan->placement.n;
+        if (rk_assign_size(o, here, job, text, sizeof(text)))
+            return refuse(text, RK_EXIT_USAGE);
     } else {
         here = RANKS_UNKNOWN;
     }
-    if (!rk_limits_check((int)here, &job->nofile, text, sizeof(text)))
+    if (!rk_limits_check((int)here, o->input == RK_INPUT_ALL ? 2 : 0, &job->nofile, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return 0;
 }
@@ -104,7 +119,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
         rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)))
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
-        code = make_job(o, &job);
+        code = make_job(o, &plan, &job);
     if (!code)
         code = place(o, &plan, &job);
     if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
@@ -121,8 +136,9 @@ static rank_status_t read_options(int argc, char **argv, struct rk_options *o, c
 {
     rank_status_t st = rk_options_parse(argc, argv, o, err, errlen);
 
-    if (st || o->help || o->version || o->man || o->bash || o->status)
+    if (st || rk_options_ask(o))
         return st;
+    be_quiet(o);
     rk_options_free(o);
     return rk_options_parse_over(argc, argv, rk_options_variables, o, err, errlen);
 }

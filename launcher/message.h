@@ -16,9 +16,10 @@ enum rk_message {
     RK_MSG_ASK_TOPOLOGY, /* nothing */
     RK_MSG_OUTPUT_TAKEN, /* u32 bytes of output that have been passed on */
     RK_MSG_DIED,      /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
-    RK_MSG_INPUT,     /* bytes for rank 0's stdin; no bytes: end of file */
+    RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+    RK_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
     RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
     RK_MSG_LOOK,       /* u32 token: look at all ranks now */
@@ -28,8 +29,8 @@ enum rk_message {
     RK_MSG_STARTED = 64, /* u32 node, u32 phases, then for each: string name, u64 ns it took */
     RK_MSG_REFUSED,      /* u32 node, u32 exit code, string: nothing runs, and why */
     RK_MSG_OUTPUT,       /* u32 rank, u32 stream (1, 2), u32 RK_OUT_*, bytes */
-    RK_MSG_INPUT_TAKEN,  /* u32 bytes of input that rank 0 has been given */
-    RK_MSG_INPUT_CLOSED, /* rank 0 reads no more */
+    RK_MSG_INPUT_TAKEN,  /* u32 node, u32 bytes of input more that all of it who read have been given */
+    RK_MSG_INPUT_CLOSED, /* u32 node: nobody reads there any more */
     RK_MSG_EXITED,       /* u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 RK_EXIT_* */
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
     RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
@@ -58,6 +59,26 @@ enum rk_message {
 
 #define RK_NO_RANK UINT32_MAX
 
+/* With --json. */
+enum {
+    RK_MSG_PLACED = 90, /* string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32
+                            pid, u32 whether it is bound, u64 ns since 1970 of its start, string cpus */
+    RK_MSG_USAGE         /* before a rank's EXITED: u32 rank, u64 ns since 1970, then RK_USAGE_FIELDS u64 */
+};
+
+enum {
+    RK_USAGE_USER_NS,
+    RK_USAGE_SYSTEM_NS,
+    RK_USAGE_MAX_RSS_KIB,
+    RK_USAGE_MINOR_FAULTS,
+    RK_USAGE_MAJOR_FAULTS,
+    RK_USAGE_BLOCKS_IN,
+    RK_USAGE_BLOCKS_OUT,
+    RK_USAGE_VOLUNTARY, /* context switches */
+    RK_USAGE_INVOLUNTARY,
+    RK_USAGE_FIELDS
+};
+
 /* Flags of OUTPUT: the bytes do not end a line. */
 enum { RK_OUT_PARTIAL = 1 };
 
@@ -65,7 +86,7 @@ enum { RK_OUT_PARTIAL = 1 };
 enum { RK_EXIT_UNFINISHED = 1 /* a PMIx client that did not finalize */ };
 
 #define RK_MESSAGE_MAX (64u << 20)
-/* Input that may be under way to rank 0 and not yet taken. */
+/* Input that may be under way to the ranks and not yet taken by the slowest. */
 #define RK_INPUT_WINDOW (64u << 10)
 
 #endif

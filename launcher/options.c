@@ -2,7 +2,6 @@
 #include "launcher/options.h"
 #include "launcher/environ.h"
 #include "lib/base/compiler.h"
-#include "lib/base/conf.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -107,6 +106,52 @@ static bool set_prefix(struct rk_options *o, const char *value, char *err, size_
         return fail(err, errlen, "--prefix is '%s'; give a path from /, for every host", value);
     o->prefix = value;
     return true;
+}
+
+static bool set_output_dir(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--output-dir is empty; give a directory");
+    o->output_dir = value;
+    return true;
+}
+
+static bool set_json(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--json is empty; give a file to write");
+    o->json = value;
+    return true;
+}
+
+/* What the option says of the rank is checked when it is known how many there are. */
+static bool read_rank(const char *name, const char *also, const char *value, uint32_t *out,
+                      char *err, size_t errlen)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end || n >= RK_MAX_RANKS)
+        return fail(err, errlen, "%s is '%s'; give %sa rank", name, value, also);
+    *out = (uint32_t)n;
+    return true;
+}
+
+static bool set_stdin(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    o->input_given = true;
+    if (strcmp(value, "all") == 0)
+        o->input = RK_INPUT_ALL;
+    else if (strcmp(value, "none") == 0)
+        o->input = RK_INPUT_NONE;
+    else
+        return read_rank("--stdin", "all, none or ", value, &o->input, err, errlen);
+    return true;
+}
+
+static bool set_pty(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    return read_rank("--pty", "", value, &o->pty, err, errlen);
 }
 
 static bool set_env(struct rk_options *o, const char *value, char *err, size_t errlen)
@@ -228,6 +273,26 @@ static const struct option options[] = {
      "Put the local time before each line of output, as 2026-11-21T12:34:56.789: when xrun got the "
      "line.",
      FLAG(timestamp)},
+    {{"--output-dir"},
+     "DIR",
+     "Write the output into files, DIR/rank.N.out and DIR/rank.N.err of each rank, and not to xrun's "
+     "own. DIR is made if it is not there; files that are there are replaced.",
+     set_output_dir, 0},
+    {{"--json"},
+     "FILE",
+     "Write a report of the whole job into FILE when it is over: its programs, where each rank ran, "
+     "when, how it ended, what it used, and where the start-up time went.",
+     set_json, 0},
+    {{"--stdin"},
+     "all|none|RANK",
+     "Who reads xrun's standard input: one rank (default: 0), or each rank a copy of it, as fast as "
+     "the slowest of them. The others read from /dev/null.",
+     set_stdin, 0},
+    {{"--pty"},
+     "RANK",
+     "Give that rank a terminal for its standard input, output and error. It is the one who reads "
+     "xrun's standard input, unless --stdin says otherwise.",
+     set_pty, 0},
     {{"--timeout"},
      "S",
      "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
@@ -349,6 +414,7 @@ bool rk_options_row(size_t i, struct rk_option_row *out)
     out->names = options[i].names;
     out->value = options[i].value;
     out->doc = options[i].doc;
+    out->per_app = options[i].apply && (options[i].more & PER_APP);
     name_variable(&options[i], out->variable, sizeof(out->variable));
     return true;
 }
@@ -361,6 +427,10 @@ bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *e
 
     if (opt->apply)
         return opt->apply(o, value, err, errlen);
+    if (!value) {
+        *flag_of(o, opt) = true;
+        return true;
+    }
     for (size_t k = 0; k < RK_ARRAY_LEN(on); k++) {
         if (strcasecmp(value, on[k]) == 0 || strcasecmp(value, off[k]) == 0) {
             *flag_of(o, opt) = strcasecmp(value, on[k]) == 0;
@@ -368,223 +438,6 @@ bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *e
         }
     }
     return fail(err, errlen, "%s is '%s'; give on or off", opt->names[0], value);
-}
-
-static const struct option *find(const char *name, size_t len)
-{
-    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        for (const char *const *n = options[i].names; n < options[i].names + 3 && *n; n++) {
-            if (strlen(*n) == len && memcmp(*n, name, len) == 0)
-                return &options[i];
-        }
-    }
-    return NULL;
-}
-
-static bool unknown(const char *arg, char *err, size_t errlen)
-{
-    const char *best = NULL;
-    int best_distance = 4; /* further is no likeness */
-    char name[64];
-
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
-    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        for (const char *const *n = options[i].names; n < options[i].names + 3 && *n; n++) {
-            int d = rk_edit_distance(name, *n);
-            if (d < best_distance && d < (int)strlen(*n)) {
-                best = *n;
-                best_distance = d;
-            }
-        }
-    }
-    if (best)
-        return fail(err, errlen, "there is no option %s; did you mean %s?", name, best);
-    return fail(err, errlen, "there is no option %s; xrun --help lists them", name);
-}
-
-/* One option at argv[*i], and its value; moves *i past them. */
-static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char *err,
-                      size_t errlen)
-{
-    const char *arg = argv[*i], *eq = NULL, *value = NULL;
-    const struct option *opt = find(arg, strlen(arg));
-
-    if (!opt && strncmp(arg, "--", 2) == 0 && (eq = strchr(arg, '=')))
-        opt = find(arg, (size_t)(eq - arg));
-    if (!opt)
-        return unknown(arg, err, errlen);
-    if (o->napps > 1 && !(opt->apply && (opt->more & PER_APP)))
-        return fail(err, errlen, "%s is for the whole job, not for one program; write it before the "
-                    "first program", opt->names[0]);
-    ++*i;
-    if (opt->value && eq) {
-        value = eq + 1;
-    } else if (opt->value) {
-        if (*i >= argc)
-            return fail(err, errlen, "%s needs a value: %s %s", arg, arg, opt->value);
-        value = argv[(*i)++];
-    } else if (eq) {
-        return fail(err, errlen, "%s takes no value", opt->names[0]);
-    }
-    if (opt->apply)
-        return opt->apply(o, value, err, errlen);
-    *flag_of(o, opt) = true;
-    return true;
-}
-
-/* Is something to be printed, and nothing to be run? */
-static bool asks(const struct rk_options *o)
-{
-    return o->help || o->version || o->man || o->bash;
-}
-
-/* The options of a program, up to the program. */
-static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, char *err,
-                          size_t errlen)
-{
-    while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
-        if (strcmp(argv[*i], "--") == 0) {
-            ++*i;
-            break;
-        }
-        /* What --help is made from can also be printed for the man page; not for users. */
-        if (strcmp(argv[*i], "--help=man") == 0) {
-            o->man = true;
-            return true;
-        }
-        if (strcmp(argv[*i], "--help=bash") == 0) {
-            o->bash = true;
-            return true;
-        }
-        if (!parse_one(argc, argv, i, o, err, errlen))
-            return false;
-    }
-    return true;
-}
-
-/* No program, but one job or none. */
-static bool parse_status(int argc, char **argv, int *i, struct rk_options *o, char *err,
-                         size_t errlen)
-{
-    if (*i + 1 < argc)
-        return fail(err, errlen, "--status takes one job, not %d; xrun --status lists them",
-                    argc - *i);
-    o->job = *i < argc ? argv[(*i)++] : NULL;
-    return true;
-}
-
-/* One program, from its options to the next ':'. */
-static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char *err,
-                      size_t errlen)
-{
-    o->app = &o->apps[o->napps++];
-    *o->app = o->defaults;
-    o->app->set = o->next;
-    if (!parse_options(argc, argv, i, o, err, errlen))
-        return false;
-    if (asks(o))
-        return true;
-    if (o->status)
-        return parse_status(argc, argv, i, o, err, errlen);
-    o->app->command = o->next;
-    while (*i < argc && strcmp(argv[*i], ":") != 0)
-        *o->next++ = argv[(*i)++];
-    *o->next++ = NULL;
-    if (!o->app->command[0] || !o->app->command[0][0])
-        return fail(err, errlen, "no program given; usage: xrun [options] program [arguments] "
-                    "[: [options] program [arguments]]...");
-    if (o->app->n > RK_MAX_RANKS - o->n)
-        return fail(err, errlen, "-n is %d, which makes more than %d ranks in all", o->app->n,
-                    RK_MAX_RANKS);
-    o->n += o->app->n;
-    return true;
-}
-
-/* All at its default, with room for what argv can hold. */
-static bool begin(int argc, char **argv, struct rk_options *o)
-{
-    size_t colons = 0, words = (size_t)argc + 1;
-
-    memset(o, 0, sizeof(*o));
-    for (int k = 1; k < argc; k++)
-        colons += strcmp(argv[k], ":") == 0;
-    words += colons;
-    o->apps = calloc(colons + 1, sizeof(*o->apps));
-    /* Files: one by default, and those of argv. */
-    o->words = calloc(words + (size_t)argc + 1, sizeof(*o->words));
-    if (!o->apps || !o->words) {
-        rk_options_free(o);
-        return false;
-    }
-    o->next = o->words;
-    o->next_file = o->words + words;
-    o->defaults.n = 0; /* not said */
-    o->kill_grace = -1;
-    o->app = &o->defaults;
-    return true;
-}
-
-/* One rank a program, but where the placement itself says how many there are. */
-static void default_n(struct rk_options *o)
-{
-    if (o->napps == 1 && o->n == 0 && (o->where.request.ppr || o->where.rankfile))
-        return;
-    for (int i = 0; i < o->napps; i++) {
-        if (o->apps[i].n == 0) {
-            o->apps[i].n = 1;
-            o->n++;
-        }
-    }
-}
-
-rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
-                               size_t errlen)
-{
-    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
-}
-
-rank_status_t rk_options_parse_over(int argc, char **argv,
-                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
-                                    struct rk_options *out, char *err, size_t errlen)
-{
-    int i = 1;
-
-    if (!begin(argc, argv, out)) {
-        snprintf(err, errlen, "out of memory");
-        return RANK_ERR_NO_MEMORY;
-    }
-    if (before && !before(out, err, errlen))
-        return RANK_ERR_ARG;
-    do {
-        char text[512];
-        if (!parse_app(argc, argv, &i, out, text, sizeof(text))) {
-            if (out->napps > 1)
-                snprintf(err, errlen, "program %d: %s", out->napps, text);
-            else
-                snprintf(err, errlen, "%s", text);
-            return RANK_ERR_ARG;
-        }
-        if (asks(out) || out->status)
-            break;
-    } while (i++ < argc);
-    default_n(out);
-    if (out->timeout_traces && out->timeout <= 0 && !out->heartbeat_kill && !asks(out)) {
-        snprintf(err, errlen, "--timeout-traces needs --timeout S, or --heartbeat S:kill");
-        return RANK_ERR_ARG;
-    }
-    return RANK_OK;
-}
-
-void rk_options_free(struct rk_options *o)
-{
-    if (!o)
-        return;
-    for (int i = 0; i < o->nkept; i++)
-        free(o->kept[i]);
-    free(o->kept);
-    free(o->apps);
-    free(o->words);
-    memset(o, 0, sizeof(*o));
 }
 
 /* A text for troff: a plain - would be typeset as a hyphen. */

@@ -1,7 +1,8 @@
 /*
  * options.h: what xrun can be told.
  *
- * One table holds every option: parsing, --help and the man page come from it.
+ * One table (options.c) holds every option: parsing, --help, the man page, the
+ * completion for bash and the variables that mirror them come from it.
  */
 #ifndef RK_LAUNCHER_OPTIONS_H
 #define RK_LAUNCHER_OPTIONS_H
@@ -38,6 +39,10 @@ struct rk_options {
     char **kept; /* values that are not argv's */
     int nkept;
     const char *prefix; /* or NULL */
+    const char *output_dir; /* or NULL */
+    const char *json; /* or NULL */
+    uint32_t input, pty; /* as in struct rk_job */
+    bool input_given;
     bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
@@ -54,7 +59,7 @@ struct rk_options {
 };
 
 /*
- * Reads argv, which must stay. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
+ * command_line.c: reads argv, which must stay. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
  * what can be checked without looking at the machine.
  */
 rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
@@ -63,7 +68,11 @@ rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, ch
 rank_status_t rk_options_parse_over(int argc, char **argv,
                                     bool (*before)(struct rk_options *o, char *err, size_t errlen),
                                     struct rk_options *out, char *err, size_t errlen);
+/* Are the ranks that options name among n? */
+bool rk_options_check_ranks(const struct rk_options *options, uint32_t n, char *err, size_t errlen);
 void rk_options_free(struct rk_options *options);
+/* Is something to be printed, and nothing to be run? */
+bool rk_options_ask(const struct rk_options *options);
 
 /*
  * variables.c: what the configuration files and then the environment say, by variables that mirror
@@ -76,12 +85,13 @@ struct rk_option_row {
     const char *const *names; /* 3, or fewer and a NULL */
     const char *value;        /* or NULL: a flag */
     const char *doc;
+    bool per_app;             /* may follow a ':' */
     char variable[40];        /* XRUN_TIMEOUT; empty: there is none */
 };
 
 /* Row i. False: there are no more. */
 bool rk_options_row(size_t i, struct rk_option_row *out);
-/* Do as row i says. value: of a flag on, off, yes, no, 1, 0 or the like. */
+/* Do as row i says. value: of a flag NULL, or on, off, yes, no, 1, 0 or the like. */
 bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *err, size_t errlen);
 
 void rk_options_help(FILE *to);

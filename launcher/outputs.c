@@ -39,6 +39,7 @@ struct pipe {
     size_t len, cap;
     bool held;  /* has something to say, but another's long line is not over */
     bool ended; /* the last was read; may still be held */
+    bool terminal; /* passed on as it comes: somebody is typing there */
     bool grow;  /* the last read filled the buffer */
 };
 
@@ -199,7 +200,7 @@ static bool take(struct pipe *p)
     }
     p->len += (size_t)n;
     p->grow = p->len == p->cap && p->cap < GROWN_BUFFER;
-    emit(p, false);
+    emit(p, p->terminal);
     if (p->held)
         event_del(p->ev);
     if (all->agent->wire && all->under_way > all->window)
@@ -266,20 +267,16 @@ void rk_outputs_close(struct rk_outputs *all)
     free(all);
 }
 
-rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream, int *fd)
+/* Takes fd over. */
+static rank_status_t add_fd(struct rk_outputs *all, uint32_t local, int stream, int fd)
 {
     struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
     uint32_t rank = all->agent->ranks[local].rank;
-    int ends[2];
 
-    if (pipe2(ends, O_CLOEXEC)) {
-        rk_error("no pipe for the output of rank %u: %m", rank);
-        return RANK_ERR_SYSTEM;
-    }
     p->all = all;
     p->rank = rank;
     p->stream = stream;
-    p->fd = ends[0];
+    p->fd = fd;
     evutil_make_socket_nonblocking(p->fd);
     p->ev = event_new(all->agent->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
     p->silence = evtimer_new(all->agent->base, on_silence, p);
@@ -289,14 +286,35 @@ rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream,
             event_free(p->ev);
         if (p->silence)
             event_free(p->silence);
-        close(ends[0]);
-        close(ends[1]);
+        close(fd);
         p->fd = -1;
         return RANK_ERR_NO_MEMORY;
     }
     all->open++;
-    *fd = ends[1];
     return RANK_OK;
+}
+
+rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream, int *fd)
+{
+    rank_status_t st;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC)) {
+        rk_error("no pipe for the output of rank %u: %m", all->agent->ranks[local].rank);
+        return RANK_ERR_SYSTEM;
+    }
+    st = add_fd(all, local, stream, ends[0]);
+    if (st)
+        close(ends[1]);
+    else
+        *fd = ends[1];
+    return st;
+}
+
+rank_status_t rk_outputs_add_terminal(struct rk_outputs *all, uint32_t local, int master)
+{
+    all->pipes[2 * local].terminal = true;
+    return add_fd(all, local, 1, master);
 }
 
 void rk_outputs_drain(struct rk_outputs *all, uint32_t local)

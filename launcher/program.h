@@ -6,8 +6,14 @@
 
 #include <stddef.h>
 
-/* The shells' exit codes for these. */
-enum { RK_EXIT_USAGE = 2, RK_EXIT_TIMEOUT = 124, RK_EXIT_CANNOT_EXECUTE = 126, RK_EXIT_NOT_FOUND = 127 };
+/* The shells' exit codes for these, sysexits.h's for lost output. */
+enum {
+    RK_EXIT_USAGE = 2,
+    RK_EXIT_OUTPUT_LOST = 74,
+    RK_EXIT_TIMEOUT = 124,
+    RK_EXIT_CANNOT_EXECUTE = 126,
+    RK_EXIT_NOT_FOUND = 127
+};
 
 /*
  * The absolute path of the directory that ranks start in; dir may be NULL

@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
+static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
+                       const struct rusage *usage)
 {
     bool unfinished, failed;
     struct rk_packer p = {0};
@@ -36,6 +38,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
     rk_modexes_never(agent->modexes, r->rank);
     if (!agent->wire)
         return;
+    rk_account_usage(agent, r->rank, usage);
     rk_pack_u32(&p, r->rank);
     rk_pack_u32(&p, (uint32_t)r->pid);
     rk_pack_u32(&p, (uint32_t)status);
@@ -57,6 +60,7 @@ static struct rk_rank *by_pid(struct rk_agent *agent, pid_t pid)
 void rk_ranks_reap(struct rk_agent *agent)
 {
     struct epoll_event ev[64];
+    struct rusage usage;
     int n, status;
     pid_t pid;
 
@@ -65,15 +69,15 @@ void rk_ranks_reap(struct rk_agent *agent)
     while (agent->exits >= 0 && (n = epoll_wait(agent->exits, ev, 64, 0)) > 0) {
         for (int i = 0; i < n; i++) {
             struct rk_rank *r = &agent->ranks[ev[i].data.u32];
-            if (!r->exited && waitpid(r->pid, &status, WNOHANG) == r->pid)
-                on_exit_of(agent, r, status);
+            if (!r->exited && wait4(r->pid, &status, WNOHANG, &usage) == r->pid)
+                on_exit_of(agent, r, status, &usage);
         }
     }
     /* Then what they left behind, and ranks where the kernel has no pidfds. */
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
         struct rk_rank *r = by_pid(agent, pid);
         if (r)
-            on_exit_of(agent, r, status);
+            on_exit_of(agent, r, status, &usage);
         else if (!rk_branches_reaped(agent->branches, pid, status) &&
                  !rk_watch_reaped(agent->watch, pid))
             rk_stand_in_reaped(agent, pid, status);

@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -95,10 +96,12 @@ static ON_CHILD_STACK int run_child(void *arg)
         return fail(c, "prctl");
     if (getppid() != c->parent)
         return 127; /* it died just now */
-    if (setpgid(0, 0))
-        return fail(c, "setpgid");
+    if (spec->terminal ? setsid() < 0 : setpgid(0, 0) != 0)
+        return fail(c, spec->terminal ? "setsid" : "setpgid");
     if (place_fds(c->slot, c->nslots))
         return fail(c, "dup2");
+    if (spec->terminal && ioctl(0, TIOCSCTTY, 0))
+        return fail(c, "taking the terminal");
     if (chdir(spec->wdir))
         return fail(c, "chdir");
     if (spec->cpus && sched_setaffinity(0, spec->cpus_size, spec->cpus))

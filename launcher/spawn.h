@@ -5,6 +5,7 @@
 #define RK_LAUNCHER_SPAWN_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,6 +17,7 @@ struct rk_spawn {
     int fd[4];             /* become 0, 1, 2, 3; the last may be -1: none */
     const cpu_set_t *cpus; /* NULL: not bound */
     size_t cpus_size;
+    bool terminal;   /* fd[0] is one: make it the child's controlling terminal */
     uint64_t nofile; /* soft limit of open files; 0: as it is */
 };
 
@@ -30,7 +32,7 @@ struct rk_spawner {
 int rk_spawner_open(struct rk_spawner *spawner);
 
 /*
- * The child is the leader of a process group of its own, has no open files but
+ * The child is the leader of a process group (with a terminal, of a session) of its own, has no open files but
  * spec->fd, and is killed when the calling thread ends. Returns its pid, or -1
  * with errno set and *step naming what failed. *pidfd is -1 where the kernel
  * has none.

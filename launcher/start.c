@@ -40,6 +40,7 @@ struct start {
     char own[OWN_VARS][400]; /* the rank's own variables */
     char torch[RK_TORCH_VARS][32];
     char **env, **pmix, **foreign;
+    int null;  /* shared, if it reads from there */
     int error; /* errno, if it did not start */
     const char *step;
 };
@@ -47,6 +48,7 @@ struct start {
 struct crew {
     struct rk_agent *agent;
     struct start *starts; /* [nlocal] */
+    int null;             /* what those read who have no input */
     char ***envs;         /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -110,31 +112,72 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
     return true;
 }
 
-static rank_status_t prepare(struct crew *c, uint32_t local, int input)
+/* A terminal for 0, 1 and 2; the agent keeps its other side. */
+static rank_status_t give_terminal(struct rk_agent *agent, uint32_t local, struct start *s)
+{
+    uint32_t rank = agent->ranks[local].rank;
+    int master, slave, copies[2];
+    rank_status_t st;
+
+    if (rk_terminal_open(&agent->job.window, &master, &slave)) {
+        rk_error("no terminal for rank %u: %m", rank);
+        return RANK_ERR_SYSTEM;
+    }
+    agent->terminal = master;
+    s->spec.terminal = true;
+    s->spec.fd[0] = slave;
+    s->spec.fd[1] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+    s->spec.fd[2] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+    copies[0] = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    copies[1] = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    if (s->spec.fd[1] < 0 || s->spec.fd[2] < 0 || copies[0] < 0 || copies[1] < 0)
+        return RANK_ERR_SYSTEM; /* the agent's end closes them */
+    st = rk_outputs_add_terminal(agent->outputs, local, copies[0]);
+    if (!st && rk_inputs_wanted(&agent->job, rank))
+        return rk_inputs_add_terminal(agent->inputs, copies[1]);
+    close(copies[1]);
+    return st;
+}
+
+static rank_status_t give_pipes(struct rk_agent *agent, uint32_t local, int null, struct start *s)
+{
+    rank_status_t st = RANK_OK;
+
+    if (rk_inputs_wanted(&agent->job, agent->ranks[local].rank))
+        st = rk_inputs_add(agent->inputs, &s->spec.fd[0]);
+    else
+        s->spec.fd[0] = null;
+    if (!st)
+        st = rk_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
+    return st ? st : rk_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
+}
+
+static rank_status_t prepare(struct crew *c, uint32_t local)
 {
     struct rk_agent *agent = c->agent;
     const struct rk_app *app = rk_job_app_of(&agent->job, agent->ranks[local].rank);
     struct start *s = &c->starts[local];
-    rank_status_t st;
 
+    s->null = c->null;
     s->spec = (struct rk_spawn){.program = app->program,
                                 .argv = app->argv,
                                 .wdir = app->wdir,
-                                .fd = {input, -1, -1, -1},
+                                .fd = {-1, -1, -1, -1},
                                 .cpus = rk_agent_cpus(agent, local),
                                 .cpus_size = agent->set_size,
                                 .nofile = agent->job.nofile};
     if (!make_env(agent, local, c->envs[app - agent->job.apps], s))
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
-    st = rk_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
-    return st ? st : rk_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
+    if (agent->job.pty == agent->ranks[local].rank)
+        return give_terminal(agent, local, s);
+    return give_pipes(agent, local, c->null, s);
 }
 
 static void clear(struct start *s)
 {
-    for (int i = 1; i <= 3; i++) {
-        if (s->spec.fd[i] > STDERR_FILENO)
+    for (int i = 0; i <= 3; i++) {
+        if (s->spec.fd[i] > STDERR_FILENO && (i != 0 || s->spec.fd[i] != s->null))
             close(s->spec.fd[i]);
         s->spec.fd[i] = -1;
     }
@@ -290,8 +333,7 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
     }
 }
 
-/* input: what rank 0 reads; null: what the others read. */
-static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input, int null)
+static rank_status_t start_all(struct rk_agent *agent, struct crew *c)
 {
     uint32_t n = agent->nlocal;
     struct rk_spawner spawner;
@@ -299,7 +341,7 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
 
     if (rk_spawner_open(&spawner))
         return RANK_ERR_NO_MEMORY;
-    st = prepare(c, 0, input);
+    st = prepare(c, 0);
     if (st)
         return st;
     c->ready = c->next = 1;
@@ -307,7 +349,7 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c, int input
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
     for (uint32_t i = 1; !st && i < n; i++) {
-        st = prepare(c, i, null);
+        st = prepare(c, i);
         if (!st)
             publish(c, i + 1, false);
     }
@@ -338,7 +380,7 @@ static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
 
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
 {
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC), input = -1;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     uint32_t n = agent->nlocal;
     /* Parked threads keep looking at it, so it stays. */
     struct crew *c = calloc(1, sizeof(*c));
@@ -351,6 +393,7 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         st = RANK_ERR_NO_MEMORY;
     if (!st) {
         c->agent = agent;
+        c->null = null;
         pthread_mutex_init(&c->lock, NULL);
         pthread_cond_init(&c->changed, NULL);
         st = make_envs(c, &agent->job);
@@ -359,9 +402,9 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         st = rk_outputs_open(agent, &agent->outputs);
     }
     if (!st)
-        st = agent->ranks[0].rank == 0 ? rk_inputs_open(agent, &agent->inputs, &input) : RANK_OK;
+        st = rk_inputs_open(agent, &agent->inputs);
     if (!st)
-        st = start_all(agent, c, input >= 0 ? input : null, null);
+        st = start_all(agent, c);
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     for (uint32_t i = 0; c && c->starts && i < n; i++) {
@@ -377,8 +420,6 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         free(c->starts);
         c->starts = NULL;
     }
-    if (input >= 0)
-        close(input);
     if (null >= 0)
         close(null);
     return st;

@@ -1,5 +1,6 @@
 /* streams.c: see streams.h. */
 #include "launcher/streams.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct rk_stream {
     bool socket;
     bool always; /* cannot be polled, because it is always ready: a file */
     struct rk_label label;
+    bool colour;   /* a terminal that shows them */
     bool separate; /* end another's partial line before going on */
     bool broken;
     bool open_line; /* the last byte put did not end a line */
@@ -37,6 +39,14 @@ struct rk_stream {
 static bool labels(const struct rk_stream *s)
 {
     return s->label.time || s->label.rank || s->label.host;
+}
+
+/* NO_COLOR is what many programs ask; "dumb" is a terminal that can nothing. */
+static bool shows_colours(void)
+{
+    const char *no = rk_env("NO_COLOR"), *term = rk_env("TERM");
+
+    return !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
 /*
@@ -54,6 +64,7 @@ static void prepare(struct rk_stream *s, int fd)
     if (fstat(fd, &st))
         return;
     s->separate = labels(s) || isatty(fd);
+    s->colour = isatty(fd) && shows_colours();
     s->socket = S_ISSOCK(st.st_mode);
     s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
@@ -170,12 +181,16 @@ static void put_label(struct rk_stream *s, uint32_t rank)
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
         evbuffer_add_printf(s->queue, "%s.%03ld ", text, now.tv_nsec / 1000000);
     }
+    if (s->colour && (l->rank || l->host))
+        evbuffer_add_printf(s->queue, "\033[3%um", 1 + rank % 6);
     if (l->rank && l->host)
-        evbuffer_add_printf(s->queue, "[%s:%u] ", l->host(l->host_arg, rank), rank);
+        evbuffer_add_printf(s->queue, "[%s:%u]", l->host(l->host_arg, rank), rank);
     else if (l->rank)
-        evbuffer_add_printf(s->queue, "[%u] ", rank);
+        evbuffer_add_printf(s->queue, "[%u]", rank);
     else if (l->host)
-        evbuffer_add_printf(s->queue, "[%s] ", l->host(l->host_arg, rank));
+        evbuffer_add_printf(s->queue, "[%s]", l->host(l->host_arg, rank));
+    if (l->rank || l->host)
+        evbuffer_add_printf(s->queue, "%s ", s->colour ? "\033[0m" : "");
 }
 
 void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
@@ -209,9 +224,11 @@ void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
         return;
     separate(s, UINT32_MAX);
     va_start(ap, fmt);
+    if (s->colour)
+        evbuffer_add_printf(s->queue, "\033[1m");
     evbuffer_add_vprintf(s->queue, fmt, ap);
     va_end(ap);
-    evbuffer_add(s->queue, "\n", 1);
+    evbuffer_add_printf(s->queue, "%s\n", s->colour ? "\033[0m" : "");
     flush(s);
 }
 

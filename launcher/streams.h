@@ -20,7 +20,8 @@ struct rk_stream_ops {
     void (*on_broken)(void *arg, struct rk_stream *stream, int error); /* once; EPIPE above all */
 };
 
-/* What is put before each line of a rank's output: "2026-11-21T12:34:56.789 [host:rank] ". */
+/* What is put before each line of a rank's output: "2026-11-21T12:34:56.789 [host:rank] ". On a
+ * terminal each rank's has a colour, unless NO_COLOR is set. */
 struct rk_label {
     bool time, rank;
     const char *(*host)(void *arg, uint32_t rank); /* or NULL */

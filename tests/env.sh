@@ -2,9 +2,9 @@
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
 
-# What the user has set for his own runs must not decide ours; RANK_CHANNELS and the like are the
+# What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
 # matter of each case.
-for v in $(env | sed -n 's/^\(RANK_[A-Z0-9_]*\)=.*/\1/p'); do
+for v in $(env | sed -n 's/^\(RANK_[A-Z0-9_]*\)=.*/\1/p; s/^\(XRUN_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$v"
 done
 unset v

@@ -56,7 +56,7 @@ trap 'exit 1' INT TERM HUP
 
 # Names in the places where programs leave things. Other programs' files come and go there.
 droppings() { find /dev/shm /tmp -maxdepth 1 -user "$(id -un)" 2>/dev/null |
-    grep -E '(rank|xrun|pmix|prte|ompi|ucx|rk_|memfd)' | grep -vE '^/tmp/(bash|b-)' | LC_ALL=C sort; }
+    grep -E '(rank|xrun|pmix|prte|ompi|ucx|rk_|memfd)' | grep -vE "^/tmp/(bash|b-|xrun-$(id -u)\$)" | LC_ALL=C sort; }
 
 in_use() { # does a living process have the file open or mapped?
     find /proc/[0-9]*/fd /proc/[0-9]*/map_files -lname "$1*" 2>/dev/null | grep -q .

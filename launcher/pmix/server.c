@@ -15,7 +15,6 @@
 #include <pmix.h>
 #include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +42,15 @@ static rank_status_t failed(const char *what, pmix_status_t rc)
 
 /* ------------------------------------------------- calls that answer later */
 
-struct answer {
-    sem_t come;
-    pmix_status_t status;
-    pmix_status_t failed; /* of one before the last */
-};
-
-static void on_answer(pmix_status_t status, void *arg)
+void rk_answer_init(struct rk_answer *a)
 {
-    struct answer *a = arg;
+    a->status = a->failed = PMIX_SUCCESS;
+    sem_init(&a->come, 0, 0);
+}
+
+void rk_answer_come(pmix_status_t status, void *arg)
+{
+    struct rk_answer *a = arg;
 
     a->status = status;
     sem_post(&a->come);
@@ -59,13 +58,13 @@ static void on_answer(pmix_status_t status, void *arg)
 
 static void on_answer_to_none(pmix_status_t status, void *arg)
 {
-    struct answer *a = arg;
+    struct rk_answer *a = arg;
 
     if (status != PMIX_SUCCESS)
         a->failed = status;
 }
 
-static pmix_status_t wait_answer(struct answer *a, pmix_status_t rc)
+pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc)
 {
     if (rc == PMIX_SUCCESS) {
         while (sem_wait(&a->come) && errno == EINTR)
@@ -167,7 +166,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
     char *hosts = join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
-    struct answer a = {.status = PMIX_SUCCESS};
+    struct rk_answer a;
     uint32_t size = job->size;
     pmix_info_t info[8];
     size_t ninfo = 6;
@@ -196,9 +195,9 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
             PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
             ninfo++;
         }
-        sem_init(&a.come, 0, 0);
-        rc = wait_answer(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
-                                                         on_answer, &a));
+        rk_answer_init(&a);
+        rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
+                                                            rk_answer_come, &a));
         for (size_t i = 0; i < ninfo; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
     }
@@ -210,19 +209,19 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
 /* PMIx's thread takes them in order, so that it is enough to wait for the last. */
 static rank_status_t register_ranks(struct rk_server *s, const struct rk_server_job *job)
 {
-    struct answer a = {.status = PMIX_SUCCESS};
+    struct rk_answer a;
     pmix_status_t rc = PMIX_SUCCESS;
 
     if (job->nlocal == 0)
         return RANK_OK;
-    sem_init(&a.come, 0, 0);
+    rk_answer_init(&a);
     for (uint32_t i = 0; i < job->nlocal && rc == PMIX_SUCCESS; i++) {
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, s->nspace, job->local[i]);
         rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
-                                         i + 1 < job->nlocal ? on_answer_to_none : on_answer, &a);
+                                         i + 1 < job->nlocal ? on_answer_to_none : rk_answer_come, &a);
     }
-    rc = wait_answer(&a, rc);
+    rc = rk_answer_wait(&a, rc);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
 }
 
@@ -257,6 +256,8 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     start = rk_clock_ns();
     if (!st)
         st = register_job(s, job);
+    if (!st && job->napps > 1)
+        st = rk_server_register_apps(s, job);
     if (!st)
         st = register_ranks(s, job);
     *register_ns = rk_clock_ns() - start;
@@ -278,6 +279,17 @@ char **rk_server_rank_env(struct rk_server *s, uint32_t rank)
     failed("PMIx_server_setup_fork", rc);
     rk_strings_free(env);
     return NULL;
+}
+
+const char *rk_server_version(void)
+{
+    static char version[64];
+    /* "OpenPMIx 4.2.2 (PMIx Standard: 4.2, ...)", "4.2.2" or the like */
+    const char *text = PMIx_Get_version();
+
+    text += strcspn(text, "0123456789");
+    snprintf(version, sizeof(version), "%.*s", (int)strspn(text, "0123456789."), text);
+    return version;
 }
 
 void rk_server_catch_up(struct rk_server *s)

@@ -34,10 +34,16 @@ struct rk_server_events {
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
 };
 
+struct rk_server_app {
+    uint32_t first, n; /* ranks */
+};
+
 struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
     uint32_t size;    /* ranks */
+    const struct rk_server_app *apps; /* of several programs, or NULL */
+    uint32_t napps;
     const char *folder; /* for clients' files, made and filled by them; or NULL */
     uint32_t nhosts;  /* that have ranks */
     const char *const *hosts;      /* their names */
@@ -58,6 +64,9 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
 /* What a rank's environment needs to find this server, as a NULL-terminated array of NAME=value;
  * free with rk_strings_free. NULL: out of memory or refused by PMIx. */
 char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
+
+/* Of the PMIx library, as "4.2.2". */
+const char *rk_server_version(void);
 
 /* Run what clients have said up to now: before a rank's end is judged. */
 void rk_server_catch_up(struct rk_server *server);

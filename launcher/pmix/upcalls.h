@@ -11,6 +11,7 @@
 #include "launcher/pmix/server.h"
 
 #include <pmix_server.h>
+#include <semaphore.h>
 
 struct rk_server {
     struct rk_mailbox *mailbox;
@@ -20,6 +21,21 @@ struct rk_server {
     uint32_t size;
     void *own_topology;
 };
+
+/* The answer to a call that comes on PMIx's thread (server.c). */
+struct rk_answer {
+    sem_t come;
+    pmix_status_t status;
+    pmix_status_t failed; /* of one before the last */
+};
+void rk_answer_init(struct rk_answer *a);
+/* A pmix_op_cbfunc_t; arg is the answer. */
+void rk_answer_come(pmix_status_t status, void *arg);
+/* rc: what the call itself has returned. */
+pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc);
+
+/* apps.c: of a job of several programs. */
+rank_status_t rk_server_register_apps(struct rk_server *server, const struct rk_server_job *job);
 
 /* PMIx gives upcalls no context, and there is one server a process: the one that is open. */
 struct rk_server *rk_server_serving(void);

@@ -28,6 +28,12 @@ run 10 -x FOO=1 -x FOO=2 sh -c 'env | grep FOO'; same "of a name that comes twic
 FOO=outer run 10 -x FOO=inner sh -c 'env | grep FOO'; same "and it is there once" "FOO=inner"
 run 20 -n 3 "$client" basic : -n 5 "$client" basic
 [ "$(grep -cx ok out)" = 8 ] && check "the ranks of two programs are one PMIx job" 0 || bad "the ranks of two programs are one PMIx job" "$(cat out)"
+run 20 -n 2 "$client" app : -n 1 "$client" app : -n 2 "$client" app
+grep rank out | sort >sorted; mv sorted out; same "PMIx tells each which program it runs" "rank 0 app 0 app rank 0 local rank 0 of 3 apps
+rank 1 app 0 app rank 1 local rank 1 of 3 apps
+rank 2 app 1 app rank 0 local rank 2 of 3 apps
+rank 3 app 2 app rank 0 local rank 3 of 3 apps
+rank 4 app 2 app rank 1 local rank 4 of 3 apps"
 run 10 -n 2 sleep 60 : -n 2 sh -c 'exit 9'
 check "a failure of a later program ends the job" 9 'rank [23] .* exited with code 9'
 args=()

@@ -4,7 +4,6 @@
 . "$(dirname "$0")/cases.sh"
 mark="touch $work/started"
 sorted() { sort out >sorted && mv sorted out; }
-for v in $(env | sed -n 's/^\(XRUN_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 
 # ------------------------------------------------------------------------------- --env-file

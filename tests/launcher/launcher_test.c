@@ -1,6 +1,7 @@
 /* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
 #include "launcher/codec.h"
 #include "launcher/environ.h"
+#include "launcher/feed.h"
 #include "launcher/job.h"
 #include "launcher/options.h"
 #include "launcher/verdict.h"
@@ -143,6 +144,32 @@ static void variables_apart(void **state)
         assert_string_not_equal(row.variable, "XRUN_HELP");
     }
     assert_int_equal(n, 3);
+}
+
+/* --------------------------------------------------------------- standard input */
+
+static void slowest_feeds(void **state)
+{
+    struct rk_feed *f = rk_feed_open(3);
+
+    (void)state;
+    assert_non_null(f);
+    rk_feed_sent(f, 100);
+    assert_int_equal(rk_feed_taken(f, 0, 100), 0);
+    assert_int_equal(rk_feed_taken(f, 1, 30), 0);
+    assert_int_equal(rk_feed_taken(f, 2, 50), 30);
+    assert_int_equal(rk_feed_taken(f, 1, 60), 20);
+    assert_int_equal(rk_feed_gone(f, 2), 40);
+    assert_int_equal(rk_feed_taken(f, 2, 10), 0); /* it is gone */
+    assert_int_equal(rk_feed_taken(f, 1, 500), 10); /* no more than was sent */
+    assert_int_equal(rk_feed_taken(f, 7, 1), 0);
+    rk_feed_sent(f, 5);
+    assert_int_equal(rk_feed_gone(f, 0), 0);
+    assert_true(rk_feed_reads(f, 1));
+    assert_int_equal(rk_feed_gone(f, 1), 5); /* nobody waits for it any more */
+    assert_false(rk_feed_any(f));
+    rk_feed_close(f);
+    rk_feed_close(NULL);
 }
 
 /* --------------------------------------------------------------------- packing */
@@ -302,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_options),     cmocka_unit_test(bad_options),
         cmocka_unit_test(variables_apart),
+        cmocka_unit_test(slowest_feeds),
         cmocka_unit_test(job_round_trip),   cmocka_unit_test(job_damaged),
         cmocka_unit_test(strings_that_lie), cmocka_unit_test(codes),
         cmocka_unit_test(foreign_variables),

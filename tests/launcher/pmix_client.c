@@ -91,6 +91,22 @@ static void check_local(void)
     }
 }
 
+/* Of the rank itself, and of a key that PMIx has from its maps. */
+static void print_app(void)
+{
+    pmix_value_t *v;
+
+    need(PMIX_APPNUM, PMIx_Get(&me, PMIX_APPNUM, NULL, 0, &v));
+    printf("rank %u app %u", me.rank, v->data.uint32);
+    PMIX_VALUE_RELEASE(v);
+    need(PMIX_APP_RANK, PMIx_Get(&me, PMIX_APP_RANK, NULL, 0, &v));
+    printf(" app rank %u", v->data.rank);
+    PMIX_VALUE_RELEASE(v);
+    need(PMIX_LOCAL_RANK, PMIx_Get(&me, PMIX_LOCAL_RANK, NULL, 0, &v));
+    printf(" local rank %u of %u apps\n", v->data.uint16, get_u32(PMIX_JOB_NUM_APPS));
+    PMIX_VALUE_RELEASE(v);
+}
+
 static pmix_status_t fence(void)
 {
     return PMIx_Fence(NULL, 0, NULL, 0);
@@ -173,6 +189,10 @@ int main(int argc, char **argv)
         return finish();
     if (strcmp(mode, "fence") == 0) {
         need("PMIx_Fence", fence());
+        return finish();
+    }
+    if (strcmp(mode, "app") == 0) {
+        print_app();
         return finish();
     }
     if (strcmp(mode, "basic") == 0) {

@@ -1,0 +1,232 @@
+#!/bin/bash
+# output.sh: where ranks' output goes and where their input comes from: --output-dir, also on a full disk, --quiet,
+# --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
+. "$(dirname "$0")/cases.sh"
+client=$top_builddir/tests/launcher/pmix_client
+mark="touch $work/started"
+sorted() { sort out >sorted && mv sorted out; }
+
+# ----------------------------------------------------------------------------- --output-dir
+head -c 3000000 /dev/urandom >blob
+run 20 -n 11 --output-dir new/dir sh -c 'cat blob; echo "to err $XRUN_RANK" >&2'
+n=0
+for r in 00 01 02 03 04 05 06 07 08 09 10; do
+    cmp -s blob new/dir/rank.$r.out && [ "$(cat new/dir/rank.$r.err)" = "to err $((10#$r))" ] && n=$((n + 1))
+done
+[ "$(ls new/dir | wc -l)" = 22 ] && [ ! -s out ] && echo $n >out
+same "--output-dir: a file a rank and stream, byte-exact" 11
+echo "longer than what comes" >new/dir/rank.00.out
+run 10 -n 11 --output-dir new/dir printf x
+[ "$(cat new/dir/rank.00.out)" = x ] && [ ! -s new/dir/rank.03.err ] && check "what was there is replaced" 0 || bad "what was there is replaced" "$(head -c 50 new/dir/rank.00.out)"
+run 10 -n 2 --output-dir lab --tag-output sh -c 'echo one; printf two'
+[ "$(cat lab/rank.1.out)" = "[1] one
+[1] two" ] && check "labels there, too" 0 || bad "labels there, too" "$(cat lab/rank.1.out)"
+run 10 -n 2 --output-dir bad sh -c 'echo word; exit 3'
+[ "$(cat bad/rank.0.out bad/rank.1.out | sort -u)" = word ] && check "errors of the job stay on stderr" 3 '^xrun: error: rank [01] ' || bad "errors of the job stay on stderr" "$(ls bad)"
+: >plain
+refused "--output-dir under a file" 2 '--output-dir plain/x: cannot make the directory plain: Not a directory|--output-dir plain/x: cannot make the directory plain' --output-dir plain/x $mark
+mkdir -p pipes; mkfifo pipes/rank.1.err
+refused "--output-dir with a pipe in the place of a file" 2 'cannot write pipes/rank.1.err: ' -n 2 --output-dir pipes $mark
+
+full() { # NAME PREFIX...: ranks 1 and 2 write more than fits, rank 0 little; all end well
+    local name=$1
+    shift
+    new_case
+    "$@" timeout -k 5 20 "$XRUN" -n 3 --bind none --output-dir full sh -c '[ $XRUN_RANK = 0 ] || cat blob blob; echo end $XRUN_RANK >>ends' >out 2>err </dev/null
+    rc=$?
+    if [ "$(grep -c 'cannot write' err)" != 1 ] || [ "$(wc -l <err)" != 1 ]; then
+        bad "$name" "not one line: $(head -n 3 err)"
+    elif [ "$(sort -u ends | wc -l)" != 3 ]; then
+        bad "$name" "the job did not go on"
+    else
+        check "$name" 74 'cannot write full/rank\.[12]\.out: .*; output is lost, the job goes on'
+    fi
+    rm -rf ends full/*
+}
+limited() { (ulimit -f 1000; trap '' XFSZ; exec "$@"); }
+mkdir full
+full "files that may grow no more" limited
+if unshare -m true 2>/dev/null; then
+    small() { unshare -m sh -c 'mount -t tmpfs -o size=1m none full && exec "$@"' sh "$@"; }
+    full "a full disk" small
+fi
+new_case
+(ulimit -f 1000; timeout 20 "$XRUN" -n 2 --output-dir full sh -c '[ $XRUN_RANK = 0 ] || { cat blob; exit 5; }' >out 2>err); rc=$?
+check "a failing rank's code goes before that of lost output" 5
+if [ "$(id -u)" != 0 ]; then
+    mkdir closed; chmod a-w closed
+    refused "--output-dir without permission" 2 'cannot write closed/rank.0.out: Permission denied' --output-dir closed $mark
+fi
+
+# ---------------------------------------------------------------------------------- --stdin
+new_case
+timeout 30 "$XRUN" -n 5 --stdin all sha256sum <blob >out 2>err; rc=$?
+[ "$(sort out | uniq -c | awk '{ print $1, $2 }')" = "5 $(sha256sum <blob | cut -c1-64)" ] && check "--stdin all" 0 || bad "--stdin all" "$(cat out)"
+new_case
+cat blob | timeout 30 "$XRUN" -n 3 --stdin all sh -c '[ $XRUN_RANK != 1 ] || { until [ -e later ]; do read -t 0.01 x </dev/null || sleep 0.01; done; }
+    sha256sum; [ $XRUN_RANK = 1 ] || : ' >out 2>err &
+p=$!
+: >later
+wait $p; rc=$?
+[ "$(sort out | uniq -c | awk '{ print $1, $2 }')" = "3 $(sha256sum <blob | cut -c1-64)" ] && check "--stdin all with one that begins late" 0 || bad "--stdin all with one that begins late" "$(cat out)"
+new_case
+timeout 30 "$XRUN" -n 4 --stdin all sh -c '[ $XRUN_RANK -ge 2 ] || exec sha256sum; [ $XRUN_RANK = 3 ] || head -c 100000 >/dev/null' <blob >out 2>err; rc=$?
+[ "$(sort out | uniq -c | awk '{ print $1, $2 }')" = "2 $(sha256sum <blob | cut -c1-64)" ] && check "--stdin all with two that do not read on" 0 || bad "--stdin all with two that do not read on" "$(cat out)"
+new_case
+yes | timeout 20 "$XRUN" -n 3 --stdin all true >out 2>err; rc=$?
+check "--stdin all that nobody reads" 0
+new_case
+timeout 20 "$XRUN" -n 3 --stdin 2 sh -c 'echo $XRUN_RANK $(sha256sum | cut -c1-64)' <blob >out 2>err; rc=$?
+none=$(sha256sum </dev/null | cut -c1-64)
+sorted; same "--stdin of a rank" "0 $none
+1 $none
+2 $(sha256sum <blob | cut -c1-64)"
+new_case
+{ timeout 20 "$XRUN" -n 2 --stdin none sh -c 'wc -c' >out 2>err; echo $? >code; cat >rest; } <blob
+rc=$(cat code); sorted
+cmp -s rest blob && same "--stdin none leaves it all" "0
+0" || bad "--stdin none leaves it all" "$(wc -c <rest) bytes are left"
+refused "--stdin of no rank" 2 '--stdin is 4, but the ranks are 0 to 3' --stdin 4 -n 4 $mark
+refused "bad --stdin" 2 "--stdin is '-1'; give all, none or a rank" --stdin -1 $mark
+
+# ------------------------------------------------------------------------------------ --pty
+run 10 -n 2 --pty 1 sh -c 'if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then echo $XRUN_RANK at a terminal; else echo $XRUN_RANK at none; fi'
+tr -d '\r' <out >sorted; sort sorted >out; same "--pty" "0 at none
+1 at a terminal"
+new_case
+printf 'one\ntwo' | timeout 10 "$XRUN" -n 2 --pty 1 sh -c 'test $XRUN_RANK = 0 || stty -echo; cat; echo ended' >out 2>err; rc=$?
+tr -d '\r' <out >sorted; sort sorted >out
+grep -q 'two' out && [ "$(grep -c ended out)" = 2 ] && check "--pty reads to the end of the input" 0 || bad "--pty reads to the end of the input" "$(cat out)"
+run 10 --pty 0 sh -c 'ps -o tpgid= -o pgid= -p $$ | { read -r a b; [ "$a" = "$b" ] && echo foreground; }'
+[ ! -x /bin/ps ] || { tr -d '\r' <out >sorted; mv sorted out; same "--pty is the rank's controlling terminal" foreground; }
+run 10 -n 2 --pty 0 sh -c 'exit $XRUN_RANK'; check "a failure beside --pty" 1
+run 10 -n 2 --pty 0 sh -c 'sleep 60 & exit 4'; check "a failure at --pty" 4
+begin -n 2 --pty 1 sh -c 'echo ready; sleep 60 & sleep 60'; until_true 5 ready 2; kill -9 "$xpid"; wait "$xpid" 2>/dev/null
+clean "kill -9 of xrun with --pty" && good "kill -9 of xrun with --pty"
+refused "--pty of no rank" 2 '--pty is 2, but the ranks are 0 to 1' --pty 2 -n 2 $mark
+
+cat >terminal.py <<'EOS'
+# A user's terminal: run a command there, type when it asks, look at what it shows and at the terminal after it.
+import fcntl, os, pty, re, select, signal, struct, sys, termios, time
+scenario, command = sys.argv[1], sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.environ.pop("NO_COLOR", None)
+    if scenario == "no-colour":
+        os.environ["NO_COLOR"] = "1"
+    os.execvp(command[0], command)
+shown, limit = b"", time.monotonic() + 20
+def until(what):
+    global shown
+    while not re.search(what, shown):
+        left = limit - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            sys.exit("waited in vain for %r; got %r" % (what, shown))
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            sys.exit("no %r before the end; got %r" % (what, shown))
+        shown += data
+def cooked():
+    return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
+if scenario == "keys":
+    until(b"ready")
+    assert not cooked()
+    os.write(fd, b"hello\r")
+    until(b"got hello")
+    os.write(fd, b"\x03")  # ^C is for the program there, not for xrun
+    until(b"interrupted")
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+    until(b"size 33 77")
+    os.write(fd, b"quit\r")
+    until(b"back")
+    assert cooked(), "the rank is gone, and the terminal still raw"
+    os.write(fd, b"\x03")  # and now ^C is xrun's
+if scenario == "killed":
+    until(b"ready")
+    os.kill(pid, signal.SIGTERM)
+while True:
+    try:
+        data = os.read(fd, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    shown += data
+    if time.monotonic() > limit:
+        sys.exit("does not end: %r" % shown)
+status = os.waitpid(pid, 0)[1]
+sys.stdout.write("%s %d\n" % (repr(shown), os.waitstatus_to_exitcode(status)))
+EOS
+cat >keys.py <<'EOS'
+# Rank 1 has the terminal; rank 0 says "back" when that one has gone.
+import os, signal, sys, time
+if os.environ["XRUN_RANK"] == "0":
+    while os.path.exists("pid") is False or os.path.exists("/proc/" + open("pid").read()):
+        time.sleep(0.02)
+    print("back", flush=True)
+    time.sleep(60)
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+signal.signal(signal.SIGWINCH, lambda *_: print("size %d %d" % os.get_terminal_size()[::-1], flush=True))
+with open("pid.new", "w") as f:
+    f.write(str(os.getpid()))
+os.rename("pid.new", "pid")
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "quit\n":
+        break
+    print("got", line, end="", flush=True)
+EOS
+if command -v python3 >/dev/null; then
+    new_case
+    timeout -k 5 30 python3 terminal.py keys "$XRUN" -n 2 --pty 1 python3 keys.py >out 2>err; rc=$?
+    [ -s out ] && sed -i 's/.* //' out
+    same "keys, ^C and window size go to the program at --pty; the terminal comes back" 130
+    new_case
+    timeout -k 5 30 python3 terminal.py killed "$XRUN" --pty 0 sh -c 'echo ready; sleep 60' >out 2>err; rc=$?
+    sed -i 's/.* //' out; same "TERM ends a job with --pty" 143
+    new_case
+    timeout -k 5 30 python3 terminal.py colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
+    grep -qF '\x1b[31m[0]\x1b[0m x' out && grep -qF '\x1b[1mxrun: error: rank' out && check "colours on a terminal" 0 || bad "colours on a terminal" "$(cat out)"
+    new_case
+    timeout -k 5 30 python3 terminal.py no-colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
+    grep -qF '[0] x' out && ! grep -qF '\x1b' out && check "none with NO_COLOR" 0 || bad "none with NO_COLOR" "$(cat out)"
+fi
+run 10 -n 2 --tag-output sh -c 'echo x; exit 3'
+! grep -q $'\033' out err && check "none elsewhere" 3 || bad "none elsewhere" "$(cat out err)"
+
+# ---------------------------------------------------------------------------------- --quiet
+run 10 -q -x RANK_LGO=1 true
+[ ! -s err ] && check "--quiet: no warnings" 0 || bad "--quiet: no warnings" "$(cat err)"
+run 10 --quiet -n 2 sh -c 'exit 3'
+check "--quiet: errors are said" 3 'rank [01] .* exited with code 3'
+begin --quiet sh -c 'echo ready; sleep 60'; until_true 5 ready 1; kill -TERM "$xpid"; reap 5
+[ ! -s err ] && check "--quiet: nothing of signals" 143 || bad "--quiet: nothing of signals" "$(cat err)"
+
+# ------------------------------------------------------------- much output, and slow readers
+lines=$top_builddir/tests/launcher/lines
+for to in stdout files; do
+    new_case
+    opts=; [ $to = stdout ] || opts='--output-dir many'
+    t0=${EPOCHREALTIME/./}
+    timeout -k 5 $((60 * slow)) "$XRUN" -n 32 $opts "$lines" write 10000 2 >out 2>err; rc=$?
+    t1=${EPOCHREALTIME/./}
+    [ $to = stdout ] || cat many/*.out >out
+    "$lines" check 32 20000 <out >verdict || { rc="wrong lines: $(cat verdict)"; }
+    echo "# 32 ranks, each 10,000 lines a second for 2 s, to $to: $(((t1 - t0) / 1000)) ms"
+    check "32 ranks x 10,000 lines a second arrive byte-exact ($to)" 0
+done
+rm -rf many
+# Ranks flood, nobody reads; their PMIx clients finish all the same. Only then is the output read.
+new_case
+rm -f clients.*
+timeout -k 5 40 "$XRUN" -n 4 sh -c 'head -c 20000000 /dev/zero & '"$client"' basic >clients.$XRUN_RANK; wait' 2>err |
+    { for i in 0 1 2 3; do until_true 15 grep -qsx ok clients.$i || echo stalled >>stalled; done; wc -c >bytes; }
+rc=${PIPESTATUS[0]}
+[ ! -e stalled ] && [ "$(cat bytes)" = 80000000 ] && check "nobody reads the output: PMIx goes on, no byte is lost" 0 || bad "nobody reads the output: PMIx goes on, no byte is lost" "$(cat bytes) bytes, $(cat stalled 2>/dev/null | wc -l) stalled"
+
+echo "# output: $passed passed, $failed failed"
+[ $failed -eq 0 ]
