@@ -331,7 +331,7 @@ static bool on_trace_text(struct rk_life *l, struct rk_unpacker *u)
         int n = (int)((nl ? nl : end) - at);
         if (rank == RK_NO_RANK)
             rk_stream_say(l->err, "xrun: %.*s", n, at);
-        else
+        else if (n > 0)
             rk_stream_say(l->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
         at += n + (nl != NULL);
     }

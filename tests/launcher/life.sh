@@ -228,7 +228,7 @@ traced() { # NAME PATTERN [seconds]
     [ "$(grep -cE "$2" err)" = 3 ] && good "$1: of every rank" || bad "$1: of every rank" "$(grep -cE "$2" err) of 3"
 }
 if command -v gdb >/dev/null; then
-    traced "traces by gdb" '^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .* in main \('
+    traced "traces by gdb" '^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .*main \('
 fi
 tool gdb 'for pid; do :; done; echo "#0 in $pid"; echo "no line end"'
 PATH=$work/bin:$PATH traced "traces by a tool" '^xrun: rank [012] \(pid ([0-9]+)\): #0 in \1$'
