@@ -46,7 +46,10 @@ struct rk_life {
     uint32_t token;
     int missing; /* agents that have not answered; 0: nobody was asked */
 
+    struct event *hopeless; /* looks again when the last that was not stalled has ended */
+
     struct event *traced;
+    int tracing; /* agents that are not through */
     void (*after_trace)(void *arg);
     void *after_arg;
 };
@@ -74,6 +77,11 @@ static void set_state(struct rk_life *l, uint32_t rank, unsigned char state)
     l->stalled += (state == STALLED) - (*s == STALLED);
     l->live -= state == ENDED;
     *s = state;
+}
+
+static bool is_hopeless(const struct rk_life *l)
+{
+    return l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live;
 }
 
 static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
@@ -111,9 +119,19 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
     else
         rk_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
                       n > 1 ? "go" : "goes", time);
-    if (begins && l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live)
+    if (begins && is_hopeless(l))
         l->ops->hopeless(l->arg);
     return true;
+}
+
+static void on_hopeless(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_life *l = arg;
+
+    (void)fd;
+    (void)what;
+    if (is_hopeless(l))
+        l->ops->hopeless(l->arg);
 }
 
 void rk_life_started(struct rk_life *l)
@@ -128,8 +146,15 @@ void rk_life_started(struct rk_life *l)
 
 void rk_life_exited(struct rk_life *l, uint32_t rank)
 {
-    if (rank < l->job->size)
-        set_state(l, rank, ENDED);
+    double s = l->options->heartbeat;
+    struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+
+    if (rank >= l->job->size)
+        return;
+    set_state(l, rank, ENDED);
+    /* That may be what the others have waited for. */
+    if (is_hopeless(l))
+        event_add(l->hopeless, &t);
 }
 
 /* ------------------------------------------------------------------------- status */
@@ -312,7 +337,8 @@ void rk_life_trace(struct rk_life *l, void (*done)(void *arg), void *arg)
     l->after_arg = arg;
     event_add(l->traced, &limit);
     rk_pack_u32(&p, TRACE_MS);
-    if (l->ops->send(l->arg, RK_MSG_TRACE, &p) == 0)
+    l->tracing = l->ops->send(l->arg, RK_MSG_TRACE, &p);
+    if (l->tracing == 0)
         end_trace(l);
     else
         settle_hurry(l);
@@ -352,7 +378,8 @@ bool rk_life_message(struct rk_life *l, uint32_t kind, struct rk_unpacker *u, bo
     case RK_MSG_TRACE_TEXT:
         return on_trace_text(l, u);
     case RK_MSG_TRACED:
-        end_trace(l);
+        if (--l->tracing <= 0)
+            end_trace(l);
         return true;
     default:
         *mine = false;
@@ -379,7 +406,8 @@ rank_status_t rk_life_open(struct event_base *base, const struct rk_options *opt
     l->state = calloc(job->size, 1);
     l->late = evtimer_new(base, on_late, l);
     l->traced = evtimer_new(base, on_traced_late, l);
-    if (!l->state || !l->late || !l->traced) {
+    l->hopeless = evtimer_new(base, on_hopeless, l);
+    if (!l->state || !l->late || !l->hopeless || !l->traced) {
         rk_life_close(l);
         return RANK_ERR_NO_MEMORY;
     }
@@ -399,6 +427,8 @@ void rk_life_close(struct rk_life *l)
         event_free(l->late);
     if (l->traced)
         event_free(l->traced);
+    if (l->hopeless)
+        event_free(l->hopeless);
     clear_lines(l);
     free(l->lines);
     free(l->state);
