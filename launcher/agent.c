@@ -3,6 +3,7 @@
 #include "launcher/descend.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
+#include "launcher/rundir.h"
 #include "launcher/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -681,6 +682,8 @@ int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
         rk_agent_report(&agent);
     event_base_dispatch(agent.base);
     rk_watch_close(agent.watch);
+    if (!agent.wire && agent.job.id)
+        rk_rundir_remove(agent.job.id); /* should the front end not have come to it */
     /* PMIx's server is not finalized: it owns nothing but memory of this process, and its end
      * must not depend on clients that were killed in mid-sentence. */
     return 0;

@@ -79,7 +79,7 @@ static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uin
         listed = n;
     for (uint32_t i = 0; i < listed;) {
         uint32_t last = i;
-        while (last + 1 < listed && ranks[last + 1] == ranks[last] + 1)
+        while (last + 1 < listed && ranks[last + 1] == (int64_t)ranks[last] + 1)
             last++;
         if (last < i + 2) /* two are no range */
             last = i;

@@ -294,7 +294,8 @@ static rank_status_t watch_signal(struct front *f, int sig, event_callback_fn fn
     struct event *ev;
 
     /* What is ignored stays so (nohup, a background job of an old shell). */
-    if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN && sig != SIGCHLD)
+    if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN && sig != SIGCHLD &&
+        sig != SIGCONT)
         return RANK_OK;
     ev = evsignal_new(f->base, sig, fn, f);
     if (!ev || event_add(ev, NULL)) {

@@ -46,8 +46,10 @@ struct rk_life {
     uint32_t token;
     int missing; /* agents that have not answered; 0: nobody was asked */
 
+    struct event *hopeless; /* looks again when the last that was not stalled has ended */
+
     struct event *traced;
-    int tracing; /* agents that still make stack traces */
+    int tracing; /* agents that are not through */
     void (*after_trace)(void *arg);
     void *after_arg;
 };
@@ -75,6 +77,11 @@ static void set_state(struct rk_life *l, uint32_t rank, unsigned char state)
     l->stalled += (state == STALLED) - (*s == STALLED);
     l->live -= state == ENDED;
     *s = state;
+}
+
+static bool is_hopeless(const struct rk_life *l)
+{
+    return l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live;
 }
 
 static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
@@ -112,9 +119,19 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
     else
         rk_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
                       n > 1 ? "go" : "goes", time);
-    if (begins && l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live)
+    if (begins && is_hopeless(l))
         l->ops->hopeless(l->arg);
     return true;
+}
+
+static void on_hopeless(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_life *l = arg;
+
+    (void)fd;
+    (void)what;
+    if (is_hopeless(l))
+        l->ops->hopeless(l->arg);
 }
 
 void rk_life_started(struct rk_life *l)
@@ -129,8 +146,15 @@ void rk_life_started(struct rk_life *l)
 
 void rk_life_exited(struct rk_life *l, uint32_t rank)
 {
-    if (rank < l->job->size)
-        set_state(l, rank, ENDED);
+    double s = l->options->heartbeat;
+    struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+
+    if (rank >= l->job->size)
+        return;
+    set_state(l, rank, ENDED);
+    /* That may be what the others have waited for. */
+    if (is_hopeless(l))
+        event_add(l->hopeless, &t);
 }
 
 /* ------------------------------------------------------------------------- status */
@@ -323,7 +347,7 @@ static bool on_trace_text(struct rk_life *l, struct rk_unpacker *u)
         int n = (int)((nl ? nl : end) - at);
         if (rank == RK_NO_RANK)
             rk_stream_say(l->err, "xrun: %.*s", n, at);
-        else
+        else if (n > 0)
             rk_stream_say(l->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
         at += n + (nl != NULL);
     }
@@ -344,7 +368,7 @@ bool rk_life_message(struct rk_life *l, uint32_t kind, struct rk_unpacker *u, bo
     case RK_MSG_TRACE_TEXT:
         return on_trace_text(l, u);
     case RK_MSG_TRACED:
-        if (l->tracing > 0 && --l->tracing == 0)
+        if (--l->tracing <= 0)
             end_trace(l);
         return true;
     default:
@@ -372,7 +396,8 @@ rank_status_t rk_life_open(struct event_base *base, const struct rk_options *opt
     l->state = calloc(job->size, 1);
     l->late = evtimer_new(base, on_late, l);
     l->traced = evtimer_new(base, on_traced_late, l);
-    if (!l->state || !l->late || !l->traced) {
+    l->hopeless = evtimer_new(base, on_hopeless, l);
+    if (!l->state || !l->late || !l->hopeless || !l->traced) {
         rk_life_close(l);
         return RANK_ERR_NO_MEMORY;
     }
@@ -392,6 +417,8 @@ void rk_life_close(struct rk_life *l)
         event_free(l->late);
     if (l->traced)
         event_free(l->traced);
+    if (l->hopeless)
+        event_free(l->hopeless);
     clear_lines(l);
     free(l->lines);
     free(l->state);

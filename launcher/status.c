@@ -60,6 +60,14 @@ static void answer(struct guest *g, const char *text, size_t len)
     bufferevent_write(g->bev, RK_STATUS_END, strlen(RK_STATUS_END));
 }
 
+/* From here on it waits for us; how long it may stay is on_end's matter. */
+static void has_asked(struct guest *g, size_t n)
+{
+    g->asked = true;
+    evbuffer_drain(bufferevent_get_input(g->bev), n);
+    bufferevent_set_timeouts(g->bev, NULL, NULL);
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
     struct evbuffer *in = bufferevent_get_input(bev);
@@ -74,12 +82,10 @@ static void on_read(struct bufferevent *bev, void *arg)
     }
     evbuffer_copyout(in, said, n);
     if (n == ask && memcmp(said, RK_STATUS_ASK, n) == 0) {
-        g->asked = true;
-        evbuffer_drain(in, n);
+        has_asked(g, n);
         s->ops->asked(s->arg);
     } else if (n == head && memcmp(said, RK_STATUS_HEAD, n) == 0) {
-        g->asked = true;
-        evbuffer_drain(in, n);
+        has_asked(g, n);
         s->ops->head(s->arg, line, sizeof(line));
         answer(g, line, strlen(line));
     } else if (!(n < ask && memcmp(said, RK_STATUS_ASK, n) == 0) &&
@@ -148,7 +154,7 @@ static void receive(struct rk_status *s, struct guest *g, int fd)
         return;
     }
     bufferevent_setcb(g->bev, on_read, on_written, on_event, g);
-    bufferevent_set_timeouts(g->bev, NULL, &speak);
+    bufferevent_set_timeouts(g->bev, &speak, NULL);
     bufferevent_enable(g->bev, EV_READ | EV_WRITE);
 }
 

@@ -146,8 +146,8 @@ static void name_unconnected(struct rk_watch *w, uint32_t i)
     if (n == 0)
         return;
     rk_ranks_text(absent, RK_BOARD_PEERS, n, text, sizeof(text));
-    snprintf(l->text + len, sizeof(l->text) - len, "; %s %s not connected to PMIx", text,
-             n > 1 ? "have" : "has");
+    snprintf(l->text + len, sizeof(l->text) - len, "; not connected to PMIx: %s %s",
+             n > 1 ? "ranks" : "rank", text);
 }
 
 static void look_at_all(struct rk_watch *w, uint64_t now)

@@ -14,7 +14,7 @@ export top_srcdir top_builddir
 
 work=$(mktemp -d "$top_builddir/xrun-test.XXXXXX") || exit 1
 mkdir "$work/tmp"
-export TMPDIR=$work/tmp
+export TMPDIR=$work/tmp XDG_RUNTIME_DIR=$work/tmp # the sockets for --status too: none may be left
 cd "$work" || exit 1
 passed=0 failed=0
 slow=1

@@ -13,6 +13,7 @@ export top_srcdir top_builddir
 . "$top_srcdir/tests/env.sh"
 
 stall=$top_builddir/tests/launcher/stall
+client=$top_builddir/tests/launcher/pmix_client
 stranger=$top_builddir/tests/launcher/stranger
 work=$(mktemp -d "$top_builddir/life-test.XXXXXX") || exit 1
 mkdir "$work/tmp" "$work/run" "$work/bin" "$work/none"
@@ -134,9 +135,18 @@ until_true 20 said 'ranks 0-17,19: .*allreduce #11 on world, waits for rank 18,'
     { kill -USR1 "$xpid"; reap "stalled among 20" 0; } || { bad "stalled among 20" "no line"; kill_all; wait $waiter; }
 
 # A program that is not ours, and behind a shell.
-begin -n 2 --heartbeat 0.5 bash -c 'trap : USR1; echo ready; read -r x <fifo-none 2>/dev/null; sleep 1000 & wait; exit 0'
+begin -n 2 --heartbeat 0.5 bash -c 'trap : USR1; echo ready; sleep 1000 & wait; exit 0'
 until_true 10 said 'ranks 0,1: no progress for .*: sleeps in ' && { kill -USR1 "$xpid"; reap "any program that sleeps is reported" 0; } ||
     { bad "any program that sleeps is reported" "no line"; kill_all; wait $waiter; }
+
+# A PMIx client that is not ours: at least who has not come to PMIx yet.
+begin -n 3 --heartbeat 0.5 sh -c "[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap '' USR1; exec $client fence"
+if until_true 10 said 'ranks 0,2: .*: sleeps .*; not connected to PMIx: rank 1$'; then
+    kill -USR1 "$xpid"
+    reap "who has not come to PMIx is named" 0
+else
+    bad "who has not come to PMIx is named" "no line"; kill_all; wait $waiter
+fi
 
 # Fault 4: a stopped rank is reported, nobody is killed, and it goes on.
 begin -n 4 --heartbeat 0.5 "$stall" loop
@@ -159,6 +169,8 @@ reap "a stopped rank is reported and not killed" 0
 begin -n 3 --heartbeat 0.5:kill "$stall" recv
 reap "--heartbeat S:kill ends a job that hangs" 124
 said 'no rank makes progress \(--heartbeat 0.5:kill\)' && good "and says why" || bad "and says why" "no"
+begin -n 2 --heartbeat 0.5:kill bash -c 'echo ready; [ $XRUN_RANK = 0 ] || exec sleep 1000; for ((i = 0; i < 300000; i++)); do :; done'
+reap "--heartbeat S:kill, after the last that worked has ended" 124
 begin -n 3 --heartbeat 0.3:kill "$stall" compute
 until_true 10 said 'ranks 0,1: .*which computes'
 read -rt 1.2 <> <(:) # several heartbeats in which it must not be killed

@@ -279,6 +279,8 @@ hard() { # NAME PIDS-EXPRESSION PROGRAM...
     agent_of "$xpid"
     t0=${EPOCHREALTIME/./}
     eval "kill -9 $which"
+    # With all of them gone there is nobody to remove the job's socket: the next xrun does.
+    [ "$which" != '$xpid $keeper $agent' ] || "$XRUN" --status >/dev/null
     if ! until_true 4 nothing_left; then
         bad "$name" "left: $(for p in $(alive); do what "$p"; echo -n "($p) "; done)"
         kill_all
