@@ -310,13 +310,15 @@ rank_status_t rank_finalize(void)
 void rank_abort(int code, const char *text)
 {
     struct rk_ctx *ctx = the_ctx;
+    bool served = ctx && ctx->boot && !ctx->boot->alone;
 
     code &= 255;
     if (code == 0)
         code = 1;
-    if (ctx && ctx->boot && !ctx->boot->alone)
-        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
-    else if (text)
+    /* xrun shows the text; other launchers keep it to themselves. */
+    if (text && !(served && rk_env("XRUN_JOB")))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
+    if (served)
+        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
     _exit(code);
 }
