@@ -190,13 +190,16 @@ static rank_status_t meet(struct rk_ctx *ctx)
     st = rk_boot_commit(boot);
     if (!st)
         st = rk_boot_fence(boot);
-    if (st || network)
+    if (st || early)
         return st;
-    /* Someone of this one node could not attach: then all need the network after all. */
+    /* Someone of this one node could not attach: then all need the network after all, and all meet
+     * again. Who could not sees a segment that is short of ranks as well: its own. */
     if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
-        st = open_ucx(ctx);
-        if (!st)
-            st = rk_boot_commit(boot);
+        if (!network) {
+            st = open_ucx(ctx);
+            if (!st)
+                st = rk_boot_commit(boot);
+        }
         if (!st)
             st = rk_boot_fence(boot);
     }
