@@ -10,6 +10,7 @@
 #   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self), tcp (the same without UCX's own
 #             shared memory); quick runs take ucx and tcp with the last number of ranks only
 #   -F        in full runs only
+#   -1        only where all ranks share a host
 #   -t S      seconds that a run may take (60); a hung one shows its stacks where gdb is installed
 #   -k N      ranks that will not reach their end (0); "n": all; "any": no matter how many
 #   -e CODE   the exit code that xrun shall have (0); "any" for whatever
@@ -233,6 +234,11 @@ run_matrix() {
         echo "ok - $LAUNCHER $name $args # SKIP it needs xrun"
         return
     fi
+    if [ "${LAUNCHER:-}" = srun_hosts ] && [ -n "$one_host" ]; then
+        skipped=$((skipped + 1))
+        echo "ok - $LAUNCHER $name $args # SKIP it needs one host"
+        return
+    fi
     for n in ${sizes//,/ }; do
         [ -z "${LAUNCHER:-}" ] || [ "$n" != alone ] || continue
         for c in ${channels//,/ }; do
@@ -248,9 +254,9 @@ run_matrix() {
 
 parse() {
     local o OPTIND=1
-    quick=2,4 full=1,2,3,4,7,8,16 channel_list=default,ucx limit=60 victims=0 expect=0 full_only=
+    quick=2,4 full=1,2,3,4,7,8,16 channel_list=default,ucx limit=60 victims=0 expect=0 full_only= one_host=
     must=() must_not=() xrun_opts=() extra_env=() as_limit= wrap=()
-    while getopts q:f:c:t:k:e:o:O:x:E:u:w:F o; do
+    while getopts q:f:c:t:k:e:o:O:x:E:u:w:F1 o; do
         case $o in
         q) quick=$OPTARG ;;
         f) full=$OPTARG ;;
@@ -265,6 +271,7 @@ parse() {
         u) as_limit=$OPTARG ;;
         w) read -ra wrap <<<"$OPTARG" ;;
         F) full_only=yes ;;
+        1) one_host=yes ;;
         *) say_usage >&2; exit 2 ;;
         esac
     done
