@@ -48,8 +48,8 @@ launcher_command() {
     srun) launch=("$top_srcdir/tests/hosts.sh" exec hosta srun -Q -N1 -n "$1" --overcommit --kill-on-bad-exit=1 --mpi=pmix) ;;
     srun_hosts)
         # One rank cannot be on two hosts.
-        launch=("$top_srcdir/tests/hosts.sh" exec hosta srun -Q -N$(($1 > 1 ? 2 : 1)) -n "$1" --distribution=cyclic
-            --overcommit --kill-on-bad-exit=1 --mpi=pmix)
+        launch=("$top_srcdir/tests/hosts.sh" exec hosta srun -Q -N$(($1 > 1 ? 2 : 1)) -n "$1"
+            --ntasks-per-node=$((($1 + 1) / 2)) --distribution=cyclic --overcommit --kill-on-bad-exit=1 --mpi=pmix)
         ;;
     esac
 }

@@ -4,6 +4,5 @@ LAUNCHER=mpirun
 . "$(dirname "$0")/suite.sh"
 
 why=$(launcher_able) || suite_skip "$why"
-# shellcheck disable=SC2086 # lists
-if [ -n "${FULL:-}" ]; then suite $suite_full; else suite $suite_quick; fi
+suite_all
 suite_end

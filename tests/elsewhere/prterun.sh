@@ -4,8 +4,8 @@ LAUNCHER=prterun
 . "$(dirname "$0")/suite.sh"
 
 why=$(launcher_able) || suite_skip "$why"
-# shellcheck disable=SC2086 # lists
-if [ -n "${FULL:-}" ]; then suite $suite_full; else suite $suite_quick; fi
+suite_all
 LAUNCHER=prterun_own
+# shellcheck disable=SC2086 # a list
 suite $suite_quick
 suite_end

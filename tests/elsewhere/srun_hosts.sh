@@ -5,6 +5,5 @@ LAUNCHER=srun_hosts
 
 why=$(launcher_able) || suite_skip "$why"
 with_slurm 2
-# shellcheck disable=SC2086 # lists
-if [ -n "${FULL:-}" ]; then suite $suite_full; else suite $suite_quick; fi
+suite_all
 suite_end
