@@ -193,13 +193,16 @@ static rank_status_t meet(struct rk_ctx *ctx)
     st = rk_boot_commit(boot);
     if (!st)
         st = rk_boot_fence(boot);
-    if (st || network)
+    if (st || early)
         return st;
-    /* Someone of this one node could not attach: then all need the network after all. */
+    /* Someone of this one node could not attach: then all need the network after all, and all meet
+     * again. Who could not sees a segment that is short of ranks as well: its own. */
     if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
-        st = open_ucx(ctx);
-        if (!st)
-            st = rk_boot_commit(boot);
+        if (!network) {
+            st = open_ucx(ctx);
+            if (!st)
+                st = rk_boot_commit(boot);
+        }
         if (!st)
             st = rk_boot_fence(boot);
     }
@@ -339,13 +342,15 @@ rank_status_t rank_finalize(void)
 void rank_abort(int code, const char *text)
 {
     struct rk_ctx *ctx = the_ctx;
+    bool served = ctx && ctx->boot && !ctx->boot->alone;
 
     code &= 255;
     if (code == 0)
         code = 1;
-    if (ctx && ctx->boot && !ctx->boot->alone)
-        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
-    else if (text)
+    /* xrun shows the text; other launchers keep it to themselves. */
+    if (text && !(served && rk_env("XRUN_JOB")))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
+    if (served)
+        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
     _exit(code);
 }

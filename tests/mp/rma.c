@@ -122,7 +122,9 @@ static void counters(struct mp *mp, int each)
         uint32_t u32 = 7;
         int64_t was = -1;
         MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, 0, mem, 0, &was));
-        MP_CHECK(was >= 0 && was < total && !taken[was]);
+        if (was < 0 || was >= total || taken[was])
+            mp_fail(__FILE__, __LINE__, "fetch-add gave %lld of %lld, %s", (long long)was, (long long)total,
+                    was < 0 || was >= total ? "which nobody made" : "for the second time");
         taken[was] = 1;
         MP_OK(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &u64, r, mem, 8, NULL));
         MP_OK(rank_atomic(RANK_AMO_ADD, RANK_INT32, &i32, r, mem, 16, NULL));
@@ -275,13 +277,15 @@ static void messages(struct mp *mp)
 int main(int argc, char **argv)
 {
     struct mp mp;
-    bool mapped;
-    const char *name;
+    int32_t here = 1, mapped; /* does everybody share memory with everybody? */
 
     mp_start(&mp, &argc, argv);
-    name = rank_channel_name(mp.world, (mp.rank + 1) % mp.size);
-    MP_CHECK(name != NULL);
-    mapped = strcmp(name, "ucx") != 0;
+    for (int r = 0; r < mp.size; r++) {
+        const char *name = rank_channel_name(mp.world, r);
+        MP_CHECK(name != NULL);
+        here = here && strcmp(name, "ucx") != 0;
+    }
+    MP_OK(rank_allreduce(&here, &mapped, 1, RANK_INT32, RANK_MIN, mp.world));
     mp_case(&mp, "fresh");
     fresh(&mp);
     mp_case(&mp, "nothing");

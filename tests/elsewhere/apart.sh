@@ -1,0 +1,38 @@
+#!/bin/bash
+# apart.sh: ranks that are told that they share a host, and do not share memory; see the program apart. Hosts that
+# share the ipc namespace and the boot id look like that, and so do containers on one host.
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+
+if ! unshare -m -p -f --mount-proc true 2>/dev/null; then
+    echo "ok - ranks apart # SKIP no namespaces can be made here; it needs root"
+    exit 77
+fi
+passed=0 failed=0
+out=$(mktemp "$top_builddir/tests/apart.XXXXXX") || exit 1
+trap 'rm -f "$out"' EXIT
+
+# apart OPTIONS... -- PROGRAM...: with all ranks apart, and with half of them
+apart() {
+    local how
+    for how in apart "apart --odd"; do
+        bash "$top_srcdir/tests/mp.sh" -w "$top_srcdir/tests/elsewhere/$how" "$@" >"$out" 2>&1
+        sed "s/^\(not \)*ok - /&$how: /; /^# .*: .* passed, .* failed\$/d" "$out"
+        passed=$((passed + $(grep -c '^ok' "$out"))) failed=$((failed + $(grep -c '^not ok' "$out")))
+    done
+}
+
+apart -q 2,3,8 -t 30 -- tests/mp/boot.mp --contact
+apart -q 4 -t 30 -- tests/mp/order.mp
+apart -q 5 -t 30 -c default -- tests/mp/teams.mp
+apart -q 3 -t 60 -c default -- tests/mp/rma.mp
+apart -q 4 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed
+apart -q 3 -t 30 -c default -e 7 -k n -o 'as the test wants it' -- tests/mp/abort.mp
+for scene in recv any-source "echo --bytes 5000000" allreduce; do
+    # shellcheck disable=SC2086 # a word, and options
+    apart -q 4 -t 40 -c default -k 1 -e 137 -x '--on-failure continue' -- tests/faults/death.mp --in $scene
+done
+
+echo "# apart: $passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
