@@ -121,6 +121,7 @@ static void on_connected(void *arg, uint32_t rank)
 
     if (r->exited) /* its stand-in */
         return;
+    rk_singletons_joined(agent->singletons);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
         agent->clients++;
@@ -170,8 +171,10 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 /* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
 static void on_pmi1_joined(void *arg, uint32_t rank)
 {
-    (void)arg;
+    struct rk_agent *agent = arg;
+
     (void)rank;
+    rk_singletons_joined(agent->singletons);
 }
 
 static void on_pmi1_stranded(void *arg, uint32_t rank)
@@ -216,6 +219,17 @@ static void say_started(struct rk_agent *agent, uint64_t topology, uint64_t init
     rk_wire_send(agent->wire, RK_MSG_STARTED, &p);
 }
 
+static void warn_user(void *arg, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_string(&p, text);
+    rk_wire_send(agent->wire, RK_MSG_WARNING, &p);
+}
+
 static void run_job(struct rk_agent *agent)
 {
     struct rk_server_job job = {.id = agent->job.id, .host = agent->host, .size = agent->job.size};
@@ -248,6 +262,9 @@ static void run_job(struct rk_agent *agent)
     t2 = rk_clock_ns();
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
+    if (!st)
+        st = rk_singletons_watch(agent->base, agent->job.size, agent->job.program,
+                                 agent->ranks[0].pid, warn_user, agent, &agent->singletons);
     if (!st) {
         say_started(agent, t1 - t0, init_ns, register_ns, rk_clock_ns() - t2);
     } else {

@@ -13,6 +13,7 @@
 #include "launcher/leftovers.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmix/server.h"
+#include "launcher/singletons.h"
 #include "launcher/wire.h"
 
 #include <event2/event.h>
@@ -47,6 +48,7 @@ struct rk_agent {
     struct rk_server *server;
     struct rk_pmi1 *pmi1;
     struct rk_leftovers *leftovers;
+    struct rk_singletons *singletons;
     char host[256];
     enum rk_agent_phase phase;
 

@@ -328,6 +328,16 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+static bool on_warning(struct front *f, struct rk_unpacker *u)
+{
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text)
+        return false;
+    rk_stream_say(f->err, "xrun: warning: %s", text);
+    return true;
+}
+
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
@@ -355,6 +365,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_abort(f, u);
     case RK_MSG_LOG:
         return on_log(f, u);
+    case RK_MSG_WARNING:
+        return on_warning(f, u);
     case RK_MSG_DONE:
         f->done = true;
         return true;

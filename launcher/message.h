@@ -23,6 +23,7 @@ enum rk_message {
     RK_MSG_EXITED,       /* u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 RK_EXIT_* */
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
     RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
+    RK_MSG_WARNING,      /* string: a line for the user */
     RK_MSG_DONE          /* all processes are gone and all output was sent */
 };
 

@@ -30,6 +30,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status)
     if (failed && agent->phase == RK_AGENT_RUNNING)
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, r->rank);
+    rk_singletons_ended(agent->singletons, !failed);
     if (!agent->wire)
         return;
     rk_pack_u32(&p, r->rank);
