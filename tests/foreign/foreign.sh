@@ -165,15 +165,17 @@ from_python() {
         absent mpi4py "mpi4py on $peer: not in $peers_dir/python (bench/peers.sh --libraries)"
         return
     fi
-    # It looks for the library under the name that most give it.
+    # It asks for the library under the name that most give it; Debian's MPICH has another.
     libmpi=$(LC_ALL=C ldd ./world.$peer | sed -n 's/.*=> \(.*\/libmpi\(ch\)\?\.so\.[0-9]*\) .*/\1/p' | head -n 1)
-    mkdir -p lib.$peer
     case $libmpi in
-    *libmpich.so.*) ln -sf "$libmpi" "lib.$peer/libmpi.so.12" ;;
-    *) ln -sf "$libmpi" lib.$peer/ ;;
+    *libmpich.so.*)
+        mkdir -p lib
+        ln -sf "$libmpi" lib/libmpi.so.12
+        libmpi=$work/lib/libmpi.so.12
+        ;;
     esac
     job 60 -n 4 -x PYTHONPATH="$peers_dir/python" -x PYTHONDONTWRITEBYTECODE=1 \
-        -x LD_LIBRARY_PATH="$work/lib.$peer${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" -x MPI4PY_LIBMPI="$work/lib.$peer/$(ls lib.$peer)" \
+        -x LD_LIBRARY_PATH="${libmpi%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" -x MPI4PY_LIBMPI="$libmpi" \
         python3 -m mpi4py.bench helloworld
     if [ "$(sed -n 's/^Hello, World! I am process \([0-9]\) of 4 .*/\1/p' out | sort | tr -d '\n')" = 0123 ]; then
         check "$peer: mpi4py's helloworld, 4 ranks" 0
@@ -208,7 +210,7 @@ one() { # in a subshell, for its environment: the counts come back in a file
         ;;
     esac
     if ! command -v $mpicc >/dev/null; then
-        absent $peer "$peer: no $mpicc (Debian: libopenmpi-dev, libmpich-dev)"
+        absent $peer "$peer: no $mpicc (Debian: openmpi-bin libopenmpi-dev, mpich libmpich-dev)"
         return
     fi
     if ! $mpicc -O1 "$top_srcdir/tests/foreign/world.c" -o world.$peer 2>err; then
