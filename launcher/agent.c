@@ -262,7 +262,7 @@ static void run_job(struct rk_agent *agent)
     t2 = rk_clock_ns();
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
-    if (!st)
+    if (!st && !agent->plain)
         st = rk_singletons_watch(agent->base, agent->job.size, agent->job.program,
                                  agent->ranks[0].pid, warn_user, agent, &agent->singletons);
     if (!st) {

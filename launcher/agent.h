@@ -47,6 +47,7 @@ struct rk_agent {
     struct rk_bind_plan plan;
     struct rk_server *server;
     struct rk_pmi1 *pmi1;
+    bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
     char host[256];

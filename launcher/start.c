@@ -12,6 +12,7 @@
  */
 #include "launcher/agent.h"
 #include "launcher/foreign.h"
+#include "launcher/plain.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "lib/base/clock.h"
@@ -137,7 +138,7 @@ static bool start_one(struct rk_agent *agent, uint32_t rank, struct start *s,
 
     r->start_ns = rk_clock_ns();
     s->step = "socketpair";
-    pid = rk_pmi1_add(agent->pmi1, rank, 0, &s->spec.fd[3])
+    pid = !agent->plain && rk_pmi1_add(agent->pmi1, rank, 0, &s->spec.fd[3])
               ? -1
               : rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
@@ -299,6 +300,7 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
     rank_status_t st = RANK_OK;
 
     *code = 1;
+    agent->plain = rk_plain(agent->job.program, agent->job.env);
     agent->ranks = calloc(n, sizeof(*agent->ranks));
     if (c)
         c->starts = calloc(n, sizeof(*c->starts));

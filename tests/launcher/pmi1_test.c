@@ -5,6 +5,7 @@
 #include "launcher/foreign.h"
 #include "launcher/codec.h"
 #include "launcher/needed.h"
+#include "launcher/plain.h"
 #include "launcher/pmi1/line.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmi1/space.h"
@@ -625,6 +626,23 @@ static void needed(void **state)
     close(self);
 }
 
+/* What a job of many is likely to be, and what must never be taken for it. */
+static void plain(void **state)
+{
+    char *preload[] = {(char *)(uintptr_t) "LD_PRELOAD=x.so", NULL};
+
+    (void)state;
+    assert_true(rk_plain("/bin/true", NULL));
+    assert_false(rk_plain("/bin/true", preload));
+    assert_false(rk_plain("/bin/sh", NULL));
+    assert_false(rk_plain("/usr/bin/env", NULL));
+    assert_false(rk_plain("/usr/bin/nice", NULL));
+    assert_false(rk_plain("/usr/bin/timeout", NULL));
+    assert_false(rk_plain("/proc/self/exe", NULL));
+    assert_false(rk_plain("/dev/null", NULL));
+    assert_false(rk_plain("/nonexistent", NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -637,7 +655,7 @@ int main(void)
         cmocka_unit_test(too_long),      cmocka_unit_test(never_reads),
         cmocka_unit_test(fills),         cmocka_unit_test(garbage),
         cmocka_unit_test(mapping),       cmocka_unit_test(environment),
-        cmocka_unit_test(needed),
+        cmocka_unit_test(needed),        cmocka_unit_test(plain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
