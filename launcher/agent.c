@@ -159,6 +159,7 @@ static void on_connected(void *arg, uint32_t rank)
 
     if (!r || r->exited) /* its stand-in */
         return;
+    rk_singletons_joined(agent->singletons);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
         agent->clients++;
@@ -209,8 +210,10 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 /* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
 static void on_pmi1_joined(void *arg, uint32_t local)
 {
-    (void)arg;
+    struct rk_agent *agent = arg;
+
     (void)local;
+    rk_singletons_joined(agent->singletons);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
@@ -395,6 +398,23 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
 }
 
+/* Of the first rank here. */
+static const char *program_of_first(const struct rk_agent *agent)
+{
+    return rk_job_app_of(&agent->job, agent->ranks[0].rank)->program;
+}
+
+static void warn_user(void *arg, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_string(&p, text);
+    rk_wire_send(agent->wire, RK_MSG_WARNING, &p);
+}
+
 static void run_job(struct rk_agent *agent)
 {
     uint64_t init_ns = 0, register_ns = 0, t;
@@ -419,6 +439,9 @@ static void run_job(struct rk_agent *agent)
     agent->watch = rk_watch_open(agent);
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
+    if (!st && !agent->plain)
+        st = rk_singletons_watch(agent->base, agent->job.size, program_of_first(agent),
+                                 agent->ranks[0].pid, warn_user, agent, &agent->singletons);
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         rk_account_placed(agent);

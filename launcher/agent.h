@@ -16,6 +16,7 @@
 #include "launcher/modexes.h"
 #include "launcher/pmix/server.h"
 #include "launcher/setup.h"
+#include "launcher/singletons.h"
 #include "launcher/tree.h"
 
 #include <event2/event.h>
@@ -64,7 +65,9 @@ struct rk_agent {
     struct rk_fences *fences;
     struct rk_modexes *modexes;
     struct rk_pmi1 *pmi1;
+    bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
+    struct rk_singletons *singletons;
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */

@@ -574,6 +574,16 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+static bool on_warning(struct front *f, struct rk_unpacker *u)
+{
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text)
+        return false;
+    rk_stream_say(f->err, "xrun: warning: %s", text);
+    return true;
+}
+
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
@@ -616,6 +626,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_PLACED:
     case RK_MSG_USAGE:
         return rk_report_message(f->report, kind, u);
+    case RK_MSG_WARNING:
+        return on_warning(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
     default:

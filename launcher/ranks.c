@@ -36,6 +36,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_modexes_never(agent->modexes, r->rank);
+    rk_singletons_ended(agent->singletons, !failed);
     if (!agent->wire)
         return;
     rk_account_usage(agent, r->rank, usage);

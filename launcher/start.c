@@ -13,6 +13,7 @@
 #include "launcher/agent.h"
 #include "launcher/environ.h"
 #include "launcher/foreign.h"
+#include "launcher/plain.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "launcher/torch.h"
@@ -79,7 +80,7 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
                                      .local_rank = local,
                                      .local_size = agent->nlocal,
                                      .oversubscribed = agent->seats.oversubscribed,
-                                     .pmi1 = true};
+                                     .pmi1 = !agent->plain};
     size_t npmix, nforeign, njob = count(env), n = 0;
 
     s->pmix = rk_server_rank_env(agent->server, rank);
@@ -199,7 +200,7 @@ static bool start_one(struct rk_agent *agent, uint32_t local, struct start *s,
     r->start_ns = rk_clock_ns();
     s->step = "socketpair";
     app = (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps);
-    pid = rk_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
+    pid = !agent->plain && rk_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
               ? -1
               : rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
@@ -378,6 +379,19 @@ static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
     return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
+/* Are all programs of the job known to need nothing of what only MPI programs do? */
+static bool all_plain(const struct rk_job *job)
+{
+    bool plain = true;
+
+    for (uint32_t i = 0; plain && i < job->napps; i++) {
+        char **env = rk_environ_merge(job->env, job->apps[i].env);
+        plain = env && rk_plain(job->apps[i].program, env);
+        free(env);
+    }
+    return plain;
+}
+
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -387,6 +401,7 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
     rank_status_t st = RANK_OK;
 
     *code = 1;
+    agent->plain = all_plain(&agent->job);
     if (c)
         c->starts = calloc(n, sizeof(*c->starts));
     if (!c || !c->starts || null < 0)

@@ -1,0 +1,233 @@
+#!/bin/bash
+# foreign.sh: programs of other MPI libraries, unmodified, under xrun: what they compute, how they end, what is left.
+#
+# Debian's Open MPI 4 and MPICH 4 are used where their compilers are installed; Open MPI 5, MPICH 5 and mpi4py where
+# bench/peers.sh --libraries has put them: in $PEERS_DIR, or in the build folder. PEERS="mpich4 ompi5" names those
+# that are meant; one that is not there is then a failure.
+
+if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
+    RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
+fi
+
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+. "$top_srcdir/tests/env.sh"
+
+peers_dir=${PEERS_DIR:-$top_builddir/peers}
+case $peers_dir in /*) ;; *) peers_dir=$PWD/$peers_dir ;; esac
+work=$(mktemp -d "$top_builddir/foreign-test.XXXXXX") || exit 1
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+slow=1
+[ -z "${SAN_CFLAGS:-}" ] || slow=3
+# What they say of themselves as root, and where there is no network that they know.
+export OMPI_MCA_btl_base_warn_component_unused=0
+
+trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
+trap 'exit 1' INT TERM HUP
+
+good() { passed=$((passed + 1)); echo "ok - $1"; }
+bad() {
+    failed=$((failed + 1))
+    echo "not ok - $1: $2"
+    head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
+}
+skip() {
+    skipped=$((skipped + 1))
+    echo "ok - $1 # SKIP $2"
+}
+
+# Every process of a case is known by a word in its environment.
+of_case() { grep -lszF "RK_FOREIGN_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx -e $$ -e "$BASHPID"; }
+alive() {
+    local p
+    for p in $(of_case); do
+        case $(tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline") in
+        '' | *foreign.sh*) ;;
+        *) echo "$p" ;;
+        esac
+    done 2>/dev/null
+}
+kill_all() {
+    local p
+    [ -n "${tag:-}" ] || return
+    for p in $(alive); do kill -9 "$p" 2>/dev/null; done
+}
+
+# Segments of MPI libraries that nobody has mapped: those of other people's jobs, which may run now, are in use.
+segments() { (cd /dev/shm && ls -d mpich_* vader_segment.* sm_segment.* 2>/dev/null) | LC_ALL=C sort; }
+new_segments() {
+    local s
+    for s in $(segments | LC_ALL=C comm -13 before -); do
+        grep -qsF "/dev/shm/$s" /proc/[0-9]*/maps || echo "$s"
+    done
+}
+nothing_left() { [ -z "$(alive)" ] && [ -z "$(ls -A "$work/tmp")" ] && [ -z "$(new_segments)" ]; }
+until_true() { # seconds command...: an upper limit, not a pause
+    local end=$((${EPOCHREALTIME/./} + $1 * slow * 1000000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
+        read -rt 0.01 <> <(:)
+    done
+}
+
+# job LIMIT ARGS...: xrun as in the peer's own environment, with out, err, rc and ms set
+job() {
+    local limit=$(($1 * slow)) t0 t1
+    shift
+    tag=$$.$RANDOM$RANDOM
+    export RK_FOREIGN_CASE=$tag
+    segments >before
+    t0=${EPOCHREALTIME/./}
+    timeout -k 5 "$limit" "$XRUN" --bind none "$@" >out 2>err </dev/null
+    rc=$?
+    t1=${EPOCHREALTIME/./}
+    ms=$(((t1 - t0) / 1000))
+    [ $rc != 124 ] || [ $ms -lt $((limit * 1000)) ] || rc=hung
+}
+# check NAME CODE [pattern of err]
+check() {
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say: $3"
+    elif [ -z "${3:-}" ] && grep -q '^xrun: ' err; then
+        bad "$1" "xrun complains"
+    elif ! until_true 2 nothing_left; then
+        bad "$1" "left behind: $(alive | tr '\n' ' ')$(cd tmp && find . ! -name . | head -n 5 | tr '\n' ' ')$(new_segments | tr '\n' ' ')"
+        kill_all
+        rm -rf "$work/tmp"; mkdir "$work/tmp"
+    else
+        good "$1"
+    fi
+}
+# right NAME WHAT N: the program has said that its N ranks are right, once
+right() {
+    if [ "$(cat out)" = "$2: $3 ranks are right" ]; then check "$1" 0; else bad "$1" "rc $rc after $ms ms: '$(head -c 300 out)'"; fi
+}
+
+# ------------------------------------------------------------------------------------------- one library
+computes() {
+    local what n
+    for what in hello ring allreduce split; do
+        for n in 1 4 16 32; do
+            # Every day: one of them at each size, and each at one.
+            [ -n "${FULL:-}" ] || [ $what = allreduce ] || [ $n = 4 ] || continue
+            job 60 -n $n ./world.$peer $what
+            right "$peer: $what, $n ranks" $what $n
+        done
+    done
+}
+
+ends() {
+    local slack=$((2000 * slow))
+    job 30 -n 4 ./world.$peer abort
+    check "$peer: MPI_Abort ends the job with its code" 7 'rank 3 .*aborted the job with code 7'
+    [ "$ms" -lt $((slack * 2)) ] && good "$peer: soon" || bad "$peer: soon" "$ms ms"
+    job 30 -n 4 ./world.$peer leave
+    check "$peer: a rank that leaves without MPI_Finalize" 1 'rank 3 .* exited with code 0, without finalizing'
+    job 30 -n 4 ./world.$peer die
+    check "$peer: a rank that is killed" 137 'rank 3 .* was killed by signal 9'
+    job 30 -n 4 ./world.$peer never 5
+    check "$peer: a rank that fails before MPI_Init" 5 'rank 1 .* exited with code 5'
+    job 30 -n 4 ./world.$peer never 0
+    case $rc in
+    0 | hung | 124) bad "$peer: a rank that ends well before MPI_Init ends the others' wait" "exit code $rc" ;;
+    *) check "$peer: a rank that ends well before MPI_Init ends the others' wait" $rc 'xrun: error: rank' ;;
+    esac
+    job 30 -n 4 --on-failure continue ./world.$peer never 5
+    check "$peer: also where the others go on" 5 'the others go on'
+    job 30 -n 1 ./world.$peer spawn
+    right "$peer: MPI_Comm_spawn is an error at once" spawn 1
+}
+
+wrapped() {
+    job 30 -n 2 sh -c "./world.$peer allreduce; exit \$?"
+    right "$peer: behind a shell" allreduce 2
+    job 30 -n 2 ./world.$peer alone
+    grep -cE '^xrun: warning: none of the 2 ranks has joined' err | grep -qx 1 &&
+        good "$peer: singletons are told of" || bad "$peer: singletons are told of" "no such line, or more"
+    until_true 2 nothing_left || { kill_all; rm -rf "$work/tmp" && mkdir "$work/tmp"; }
+    job 30 -n 2 sh -c "./world.$peer alone 1; exit 0"
+    grep -cE '^xrun: warning: none of the 2 ranks has joined' err | grep -qx 1 &&
+        good "$peer: also behind a shell" || bad "$peer: also behind a shell" "no such line, or more"
+    until_true 2 nothing_left || { kill_all; rm -rf "$work/tmp" && mkdir "$work/tmp"; }
+}
+
+# mpi4py's own programs for looking at a world
+from_python() {
+    local libmpi
+    if ! PYTHONPATH=$peers_dir/python python3 -c 'import mpi4py' 2>/dev/null; then
+        absent mpi4py "mpi4py on $peer: not in $peers_dir/python (bench/peers.sh --libraries)"
+        return
+    fi
+    # It asks for the library under the name that most give it; Debian's MPICH has another.
+    libmpi=$(LC_ALL=C ldd ./world.$peer | sed -n 's/.*=> \(.*\/libmpi\(ch\)\?\.so\.[0-9]*\) .*/\1/p' | head -n 1)
+    case $libmpi in
+    *libmpich.so.*)
+        mkdir -p lib
+        ln -sf "$libmpi" lib/libmpi.so.12
+        libmpi=$work/lib/libmpi.so.12
+        ;;
+    esac
+    job 60 -n 4 -x PYTHONPATH="$peers_dir/python" -x PYTHONDONTWRITEBYTECODE=1 \
+        -x LD_LIBRARY_PATH="${libmpi%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" -x MPI4PY_LIBMPI="$libmpi" \
+        python3 -m mpi4py.bench helloworld
+    if [ "$(sed -n 's/^Hello, World! I am process \([0-9]\) of 4 .*/\1/p' out | sort | tr -d '\n')" = 0123 ]; then
+        check "$peer: mpi4py's helloworld, 4 ranks" 0
+    else
+        bad "$peer: mpi4py's helloworld, 4 ranks" "rc $rc: $(head -c 300 out)"
+    fi
+}
+
+# absent PEER WHAT: skipped by name, or a failure if it was asked for
+absent() {
+    case " ${PEERS:-} " in
+    *" $1 "*) bad "$2" "asked for by PEERS" ;;
+    *) skip "$2" "not there" ;;
+    esac
+}
+
+one() { # in a subshell, for its environment: the counts come back in a file
+    local mpicc
+    peer=$1
+    case $peer in
+    ompi4) mpicc=mpicc.openmpi ;;
+    mpich4) mpicc=mpicc.mpich ;;
+    *) mpicc=mpicc ;;
+    esac
+    case $peer in
+    *5)
+        if [ ! -f "$peers_dir/$peer.sh" ]; then
+            absent $peer "$peer: no $peers_dir/$peer.sh (bench/peers.sh --libraries)"
+            return
+        fi
+        . "$peers_dir/$peer.sh"
+        ;;
+    esac
+    if ! command -v $mpicc >/dev/null; then
+        absent $peer "$peer: no $mpicc (Debian: openmpi-bin libopenmpi-dev, mpich libmpich-dev)"
+        return
+    fi
+    if ! $mpicc -O1 "$top_srcdir/tests/foreign/world.c" -o world.$peer 2>err; then
+        bad "$peer: a program is compiled" "$mpicc failed"
+        return
+    fi
+    computes
+    ends
+    wrapped
+    from_python
+}
+
+for name in ompi4 mpich4 ompi5 mpich5; do
+    case " ${PEERS:-ompi4 mpich4 ompi5 mpich5} " in *" $name "*) ;; *) continue ;; esac
+    (one $name; echo "passed=$passed failed=$failed skipped=$skipped" >counts)
+    . ./counts
+done
+echo "# $passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] || exit 1
+[ $passed -gt 0 ] || exit 77

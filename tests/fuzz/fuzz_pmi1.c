@@ -1,0 +1,94 @@
+/*
+ * fuzz_pmi1.c: bytes of a rank through the PMI-1 server: its lines, its
+ * key-value space, its answers. The first byte says into pieces of what size
+ * they fall; they come as if the rank had joined.
+ */
+#include "launcher/pmi1/client.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void on_joined(void *arg, uint32_t rank)
+{
+    (void)arg;
+    (void)rank;
+}
+
+static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
+{
+    (void)arg;
+    (void)rank;
+    (void)code;
+    if (strlen(text) >= RK_PMI1_LINE_MAX)
+        abort();
+}
+
+/* Whatever has been put must come back from another host's view of it. */
+static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
+{
+    struct rk_pmi1_space *other;
+
+    (void)arg;
+    (void)lost;
+    if (rk_pmi1_space_create(1 << 24, false, &other))
+        return;
+    if (rk_pmi1_space_merge(other, blob, len))
+        abort();
+    rk_pmi1_space_destroy(other);
+}
+
+static const struct rk_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined};
+
+/* A blob of bytes that the fuzzer thinks of. */
+static void merge(const uint8_t *data, size_t len)
+{
+    struct rk_pmi1_space *space;
+
+    if (rk_pmi1_space_create(1 << 16, true, &space))
+        return;
+    rk_pmi1_space_merge(space, data, len);
+    rk_pmi1_space_destroy(space);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct rk_pmi1_client client = {.fd = -1, .state = RK_PMI1_JOINED, .inits = 1};
+    struct rk_pmi1 server = {.ops = &ops, .name = (char *)(uintptr_t) "s", .size = 1, .local = 1};
+    struct rk_pmi1_input *in = calloc(1, sizeof(*in));
+    enum rk_pmi1_next next = RK_PMI1_MORE;
+    struct rk_pmi1_command command;
+    size_t piece, at = 1;
+
+    rk_log_threshold = -1;
+    if (!in || len < 1 || rk_pmi1_space_create(1 << 16, true, &server.space) ||
+        rk_pmi1_space_create(1 << 12, false, &server.services))
+        goto out;
+    piece = data[0] + 1u;
+    client.server = &server;
+    server.clients = &client;
+    while (at < len && next == RK_PMI1_MORE) {
+        size_t room, n = len - at < piece ? len - at : piece;
+        char *to = rk_pmi1_input_room(in, &room);
+        if (room == 0)
+            abort();
+        n = n < room ? n : room;
+        memcpy(to, data + at, n);
+        rk_pmi1_input_filled(in, n);
+        at += n;
+        while ((next = rk_pmi1_input_next(in, &command)) == RK_PMI1_COMMAND) {
+            rk_pmi1_obey(&client, &command);
+            client.state = RK_PMI1_JOINED;
+            client.waiting = false;
+            server.waiting = 0;
+        }
+    }
+    merge(data, len);
+out:
+    rk_pmi1_space_destroy(server.space);
+    rk_pmi1_space_destroy(server.services);
+    free(in);
+    return 0;
+}

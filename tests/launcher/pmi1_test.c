@@ -1,0 +1,662 @@
+/*
+ * pmi1_test.c: the PMI-1 server over real socket pairs, with clients that are
+ * right and ones that are not, alone and as two hosts; and what it is made of.
+ */
+#include "launcher/foreign.h"
+#include "launcher/codec.h"
+#include "launcher/needed.h"
+#include "launcher/plain.h"
+#include "launcher/pmi1/line.h"
+#include "launcher/pmi1/server.h"
+#include "launcher/pmi1/space.h"
+#include "lib/base/compiler.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define RANKS 3
+#define GARBAGE_RUNS 300
+
+/* ------------------------------------------------------------------------ a host */
+
+struct host {
+    struct event_base *base;
+    struct rk_pmi1 *server;
+    int fd[RANKS];
+    uint32_t n;
+    unsigned joined, exchanges;
+    int aborted, stranded, code; /* ranks, or -1 */
+    char text[64];
+    bool lost, hold;    /* hold: the answer to an exchange is given by the test */
+    void *blob;
+    size_t len;
+};
+
+static void on_joined(void *arg, uint32_t rank)
+{
+    struct host *h = arg;
+
+    (void)rank;
+    h->joined++;
+}
+
+static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
+{
+    struct host *h = arg;
+
+    h->aborted = (int)rank;
+    h->code = code;
+    snprintf(h->text, sizeof(h->text), "%s", text);
+}
+
+static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
+{
+    struct host *h = arg;
+
+    h->exchanges++;
+    h->lost = h->lost || lost;
+    free(h->blob);
+    h->blob = malloc(len + 1);
+    assert_non_null(h->blob);
+    if (len)
+        memcpy(h->blob, blob, len);
+    h->len = len;
+}
+
+static void on_stranded(void *arg, uint32_t rank)
+{
+    struct host *h = arg;
+
+    assert_int_equal(h->stranded, -1);
+    h->stranded = (int)rank;
+}
+
+static const struct rk_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded};
+static const struct rk_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded};
+
+static void open_host(struct host *h, const struct rk_pmi1_ops *ops, uint32_t n, uint32_t size)
+{
+    const struct rk_pmi1_job job = {.id = "space", .size = size, .local = n};
+
+    memset(h, 0, sizeof(*h));
+    h->aborted = h->stranded = -1;
+    h->n = n;
+    h->base = event_base_new();
+    assert_non_null(h->base);
+    assert_int_equal(rk_pmi1_open(h->base, &job, ops, h, &h->server), RANK_OK);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(rk_pmi1_add(h->server, i, 0, &h->fd[i]), RANK_OK);
+}
+
+static void close_host(struct host *h)
+{
+    rk_pmi1_close(h->server);
+    event_base_free(h->base);
+    for (uint32_t i = 0; i < h->n; i++) {
+        if (h->fd[i] >= 0)
+            close(h->fd[i]);
+    }
+    free(h->blob);
+}
+
+static void turn(struct host *h)
+{
+    for (int i = 0; i < 4; i++)
+        event_base_loop(h->base, EVLOOP_NONBLOCK);
+}
+
+static void say(struct host *h, uint32_t rank, const char *text)
+{
+    assert_int_equal(send(h->fd[rank], text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    turn(h);
+}
+
+/* What has been answered since; "closed" at the end of the connection. */
+static const char *answer(struct host *h, uint32_t rank)
+{
+    static char text[4096];
+    ssize_t n = recv(h->fd[rank], text, sizeof(text) - 1, MSG_DONTWAIT);
+
+    if (n == 0 || (n < 0 && errno == ECONNRESET))
+        return "closed";
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void expect(struct host *h, uint32_t rank, const char *question, const char *reply)
+{
+    say(h, rank, question);
+    assert_string_equal(answer(h, rank), reply);
+}
+
+#define INIT "cmd=init pmi_version=1 pmi_subversion=1\n"
+#define INIT_OK "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n"
+#define WHOLE "cmd=barrier_out rc=0\n"
+#define BROKEN "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n"
+
+static void join_all(struct host *h)
+{
+    for (uint32_t i = 0; i < h->n; i++)
+        expect(h, i, INIT, INIT_OK);
+}
+
+/* ------------------------------------------------------------------- right clients */
+
+static void every_command(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 1, 1);
+    expect(&h, 0, INIT, INIT_OK);
+    assert_int_equal(h.joined, 1);
+    expect(&h, 0, "cmd=get_maxes\n", "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n");
+    expect(&h, 0, "cmd=get_appnum\n", "cmd=appnum rc=0 appnum=0\n");
+    expect(&h, 0, "cmd=get_universe_size\n", "cmd=universe_size rc=0 size=1\n");
+    expect(&h, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname rc=0 kvsname=space\n");
+    expect(&h, 0, "cmd=get kvsname=space key=PMI_process_mapping\n",
+           "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))\n");
+    expect(&h, 0, "cmd=put kvsname=space key=a value=b=c\n", "cmd=put_result rc=0 msg=success\n");
+    expect(&h, 0, "cmd=get kvsname=space key=a\n", "cmd=get_result rc=0 msg=success value=b=c\n");
+    expect(&h, 0, "cmd=get kvsname=space key=b\n",
+           "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
+    expect(&h, 0, "cmd=get kvsname=other key=a\n",
+           "cmd=get_result rc=-1 msg=no_such_space value=unknown\n");
+    expect(&h, 0, "cmd=put kvsname=other key=a value=b\n",
+           "cmd=put_result rc=-1 msg=no_such_space\n");
+    expect(&h, 0, "cmd=put kvsname=space key=a\n", "cmd=put_result rc=-1 msg=key_or_value_missing\n");
+    expect(&h, 0, "cmd=barrier_in\n", WHOLE);
+    expect(&h, 0, "cmd=lookup_name service=s\n", "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+    expect(&h, 0, "cmd=publish_name service=s port=p\n",
+           "cmd=publish_result rc=0 info=ok msg=success\n");
+    expect(&h, 0, "cmd=publish_name service=s port=q\n",
+           "cmd=publish_result rc=-1 info=error msg=cannot_publish\n");
+    expect(&h, 0, "cmd=lookup_name service=s\n",
+           "cmd=lookup_result rc=0 info=ok msg=success port=p\n");
+    expect(&h, 0, "cmd=unpublish_name service=s\n",
+           "cmd=unpublish_result rc=0 info=ok msg=success\n");
+    /* Two programs to spawn are two blocks and one answer. */
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\ntotspawns=2\nspawnssofar=1\nargcnt=1\narg1=a b\nendcmd\n", "");
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\ntotspawns=2\nspawnssofar=2\nendcmd\n",
+           "cmd=spawn_result rc=-1 msg=xrun_does_not_spawn\n");
+    expect(&h, 0, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
+    assert_false(rk_pmi1_exited(h.server, 0));
+    close_host(&h);
+}
+
+static void barrier(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    join_all(&h);
+    for (int round = 0; round < 3; round++) {
+        expect(&h, 2, "cmd=put kvsname=space key=k value=v\ncmd=barrier_in\n",
+               "cmd=put_result rc=0 msg=success\n");
+        expect(&h, 0, "cmd=barrier_in\n", "");
+        assert_string_equal(answer(&h, 2), "");
+        expect(&h, 1, "cmd=barrier_in\n", WHOLE);
+        assert_string_equal(answer(&h, 0), WHOLE);
+        assert_string_equal(answer(&h, 2), WHOLE);
+    }
+    close_host(&h);
+}
+
+/* Bytes come as they come. */
+static void in_pieces(void **state)
+{
+    static const char text[] = INIT "cmd=get_appnum\n";
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 1, 1);
+    for (size_t i = 0; i + 1 < sizeof(text); i++) {
+        char byte[2] = {text[i], '\0'};
+        say(&h, 0, byte);
+    }
+    assert_string_equal(answer(&h, 0), INIT_OK "cmd=appnum rc=0 appnum=0\n");
+    close_host(&h);
+}
+
+/* A rank may run one program after another. */
+static void twice(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        expect(&h, 0, INIT, INIT_OK);
+        expect(&h, 0, "cmd=put kvsname=space key=k value=v\n", "cmd=put_result rc=0 msg=success\n");
+        expect(&h, 0, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
+    }
+    assert_int_equal(h.joined, 2);
+    close_host(&h);
+}
+
+/* -------------------------------------------------------------------------- deaths */
+
+static void dies_outside(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    join_all(&h);
+    expect(&h, 0, "cmd=barrier_in\n", "");
+    assert_true(rk_pmi1_exited(h.server, 1)); /* it did not finalize */
+    assert_string_equal(answer(&h, 0), BROKEN);
+    expect(&h, 2, "cmd=barrier_in\n", BROKEN);
+    assert_int_equal(h.stranded, -1); /* it had joined */
+    close_host(&h);
+}
+
+static void dies_inside(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    join_all(&h);
+    expect(&h, 1, "cmd=barrier_in\n", "");
+    expect(&h, 0, "cmd=barrier_in\n", "");
+    assert_true(rk_pmi1_exited(h.server, 1));
+    assert_string_equal(answer(&h, 0), BROKEN);
+    close_host(&h);
+}
+
+/* What it said last, counts, also if the loop has not come to it. */
+static void last_words(void **state)
+{
+    static const char last[] = "cmd=finalize\n", abort[] = "cmd=abort exitcode=9\n";
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    join_all(&h);
+    assert_int_equal(send(h.fd[0], last, sizeof(last) - 1, 0), sizeof(last) - 1);
+    assert_false(rk_pmi1_exited(h.server, 0));
+    assert_int_equal(send(h.fd[1], abort, sizeof(abort) - 1, 0), sizeof(abort) - 1);
+    assert_true(rk_pmi1_exited(h.server, 1));
+    assert_int_equal(h.aborted, 1);
+    assert_int_equal(h.code, 9);
+    close_host(&h);
+}
+
+static void hangs_up(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    join_all(&h);
+    expect(&h, 0, "cmd=barrier_in\n", "");
+    close(h.fd[1]);
+    h.fd[1] = -1;
+    turn(&h);
+    assert_string_equal(answer(&h, 0), BROKEN);
+    assert_true(rk_pmi1_exited(h.server, 1));
+    close_host(&h);
+}
+
+static void never_joins(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 3, 3);
+    assert_false(rk_pmi1_exited(h.server, 2));
+    rk_pmi1_check_stranded(h.server);
+    assert_int_equal(h.stranded, -1); /* nobody speaks PMI-1 */
+    expect(&h, 0, INIT "cmd=barrier_in\n", INIT_OK BROKEN);
+    assert_int_equal(h.stranded, 2);
+    close_host(&h);
+    open_host(&h, &alone, 3, 3);
+    expect(&h, 0, INIT, INIT_OK);
+    assert_false(rk_pmi1_exited(h.server, 2));
+    rk_pmi1_check_stranded(h.server);
+    assert_int_equal(h.stranded, 2);
+    rk_pmi1_check_stranded(h.server); /* once */
+    close_host(&h);
+}
+
+/* ------------------------------------------------------------------- other hosts */
+
+static void two_hosts(void **state)
+{
+    struct host a, b;
+
+    (void)state;
+    open_host(&a, &among_others, 2, 3);
+    open_host(&b, &among_others, 1, 3);
+    join_all(&a);
+    join_all(&b);
+    for (int round = 0; round < 3; round++) {
+        expect(&a, 0, "cmd=put kvsname=space key=x value=1\n", "cmd=put_result rc=0 msg=success\n");
+        expect(&a, 1, "cmd=put kvsname=space key=y value=2\ncmd=barrier_in\n",
+               "cmd=put_result rc=0 msg=success\n");
+        assert_int_equal(a.exchanges, round);
+        expect(&a, 0, "cmd=barrier_in\n", "");
+        assert_int_equal(a.exchanges, round + 1);
+        expect(&b, 0, "cmd=barrier_in\n", "");
+        assert_int_equal(b.exchanges, round + 1);
+        assert_int_equal(b.len, 0);
+        rk_pmi1_exchanged(b.server, false, a.blob, a.len);
+        rk_pmi1_exchanged(a.server, false, b.blob, b.len);
+        assert_string_equal(answer(&a, 0), WHOLE);
+        assert_string_equal(answer(&a, 1), WHOLE);
+        assert_string_equal(answer(&b, 0), WHOLE);
+        expect(&b, 0, "cmd=get kvsname=space key=y\n",
+               "cmd=get_result rc=0 msg=success value=2\n");
+    }
+    /* One that has finalized and gone is not told to the others: they may still be in its last
+     * barrier. One that has not, is. */
+    expect(&a, 1, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
+    assert_false(rk_pmi1_exited(a.server, 1));
+    assert_int_equal(a.exchanges, 3);
+    expect(&b, 0, "cmd=barrier_in\n", "");
+    assert_true(rk_pmi1_exited(a.server, 0));
+    assert_int_equal(a.exchanges, 4);
+    assert_true(a.lost);
+    rk_pmi1_exchanged(b.server, true, NULL, 0);
+    assert_string_equal(answer(&b, 0), BROKEN);
+    expect(&b, 0, "cmd=barrier_in\n", BROKEN);
+    assert_false(b.lost); /* what one is told is not told back */
+    close_host(&a);
+    close_host(&b);
+}
+
+static void bad_blobs(void **state)
+{
+    static const unsigned char nonsense[] = {9, 0, 0, 0, 'a', 0};
+    struct host h;
+
+    (void)state;
+    rk_log_threshold = -1;
+    open_host(&h, &among_others, 1, 2);
+    join_all(&h);
+    expect(&h, 0, "cmd=barrier_in\n", "");
+    rk_pmi1_exchanged(h.server, false, nonsense, sizeof(nonsense));
+    assert_string_equal(answer(&h, 0), BROKEN);
+    close_host(&h);
+    rk_log_threshold = RK_LOG_WARN;
+}
+
+/* ------------------------------------------------------------------ wrong clients */
+
+static void nonsense(void **state)
+{
+    static const char *const texts[] = {
+        "hello\n",
+        "cmd=get_maxes\n", /* before init */
+        INIT "cmd=\n",
+        INIT "cmd=fly\n",
+        INIT "=x\n",
+        INIT "cmd=put key\n",
+        INIT "\n",
+        INIT "key=a cmd=get\n",
+        INIT "cmd=spawn\n",
+        INIT "mcmd=spawn\ntotspawns=0\n",
+        INIT "mcmd=spawn\nspawnssofar=99999999999999999999\n",
+    };
+    struct host h;
+
+    (void)state;
+    rk_log_threshold = -1;
+    for (size_t i = 0; i < RK_ARRAY_LEN(texts); i++) {
+        open_host(&h, &alone, 2, 2);
+        expect(&h, 1, INIT "cmd=barrier_in\n", INIT_OK);
+        say(&h, 0, texts[i]);
+        if (strncmp(texts[i], INIT, sizeof(INIT) - 1) == 0)
+            assert_memory_equal(answer(&h, 0), INIT_OK, sizeof(INIT_OK) - 1);
+        assert_string_equal(answer(&h, 0), "closed");
+        rk_pmi1_exited(h.server, 0);
+        assert_string_equal(answer(&h, 1), BROKEN);
+        close_host(&h);
+    }
+    /* A barrier inside a barrier. */
+    open_host(&h, &alone, 2, 2);
+    join_all(&h);
+    expect(&h, 0, "cmd=barrier_in\ncmd=barrier_in\n", "closed");
+    expect(&h, 1, "cmd=barrier_in\n", BROKEN);
+    close_host(&h);
+    rk_log_threshold = RK_LOG_WARN;
+}
+
+static void too_long(void **state)
+{
+    static char line[3 * RK_PMI1_LINE_MAX];
+    struct host h;
+
+    (void)state;
+    rk_log_threshold = -1;
+    open_host(&h, &alone, 1, 1);
+    expect(&h, 0, INIT, INIT_OK);
+    snprintf(line, sizeof(line), "cmd=put kvsname=space key=%0100d value=v\n", 1);
+    expect(&h, 0, line, "cmd=put_result rc=-1 msg=too_long\n");
+    snprintf(line, sizeof(line), "cmd=put kvsname=space key=k value=%01100d\n", 1);
+    expect(&h, 0, line, "cmd=put_result rc=-1 msg=too_long\n");
+    memset(line, 'x', sizeof(line) - 1);
+    say(&h, 0, line);
+    assert_string_equal(answer(&h, 0), "closed");
+    close_host(&h);
+    rk_log_threshold = RK_LOG_WARN;
+}
+
+/* One that asks and does not read must not make the agent wait, or grow. */
+static void never_reads(void **state)
+{
+    static const char ask[] = "cmd=get kvsname=space key=PMI_process_mapping\n";
+    struct host h;
+    int asked = 0;
+
+    (void)state;
+    open_host(&h, &alone, 1, 1);
+    say(&h, 0, INIT);
+    while (asked++ < 1000000 && send(h.fd[0], ask, sizeof(ask) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        turn(&h);
+    assert_in_range(asked, 100, 999999);
+    close_host(&h);
+}
+
+/* A client can fill no more than its job's share. */
+static void fills(void **state)
+{
+    char line[1200], value[1001];
+    struct host h;
+    int puts = 0;
+
+    (void)state;
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    open_host(&h, &alone, 1, 1);
+    expect(&h, 0, INIT, INIT_OK);
+    do {
+        snprintf(line, sizeof(line), "cmd=put kvsname=space key=k%d value=%s\n", puts, value);
+        say(&h, 0, line);
+    } while (strstr(answer(&h, 0), "rc=0") && puts++ < 100000);
+    assert_in_range(puts, 500, 5000);
+    snprintf(line, sizeof(line), "cmd=get kvsname=space key=k%d\n", puts - 1);
+    say(&h, 0, line);
+    assert_non_null(strstr(answer(&h, 0), "rc=0"));
+    close_host(&h);
+}
+
+/* Anything at all, from words that mean something. */
+static void garbage(void **state)
+{
+    static const char *const words[] = {"cmd=", "init", "put", "get", "barrier_in", "finalize", " ",
+                                        "\n", "key=a", "value=b", "kvsname=space", "mcmd=spawn\n",
+                                        "endcmd\n", "pmi_version=1", "abort", "\x01", "=", INIT};
+    unsigned seed = 20261121;
+    struct host h;
+
+    (void)state;
+    rk_log_threshold = -1;
+    for (int run = 0; run < GARBAGE_RUNS; run++) {
+        open_host(&h, run & 1 ? &alone : &among_others, 2, 2);
+        for (int i = 0; i < 60; i++) {
+            uint32_t rank = (uint32_t)rand_r(&seed) % 2;
+            const char *word = words[(unsigned)rand_r(&seed) % RK_ARRAY_LEN(words)];
+            if (send(h.fd[rank], word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+                break;
+            turn(&h);
+        }
+        rk_pmi1_exited(h.server, 0);
+        rk_pmi1_exited(h.server, 1);
+        close_host(&h);
+    }
+    rk_log_threshold = RK_LOG_WARN;
+}
+
+/* --------------------------------------------------------------------- the parts */
+
+static void mapping(void **state)
+{
+    static const uint32_t even[] = {0, 0, 1, 1, 2, 2}, cyclic[] = {0, 1, 2, 0, 1, 2},
+                          odd[] = {0, 0, 0, 1, 2, 2, 5}, one[] = {4};
+    char text[128], cut[8];
+
+    (void)state;
+    rk_pmi1_mapping(NULL, 5, text, sizeof(text));
+    assert_string_equal(text, "(vector,(0,1,5))");
+    rk_pmi1_mapping(even, 6, text, sizeof(text));
+    assert_string_equal(text, "(vector,(0,3,2))");
+    rk_pmi1_mapping(cyclic, 6, text, sizeof(text));
+    assert_string_equal(text, "(vector,(0,3,1),(0,3,1))");
+    rk_pmi1_mapping(odd, 7, text, sizeof(text));
+    assert_string_equal(text, "(vector,(0,1,3),(1,1,1),(2,1,2),(5,1,1))");
+    assert_int_equal(rk_pmi1_mapping(one, 1, cut, sizeof(cut)), strlen("(vector,(4,1,1))"));
+}
+
+static const char *find(char *const *env, const char *name)
+{
+    for (; *env; env++) {
+        if (strncmp(*env, name, strlen(name)) == 0 && (*env)[strlen(name)] == '=')
+            return *env + strlen(name) + 1;
+    }
+    return "none";
+}
+
+static void environment(void **state)
+{
+    char *user[] = {(char *)(uintptr_t) "OMPI_MCA_mpi_yield_when_idle=0",
+                    (char *)(uintptr_t) "MPIR_CVAR_PMI_VERSION=x", (char *)(uintptr_t) "PMI_RANK=77",
+                    NULL};
+    struct rk_foreign where = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .pmi1 = true};
+    char **env = rk_foreign_env(&where, NULL);
+
+    (void)state;
+    assert_non_null(env);
+    assert_string_equal(find(env, "PMI_FD"), "3");
+    assert_string_equal(find(env, "PMI_RANK"), "5");
+    assert_string_equal(find(env, "PMI_SIZE"), "8");
+    assert_string_equal(find(env, "MPI_LOCALRANKID"), "1");
+    assert_string_equal(find(env, "MPI_LOCALNRANKS"), "4");
+    assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "1");
+    assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
+    assert_string_not_equal(find(env, "OMPI_MCA_orte_local_daemon_uri"), "none");
+    rk_strings_free(env);
+    where.oversubscribed = true;
+    env = rk_foreign_env(&where, NULL);
+    assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "1");
+    rk_strings_free(env);
+    /* Settings are the user's; who the rank is, is not. */
+    env = rk_foreign_env(&where, user);
+    assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
+    assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "none");
+    assert_string_equal(find(env, "PMI_RANK"), "5");
+    rk_strings_free(env);
+}
+
+static bool is_cmocka(const char *name)
+{
+    return strncmp(name, "libcmocka.so", 12) == 0;
+}
+
+static bool is_absent(const char *name)
+{
+    return strncmp(name, "libabsent", 9) == 0;
+}
+
+/* This program; it cut off and with bytes changed; none at all. */
+static void needed(void **state)
+{
+    char name[64], path[] = "/tmp/rk-needed-XXXXXX", *data = NULL;
+    int fd = mkstemp(path), self = open("/proc/self/exe", O_RDONLY);
+    unsigned seed = 7;
+    ssize_t len;
+
+    (void)state;
+    assert_true(fd >= 0 && self >= 0);
+    unlink(path);
+    data = malloc(64 << 10);
+    assert_non_null(data);
+    len = read(self, data, 64 << 10);
+    assert_true(len > 4096);
+    assert_true(rk_needed_find_in(self, is_cmocka, name, sizeof(name)));
+    assert_string_equal(name, "libcmocka.so.0");
+    assert_false(rk_needed_find_in(self, is_absent, name, sizeof(name)));
+    assert_false(rk_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
+    assert_false(rk_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
+    for (int i = 0; i < 2000; i++) {
+        size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
+        char old = data[at];
+        data[at] = (char)rand_r(&seed);
+        assert_return_code(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
+        rk_needed_find_in(fd, is_absent, name, sizeof(name));
+        data[at] = old;
+    }
+    free(data);
+    close(fd);
+    close(self);
+}
+
+/* What a job of many is likely to be, and what must never be taken for it. */
+static void plain(void **state)
+{
+    char *preload[] = {(char *)(uintptr_t) "LD_PRELOAD=x.so", NULL};
+
+    (void)state;
+    assert_true(rk_plain("/bin/true", NULL));
+    assert_false(rk_plain("/bin/true", preload));
+    assert_false(rk_plain("/bin/sh", NULL));
+    assert_false(rk_plain("/usr/bin/env", NULL));
+    assert_false(rk_plain("/usr/bin/nice", NULL));
+    assert_false(rk_plain("/usr/bin/timeout", NULL));
+    assert_false(rk_plain("/proc/self/exe", NULL));
+    assert_false(rk_plain("/dev/null", NULL));
+    assert_false(rk_plain("/nonexistent", NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command), cmocka_unit_test(barrier),
+        cmocka_unit_test(in_pieces),     cmocka_unit_test(twice),
+        cmocka_unit_test(dies_outside),  cmocka_unit_test(dies_inside),
+        cmocka_unit_test(last_words),    cmocka_unit_test(hangs_up),
+        cmocka_unit_test(never_joins),   cmocka_unit_test(two_hosts),
+        cmocka_unit_test(bad_blobs),     cmocka_unit_test(nonsense),
+        cmocka_unit_test(too_long),      cmocka_unit_test(never_reads),
+        cmocka_unit_test(fills),         cmocka_unit_test(garbage),
+        cmocka_unit_test(mapping),       cmocka_unit_test(environment),
+        cmocka_unit_test(needed),        cmocka_unit_test(plain),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
