@@ -2,6 +2,7 @@
 #include "launcher/front.h"
 #include "launcher/descend.h"
 #include "launcher/keeper.h"
+#include "launcher/leftovers.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
 #include "launcher/reader.h"
@@ -519,6 +520,17 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
         rk_error("some processes of the job do not end although they were killed");
 }
 
+/* An agent that died could not remove what the libraries of its ranks left. */
+static void remove_leftovers(const struct front *f)
+{
+    struct rk_leftovers *l;
+
+    if (f->done || rk_leftovers_create(f->job->id, &l))
+        return;
+    rk_leftovers_remove(l);
+    rk_leftovers_destroy(l);
+}
+
 static void close_front(struct front *f)
 {
     rk_wire_close(f->wire);
@@ -563,6 +575,7 @@ int rk_front_run(const struct rk_options *options, const struct rk_job *job)
     rk_wire_close(f.wire); /* if it is still there: the agent ends what runs */
     f.wire = NULL;
     end_all(&f, before, nbefore);
+    remove_leftovers(&f);
     close_front(&f);
     free(before);
     return f.code;
