@@ -89,8 +89,13 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
-    if (agent->phase != RK_AGENT_TERM)
+    if (agent->phase != RK_AGENT_TERM) {
+        /* MPICH's ranks tell nobody of their files: they must not make one after they have been
+         * looked at. */
+        if (rk_pmi1_used(agent->pmi1))
+            rk_descend_signal(SIGSTOP, NULL, 0);
         rk_leftovers_note(agent->leftovers);
+    }
     if (grace_ms == 0) {
         kill_round(agent);
     } else if (agent->phase != RK_AGENT_TERM) {

@@ -7,6 +7,7 @@
 #include "launcher/keeper.h"
 #include "launcher/fences.h"
 #include "launcher/life.h"
+#include "launcher/leftovers.h"
 #include "launcher/message.h"
 #include "launcher/muster.h"
 #include "launcher/output_dir.h"
@@ -1024,6 +1025,17 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
         rk_error("some processes of the job do not end although they were killed");
 }
 
+/* An agent that died could not remove what the libraries of its ranks left. */
+static void remove_leftovers(const struct front *f)
+{
+    struct rk_leftovers *l;
+
+    if (f->done || rk_leftovers_create(f->job->id, &l))
+        return;
+    rk_leftovers_remove(l);
+    rk_leftovers_destroy(l);
+}
+
 static void close_front(struct front *f)
 {
     rk_muster_close(f->muster);
@@ -1097,6 +1109,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     rk_branches_close(f.branches);
     f.branches = NULL;
     end_all(&f, before, nbefore);
+    remove_leftovers(&f);
     if (f.lost)
         judge(&f, RK_EXIT_OUTPUT_LOST);
     if (!rk_report_write(f.report, f.code, f.lost))

@@ -1,9 +1,32 @@
 /* maps.c: see maps.h. */
 #include "launcher/maps.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static void open_files(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
+{
+    char name[64], path[512];
+    struct dirent *e;
+    bool more = true;
+    DIR *dir;
+
+    snprintf(name, sizeof(name), "/proc/%d/fd", (int)pid);
+    dir = opendir(name);
+    while (more && dir && (e = readdir(dir))) {
+        ssize_t n = readlinkat(dirfd(dir), e->d_name, path, sizeof(path) - 1);
+        if (n <= 0)
+            continue;
+        path[n] = '\0';
+        if (*path == '/')
+            more = fn(arg, path);
+    }
+    if (dir)
+        closedir(dir);
+}
 
 void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
 {
@@ -26,6 +49,8 @@ void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
     free(line);
     if (f)
         fclose(f);
+    if (more)
+        open_files(pid, fn, arg);
 }
 
 pid_t rk_maps_child(pid_t pid)

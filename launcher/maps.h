@@ -1,5 +1,5 @@
 /*
- * maps.h: which files a process has mapped.
+ * maps.h: which files a process has mapped or open.
  */
 #ifndef RK_LAUNCHER_MAPS_H
 #define RK_LAUNCHER_MAPS_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Call fn with the path of each, more than once where it has several mappings, until it returns
+/* Call fn with the path of each, and of each file that it has open, more than once where it has several mappings, until it returns
  * false. Nothing where the process is gone or another's. */
 void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
 

@@ -222,6 +222,11 @@ void rk_pmi1_check_stranded(struct rk_pmi1 *s)
     s->ops->stranded(s->arg, s->gone_rank);
 }
 
+bool rk_pmi1_used(const struct rk_pmi1 *s)
+{
+    return s && s->inits > 0;
+}
+
 void rk_pmi1_note_joined(struct rk_pmi1_client *c)
 {
     struct rk_pmi1 *s = c->server;

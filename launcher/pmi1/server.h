@@ -57,6 +57,9 @@ bool rk_pmi1_exited(struct rk_pmi1 *pmi1, uint32_t rank);
 /* After its end has been reported: see ops->stranded. NULL is fine. */
 void rk_pmi1_check_stranded(struct rk_pmi1 *pmi1);
 
+/* Has any rank been a client? NULL is fine. */
+bool rk_pmi1_used(const struct rk_pmi1 *pmi1);
+
 /* See ops->exchange. lost may come at any time, also unasked. */
 void rk_pmi1_exchanged(struct rk_pmi1 *pmi1, bool lost, const void *blob, size_t len);
 

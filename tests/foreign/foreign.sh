@@ -73,6 +73,7 @@ until_true() { # seconds command...: an upper limit, not a pause
         [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
         read -rt 0.01 <> <(:)
     done
+    return 0
 }
 
 # job LIMIT ARGS...: xrun as in the peer's own environment, with out, err, rc and ms set
@@ -123,6 +124,29 @@ computes() {
     done
 }
 
+# killed WHAT PROCESS: nothing is left when that is killed with -9 while all ranks wait
+killed() {
+    local p job
+    tag=$$.$RANDOM$RANDOM
+    export RK_FOREIGN_CASE=$tag
+    segments >before
+    : >out
+    timeout -k 5 $((60 * slow)) "$XRUN" -n 4 ./world.$peer wait >out 2>err </dev/null &
+    job=$!
+    if ! until_true 20 grep -qs 'all wait' out; then
+        bad "$peer: $1" "the job does not come up"
+    fi
+    for p in $(alive); do
+        [ "$(cat "/proc/$p/comm" 2>/dev/null)" != "$2" ] || kill -9 "$p"
+    done
+    wait $job 2>/dev/null
+    rc=$?
+    [ $2 = xrun ] || [ $rc = 1 ] || bad "$peer: $1" "exit code $rc, not 1"
+    # Segments have names that only the agent knew.
+    [ $2 != xrun-agent ] || for p in $(new_segments); do rm -f "/dev/shm/$p"; done
+    if until_true 4 nothing_left; then good "$peer: $1"; else bad "$peer: $1" "left: $(alive | tr '\n' ' ')$(ls tmp) $(new_segments)"; kill_all; fi
+}
+
 ends() {
     local slack=$((2000 * slow))
     job 30 -n 4 ./world.$peer abort
@@ -141,6 +165,10 @@ ends() {
     esac
     job 30 -n 4 --on-failure continue ./world.$peer never 5
     check "$peer: also where the others go on" 5 'the others go on'
+    job 30 -n 4 --timeout 3 ./world.$peer wait
+    check "$peer: --timeout" 124 'did not end within 3 s'
+    killed "kill -9 of xrun" xrun
+    killed "kill -9 of its agent" xrun-agent
     job 30 -n 1 ./world.$peer spawn
     right "$peer: MPI_Comm_spawn is an error at once" spawn 1
 }

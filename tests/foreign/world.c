@@ -151,6 +151,14 @@ int main(int argc, char **argv)
         raise(9);
     else if (strcmp(what, "alone") == 0 && argc > 2)
         sleep((unsigned)atoi(argv[2]));
+    if (strcmp(what, "wait") == 0) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            printf("all wait\n");
+            fflush(stdout);
+        }
+        pause();
+    }
     if (strcmp(what, "abort") == 0 || strcmp(what, "leave") == 0 || strcmp(what, "die") == 0)
         pause(); /* until somebody ends it */
     if (rank == 0 && !bad)
