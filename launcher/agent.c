@@ -695,6 +695,7 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
 int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
 {
     struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup};
+    pid_t keeper = getppid();
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the
      * job, not from this process. */
@@ -710,8 +711,9 @@ int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
         rk_agent_report(&agent);
     event_base_dispatch(agent.base);
     rk_watch_close(agent.watch);
-    if (!agent.wire && agent.job.id)
-        rk_rundir_remove(agent.job.id); /* should the front end not have come to it */
+    /* Should neither front end nor keeper have come to it. */
+    if (agent.job.id && (!agent.wire || getppid() != keeper))
+        rk_rundir_remove(agent.job.id);
     /* PMIx's server is not finalized: it owns nothing but memory of this process, and its end
      * must not depend on clients that were killed in mid-sentence. */
     return 0;

@@ -9,15 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 bool rk_agent_board_open(struct rk_agent_board *b, uint32_t slots)
 {
     size_t bytes = rk_board_bytes(slots);
-    int fd = memfd_create("xrun-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct rlimit limit;
     void *map;
+    int fd;
 
     *b = (struct rk_agent_board){.fd = -1};
+    /* The kernel would answer with a signal. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+        return false;
+    fd = memfd_create("xrun-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     /* Backed now, or a rank that writes there could meet a machine without memory. */
     if (fd < 0 || ftruncate(fd, (off_t)bytes) || fallocate(fd, 0, 0, (off_t)bytes) ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {

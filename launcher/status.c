@@ -23,6 +23,7 @@ struct guest {
     struct bufferevent *bev; /* NULL: a free place */
     struct event *end;
     bool asked, answered;
+    bool mute; /* it went without a word: another xrun, which looks whether this one lives */
 };
 
 struct rk_status {
@@ -44,7 +45,7 @@ static void leave(struct guest *g)
 
     if (!g->bev)
         return;
-    s->strangers += !g->asked;
+    s->strangers += !g->asked && !g->mute;
     bufferevent_free(g->bev);
     g->bev = NULL;
     if (g->end)
@@ -107,9 +108,9 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct guest *g = arg;
 
-    (void)bev;
     if (what & BEV_EVENT_EOF && g->answered)
         return; /* it has only said all; writing finds out the rest */
+    g->mute = what & BEV_EVENT_EOF && evbuffer_get_length(bufferevent_get_input(bev)) == 0;
     leave(g);
 }
 

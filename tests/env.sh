@@ -13,7 +13,9 @@ unset v
 RANK_MODULES=$top_builddir/.libs
 RANK_CONF=/dev/null
 XRUN=${XRUN:-$top_builddir/xrun}
-export RANK_MODULES RANK_CONF XRUN
+# Where jobs listen for xrun --status: not in /tmp, where tests that run side by side look for what is left.
+XDG_RUNTIME_DIR=$(cd "$top_builddir" && pwd)/tests
+export RANK_MODULES RANK_CONF XRUN XDG_RUNTIME_DIR
 
 if [ -n "${UCX_DIR:-}" ]; then
     LD_LIBRARY_PATH=$UCX_DIR/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -67,7 +67,7 @@ trap 'exit 1' INT TERM HUP
 
 # Names in the places where programs leave things. Other programs' files come and go there.
 droppings() { find /dev/shm /tmp -maxdepth 1 -user "$(id -un)" 2>/dev/null |
-    grep -E '(rank|xrun|pmix|prte|ompi|ucx|rk_|memfd)' | grep -vE "^/tmp/(bash|b-|xrun-$(id -u)\$)" | LC_ALL=C sort; }
+    grep -E '(rank|xrun|pmix|prte|ompi|ucx|rk_|memfd)' | grep -vE '^/tmp/(bash|b-|xrun-[0-9]*$)' | LC_ALL=C sort; }
 
 in_use() { # does a living process have the file open or mapped?
     find /proc/[0-9]*/fd /proc/[0-9]*/map_files -lname "$1*" 2>/dev/null | grep -q .
@@ -88,6 +88,8 @@ leftovers() {
     for f in $new; do
         [ -e "$f" ] && ! in_use "$f" && echo "file left: $f"
     done
+    # With all of xrun's processes killed at once, the next xrun removes the job's socket.
+    case $args in *--whom\ both* | *--whom\ all*) XDG_RUNTIME_DIR=$work/tmp "$XRUN" --status >"$work/status" ;; esac
     find "$work/tmp" -mindepth 1 -printf 'left in TMPDIR: %P\n' 2>/dev/null |
         grep -vE "${launcher_leaves:-^$}"
 }
@@ -149,7 +151,7 @@ run_one() {
     (
         ulimit -c 0
         [ -z "$as_limit" ] || ulimit -v "$as_limit"
-        env TMPDIR="$work/tmp" "RK_TEST_CASE=$case_id" "${full_env[@]}" "${cmd[@]}" \
+        env TMPDIR="$work/tmp" XDG_RUNTIME_DIR="$work/tmp" "RK_TEST_CASE=$case_id" "${full_env[@]}" "${cmd[@]}" \
             >"$work/out" 2>"$work/err" </dev/null 9>&-
         echo $? >&9
     ) &

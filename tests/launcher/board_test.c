@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -125,6 +126,21 @@ static void what_a_rank_may_write(void **state)
     rk_agent_board_close(&b);
 }
 
+/* Where files may not grow there is no board, and nobody is killed for trying. */
+static void no_room_for_a_board(void **state)
+{
+    struct rlimit before, tiny;
+    struct rk_agent_board b;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tiny = (struct rlimit){100, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tiny), 0);
+    assert_false(rk_agent_board_open(&b, 1));
+    assert_null(b.head);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
 static void ranks_as_text(void **state)
 {
     static const int32_t some[] = {0, 1, 2, 3, 7, 9, 10};
@@ -178,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read), cmocka_unit_test(what_is_no_board),
         cmocka_unit_test(what_a_rank_may_write), cmocka_unit_test(ranks_as_text),
+        cmocka_unit_test(no_room_for_a_board),
         cmocka_unit_test(looking_at_a_process)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

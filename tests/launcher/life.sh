@@ -92,7 +92,8 @@ reap() {
     fi
     return 1
 }
-rank_pid() { "$XRUN" --status | cut -d: -f1 | xargs "$XRUN" --status | sed -n "s/^rank $1: .*, pid \([0-9]*\),.*/\1/p"; }
+job() { ls "$work/run/xrun"; }
+rank_pid() { "$XRUN" --status "$(job)" | sed -n "s/^rank $1: .*, pid \([0-9]*\),.*/\1/p"; }
 state_of() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
 sock() { ls "$work"/run/xrun/*; }
@@ -105,21 +106,22 @@ waits() { # HOW VICTIM PATTERN
     kill -USR1 "$xpid"
     reap "stalled in $1" 0
 }
-waits recv 3 'ranks 0-2: no progress for .* s: receive of 100 bytes on world, tag 7, waits for rank 3, which sleeps$'
-waits any 3 'ranks 0-2: .*: receive of 100 bytes on world, any tag, waits for any rank$'
-waits probe 3 'ranks 0-2: .*: probe on world, tag 7, waits for rank 3,'
-waits waitany 3 'ranks 0-2: .*: waitany of 1 requests, waits for rank 3,'
-waits ssend 3 'ranks 0-2: .*: synchronous send of 100 bytes on world, tag 7, waits for rank 3,'
-waits large 3 'ranks 0-2: .*: send of 8388608 bytes on world, tag 7, waits for rank 3,'
-waits barrier 1 'ranks 0,2,3: .*: barrier #11 on world, waits for rank 1,'
-waits allreduce 3 'ranks 0-2: .*: allreduce #11 on world, waits for rank 3,'
-waits bcast 0 'ranks 1-3: .*: bcast #11 on world, waits for rank 0,'
+# Those that read the same share a line, unless a busy machine has them seen at different times.
+waits recv 3 'ranks? [0-9,-]+: no progress for .* s: receive of 100 bytes on world, tag 7, waits for rank 3, which sleeps$'
+waits any 3 'ranks? [0-9,-]+: .*: receive of 100 bytes on world, any tag, waits for any rank$'
+waits probe 3 'ranks? [0-9,-]+: .*: probe on world, tag 7, waits for rank 3,'
+waits waitany 3 'ranks? [0-9,-]+: .*: waitany of 1 requests, waits for rank 3,'
+waits ssend 3 'ranks? [0-9,-]+: .*: synchronous send of 100 bytes on world, tag 7, waits for rank 3,'
+waits large 3 'ranks? [0-9,-]+: .*: send of 8388608 bytes on world, tag 7, waits for rank 3,'
+waits barrier 1 'ranks? [0-9,-]+: .*: barrier #11 on world, waits for rank 1,'
+waits allreduce 3 'ranks? [0-9,-]+: .*: allreduce #11 on world, waits for rank 3,'
+waits bcast 0 'ranks? [0-9,-]+: .*: bcast #11 on world, waits for rank 0,'
 waits allreduce-large 3 'rank 0: .*: allreduce #11 on world, waits for rank 3,'
 waits iallreduce 3 'allreduce #11 on world, waits for rank 3,'
-waits team 3 'ranks 0-2: .*: allreduce #2 on team 1 of rank 0 \(4 ranks\), waits for rank 3,'
-waits init 3 'ranks 0-2: .*: rank_init, waits for rank 3,'
-waits finalize 3 'ranks 0-2: .*: rank_finalize, waits for rank 3,'
-waits compute 3 'ranks 0-2: .*: barrier #1 on world, waits for rank 3, which computes$'
+waits team 3 'ranks? [0-9,-]+: .*: allreduce #2 on team 1 of rank 0 \(4 ranks\), waits for rank 3,'
+waits init 3 'ranks? [0-9,-]+: .*: rank_init, waits for rank 3,'
+waits finalize 3 'ranks? [0-9,-]+: .*: rank_finalize, waits for rank 3,'
+waits compute 3 'ranks? [0-9,-]+: .*: barrier #1 on world, waits for rank 3, which computes$'
 grep -q 'rank 3:' err && bad "who computes is not stalled" "it is" || good "who computes is not stalled"
 
 # Over the network nobody knows the board of another; each has its own.
@@ -131,17 +133,17 @@ unset RANK_CHANNELS
 
 # More ranks than look at each other.
 begin -n 20 --heartbeat 0.5 "$stall" allreduce 18
-until_true 20 said 'ranks 0-17,19: .*allreduce #11 on world, waits for rank 18,' &&
+until_true 20 said 'ranks? [0-9,-]+: .*allreduce #11 on world, waits for rank 18,' &&
     { kill -USR1 "$xpid"; reap "stalled among 20" 0; } || { bad "stalled among 20" "no line"; kill_all; wait $waiter; }
 
 # A program that is not ours, and behind a shell.
 begin -n 2 --heartbeat 0.5 bash -c 'trap : USR1; echo ready; sleep 1000 & wait; exit 0'
-until_true 10 said 'ranks 0,1: no progress for .*: sleeps in ' && { kill -USR1 "$xpid"; reap "any program that sleeps is reported" 0; } ||
+until_true 10 said 'ranks? [01,]+: no progress for .*: sleeps in ' && { kill -USR1 "$xpid"; reap "any program that sleeps is reported" 0; } ||
     { bad "any program that sleeps is reported" "no line"; kill_all; wait $waiter; }
 
 # A PMIx client that is not ours: at least who has not come to PMIx yet.
 begin -n 3 --heartbeat 0.5 sh -c "[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap '' USR1; exec $client fence"
-if until_true 10 said 'ranks 0,2: .*: sleeps .*; not connected to PMIx: rank 1$'; then
+if until_true 10 said 'ranks? [02,]+: .*: sleeps .*; not connected to PMIx: rank 1$'; then
     kill -USR1 "$xpid"
     reap "who has not come to PMIx is named" 0
 else
@@ -154,11 +156,11 @@ p=$(rank_pid 1)
 kill -STOP "$p"
 if ! until_true 10 said 'rank 1: no progress for .*: is stopped by a signal'; then
     bad "a stopped rank is reported" "it is not"
-elif ! until_true 10 said 'ranks 0,2,3: .*: allreduce #[0-9]+ on world, waits for rank 1, which is stopped'; then
+elif ! until_true 10 said 'ranks? [0-9,-]+: .*: allreduce #[0-9]+ on world, waits for rank 1, which is stopped'; then
     bad "who waits for a stopped rank is reported" "no line"
 else
     kill -CONT "$p"
-    until_true 10 said 'ranks 0-3 go on after|rank 1 goes on after' && good "a stopped rank goes on" || bad "a stopped rank goes on" "no line"
+    until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "a stopped rank goes on" || bad "a stopped rank goes on" "no line"
 fi
 kill -CONT "$p"
 kill -USR1 "$xpid"
@@ -172,7 +174,7 @@ said 'no rank makes progress \(--heartbeat 0.5:kill\)' && good "and says why" ||
 begin -n 2 --heartbeat 0.5:kill bash -c 'echo ready; [ $XRUN_RANK = 0 ] || exec sleep 1000; for ((i = 0; i < 300000; i++)); do :; done'
 reap "--heartbeat S:kill, after the last that worked has ended" 124
 begin -n 3 --heartbeat 0.3:kill "$stall" compute
-until_true 10 said 'ranks 0,1: .*which computes'
+until_true 10 said 'ranks? [01,]+: .*which computes'
 read -rt 1.2 <> <(:) # several heartbeats in which it must not be killed
 kill -USR1 "$xpid"
 reap "--heartbeat S:kill lets one that computes live" 0
@@ -180,7 +182,7 @@ reap "--heartbeat S:kill lets one that computes live" 0
 # ------------------------------------------------------------------------- status
 
 begin -n 3 "$stall" recv
-job=$(cd "$work/run/xrun" && ls)
+job=$(job)
 "$XRUN" --status >st 2>st.err && grep -q "^$job: 3 of 3 ranks of $stall run on " st && good "--status lists jobs" || bad "--status lists jobs" "$(cat st st.err)"
 until_true 5 eval '"$XRUN" --status "$job" >st 2>st.err && grep -q "^rank 1: receive of 100 bytes on world, tag 7, waits for rank 2" st' &&
     [ "$(grep -c '^rank' st)" = 3 ] && good "--status JOB" || bad "--status JOB" "$(cat st st.err)"
@@ -196,7 +198,7 @@ done
 for i in 1 2 3 4 5 6 7 8; do "$stranger" silent "$(sock)" & done # all places taken, for 2 s
 "$XRUN" --status "$job" >st 2>&1 && grep -q '^rank 1: receive' st && good "strangers do not lock others out" || bad "strangers do not lock others out" "$(cat st)"
 timeout 20 "$stranger" deaf "$(sock)"
-"$XRUN" --status >st && grep -qE '; [0-9]+ strangers were turned away$' st && good "strangers are counted" || bad "strangers are counted" "$(cat st)"
+"$XRUN" --status >st && grep -qE "^$job.*; [0-9]+ strangers were turned away\$" st && good "strangers are counted" || bad "strangers are counted" "$(cat st)"
 kill -STOP "$xpid"
 "$XRUN" --status "$job" >st 2>&1; [ $? = 1 ] && grep -q 'does not answer' st && good "--status of a stopped xrun" || bad "--status of a stopped xrun" "$(cat st)"
 kill -CONT "$xpid"
@@ -209,7 +211,7 @@ exec 9<>hold
 tag=$$.$RANDOM$RANDOM; export RK_LIFE_CASE=$tag
 timeout -k 5 60 "$XRUN" -n 2 sh -c 'trap "exit 0" USR1; yes ready' >hold 2>err </dev/null &
 waiter=$!
-blocked() { "$XRUN" --status xrun >st 2>&1 && [ "$(grep -cE '^rank [01]: sleeps in write of descriptor 1 \(stdout\)' st)" = 2 ]; }
+blocked() { "$XRUN" --status "$(job)" >st 2>&1 && [ "$(grep -cE '^rank [01]: sleeps in write of descriptor 1 \(stdout\)' st)" = 2 ]; }
 until_true 10 blocked && good "--status answers while output stands still" || bad "--status answers while output stands still" "$(cat st)"
 kill -9 "$(pgrep -P $waiter)"
 wait $waiter 2>/dev/null
@@ -219,7 +221,7 @@ exec 9>&-
 # What was left behind, when really all were killed.
 mkdir -m 700 "$work/run/xrun"
 "$stranger" leave "$work/run/xrun/dead"
-"$XRUN" --status >st 2>&1 && grep -q 'no job of yours' st && [ ! -e "$work/run/xrun" ] && good "--status removes a dead socket" || bad "--status removes a dead socket" "$(cat st; ls -AR "$work/run")"
+"$XRUN" --status >st 2>&1 && ! grep -q dead st && [ ! -e "$work/run/xrun" ] && good "--status removes a dead socket" || bad "--status removes a dead socket" "$(cat st; ls -AR "$work/run")"
 mkdir -m 700 "$work/run/xrun"
 "$stranger" leave "$work/run/xrun/dead"
 "$XRUN" true && [ ! -e "$work/run/xrun" ] && good "xrun removes a dead socket" || bad "xrun removes a dead socket" "$(ls -AR "$work/run")"

@@ -271,17 +271,18 @@ agent_of() { # PID of xrun: its keeper, then its agent
     look() { keeper=$(children "$1"); [ -n "$keeper" ] && agent=$(children "$keeper") && [ -n "$agent" ]; }
     until_true 2 look "$1"
 }
+swept() { "$XRUN" --status >/dev/null; nothing_left; }
 hard() { # NAME PIDS-EXPRESSION PROGRAM...
-    local name=$1 which=$2 t0 t1
+    local name=$1 which=$2 left=nothing_left t0 t1
+    # With all of them gone there is nobody to remove the job's socket: the next xrun does.
+    [ "$which" != '$xpid $keeper $agent' ] || left=swept
     shift 2
     begin -n 3 "$@"
     until_true 10 ready 3 || { bad "$name" "did not start"; kill_all; wait "$xpid"; return; }
     agent_of "$xpid"
     t0=${EPOCHREALTIME/./}
     eval "kill -9 $which"
-    # With all of them gone there is nobody to remove the job's socket: the next xrun does.
-    [ "$which" != '$xpid $keeper $agent' ] || "$XRUN" --status >/dev/null
-    if ! until_true 4 nothing_left; then
+    if ! until_true 4 "$left"; then
         bad "$name" "left: $(for p in $(alive); do what "$p"; echo -n "($p) "; done)"
         kill_all
     else
