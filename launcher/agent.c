@@ -22,6 +22,8 @@
 #define AGAIN_MS 20
 /* Output that somebody outside our tree may still write is waited for this long. */
 #define QUIET_MS 200
+/* For the parent to read what was sent last. */
+#define LEAVE_S 10
 /* Children that are not ranks: those that started other agents, as many as a fan-out can be. */
 #define MAX_COMMANDS 4096
 
@@ -109,9 +111,16 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
 /* What the agents below have to say goes through here: they leave first. */
 static void leave_if_sent(struct rk_agent *agent)
 {
-    if (rk_tree_child_count(agent->tree) == 0 &&
-        (!agent->wire || rk_wire_backlog(agent->wire) == 0))
+    const struct timeval patience = {LEAVE_S, 0};
+
+    if (rk_tree_child_count(agent->tree) || (agent->wire && rk_wire_backlog(agent->wire)))
+        return;
+    if (agent->wire && agent->remote) {
+        rk_wire_finish(agent->wire); /* on_parent_gone comes next */
+        event_base_loopexit(agent->base, &patience);
+    } else {
         event_base_loopexit(agent->base, NULL);
+    }
 }
 
 static void on_quiet(evutil_socket_t fd, short what, void *arg)
@@ -602,6 +611,7 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
         rk_fences_lost(agent->fences, node);
     /* xrun knows whether it was done. */
     tell_of_node(agent, RK_MSG_LOST, node, why);
+    rk_branches_lost(agent->branches, node);
     if (agent->phase == RK_AGENT_DONE)
         leave_if_sent(agent);
 }
@@ -694,7 +704,7 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
 
 int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
 {
-    struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup};
+    struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup, .remote = remote};
     pid_t keeper = getppid();
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the

@@ -53,6 +53,7 @@ enum rk_agent_phase {
 struct rk_agent {
     struct event_base *base;
     const struct rk_setup *setup;
+    bool remote; /* its parent is on another host */
     struct rk_tree *tree;
     struct rk_wire *wire; /* to the front end, or to the agent above; NULL: it is gone */
     struct rk_branches *branches; /* agents below; NULL: there are none */

@@ -106,7 +106,13 @@ bool rk_branches_reaped(struct rk_branches *b, pid_t pid, int status)
 
 size_t rk_branches_pids(const struct rk_branches *b, pid_t *pids, size_t max)
 {
-    return b && b->n <= max ? rk_starter_pids(b->starter, pids) : 0; /* there is a limit to fan-outs */
+    return b ? rk_starter_pids(b->starter, pids, max) : 0;
+}
+
+void rk_branches_lost(struct rk_branches *b, uint32_t node)
+{
+    if (b)
+        rk_starter_kill(b->starter, node);
 }
 
 bool rk_branches_has(const struct rk_branches *b, pid_t pid)

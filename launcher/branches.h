@@ -36,8 +36,10 @@ void rk_branches_close(struct rk_branches *branches);
 
 /* A child of this process ended; true if it belongs here. */
 bool rk_branches_reaped(struct rk_branches *branches, pid_t pid, int status);
-/* The commands that run, for those who signal descendants: at most max. pids may be NULL. */
+/* The commands that run, for those who signal descendants: at most max. pids NULL: how many there are. */
 size_t rk_branches_pids(const struct rk_branches *branches, pid_t *pids, size_t max);
+/* A child in the tree is lost: the command that started it need not be waited for. */
+void rk_branches_lost(struct rk_branches *branches, uint32_t node);
 /* Is it one of them? */
 bool rk_branches_has(const struct rk_branches *branches, pid_t pid);
 /* How many strangers came to the door. */

@@ -535,6 +535,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
     }
     if (lost == 0)
         return;
+    rk_branches_lost(f->branches, top);
     if (!f->ending) {
         rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),

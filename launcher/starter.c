@@ -327,18 +327,28 @@ bool rk_starter_has(const struct rk_starter *s, pid_t pid)
     return false;
 }
 
-size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids)
+size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
 {
     size_t n = 0;
 
     for (uint32_t i = 0; s && i < s->n; i++) {
         if (s->commands[i].pid <= 0)
             continue;
+        if (pids && n == max)
+            break;
         if (pids)
             pids[n] = s->commands[i].pid;
         n++;
     }
     return n;
+}
+
+void rk_starter_kill(struct rk_starter *s, uint32_t node)
+{
+    struct command *c = s && node >= s->first && node - s->first < s->n ? &s->commands[node - s->first] : NULL;
+
+    if (c && c->pid > 0)
+        kill(c->pid, SIGKILL);
 }
 
 /* ---------------------------------------------------------------- open, close */

@@ -36,7 +36,9 @@ void rk_starter_connected(struct rk_starter *starter, uint32_t node);
 /* A child of this process has ended; true if it was a starter's. */
 bool rk_starter_reaped(struct rk_starter *starter, pid_t pid, int status);
 bool rk_starter_has(const struct rk_starter *starter, pid_t pid);
-/* The pids of all that run (pids may be NULL). Returns how many: at most as many as nodes were given. */
-size_t rk_starter_pids(const struct rk_starter *starter, pid_t *pids);
+/* The pids of all that run, at most max. Returns how many; pids NULL: all of them are counted. */
+size_t rk_starter_pids(const struct rk_starter *starter, pid_t *pids, size_t max);
+/* The agent is lost: its command has no use any more. */
+void rk_starter_kill(struct rk_starter *starter, uint32_t node);
 
 #endif

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
-#define BEAT_S 2
-#define LOST_AFTER_S 8
+#define BEAT_S 1
+#define LOST_AFTER_S 6
 
 struct link {
     struct rk_tree *tree;
@@ -192,7 +192,7 @@ static void look_at(struct link *l, uint64_t now)
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
     if (l != &l->tree->parent && now - l->heard_ns > LOST_AFTER_S * 1000000000ull)
-        on_close(l, "it has not answered for 8 s");
+        on_close(l, "it has not answered for 6 s");
 }
 
 static void on_beat(evutil_socket_t fd, short what, void *arg)
@@ -215,7 +215,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
 
 static void watch(int fd)
 {
-    const int on = 1, idle = 3, every = 2, times = 2, unacked_ms = LOST_AFTER_S * 1000;
+    const int on = 1, idle = 2, every = 1, times = 4, unacked_ms = LOST_AFTER_S * 1000;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));

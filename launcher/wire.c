@@ -191,6 +191,11 @@ void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload
     rk_wire_send_to(wire, RK_NODE_FRONT, kind, payload);
 }
 
+void rk_wire_finish(struct rk_wire *wire)
+{
+    shutdown(bufferevent_getfd(wire->bev), SHUT_WR);
+}
+
 size_t rk_wire_backlog(const struct rk_wire *wire)
 {
     return evbuffer_get_length(bufferevent_get_output(wire->bev));

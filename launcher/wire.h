@@ -42,6 +42,9 @@ void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload
 /* Queue what came in by another wire. */
 void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len);
+/* All has been sent: say so, and leave it to the other end to close. A socket of TCP that is closed with something
+ * still to be read takes back what the other has not read yet. */
+void rk_wire_finish(struct rk_wire *wire);
 /* Bytes queued and not yet with the kernel. */
 size_t rk_wire_backlog(const struct rk_wire *wire);
 

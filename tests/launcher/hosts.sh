@@ -1,0 +1,273 @@
+#!/bin/bash
+# hosts.sh: jobs on several hosts, which tests/hosts.sh makes of this machine: where ranks run, what they hear and say,
+# and every way in which a host, an agent or a rank can be lost. After each case no process of a job is left on any host.
+hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
+if [ -z "${RK_INSIDE:-}" ]; then
+    if ! why=$("$hosts" able 2>&1); then
+        echo "ok - several hosts # SKIP $why"
+        exit 77
+    fi
+    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
+    RK_INSIDE=1 exec "$hosts" run 3 bash "$0"
+fi
+. "$(dirname "$0")/cases.sh"
+case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
+mp=$top_builddir/tests/mp
+all=hosta:2,hostb:2,hostc:2
+
+on() { "$hosts" exec "$@"; }
+# xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
+xrun() {
+    local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}
+    shift
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+begin_on() { # ARGS: in the background
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+finish_in() { # LIMIT in s
+    local t0=${EPOCHREALTIME/./}
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+of_job() { # HOST: what runs there beside what keeps the host
+    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|sh|cat|sleep-forever|[a-z]*\.mp)$' | grep -v sshd
+}
+none_on() { for h in ${here:-hosta hostb hostc}; do [ -z "$(of_job "$h")" ] || return 1; done; }
+# verdict NAME CODE [pattern of err]
+verdict() {
+    local left
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2; $ms ms"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true 5 none_on; then
+        left=$(for h in ${here:-hosta hostb hostc}; do of_job "$h" | sed "s/^/$h: /"; done)
+        bad "$1" "left behind: $left"
+        for h in hosta hostb hostc; do on "$h" pkill -9 'xrun|job-keep|ssh$'; done
+    else
+        good "$1"
+    fi
+}
+within() { [ "$ms" -le $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$ms ms, not $2"; }
+pid_on() { # HOST PATTERN: the first process that matches
+    on "$1" pgrep -f "$2" | head -n 1
+}
+
+# ------------------------------------------------------------------------- who runs where
+xrun 30 -n 6 --host $all sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE $XRUN_NODE_RANK $XRUN_NODES $(hostname)'
+verdict "three hosts" 0
+[ "$(sort out)" = "0 6 0 2 0 3 hosta
+1 6 1 2 0 3 hosta
+2 6 0 2 1 3 hostb
+3 6 1 2 1 3 hostb
+4 6 0 2 2 3 hostc
+5 6 1 2 2 3 hostc" ] && good "variables" || bad "variables" "$(cat out)"
+xrun 30 -n 6 --host $all --map-by node --label-host --tag-output sh -c 'echo here'
+verdict "by node" 0
+[ "$(sort out)" = "[hosta:0] here
+[hosta:3] here
+[hostb:1] here
+[hostb:4] here
+[hostc:2] here
+[hostc:5] here" ] && good "labels" || bad "labels" "$(cat out)"
+printf 'hostc slots=1 # last first\nhostb:2\n' >file
+xrun 30 -n 3 --hostfile "$PWD/file" sh -c 'echo $XRUN_RANK $(hostname)'
+verdict "a hostfile without the host of xrun" 0
+[ "$(sort out | tr '\n' ' ')" = "0 hostc 1 hostb 2 hostb " ] && good "its order" || bad "its order" "$(cat out)"
+xrun 30 --map-by ppr:1:node --host hosta,hostb,hostc --dry-run --json-map "$PWD/map" sh -c 'touch /tmp/ran'
+verdict "a dry run" 0
+python3 -c 'import json,sys; m=json.load(open("map")); assert [r["host"] for r in m["ranks"]]==[0,1,2], m; assert [h["name"] for h in m["hosts"]]==["hosta","hostb","hostc"]' &&
+    good "its map" || bad "its map" "$(cat map)"
+[ -z "$(on hostb ls /tmp | grep ran)" ] && good "it starts nothing" || bad "it starts nothing" "it did"
+xrun 30 -n 3 --host hosta6:1,hostb6:1,hostc6:1 hostname
+verdict "names that are addresses of IPv6" 0
+[ "$(sort out | tr '\n' ' ')" = "hosta hostb hostc " ] && good "they answer" || bad "they answer" "$(cat out)"
+for fanout in 1 2; do
+    xrun 30 -n 6 --host $all --fanout $fanout sh -c 'echo $XRUN_RANK $(hostname)'
+    verdict "fan-out $fanout" 0
+    [ "$(sort out | tr '\n' ' ')" = "0 hosta 1 hosta 2 hostb 3 hostb 4 hostc 5 hostc " ] && good "fan-out $fanout: all" || bad "fan-out $fanout: all" "$(cat out)"
+done
+
+# ------------------------------------------------------------------------- what they say and hear
+head -c 3000000 /dev/urandom >blob
+xrun 60 -n 3 --host hosta:1,hostb:1,hostc:1 --output-dir "$PWD/dir" sh -c 'cat blob; echo end >&2'
+verdict "much output" 0
+cmp -s blob dir/rank.0.out && cmp -s blob dir/rank.1.out && cmp -s blob dir/rank.2.out && [ "$(cat dir/rank.2.err)" = end ] &&
+    good "it comes whole" || bad "it comes whole" "$(ls -l dir)"
+on hosta env XDG_RUNTIME_DIR=/run timeout 30 "$XRUN" -q -n 2 --host hostb:1,hostc:1 cat <blob >out 2>err
+rc=$?
+verdict "input for a rank that is elsewhere" 0
+cmp -s blob out && good "it comes whole, too" || bad "it comes whole, too" "$(wc -c <out)"
+on hosta env XDG_RUNTIME_DIR=/run timeout 30 "$XRUN" -q --stdin all -n 3 --host hosta:1,hostb:1,hostc:1 sh -c 'cat | md5sum' <blob >out 2>err
+rc=$?
+verdict "input for all" 0
+[ "$(sort -u out)" = "$(md5sum <blob)" ] && [ "$(wc -l <out)" = 3 ] && good "all get it" || bad "all get it" "$(cat out)"
+xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --env torch python3 -c '
+import os, socket
+rank, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == 0:
+    s = socket.create_server(("", where[1]))
+    for _ in range(n - 1):
+        s.accept()[0].sendall(b"hello")
+else:
+    while True:
+        try:
+            c = socket.create_connection(where, 5)
+            break
+        except ConnectionRefusedError:
+            pass
+    assert c.recv(5) == b"hello"
+print("met", rank)'
+verdict "--env torch between hosts" 0
+[ "$(sort out | tr '\n' ' ')" = "met 0 met 1 met 2 " ] && good "they meet" || bad "they meet" "$(cat out)"
+
+# ------------------------------------------------------------------------- librank and PMIx
+for args in "-n 6 --host $all" "-n 6 --host $all --map-by node --fanout 1"; do
+    for program in boot teams; do
+        xrun 60 $args --timeout 50 "$mp/$program.mp"
+        verdict "$program $args" 0
+    done
+done
+xrun 60 -n 6 --host $all --timeout 50 "$top_builddir/examples/ring"
+verdict "a ring" 0
+
+# ------------------------------------------------------------------------- ends
+xrun 30 -n 6 --host $all sh -c '[ $XRUN_RANK != 3 ] || exit 7; exec sleep 1000'
+verdict "a rank fails elsewhere" 7 'rank 3 \(host hostb, pid [0-9]+\) exited with code 7'
+within "a rank fails elsewhere" 5000
+xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 "$mp/abort.mp"
+[ "$rc" != 0 ] && grep -q 'aborted the job' err && rc=0
+verdict "rank_abort" 0
+xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 1 sleep 1000
+verdict "--timeout" 124 'did not end within 1 s'
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 sh -c 'trap "echo got TERM >&2; exit 0" INT TERM; echo ready; while :; do sleep 0.1; done'
+until_true 10 ready 3 || bad "INT: start" "$(cat out err)"
+on hosta pkill -INT -x xrun
+finish_in 10
+verdict "INT" 130
+[ "$(grep -c 'got TERM' err)" = 3 ] && good "INT reaches all" || bad "INT reaches all" "$(cat err)"
+for what in rank agent keeper xrun; do
+    begin_on -n 6 --host $all --timeout 60 sh -c 'echo ready; exec sleep 1000'
+    until_true 10 ready 6 || bad "kill -9 of $what: start" "$(cat out err)"
+    case $what in
+    rank) on hostb pkill -9 -x sleep; want=137 says='rank [23] \(host hostb.*killed by signal 9' ;;
+    agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
+    keeper) on hostb pkill -9 -x job-keeper; want=143 says="killed by signal 15" ;; # its agent ends the ranks
+    xrun) on hosta pkill -9 -x xrun; want=137 says= ;;
+    esac
+    finish_in 10
+    verdict "kill -9 of a $what" $want "$says"
+done
+begin_on -n 6 --host $all --fanout 1 --timeout 60 sh -c 'echo ready; exec sleep 1000'
+until_true 10 ready 6 || bad "kill -9 of an agent that has others below: start" "$(cat out err)"
+on hostb pkill -9 -x xrun-agent
+finish_in 10
+verdict "kill -9 of an agent that has others below" 1 'the agent on hostb died'
+
+# ------------------------------------------------------------------------- what does not start
+xrun 30 -n 3 --host hosta:1,hostb:1,no-such-host:1 sh -c 'touch /tmp/ran'
+verdict "a name that does not resolve" 1 'host no-such-host: ssh ended with code 255: .*no-such-host'
+xrun 30 -n 3 --host hosta:1,hostb:1,10.255.255.1:1 --ssh-args '-o ConnectTimeout=1' sh -c 'touch /tmp/ran'
+verdict "a host that does not answer" 1 'host 10\.255\.255\.1: ssh ended with code 255'
+within "a host that does not answer" 6000
+xrun 30 -n 2 --host hosta:1,hostb:1 --prefix /no/such sh -c 'touch /tmp/ran'
+verdict "xrun is not there" 1 'host hostb: /no/such/bin/xrun is not there'
+xrun 30 -n 2 --host hosta:1,hostb:1 --if 192.0.2.0/24 sh -c 'touch /tmp/ran'
+verdict "no such network" 1 'no network address of 192\.0\.2\.0/24'
+xrun 30 -n 2 --host hosta:1,hostb:1 --agent /no/such/ssh sh -c 'touch /tmp/ran'
+verdict "no such command" 1 '/no/such/ssh'
+xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "sh -c 'exec sleep 100'" sh -c 'touch /tmp/ran'
+[ "$rc" = 1 ] && verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
+xrun 30 -n 2 --host hosta:1,hostb:1 /no/such/program
+verdict "no such program" 127 'there is no program /no/such/program'
+mkdir -p prefix/bin
+cat >prefix/bin/xrun <<'PY'
+#!/usr/bin/env python3
+import socket, struct, sys
+data = sys.stdin.buffer
+n, = struct.unpack("<I", data.read(4))
+b = data.read(n)
+secret, at = b[4:36], 36
+at += 12                                  # node, nodes, fan-out
+count, = struct.unpack_from("<I", b, at); at += 4
+addresses = []
+for _ in range(count):
+    l, = struct.unpack_from("<I", b, at); at += 4
+    addresses.append(b[at:at + l - 1].decode()); at += l
+port, = struct.unpack_from("<I", b, at)
+node, = struct.unpack_from("<I", b, 36)
+s = socket.create_connection((addresses[0], port))
+s.sendall(b"xrunwire" + struct.pack("<II", 1, node) + secret[:16] + b"9.9.9".ljust(32, b"\0"))
+s.recv(100)
+PY
+chmod +x prefix/bin/xrun
+xrun 30 -n 2 --host hosta:1,hostb:1 --prefix "$PWD/prefix" sh -c 'touch /tmp/ran'
+verdict "another version" 1 'host hostb: .*/prefix/bin/xrun is version 9\.9\.9 there, and this is version'
+[ -z "$(on hosta ls /tmp | grep ran)$(on hostb ls /tmp | grep ran)" ] && good "nothing was started" || bad "nothing was started" "something was"
+
+# ------------------------------------------------------------------------- strangers
+cat >slow-ssh <<'SH'
+#!/bin/bash
+while [ ! -e "${0%/*}/go" ]; do read -rt 0.05 <> <(:); done
+exec ssh "$@"
+SH
+chmod +x slow-ssh
+rm -f go
+on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -v -n 2 --host hosta:1,hostb:1 --agent "$PWD/slow-ssh" sh -c 'echo ready' >out 2>err </dev/null &
+xpid=$!
+port() { port=$(on hosta ss -Htlnp 2>/dev/null | sed -n 's/.*:\([0-9]*\) .*"xrun".*/\1/p' | head -n 1); [ -n "$port" ]; }
+if until_true 10 port; then
+    on hostc python3 - "$port" <<'PY' && good "strangers get a close" || bad "strangers get a close" "python: $?"
+import os, socket, sys
+def meet(data):
+    s = socket.create_connection(("hosta", int(sys.argv[1])), 5)
+    s.settimeout(10)
+    if data:
+        s.sendall(data)
+    return s
+for data in (os.urandom(64), b"GET / HTTP/1.0\r\n\r\n", b"xrunwire" + os.urandom(56)):
+    try:
+        assert meet(data).recv(1) == b"", data
+    except ConnectionResetError:
+        pass
+half = [meet(b"xrun"), meet(b"")]
+for s in half:
+    try:
+        assert s.recv(1) == b""
+    except ConnectionResetError:
+        pass
+PY
+else
+    bad "strangers get a close" "no port"
+fi
+on hosta touch "$PWD/go"
+finish_in 20
+verdict "strangers do not disturb" 0 '5 strangers came to the door'
+
+# ------------------------------------------------------------------------- lost hosts: last, since they do not come back
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
+until_true 10 ready 3 || bad "a host is cut off: start" "$(cat out err)"
+"$hosts" link hostb down
+finish_in 20
+here="hosta hostc"
+verdict "a host is cut off" 1 'the agent on hostb died'
+within "a host is cut off" 10000
+here=hostb
+until_true 20 none_on && good "what ran there ends by itself" || bad "what ran there ends by itself" "$(of_job hostb)"
+"$hosts" link hostb up
+here=
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
+until_true 20 ready 3 || bad "a host crashes: start" "$(cat out err)"
+"$hosts" crash hostc
+finish_in 20
+here="hosta hostb"
+verdict "a host crashes" 1 'the agent on hostc died'
+within "a host crashes" 10000
+
+echo "# hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]
