@@ -9,6 +9,12 @@ if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
     RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
 fi
 
+# What lies in /dev/shm is judged: where we may, in one of our own, in which no other job leaves anything.
+if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
+    export RK_OWN_SHM=1
+    exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
+fi
+
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
 export top_srcdir top_builddir
@@ -57,8 +63,14 @@ kill_all() {
     for p in $(alive); do kill -9 "$p" 2>/dev/null; done
 }
 
-# Segments of MPI libraries that nobody has mapped: those of other people's jobs, which may run now, are in use.
-segments() { (cd /dev/shm && ls -d mpich_* vader_segment.* sm_segment.* 2>/dev/null) | LC_ALL=C sort; }
+# Segments of this library that nobody has mapped: those of other jobs, which may run now, are in use.
+segments() {
+    case $peer in
+    ompi4) ls /dev/shm | grep '^vader_segment\.' ;;
+    ompi5) ls /dev/shm | grep '^sm_segment\.' ;;
+    *) ls /dev/shm | grep '^mpich_' ;;
+    esac | LC_ALL=C sort
+}
 new_segments() {
     local s
     for s in $(segments | LC_ALL=C comm -13 before -); do
