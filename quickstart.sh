@@ -10,7 +10,8 @@ usage: ./quickstart.sh [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
-"check" it runs the tests instead: about five minutes, with --full all of them.
+"check" it runs the tests instead: about five minutes, with --full all of them. Those need more
+packages, among them sshd and Slurm, whose daemons the tests start for themselves, as root.
 
   --no-install   install no packages; use what is there
   --with-X=DIR   take X from DIR and not from a package: pmix, hwloc, event, ucx, verbs, cmocka.
@@ -96,7 +97,10 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
 [ $mode = run ] || packages="$packages bash python3"
-[ $full = no ] || packages="$packages clang gdb groff-base libmpich-dev libopenmpi-dev mpich openmpi-bin python3-pip xz-utils"
+[ $full = no ] || packages="$packages clang gdb groff-base libmpich-dev libopenmpi-dev mpich python3-pip xz-utils"
+# Several hosts on this one, and launchers that are not ours.
+[ $full = no ] || packages="$packages openssh-server openssh-client nftables iproute2 util-linux \
+    openmpi-bin slurmctld slurmd slurm-client munge"
 
 # The packages of "$@" that are not installed.
 missing()

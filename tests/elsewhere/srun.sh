@@ -6,4 +6,14 @@ LAUNCHER=srun
 why=$(launcher_able) || suite_skip "$why"
 with_slurm 1
 suite_all
+
+# Without --mpi=pmix every rank is alone, and says so: the user meant something else.
+alone() {
+    local said
+    said=$(timeout 30 "$top_srcdir/tests/hosts.sh" exec hosta \
+        srun -Q -N1 -n2 --mpi=none "$top_builddir/tests/mp/boot.mp" --alone 2>&1)
+    [ "$(grep -c 'there is no PMIx server: this process is a world of its own' <<<"$said")" = 2 ] &&
+        [ "$(grep -c '^mp: done$' <<<"$said")" = 2 ] || { sed 's/^/# /' <<<"$said"; return 1; }
+}
+suite_check "ranks without PMIx are alone and warn" alone
 suite_end

@@ -6,4 +6,11 @@ LAUNCHER=srun_hosts
 why=$(launcher_able) || suite_skip "$why"
 with_slurm 2
 suite_all
+
+# Over a slow cable that loses packets, and a thin one.
+if [ -n "${FULL:-}" ]; then
+    suite_check "a lossy cable is laid" "$top_srcdir/tests/hosts.sh" delay hostb 2000 1
+    suite_check "a thin cable is laid" "$top_srcdir/tests/hosts.sh" rate hosta 200mbit
+    suite tests/mp/order tests/mp/finalize
+fi
 suite_end

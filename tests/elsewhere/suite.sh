@@ -59,6 +59,19 @@ suite_full="tests/mp/life tests/mp/boot tests/mp/args tests/mp/order tests/mp/re
     tests/mp/reverse tests/mp/flood tests/mp/teams tests/mp/rma tests/mp/limits tests/mp/leak tests/mp/finalize
     tests/mp/abort tests/coll/mp_coll"
 
+# suite_check WHAT COMMAND...: one more
+suite_check() {
+    local what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok - $LAUNCHER $what"
+    else
+        failed=$((failed + 1))
+        echo "not ok - $LAUNCHER $what: $*"
+    fi
+}
+
 # All that the environment asks for.
 suite_all() {
     # shellcheck disable=SC2086 # lists

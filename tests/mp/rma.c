@@ -123,7 +123,8 @@ static void counters(struct mp *mp, int each)
         int64_t was = -1;
         MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, 0, mem, 0, &was));
         if (was < 0 || was >= total || taken[was])
-            mp_fail(__FILE__, __LINE__, "fetch-add gave %lld of %lld, %s", (long long)was, (long long)total,
+            mp_fail(__FILE__, __LINE__, "fetch-add gave %lld of %lld, %s", (long long)was,
+                    (long long)total,
                     was < 0 || was >= total ? "which nobody made" : "for the second time");
         taken[was] = 1;
         MP_OK(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &u64, r, mem, 8, NULL));
