@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Between TERM and KILL where nobody said otherwise. */
@@ -250,12 +251,29 @@ static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
     rk_fences_enter(agent->fences, RK_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
 }
 
+/* It may not have been reaped yet. */
+static bool has_ended(const struct rk_rank *r)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return r->exited ||
+           (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
+}
+
 static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token)
 {
     struct rk_agent *agent = arg;
+    /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
+    bool lost = rk_fences_local(agent->fences, ranks, nranks);
 
-    rk_fences_enter(agent->fences, RK_FENCE_PMIX, 0, ranks, nranks, data, len, token);
+    for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
+        lost = lost || has_ended(&agent->ranks[i]);
+    for (uint32_t i = 0; i < nranks; i++) {
+        const struct rk_rank *r = rk_agent_rank(agent, ranks[i]);
+        lost = lost || (r && has_ended(r));
+    }
+    rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
 }
 
 static void on_fence_done(void *arg, void *token, int status, const void *data, size_t len)

@@ -17,6 +17,7 @@ struct rk_branches {
     const struct rk_branch_ops *ops;
     void *arg;
     uint32_t first, n;
+    uint32_t strangers; /* who came to the door before it was closed */
 };
 
 static void on_agent(void *arg, uint32_t node, int fd)
@@ -122,13 +123,14 @@ bool rk_branches_has(const struct rk_branches *b, pid_t pid)
 
 uint32_t rk_branches_strangers(const struct rk_branches *b)
 {
-    return b ? rk_door_strangers(b->door) : 0;
+    return b ? b->strangers + rk_door_strangers(b->door) : 0;
 }
 
 void rk_branches_shut_door(struct rk_branches *b)
 {
     if (!b)
         return;
+    b->strangers += rk_door_strangers(b->door);
     rk_door_close(b->door);
     b->door = NULL;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOST (-2) /* a status: somebody is gone */
+
 struct fence {
     struct rk_link link;
     uint32_t space;
@@ -60,6 +62,15 @@ static bool is_outside(const struct rk_fences *fs, uint32_t node, uint32_t top)
     return !rk_tree_below(fs->tree, top, node);
 }
 
+bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
+{
+    for (uint32_t i = 0; i < (n ? n : fs->job->size); i++) {
+        if (fs->job->host_of[n ? ranks[i] : i] != fs->self)
+            return false;
+    }
+    return true;
+}
+
 /* ------------------------------------------------------------------------- lists */
 
 static void destroy(struct fence *f)
@@ -107,8 +118,12 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
         destroy(f);
         return NULL;
     }
-    for (uint32_t i = 0; i < fs->nchildren; i++)
-        f->from[i] = fs->gone[i] || !any_of(fs, f, is_below, fs->first + i);
+    for (uint32_t i = 0; i < fs->nchildren; i++) {
+        bool part = any_of(fs, f, is_below, fs->first + i);
+        f->from[i] = fs->gone[i] || !part;
+        if (fs->gone[i] && part)
+            f->status = LOST;
+    }
     f->from[fs->nchildren] = !any_of(fs, f, is_node, fs->self);
     /* The source itself comes now, even if by the map it has no part. */
     f->from[source] = false;
@@ -246,6 +261,7 @@ void rk_fences_lost(struct rk_fences *fs, uint32_t child)
         next = l->next;
         if (!f->from[i]) {
             f->from[i] = true;
+            f->status = LOST;
             move_on(fs, f);
         }
     }

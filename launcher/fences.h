@@ -4,7 +4,7 @@
  * They go along the tree of agents. Each node joins what its own ranks and the
  * branches below it say; the first node that has all takes it back down. A
  * fence is known by its ranks: fences of the same ranks follow each other.
- * Who is gone is not waited for.
+ * Who is gone is not waited for, and the fence fails.
  */
 #ifndef RK_LAUNCHER_FENCES_H
 #define RK_LAUNCHER_FENCES_H
@@ -31,6 +31,8 @@ enum rk_fence_space { RK_FENCE_PMIX, RK_FENCE_PMI1 };
 void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int status,
                      const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token);
+/* Are all these ranks (nranks 0: all of the job) on this host? */
+bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
 /* RK_MSG_FENCE_UP from a child or RK_MSG_FENCE_DOWN from the parent. False: it makes no sense. */
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
 /* A child is gone, with all below. */

@@ -181,8 +181,10 @@ xrun 30 -n 2 --host hosta:1,hostb:1 --if 192.0.2.0/24 sh -c 'touch /tmp/ran'
 verdict "no such network" 1 'no network address of 192\.0\.2\.0/24'
 xrun 30 -n 2 --host hosta:1,hostb:1 --agent /no/such/ssh sh -c 'touch /tmp/ran'
 verdict "no such command" 1 '/no/such/ssh'
-xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "sh -c 'exec sleep 100'" sh -c 'touch /tmp/ran'
-[ "$rc" = 1 ] && verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
+printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
+chmod +x stuck-ssh
+xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
+verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
 xrun 30 -n 2 --host hosta:1,hostb:1 /no/such/program
 verdict "no such program" 127 'there is no program /no/such/program'
 mkdir -p prefix/bin
