@@ -1,0 +1,99 @@
+/*
+ * front_parts.h: what the files of the front end share; see front.h.
+ */
+#ifndef RK_LAUNCHER_FRONT_PARTS_H
+#define RK_LAUNCHER_FRONT_PARTS_H
+
+#include "launcher/branches.h"
+#include "launcher/feed.h"
+#include "launcher/fences.h"
+#include "launcher/front.h"
+#include "launcher/job_report.h"
+#include "launcher/life.h"
+#include "launcher/muster.h"
+#include "launcher/output_dir.h"
+#include "launcher/reader.h"
+#include "launcher/streams.h"
+#include "launcher/terminal.h"
+#include "launcher/tree.h"
+
+#include <event2/event.h>
+#include <sys/types.h>
+
+#define RK_FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
+
+/* A host of the job. */
+struct node {
+    bool done, gone; /* all of it has ended well; its agent is no more */
+    uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
+};
+
+struct front {
+    const struct rk_options *options;
+    struct rk_job *job;
+    struct rk_plan *plan;
+    struct rk_setup setup;
+    struct event_base *base;
+    struct rk_tree *tree;
+    struct rk_branches *branches; /* NULL: no agents of other hosts */
+    struct rk_muster *muster;     /* NULL: all are known */
+    struct rk_fences *fences;
+    struct node *nodes; /* [nnodes] */
+    uint32_t nnodes, ndone;
+    pid_t keeper;
+    char host[256];
+    struct rk_stream *out, *err;
+    struct rk_output_dir *files; /* NULL: output goes to out and err */
+    bool lost; /* not all output could be written into files */
+    struct rk_reader *reader;
+    struct rk_feed *feed; /* with a reader */
+    struct rk_user_terminal *terminal; /* with --pty */
+    struct rk_report *report; /* with --json */
+    struct event *signals[12];
+    int nsignals;
+    struct rk_life *life;
+    struct event *timeout, *silence, *linger;
+    int code;         /* what xrun exits with */
+    bool judged;      /* code is final */
+    bool ending;      /* the agents were told to end the job */
+    bool told;        /* the agents know the job */
+    bool forced;      /* by a time-out or a signal, not by the job itself */
+    bool done;        /* all agents said so */
+    bool given_up;    /* it takes too long; stack traces may still be made */
+    int interrupts;
+    uint64_t forked_ns, told_ns, seen_written;
+};
+
+/* front_end.c: how a job ends. */
+void rk_front_on_linger(evutil_socket_t fd, short what, void *arg);
+void rk_front_leave_if_over(struct front *f);
+uint32_t rk_front_grace(const struct front *f, uint32_t dflt_ms);
+void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms);
+void rk_front_end_job(struct front *f);
+void rk_front_judge(struct front *f, int code);
+void rk_front_on_silence(evutil_socket_t fd, short what, void *arg);
+void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
+void rk_front_give_up(struct front *f);
+void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
+
+/* front_signals.c */
+rank_status_t rk_front_watch_signals(struct front *f);
+
+/* front_words.c: what agents say. */
+const char *rk_front_host_of(const struct front *f, uint32_t rank);
+void rk_front_pay(struct front *f, struct node *n, uint32_t least);
+extern const struct rk_life_ops rk_front_life_ops;
+extern const struct rk_tree_ops rk_front_tree_ops;
+
+/* front_streams.c: what the user writes and reads. */
+void rk_front_on_lost(void *arg, const char *file, int error);
+rank_status_t rk_front_open_input(struct front *f);
+extern const struct rk_stream_ops rk_front_stream_ops;
+
+/* front_hosts.c: the agents come, and are told the job. */
+struct rk_label rk_front_label_of(struct front *f);
+void rk_front_on_branch_failed(void *arg, uint32_t node, const char *text);
+bool rk_front_open_report(struct front *f);
+rank_status_t rk_front_open_tree(struct front *f, int fd);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * front_words.c: what agents say: output, ends and failures of ranks, and what
+ * becomes of the agents themselves.
+ */
+#include "launcher/front_parts.h"
+#include "launcher/message.h"
+#include "launcher/verdict.h"
+#include "lib/base/clock.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define STALL_AT (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
+#define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
+
+static bool show_budget(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
+    uint64_t now = rk_clock_ns();
+    char line[512];
+    int len;
+
+    struct rk_report *report;
+
+    if (node >= f->nnodes)
+        return false;
+    report = node == f->job->host_of[0] ? f->report : NULL; /* of one for all */
+    rk_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
+    rk_report_phase(report, "agent", f->told_ns - f->forked_ns);
+    len = snprintf(line, sizeof(line), "xrun: start-up in ms: front end %.2f, agent %.2f",
+                   (double)(f->forked_ns - f->job->started_ns) * 1e-6,
+                   (double)(f->told_ns - f->forked_ns) * 1e-6);
+    for (uint32_t i = 0; i < n && i < 16 && len < (int)sizeof(line); i++) {
+        const char *name = rk_unpack_string(u);
+        uint64_t ns = rk_unpack_u64(u);
+        if (!name)
+            break;
+        len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", name,
+                        (double)ns * 1e-6);
+        rk_report_phase(f->report, name, ns);
+    }
+    rk_report_phase(report, "total", now - f->job->started_ns);
+    if (f->options->verbose)
+        rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
+                      (double)(now - f->job->started_ns) * 1e-6,
+                      f->plan->placement.host[node].ranks, f->job->hosts[node]);
+    return true;
+}
+
+static bool on_refused(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), code = rk_unpack_u32(u);
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+        return false;
+    if (f->ending)
+        return true;
+    rk_report_cause(f->report, "%s", text);
+    rk_stream_say(f->err, "xrun: error: %s", text);
+    rk_front_judge(f, (int)code);
+    if (f->nnodes > 1)
+        rk_front_end_job_by(f, SIGTERM, 0); /* those that have started elsewhere */
+    f->ending = true;
+    return true;
+}
+
+/* The host that a rank runs on, or NULL. */
+static struct node *node_of(struct front *f, uint32_t rank)
+{
+    return f->told && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
+}
+
+const char *rk_front_host_of(const struct front *f, uint32_t rank)
+{
+    return f->told && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
+}
+
+/* Tell an agent that so much of its output is where the user wants it. */
+void rk_front_pay(struct front *f, struct node *n, uint32_t least)
+{
+    struct rk_packer p = {0};
+
+    if (n->owed < least || n->owed == 0 || n->gone)
+        return;
+    rk_pack_u32(&p, n->owed);
+    rk_tree_send(f->tree, (uint32_t)(n - f->nodes), RK_MSG_OUTPUT_TAKEN, &p);
+    n->owed = 0;
+}
+
+static void put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
+                       size_t len, bool partial)
+{
+    if (f->files)
+        rk_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+    else
+        rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
+}
+
+static bool on_output(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
+    size_t len;
+    const char *data = rk_unpack_bytes(u, &len);
+    struct node *n = node_of(f, rank);
+
+    if (!rk_unpack_done(u) || (stream != 1 && stream != 2) || !n)
+        return false;
+    put_output(f, rank, stream, data, len, flags & RK_OUT_PARTIAL);
+    n->owed += (uint32_t)len;
+    if (f->files ||
+        (rk_stream_backlog(f->out) <= STALL_AT && rk_stream_backlog(f->err) <= STALL_AT))
+        rk_front_pay(f, n, TELL_AT);
+    return true;
+}
+
+/* The agent of the rank's own host knows. */
+static void tell_death(struct front *f, uint32_t rank, bool by_signal)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, by_signal);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_DIED, &p);
+}
+
+static bool on_exited(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
+    int status = (int)rk_unpack_u32(u);
+    uint64_t lived = rk_unpack_u64(u);
+    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED, failed;
+    char how[160], time[32];
+
+    if (!rk_unpack_done(u))
+        return false;
+    rk_life_exited(f->life, rank);
+    rk_report_exited(f->report, rank, pid, status, lived, unfinished);
+    if (rank == f->job->pty)
+        rk_user_terminal_give_back(f->terminal);
+    failed = rk_verdict_failed(status, unfinished);
+    rk_verdict_how(status, unfinished, how, sizeof(how));
+    rk_verdict_time(lived, time, sizeof(time));
+    if (f->ending || !failed) /* what follows from an end is no news */
+        return true;
+    if (f->options->go_on && f->nnodes > 1)
+        tell_death(f, rank, WIFSIGNALED(status));
+    rk_report_cause(f->report, "rank %u %s", rank, how);
+    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, rk_front_host_of(f, rank),
+                  pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
+    rk_front_judge(f, rk_verdict_code(status, unfinished));
+    if (!f->options->go_on)
+        rk_front_end_job(f);
+    return true;
+}
+
+static bool on_abort(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
+    int code = (int)rk_unpack_u32(u);
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u))
+        return false;
+    if (f->ending)
+        return true;
+    rk_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
+                    text && *text ? ": " : "", text ? text : "");
+    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
+                  rank, rk_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
+    rk_front_judge(f, rk_verdict_abort_code(code));
+    rk_front_end_job(f);
+    return true;
+}
+
+static bool on_log(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u);
+    size_t len;
+    const char *data = rk_unpack_bytes(u, &len);
+
+    if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
+        return false;
+    put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
+    return true;
+}
+
+/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
+static void on_input_closed(struct front *f, uint32_t host)
+{
+    if (!f->feed || !rk_feed_reads(f->feed, host))
+        return;
+    rk_reader_credit(f->reader, rk_feed_gone(f->feed, host));
+    if (rk_feed_any(f->feed))
+        return;
+    rk_reader_close(f->reader);
+    f->reader = NULL;
+}
+
+/* An agent is gone, and so is all below it. */
+static void lose(struct front *f, uint32_t top, const char *why)
+{
+    struct rk_packer p = {0};
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        struct node *n = &f->nodes[i];
+        if (n->gone || !rk_tree_below(f->tree, top, i))
+            continue;
+        n->gone = true;
+        on_input_closed(f, i);
+        if (n->done)
+            continue;
+        lost++;
+        for (uint32_t r = 0; f->told && f->options->go_on && !f->ending && r < f->job->size; r++) {
+            if (f->job->host_of[r] == i)
+                tell_death(f, r, true);
+        }
+    }
+    if (lost == 0)
+        return;
+    rk_branches_lost(f->branches, top);
+    if (!f->ending) {
+        rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
+        rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
+                      why && *why ? ": " : "", why ? why : "",
+                      f->options->go_on && f->nnodes > 1 ? "; the others go on"
+                                                         : "; its ranks end with it");
+        rk_front_judge(f, 1);
+    }
+    rk_pack_u32(&p, top);
+    rk_pack_string(&p, "");
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_LOST, &p);
+    if (!f->options->go_on || !f->told)
+        rk_front_end_job(f);
+}
+
+static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+        return false;
+    if (kind == RK_MSG_LOST)
+        lose(f, node, text);
+    else
+        rk_front_on_branch_failed(f, node, text);
+    return true;
+}
+
+static bool on_done(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
+        return false;
+    f->nodes[node].done = true;
+    f->done = ++f->ndone == f->nnodes;
+    return true;
+}
+
+static bool on_warning(struct front *f, struct rk_unpacker *u)
+{
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text)
+        return false;
+    rk_stream_say(f->err, "xrun: warning: %s", text);
+    return true;
+}
+
+static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
+{
+    struct front *f = arg;
+    bool mine, fine;
+    uint32_t n, node;
+
+    switch (kind) {
+    case RK_MSG_READY:
+    case RK_MSG_TOPOLOGY:
+        return f->muster && rk_muster_take(f->muster, kind, u);
+    case RK_MSG_STARTED:
+        return show_budget(f, u);
+    case RK_MSG_REFUSED:
+        return on_refused(f, u);
+    case RK_MSG_OUTPUT:
+        return on_output(f, u);
+    case RK_MSG_INPUT_TAKEN:
+        node = rk_unpack_u32(u);
+        n = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || node >= f->nnodes)
+            return false;
+        if (f->feed)
+            rk_reader_credit(f->reader, rk_feed_taken(f->feed, node, n));
+        return true;
+    case RK_MSG_INPUT_CLOSED:
+        node = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || node >= f->nnodes)
+            return false;
+        on_input_closed(f, node);
+        return true;
+    case RK_MSG_EXITED:
+        return on_exited(f, u);
+    case RK_MSG_ABORT:
+        return on_abort(f, u);
+    case RK_MSG_LOG:
+        return on_log(f, u);
+    case RK_MSG_FAILED:
+    case RK_MSG_LOST:
+        return on_node_text(f, kind, u);
+    case RK_MSG_PLACED:
+    case RK_MSG_USAGE:
+        return rk_report_message(f->report, kind, u);
+    case RK_MSG_WARNING:
+        return on_warning(f, u);
+    case RK_MSG_DONE:
+        return on_done(f, u);
+    default:
+        fine = f->life && rk_life_message(f->life, kind, u, &mine);
+        return mine && fine;
+    }
+}
+
+/* ------------------------------------------------------------------- signs of life */
+
+static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
+{
+    struct front *f = arg;
+    int n = 0;
+
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        n += f->told && !f->nodes[i].done && !f->nodes[i].gone && f->plan->placement.host[i].ranks > 0;
+    if (n == 0 || f->done)
+        rk_packer_free(p);
+    else
+        rk_tree_send(f->tree, RK_NODE_ALL, kind, p);
+    return f->done ? 0 : n;
+}
+
+static void on_hopeless(void *arg)
+{
+    struct front *f = arg;
+
+    if (f->done || f->ending || f->given_up)
+        return;
+    rk_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+                  f->options->heartbeat);
+    rk_front_give_up(f);
+}
+
+const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_hopeless};
+
+static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    struct front *f = arg;
+
+    return kind == RK_MSG_FENCE_UP && f->fences && rk_fences_take(f->fences, from, kind, u);
+}
+
+static void on_child_gone(void *arg, uint32_t node, const char *why)
+{
+    struct front *f = arg;
+
+    if (f->fences)
+        rk_fences_lost(f->fences, node);
+    lose(f, node, why);
+    if (rk_tree_child_count(f->tree) == 0) {
+        rk_reader_close(f->reader);
+        f->reader = NULL;
+    }
+    rk_front_leave_if_over(f);
+}
+
+static void on_parent_gone(void *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+}
+
+const struct rk_tree_ops rk_front_tree_ops = {on_message, on_step, on_child_gone, on_parent_gone, NULL};
