@@ -17,16 +17,59 @@ void rk_hostlist_clear(struct rk_hostlist *list)
     for (uint32_t i = 0; i < list->n; i++)
         free(list->host[i].name);
     free(list->host);
+    free(list->table);
     memset(list, 0, sizeof(*list));
+}
+
+/* FNV-1a */
+static uint32_t hash(const char *name, size_t len)
+{
+    uint32_t h = 0x811c9dc5u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)name[i]) * 0x01000193u;
+    return h;
+}
+
+/* Where the name stands in the table, or would. */
+static uint32_t *slot(const struct rk_hostlist *list, const char *name, size_t len)
+{
+    uint32_t at = hash(name, len) & (list->ntable - 1);
+
+    for (;; at = (at + 1) & (list->ntable - 1)) {
+        const char *have = list->table[at] ? list->host[list->table[at] - 1].name : NULL;
+        if (!have || (strncmp(have, name, len) == 0 && !have[len]))
+            return &list->table[at];
+    }
 }
 
 static uint32_t find(const struct rk_hostlist *list, const char *name, size_t len)
 {
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (strncmp(list->host[i].name, name, len) == 0 && !list->host[i].name[len])
-            return i;
+    uint32_t at = list->ntable ? *slot(list, name, len) : 0;
+
+    return at ? at - 1 : UINT32_MAX;
+}
+
+/* Half of it stays empty. */
+static bool grow(struct rk_hostlist *list)
+{
+    uint32_t cap = list->cap ? list->cap * 2 : 16;
+    struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
+    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table));
+
+    if (more)
+        list->host = more;
+    if (!more || !table) {
+        free(table);
+        return false;
     }
-    return UINT32_MAX;
+    free(list->table);
+    list->table = table;
+    list->ntable = 2 * cap;
+    list->cap = cap;
+    for (uint32_t i = 0; i < list->n; i++)
+        *slot(list, list->host[i].name, strlen(list->host[i].name)) = i + 1;
+    return true;
 }
 
 uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name)
@@ -44,17 +87,12 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
         list->host[at].slots = (list->host[at].slots ? list->host[at].slots : 1) + (slots ? slots : 1);
         return RANK_OK;
     }
-    if (list->n == list->cap) {
-        uint32_t cap = list->cap ? list->cap * 2 : 16;
-        struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
-        if (!more)
-            return RANK_ERR_NO_MEMORY;
-        list->host = more;
-        list->cap = cap;
-    }
+    if (list->n == list->cap && !grow(list))
+        return RANK_ERR_NO_MEMORY;
     list->host[list->n] = (struct rk_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
+    *slot(list, name, len) = list->n + 1;
     list->n++;
     return RANK_OK;
 }

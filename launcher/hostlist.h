@@ -21,6 +21,7 @@ struct rk_hostspec {
 struct rk_hostlist {
     struct rk_hostspec *host;
     uint32_t n, cap;
+    uint32_t *table, ntable; /* places in host by name: an open hash table, 0 for none and else the place + 1 */
     const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: nobody named any */
 };
 
