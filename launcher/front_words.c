@@ -275,7 +275,7 @@ static bool on_warning(struct front *f, struct rk_unpacker *u)
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 {
     struct front *f = arg;
-    bool mine, fine;
+    bool mine = false, fine;
     uint32_t n, node;
 
     switch (kind) {
