@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,10 +193,29 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
     return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
+/* Another rank's doorbell. Open for reading too, so that a ring never meets a pipe without a reader: that would be
+ * a SIGPIPE, for us, when its owner has just died. And it must be that pipe: a process number may be another's now. */
+static int open_bell(const struct rk_node_slot *slot)
+{
+    char path[64];
+    struct stat sb;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", slot->pid, slot->bell_fd);
+    if (stat(path, &sb) < 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != slot->bell_inode)
+        return -1;
+    fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &sb) < 0 || sb.st_ino != slot->bell_inode)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 static void ring_fd(struct rk_node *node, int index)
 {
     const struct rk_node_slot *slot = &node->slots[index];
-    char path[64], byte = 1;
+    char byte = 1;
     int fd;
 
     if (index == node->index) {
@@ -208,10 +228,8 @@ static void ring_fd(struct rk_node *node, int index)
             for (int i = 0; i < node->nlocal; i++)
                 node->bell_to[i] = -1;
         }
-        if (node->bell_to[index] < 0 && slot->bell_fd >= 0) {
-            snprintf(path, sizeof(path), "/proc/%d/fd/%d", slot->pid, slot->bell_fd);
-            node->bell_to[index] = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-        }
+        if (node->bell_to[index] < 0 && slot->bell_fd >= 0)
+            node->bell_to[index] = open_bell(slot);
         fd = node->bell_to[index];
     }
     /* A full pipe is readable already. */
@@ -259,14 +277,21 @@ void rk_node_sleep_end(struct rk_node *node)
 
 int rk_node_bell_fd(struct rk_node *node)
 {
+    struct stat sb;
     int p[2];
 
     if (node->bell_rd >= 0)
         return node->bell_rd;
     if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
+    if (fstat(p[1], &sb) < 0) {
+        close(p[0]);
+        close(p[1]);
+        return -1;
+    }
     node->bell_rd = p[0];
     node->bell_wr = p[1];
+    node->mine->bell_inode = sb.st_ino;
     node->mine->bell_fd = p[1];
     return node->bell_rd;
 }

@@ -29,6 +29,7 @@ struct rk_node_slot {
     _Atomic uint32_t sleeping RK_ALIGNED_LINE; /* RK_AWAKE, RK_ASLEEP_* */
     _Atomic uint32_t bell; /* the futex word */
     int32_t bell_fd;       /* the owner's end of a pipe that wakes it from epoll, or -1 */
+    uint64_t bell_inode;   /* of that pipe */
     /* written by senders: boxes newly opened to this rank */
     _Atomic uint32_t opened RK_ALIGNED_LINE;
     /* life */

@@ -88,8 +88,10 @@ void rk_node_mark_dead(struct rk_node *node, int index)
         return;
     atomic_fetch_add(&node->head->deaths, 1);
     rk_debug("rank %d (pid %d) died", node->slots[index].world_rank, node->slots[index].pid);
-    for (int i = 0; i < node->nlocal; i++)
-        rk_node_wake(node, i);
+    for (int i = 0; i < node->nlocal; i++) {
+        if (atomic_load(&node->slots[i].state) == RK_SLOT_UP)
+            rk_node_wake(node, i);
+    }
 }
 
 static bool lock_says_dead(struct rk_node_slot *slot)
