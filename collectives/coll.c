@@ -106,7 +106,7 @@ rank_status_t rk_coll_team_open(struct rank_team *team)
 {
     struct rk_coll_team *t = calloc(1, sizeof(*t));
     rank_status_t st = RANK_OK;
-    int index = -1;
+    int index = -1, here = 0;
 
     if (!t) {
         rk_error("out of memory for a team of %d ranks", team->size);
@@ -118,8 +118,9 @@ rank_status_t rk_coll_team_open(struct rank_team *team)
         t->shm_max[k] = -1;
     for (int r = 0; r < team->size; r++) {
         const struct rk_peer *peer = rk_team_peer(team, r);
-        t->per_node += peer && peer->local >= 0;
+        here += peer && peer->local >= 0;
     }
+    t->one_node = here == team->size;
     if (!team->local || team->size == 1)
         return RANK_OK;
     if (team == team->ctx->world)
@@ -149,9 +150,8 @@ static struct rk_sched *build(const struct rk_coll_call *c)
     struct rank_team *team = c->team;
     struct rk_case what = {.kind = c->kind,
                            .mem = RANK_MEM_HOST,
-                           .one_node = team->coll->per_node == team->size,
+                           .one_node = team->coll->one_node,
                            .size = team->size,
-                           .per_node = team->coll->per_node,
                            .count = c->count,
                            .bytes = c->bytes};
     const struct rk_algo *algo = rk_select(&team->ctx->coll->forced, &what, NULL);

@@ -27,14 +27,14 @@ void rk_coll_print_table(FILE *out)
     fprintf(out, "Selection: the first rule that matches and whose algorithm can do it.\n"
                  "Bytes are of a block: what one rank contributes or gets.\n\n"
                  "%-15s %-5s %-6s %-6s %-7s %-19s %s\n",
-            "collective", "mem", "nodes", "ranks/", "bytes", "algorithm", "reason");
-    fprintf(out, "%-15s %-5s %-6s %-6s %-7s\n", "", "", "", "node<=", "<=");
+            "collective", "mem", "nodes", "ranks", "bytes", "algorithm", "reason");
+    fprintf(out, "%-15s %-5s %-6s %-6s %-7s\n", "", "", "", "<=", "<=");
     for (int i = 0; i < rk_nrules; i++) {
         const struct rk_rule *r = &rk_rules[i];
         char ranks[16] = "any", bytes[24];
 
-        if (r->per_node_max)
-            snprintf(ranks, sizeof(ranks), "%d", r->per_node_max);
+        if (r->ranks_max)
+            snprintf(ranks, sizeof(ranks), "%d", r->ranks_max);
         print_bytes(bytes, sizeof(bytes), r->bytes_max);
         fprintf(out, "%-15s %-5s %-6s %-6s %-7s %-19s %s\n", rk_coll_name[r->kind],
                 r->mem == RANK_MEM_HOST ? "host" : "cuda", nodes_name(r->nodes), ranks, bytes,

@@ -16,7 +16,7 @@
 #define RULE(coll, where, ranks, bytes, name, reason)                                              \
     {                                                                                              \
         .kind = RK_COLL_##coll, .mem = RANK_MEM_HOST, .nodes = RK_NODES_##where,                   \
-        .per_node_max = ranks, .bytes_max = bytes, .algo = name, .why = reason                     \
+        .ranks_max = ranks, .bytes_max = bytes, .algo = name, .why = reason                     \
     }
 
 const struct rk_rule rk_rules[] = {
@@ -86,7 +86,7 @@ bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
 static bool matches(const struct rk_rule *r, const struct rk_case *c)
 {
     return r->kind == c->kind && r->mem == c->mem && c->bytes <= r->bytes_max &&
-           (!r->per_node_max || c->per_node <= r->per_node_max) &&
+           (!r->ranks_max || c->size <= r->ranks_max) &&
            (r->nodes == RK_NODES_ANY || (r->nodes == RK_NODES_ONE) == c->one_node);
 }
 
@@ -129,7 +129,7 @@ int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind
         return algo->needs & RK_NEEDS_ARENA ? room : -1;
     for (int i = 0; i < rk_nrules; i++) {
         if (rk_rules[i].kind != kind || strcmp(rk_rules[i].algo, "shm") != 0 ||
-            (rk_rules[i].per_node_max && size > rk_rules[i].per_node_max))
+            (rk_rules[i].ranks_max && size > rk_rules[i].ranks_max))
             continue;
         return rk_rules[i].bytes_max < (size_t)room ? (int64_t)rk_rules[i].bytes_max : room;
     }

@@ -15,7 +15,7 @@ struct rk_rule {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     enum rk_nodes nodes;
-    int per_node_max;  /* ranks of the team on a node; 0: any number */
+    int ranks_max;     /* of the team; 0: any number */
     size_t bytes_max;  /* of a block; RK_ANY_BYTES: no limit */
     const char *algo;
     const char *why;
@@ -26,13 +26,14 @@ struct rk_rule {
 extern const struct rk_rule rk_rules[];
 extern const int rk_nrules;
 
-/* What selection looks at. */
+/* What selection looks at: only what every rank of the team knows alike. Ranks that chose differently would
+ * wait for messages that nobody sends. */
 struct rk_case {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     bool one_node;
     bool arena; /* straight code may be used: the team has an arena and the call blocks */
-    int size, per_node;
+    int size;
     int64_t count;
     size_t bytes;
 };

@@ -15,7 +15,7 @@ struct rk_coll {
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
-    int per_node;           /* ranks of the team on this node */
+    bool one_node;          /* all its ranks share memory; they all know, or none does */
     int64_t shm_max[RK_COLL_COUNT]; /* longest block for the arena; -1: not this collective */
 };
 

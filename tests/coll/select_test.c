@@ -12,7 +12,6 @@ static struct rk_case a_case(int kind, int size, size_t bytes, bool one_node, bo
 {
     return (struct rk_case){.kind = (enum rk_coll_kind)kind, .mem = RANK_MEM_HOST,
                             .one_node = one_node, .arena = arena, .size = size,
-                            .per_node = one_node ? size : (size + 1) / 2,
                             .count = (int64_t)bytes, .bytes = bytes};
 }
 
@@ -67,9 +66,9 @@ static void rules(void **state)
         assert_true(strlen(r->why) > 0);
         /* Straight code is for one node. */
         assert_true(!(a->needs & RK_NEEDS_ARENA) || r->nodes == RK_NODES_ONE);
-        if (r->bytes_max == RK_ANY_BYTES && r->per_node_max == 0 && !a->needs)
+        if (r->bytes_max == RK_ANY_BYTES && r->ranks_max == 0 && !a->needs)
             catch_all[r->kind] = true;
-        if (r->bytes_max == RK_ANY_BYTES && r->per_node_max == 0)
+        if (r->bytes_max == RK_ANY_BYTES && r->ranks_max == 0)
             catch_all[r->kind] = catch_all[r->kind] || !(a->needs & RK_NEEDS_POW2);
     }
     for (int k = 0; k < RK_COLL_COUNT; k++)
@@ -111,7 +110,7 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
     c = a_case(RK_COLL_ALLGATHER, 7, 64, true, false);
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "bruck"); /* not a power of two */
-    c.size = c.per_node = 8;
+    c.size = 8;
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
 }
 
@@ -154,7 +153,7 @@ static void forced(void **state)
     assert_int_equal(rk_forced_parse("allgather:recursive_doubling,allreduce:shm", &f), RANK_OK);
     c = a_case(RK_COLL_ALLGATHER, 6, 8, true, false);
     assert_string_equal(rk_select(&f, &c, NULL)->name, "bruck");
-    c.size = c.per_node = 4;
+    c.size = 4;
     assert_string_equal(rk_select(&f, &c, NULL)->name, "recursive_doubling");
     c = a_case(RK_COLL_ALLREDUCE, 6, 1 << 20, true, true);
     assert_non_null(rk_select(&f, &c, NULL)->build);
