@@ -4,6 +4,7 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,17 @@
 
 #define HEADER 12 /* u32 payload length, u32 kind, u32 node that it is for */
 #define DRAINED (256 << 10)
-#define READ_AT_ONCE (256 << 10)
+#define WRITE_AT_ONCE (256 << 10)
+#define FIRST_BUFFER (16 << 10)
+#define GROWN_BUFFER (256 << 10) /* for much traffic; a longer message gets what it needs */
 
 struct rk_wire {
-    struct bufferevent *bev;
+    struct bufferevent *bev; /* writes */
+    /* Reading is our own: libevent's bufferevents read 4 KiB at once, however much is there. */
+    struct event *readable;
+    uint8_t *in;
+    size_t len, cap;
+    bool full; /* by the last read: there is more */
     const struct rk_wire_ops *ops;
     void *arg;
     bool in_call; /* inside a callback: closing is put off until it returns */
@@ -26,6 +34,9 @@ struct rk_wire {
 
 static void destroy(struct rk_wire *wire)
 {
+    if (wire->readable)
+        event_free(wire->readable);
+    free(wire->in);
     if (wire->bev) {
         /* libevent closes it only when its loop runs again, which may be never. */
         shutdown(bufferevent_getfd(wire->bev), SHUT_RDWR);
@@ -36,54 +47,91 @@ static void destroy(struct rk_wire *wire)
 
 static void broke(struct rk_wire *wire, const char *why)
 {
-    bufferevent_disable(wire->bev, EV_READ | EV_WRITE);
+    event_del(wire->readable);
+    bufferevent_disable(wire->bev, EV_WRITE);
     wire->ops->on_close(wire->arg, why);
 }
 
 /* Hand out what is complete. Returns false if the wire shall be given up. */
 static bool deliver(struct rk_wire *wire)
 {
-    struct evbuffer *in = bufferevent_get_input(wire->bev);
+    size_t at = 0;
+    bool sane = true;
 
-    while (!wire->closing && evbuffer_get_length(in) >= HEADER) {
-        uint8_t head[HEADER];
-        struct rk_unpacker h = {head, HEADER, false}, body;
-        uint32_t len, kind, node;
+    while (sane && !wire->closing && wire->len - at >= HEADER) {
+        struct rk_unpacker h = {wire->in + at, HEADER, false}, body;
+        uint32_t len = rk_unpack_u32(&h), kind = rk_unpack_u32(&h), node = rk_unpack_u32(&h);
 
-        evbuffer_copyout(in, head, HEADER);
-        len = rk_unpack_u32(&h);
-        kind = rk_unpack_u32(&h);
-        node = rk_unpack_u32(&h);
-        if (len > RK_MESSAGE_MAX)
-            return false;
-        if (evbuffer_get_length(in) < HEADER + (size_t)len)
+        sane = len <= RK_MESSAGE_MAX;
+        if (!sane || wire->len - at < HEADER + (size_t)len)
             break;
-        body = (struct rk_unpacker){evbuffer_pullup(in, (ssize_t)(HEADER + (size_t)len)), len,
-                                    false};
-        if (!body.at)
-            return false;
-        body.at += HEADER;
-        if (!wire->ops->on_message(wire->arg, node, kind, &body))
-            return false;
-        evbuffer_drain(in, HEADER + (size_t)len);
+        body = (struct rk_unpacker){wire->in + at + HEADER, len, false};
+        sane = wire->ops->on_message(wire->arg, node, kind, &body);
+        at += HEADER + (size_t)len;
     }
+    wire->len -= at;
+    memmove(wire->in, wire->in + at, wire->len);
+    return sane;
+}
+
+/* Room to read: for the whole of the message that has begun, and more where the last read took all there was. */
+static bool make_room(struct rk_wire *wire)
+{
+    struct rk_unpacker h = {wire->in, HEADER, false};
+    size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
+    size_t message = wire->len >= HEADER ? HEADER + (size_t)rk_unpack_u32(&h) : 0;
+    uint8_t *in;
+
+    if (message > want)
+        want = message;
+    if (wire->full && want < GROWN_BUFFER)
+        want = GROWN_BUFFER;
+    wire->full = false;
+    if (want == wire->cap)
+        return true;
+    in = realloc(wire->in, want);
+    if (!in)
+        return wire->len < wire->cap;
+    wire->in = in;
+    wire->cap = want;
     return true;
 }
 
-static void run(struct rk_wire *wire)
+/* The end of it, why being NULL, or a failure. */
+static void end(struct rk_wire *wire, const char *why)
 {
+    wire->in_call = true;
+    broke(wire, why);
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_wire *wire = arg;
+    ssize_t n;
+
+    (void)what;
+    if (!make_room(wire)) {
+        end(wire, "out of memory");
+        return;
+    }
+    n = read(fd, wire->in + wire->len, wire->cap - wire->len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        end(wire, n == 0 || errno == ECONNRESET ? NULL : strerror(errno));
+        return;
+    }
+    wire->len += (size_t)n;
+    wire->full = wire->len == wire->cap;
     wire->in_call = true;
     if (!deliver(wire) && !wire->closing)
         broke(wire, "a message makes no sense");
     wire->in_call = false;
     if (wire->closing)
         destroy(wire);
-}
-
-static void on_read(struct bufferevent *bev, void *arg)
-{
-    (void)bev;
-    run(arg);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -106,20 +154,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
     /* The other end is gone, but what it said before may still be there to be read; reading
      * comes to the end of it by itself. */
-    if (what & BEV_EVENT_WRITING) {
+    if (!wire->lost)
         bufferevent_disable(bev, EV_WRITE);
-        return;
-    }
-    if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
-        return;
-    wire->in_call = true;
-    if (wire->lost)
-        broke(wire, "out of memory");
-    else
-        broke(wire, what & BEV_EVENT_EOF || errno == ECONNRESET ? NULL : strerror(errno));
-    wire->in_call = false;
-    if (wire->closing)
-        destroy(wire);
+    else if (what & BEV_EVENT_ERROR)
+        end(wire, "out of memory");
 }
 
 rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire_ops *ops,
@@ -133,15 +171,22 @@ rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire
     wire->ops = ops;
     wire->arg = arg;
     wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!wire->bev) {
+    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, wire) : NULL;
+    if (!wire->readable || event_add(wire->readable, NULL)) {
+        if (wire->readable)
+            event_free(wire->readable);
+        if (wire->bev) {
+            bufferevent_setfd(wire->bev, -1); /* it stays the caller's */
+            bufferevent_free(wire->bev);
+        }
         free(wire);
         return RANK_ERR_NO_MEMORY;
     }
-    bufferevent_setcb(wire->bev, on_read, on_write, on_event, wire);
+    bufferevent_setcb(wire->bev, NULL, on_write, on_event, wire);
     bufferevent_setwatermark(wire->bev, EV_WRITE, DRAINED, 0);
-    bufferevent_set_max_single_read(wire->bev, READ_AT_ONCE);
-    bufferevent_set_max_single_write(wire->bev, READ_AT_ONCE);
-    bufferevent_enable(wire->bev, EV_READ | EV_WRITE);
+    bufferevent_set_max_single_write(wire->bev, WRITE_AT_ONCE);
+    bufferevent_disable(wire->bev, EV_READ);
+    bufferevent_enable(wire->bev, EV_WRITE);
     *out = wire;
     return RANK_OK;
 }
