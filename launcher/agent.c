@@ -214,7 +214,7 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
     struct rk_agent *agent = arg;
     struct rk_packer p = {0};
 
-    if (!agent->wire)
+    if (!agent->wire || rk_outputs_log(agent->outputs, rank, stream, text))
         return;
     rk_pack_u32(&p, rank);
     rk_pack_u32(&p, (uint32_t)stream);
@@ -720,9 +720,10 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
     return RANK_OK;
 }
 
-int rk_agent_main(int fd, const struct rk_setup *setup, bool remote)
+int rk_agent_main(int fd, const struct rk_setup *setup, bool remote, struct rk_direct *direct)
 {
-    struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup, .remote = remote};
+    struct rk_agent agent = {.exits = -1, .terminal = -1, .setup = setup, .remote = remote,
+                             .direct = direct};
     pid_t keeper = getppid();
 
     /* hwloc shall not load its plugins (X11, OpenCL) here; ranks get their environment from the

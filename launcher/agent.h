@@ -9,6 +9,7 @@
 #define RK_LAUNCHER_AGENT_H
 
 #include "launcher/branches.h"
+#include "launcher/direct.h"
 #include "launcher/fences.h"
 #include "launcher/job.h"
 #include "launcher/leftovers.h"
@@ -24,9 +25,9 @@
 
 /*
  * Be an agent: serve one job over fd, then return the process's exit code.
- * remote: fd comes from another host. setup must stay.
+ * remote: fd comes from another host. setup must stay. direct: write standard output to it; or NULL.
  */
-int rk_agent_main(int fd, const struct rk_setup *setup, bool remote);
+int rk_agent_main(int fd, const struct rk_setup *setup, bool remote, struct rk_direct *direct);
 /* The same, started on another host: told by standard input whom to connect to. */
 int rk_agent_remote_main(void);
 #define RK_AGENT_PROCESS "--agent-process"
@@ -82,6 +83,7 @@ struct rk_agent {
     pid_t stand_in;        /* stand_in.c: the one that runs now, or 0 */
 
     /* outputs.c, inputs.c */
+    struct rk_direct *direct; /* or NULL */
     struct rk_outputs *outputs;
     struct rk_inputs *inputs;
     int terminal; /* master of the one that --pty gives to a rank, or -1 */
@@ -134,8 +136,10 @@ rank_status_t rk_outputs_add_terminal(struct rk_outputs *outputs, uint32_t local
 void rk_outputs_drain(struct rk_outputs *outputs, uint32_t local);
 /* Pipes that may still bring something. */
 uint32_t rk_outputs_open_count(const struct rk_outputs *outputs);
-/* Is reading stopped because the front end does not keep up? */
+/* Is reading stopped, or something still to be written, because the user does not keep up? */
 bool rk_outputs_stalled(const struct rk_outputs *outputs);
+/* What a rank has logged, if it is ours to write. */
+bool rk_outputs_log(struct rk_outputs *outputs, uint32_t rank, int stream, const char *text);
 /* The front end has passed bytes on. */
 void rk_outputs_taken(struct rk_outputs *outputs, uint32_t bytes);
 /* Nobody takes them any more: they go nowhere. */

@@ -17,6 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* May the agent write standard output? See direct.h. */
+static bool writes_itself(const struct front *f)
+{
+    const struct rk_options *o = f->options;
+
+    return f->nnodes == 1 && !o->timestamp && !o->tag_output && !o->label_host && !o->output_dir &&
+           f->job->pty == RK_PTY_NONE && !isatty(STDOUT_FILENO);
+}
+
 /* Before there is an event loop: the agent has its own, and one process can have only one that
  * handles signals. *fd: this end of the wire. */
 static rank_status_t start_agent(struct front *f, int *fd)
@@ -28,7 +37,10 @@ static rank_status_t start_agent(struct front *f, int *fd)
         return RANK_ERR_SYSTEM;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
-    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup, f->job->id);
+    if (writes_itself(f))
+        f->direct = rk_direct_open();
+    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup, f->job->id, f->direct);
+    rk_direct_leave_fd(f->direct);
     close(ends[1]);
     if (f->keeper < 0) {
         rk_error("cannot create a process for the agent: %m");
@@ -118,6 +130,7 @@ static void close_front(struct front *f)
     rk_output_dir_close(f->files);
     rk_stream_close(f->out);
     rk_stream_close(f->err);
+    rk_direct_close(f->direct);
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);

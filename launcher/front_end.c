@@ -71,21 +71,32 @@ void rk_front_judge(struct front *f, int code)
     f->judged = true;
 }
 
+static uint64_t written(const struct front *f)
+{
+    return rk_stream_written(f->out) + rk_stream_written(f->err) +
+           (f->direct ? atomic_load(&f->direct->written) : 0);
+}
+
+static uint64_t queued(const struct front *f)
+{
+    return rk_stream_backlog(f->out) + rk_stream_backlog(f->err) +
+           (f->direct ? atomic_load(&f->direct->queued) : 0);
+}
 
 /* After a forced end: go as soon as the reader of our output stands still. */
 void rk_front_on_silence(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval again = {SILENT_MS / 1000, SILENT_MS % 1000 * 1000};
     struct front *f = arg;
-    uint64_t written = rk_stream_written(f->out) + rk_stream_written(f->err);
+    uint64_t now = written(f);
 
     (void)fd;
     (void)what;
-    if (written == f->seen_written && rk_stream_backlog(f->out) + rk_stream_backlog(f->err) > 0) {
+    if (now == f->seen_written && queued(f) > 0) {
         event_base_loopexit(f->base, NULL);
         return;
     }
-    f->seen_written = written;
+    f->seen_written = now;
     event_add(f->silence, &again);
 }
 
@@ -96,7 +107,7 @@ void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 
     rk_front_judge(f, code);
     f->forced = true;
-    f->seen_written = rk_stream_written(f->out) + rk_stream_written(f->err);
+    f->seen_written = written(f);
     event_add(f->silence, &first);
     rk_front_end_job_by(f, sig, grace_ms);
 }

@@ -5,6 +5,7 @@
 #define RK_LAUNCHER_FRONT_PARTS_H
 
 #include "launcher/branches.h"
+#include "launcher/direct.h"
 #include "launcher/feed.h"
 #include "launcher/fences.h"
 #include "launcher/front.h"
@@ -43,6 +44,7 @@ struct front {
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;
+    struct rk_direct *direct; /* NULL: all output comes through here */
     struct rk_output_dir *files; /* NULL: output goes to out and err */
     bool lost; /* not all output could be written into files */
     struct rk_reader *reader;

@@ -116,6 +116,17 @@ static bool on_output(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+/* The agent writes standard output itself and cannot. */
+static bool on_broken(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t error = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || !f->direct)
+        return false;
+    rk_front_stream_ops.on_broken(f, f->out, (int)error);
+    return true;
+}
+
 /* The agent of the rank's own host knows. */
 static void tell_death(struct front *f, uint32_t rank, bool by_signal)
 {
@@ -316,6 +327,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return rk_report_message(f->report, kind, u);
     case RK_MSG_WARNING:
         return on_warning(f, u);
+    case RK_MSG_BROKEN:
+        return on_broken(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
     default:

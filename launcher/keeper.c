@@ -32,7 +32,8 @@ static void keep_only_stderr(void)
         close(null);
 }
 
-static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, const sigset_t *mask)
+static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, struct rk_direct *direct,
+                         const sigset_t *mask)
 {
     pid_t self = getpid(), pid = fork();
 
@@ -44,7 +45,7 @@ static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, cons
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self)
         _exit(1);
-    _exit(rk_agent_main(fd, setup, remote));
+    _exit(rk_agent_main(fd, setup, remote, direct));
 }
 
 /* Wait until the agent is gone. Returns its wait status. */
@@ -69,7 +70,8 @@ static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
     }
 }
 
-static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote)
+static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
+                      struct rk_direct *direct)
 {
     sigset_t signals, old;
     pid_t agent;
@@ -87,8 +89,9 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     keep_only_stderr();
-    agent = start_agent(fd, setup, remote, &old);
+    agent = start_agent(fd, setup, remote, direct, &old);
     close(fd);
+    rk_direct_leave_fd(direct);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
         return 1;
@@ -103,15 +106,16 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
 
 int rk_keeper_run(int fd, const struct rk_setup *setup)
 {
-    return run_keeper(fd, getppid(), setup, NULL, true);
+    return run_keeper(fd, getppid(), setup, NULL, true, NULL);
 }
 
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job)
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job,
+                      struct rk_direct *direct)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
     close(front_fd); /* or the agent would never see that the front end is gone */
-    _exit(run_keeper(fd, self, setup, job, false));
+    _exit(run_keeper(fd, self, setup, job, false, direct));
 }

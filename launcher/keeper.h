@@ -9,6 +9,7 @@
 #ifndef RK_LAUNCHER_KEEPER_H
 #define RK_LAUNCHER_KEEPER_H
 
+#include "launcher/direct.h"
 #include "launcher/setup.h"
 
 #include <sys/types.h>
@@ -16,9 +17,11 @@
 /*
  * Start a keeper and under it an agent that speaks over fd; front_fd is the
  * other end, which stays here. The caller closes fd. job: its name in rundir.h, for the end of a
- * job whose front end was killed. Returns the keeper's pid, or -1 with errno set.
+ * job whose front end was killed. direct: the agent writes standard output itself; or NULL.
+ * Returns the keeper's pid, or -1 with errno set.
  */
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job);
+pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job,
+                      struct rk_direct *direct);
 
 /* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
 int rk_keeper_run(int fd, const struct rk_setup *setup);

@@ -41,6 +41,7 @@ enum rk_message {
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
     RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
     RK_MSG_WARNING,      /* string: a line for the user */
+    RK_MSG_BROKEN = 88,  /* u32 errno: standard output, which the agent writes itself, cannot be written */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string */
     RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */

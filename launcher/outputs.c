@@ -6,12 +6,14 @@
  * which nothing came for 100 ms (a prompt), and a line too long to be held,
  * which is passed through while other ranks' output on that stream waits.
  *
- * The front end says how much of it the user has taken. If too much is under
+ * On xrun's own host we may write to the user's standard output ourselves
+ * (direct.h). Else the front end says how much of it the user has taken. If too much is under
  * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
  * goes on.
  */
 #include "launcher/agent.h"
 #include "launcher/message.h"
+#include "launcher/streams.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -22,7 +24,8 @@
 
 #define FIRST_BUFFER 4096
 #define GROWN_BUFFER (64 << 10) /* for much output */
-#define LAST_BUFFER (256 << 10) /* for a long line */
+#define LAST_BUFFER (256 << 10) /* for a long line, and where the pipe is as large */
+#define LARGE_PIPES 64          /* so many pipes may be: a user may have 64 MiB in all before the kernel is mean */
 #define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
@@ -41,6 +44,7 @@ struct pipe {
     bool ended; /* the last was read; may still be held */
     bool terminal; /* passed on as it comes: somebody is typing there */
     bool grow;  /* the last read filled the buffer */
+    bool large; /* the pipe holds LAST_BUFFER */
 };
 
 struct rk_outputs {
@@ -48,19 +52,85 @@ struct rk_outputs {
     struct pipe *pipes; /* two a rank */
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
+    struct rk_stream *direct; /* where standard output goes, if it is ours to write */
+    uint32_t large; /* pipes that were made so */
     uint64_t under_way; /* bytes that the front end has not passed on yet */
     uint64_t window;
     bool stalled;
 };
 
 static void emit(struct pipe *p, bool all);
+static void stop_all(struct rk_outputs *all);
+static void resume(struct rk_outputs *all);
+
+/* ------------------------------------------------------------- standard output, by ourselves */
+
+static void show_direct(struct rk_outputs *all)
+{
+    atomic_store(&all->agent->direct->written, rk_stream_written(all->direct));
+    atomic_store(&all->agent->direct->queued, rk_stream_backlog(all->direct));
+    if (!all->stalled && rk_stream_backlog(all->direct))
+        stop_all(all);
+}
+
+static void on_drained(void *arg)
+{
+    struct rk_outputs *all = arg;
+
+    show_direct(all);
+    if (rk_stream_backlog(all->direct))
+        return;
+    if (all->stalled && all->under_way <= all->window / 2)
+        resume(all);
+    rk_agent_check_done(all->agent);
+}
+
+/* The front end knows what that means. What is put from now on is dropped. */
+static void on_broken(void *arg, struct rk_stream *stream, int error)
+{
+    struct rk_outputs *all = arg;
+    struct rk_packer p = {0};
+
+    (void)stream;
+    rk_pack_u32(&p, (uint32_t)error);
+    if (all->agent->wire)
+        rk_wire_send(all->agent->wire, RK_MSG_BROKEN, &p);
+    else
+        rk_packer_free(&p);
+}
+
+static rank_status_t open_direct(struct rk_outputs *all)
+{
+    static const struct rk_label none;
+    static const struct rk_stream_ops ops = {on_drained, on_broken};
+
+    if (!all->agent->direct)
+        return RANK_OK;
+    return rk_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
+}
+
+bool rk_outputs_log(struct rk_outputs *all, uint32_t rank, int stream, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!all || !all->direct || stream != 1)
+        return false;
+    rk_stream_put(all->direct, rank, text, len, len && text[len - 1] != '\n');
+    show_direct(all);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------- the pipes */
 
 static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
 {
     struct rk_wire *wire = p->all->agent->wire;
     struct rk_packer msg = {0};
 
-    if (n && wire) {
+    if (n && p->stream == 1 && p->all->direct) {
+        rk_stream_put(p->all->direct, p->rank, p->data, n, flags & RK_OUT_PARTIAL);
+        show_direct(p->all);
+    } else if (n && wire) {
         rk_pack_u32(&msg, p->rank);
         rk_pack_u32(&msg, (uint32_t)p->stream);
         rk_pack_u32(&msg, flags);
@@ -138,6 +208,16 @@ static void emit(struct pipe *p, bool all)
     }
 }
 
+/* Much comes: the fewer and longer the reads and writes, the better. */
+static void enlarge(struct pipe *p)
+{
+    if (p->large || p->terminal || p->all->large == LARGE_PIPES ||
+        fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
+        return;
+    p->large = true;
+    p->all->large++;
+}
+
 /* Room for a read: more where the last one filled the buffer. */
 static bool make_room(struct pipe *p)
 {
@@ -146,6 +226,8 @@ static bool make_room(struct pipe *p)
 
     if (p->len < p->cap && !p->grow)
         return true;
+    if (p->grow && cap > GROWN_BUFFER)
+        enlarge(p);
     p->grow = false;
     data = cap <= LAST_BUFFER ? realloc(p->data, cap) : NULL;
     if (data) {
@@ -199,11 +281,11 @@ static bool take(struct pipe *p)
         return false;
     }
     p->len += (size_t)n;
-    p->grow = p->len == p->cap && p->cap < GROWN_BUFFER;
+    p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
     emit(p, p->terminal);
     if (p->held)
         event_del(p->ev);
-    if (all->agent->wire && all->under_way > all->window)
+    if (all->agent->wire && all->under_way > all->window && !all->stalled)
         stop_all(all);
     return true;
 }
@@ -251,6 +333,10 @@ rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
     }
     for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
         all->pipes[i].fd = -1;
+    if (open_direct(all)) {
+        rk_outputs_close(all);
+        return RANK_ERR_NO_MEMORY;
+    }
     *out = all;
     return RANK_OK;
 }
@@ -264,6 +350,7 @@ void rk_outputs_close(struct rk_outputs *all)
         forget(&all->pipes[i]);
     }
     free(all->pipes);
+    rk_stream_close(all->direct);
     free(all);
 }
 
@@ -330,7 +417,7 @@ void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
 
 uint32_t rk_outputs_open_count(const struct rk_outputs *all)
 {
-    return all ? all->open : 0;
+    return all ? all->open + (all->direct && rk_stream_backlog(all->direct)) : 0;
 }
 
 bool rk_outputs_stalled(const struct rk_outputs *all)
@@ -356,12 +443,17 @@ void rk_outputs_taken(struct rk_outputs *all, uint32_t bytes)
     if (!all)
         return;
     all->under_way -= bytes < all->under_way ? bytes : all->under_way;
-    if (all->stalled && all->under_way <= all->window / 2)
+    if (all->stalled && all->under_way <= all->window / 2 &&
+        !(all->direct && rk_stream_backlog(all->direct)))
         resume(all);
 }
 
 void rk_outputs_let_go(struct rk_outputs *all)
 {
-    if (all && all->stalled)
+    if (!all)
+        return;
+    rk_stream_close(all->direct);
+    all->direct = NULL;
+    if (all->stalled)
         resume(all);
 }

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #define DRAINED (256 << 10)
+#define LABEL_MAX 384
+#define LARGE_PIPE (256 << 10)
 
 struct rk_stream {
     int fd, reopened; /* reopened: fd or -1 */
@@ -27,6 +29,7 @@ struct rk_stream {
     bool colour;   /* a terminal that shows them */
     bool separate; /* end another's partial line before going on */
     bool broken;
+    bool large; /* the pipe was made so */
     bool open_line; /* the last byte put did not end a line */
     uint32_t open_rank;
     struct event *ev;
@@ -159,6 +162,23 @@ void rk_stream_close(struct rk_stream *s)
     free(s);
 }
 
+/* What goes out at once, without a copy; the rest is to be queued. */
+static size_t put_at_once(struct rk_stream *s, const char *data, size_t len)
+{
+    ssize_t n;
+
+    if (labels(s) || s->socket || s->at_once || evbuffer_get_length(s->queue))
+        return 0;
+    n = write(s->fd, data, len);
+    if (n <= 0)
+        return 0; /* writing from the queue will meet the reason again */
+    s->written += (uint64_t)n;
+    /* Its reader is behind, or we write more than it holds. */
+    if ((size_t)n < len && s->reopened >= 0 && !s->large)
+        s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
+    return (size_t)n;
+}
+
 /* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open. */
 static void separate(struct rk_stream *s, uint32_t rank)
 {
@@ -168,29 +188,65 @@ static void separate(struct rk_stream *s, uint32_t rank)
     }
 }
 
-static void put_label(struct rk_stream *s, uint32_t rank)
+/* What stands before each line of a rank that comes now; returns its length. */
+static size_t label_text(const struct rk_stream *s, uint32_t rank, char *text, size_t len)
 {
     const struct rk_label *l = &s->label;
+    bool names = l->rank || l->host;
     struct timespec now;
     struct tm tm;
-    char text[32];
+    size_t n = 0;
 
     if (l->time) {
         clock_gettime(CLOCK_REALTIME, &now);
         localtime_r(&now.tv_sec, &tm);
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        evbuffer_add_printf(s->queue, "%s.%03ld ", text, now.tv_nsec / 1000000);
+        n = strftime(text, len, "%Y-%m-%dT%H:%M:%S", &tm);
+        n += (size_t)snprintf(text + n, len - n, ".%03ld ", now.tv_nsec / 1000000);
     }
-    if (s->colour && (l->rank || l->host))
-        evbuffer_add_printf(s->queue, "\033[3%um", 1 + rank % 6);
+    if (s->colour && names)
+        n += (size_t)snprintf(text + n, len - n, "\033[3%um", 1 + rank % 6);
     if (l->rank && l->host)
-        evbuffer_add_printf(s->queue, "[%s:%u]", l->host(l->host_arg, rank), rank);
+        n += (size_t)snprintf(text + n, len - n, "[%.256s:%u]", l->host(l->host_arg, rank), rank);
     else if (l->rank)
-        evbuffer_add_printf(s->queue, "[%u]", rank);
+        n += (size_t)snprintf(text + n, len - n, "[%u]", rank);
     else if (l->host)
-        evbuffer_add_printf(s->queue, "[%s]", l->host(l->host_arg, rank));
-    if (l->rank || l->host)
-        evbuffer_add_printf(s->queue, "%s ", s->colour ? "\033[0m" : "");
+        n += (size_t)snprintf(text + n, len - n, "[%.256s]", l->host(l->host_arg, rank));
+    if (names)
+        n += (size_t)snprintf(text + n, len - n, "%s ", s->colour ? "\033[0m" : "");
+    return n;
+}
+
+static const char *line_end(const char *p, const char *end)
+{
+    const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+    return nl ? nl + 1 : end;
+}
+
+/* Many lines at once, in one piece of memory. fresh: the first of them begins here. */
+static void put_labelled(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool fresh)
+{
+    char label[LABEL_MAX], *to;
+    size_t nlabel = label_text(s, rank, label, sizeof(label)), lines = 0;
+    const char *end = data + len, *next;
+    struct evbuffer_iovec v;
+
+    for (const char *p = data; p < end; p = line_end(p, end))
+        lines++;
+    if (evbuffer_reserve_space(s->queue, (ev_ssize_t)(len + lines * nlabel), &v, 1) != 1)
+        return; /* no memory: as when libevent finds none */
+    to = v.iov_base;
+    for (const char *p = data; p < end; p = next, fresh = true) {
+        next = line_end(p, end);
+        if (fresh) {
+            memcpy(to, label, nlabel);
+            to += nlabel;
+        }
+        memcpy(to, p, (size_t)(next - p));
+        to += next - p;
+    }
+    v.iov_len = (size_t)(to - (char *)v.iov_base);
+    evbuffer_commit_space(s->queue, &v, 1);
 }
 
 void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
@@ -199,17 +255,11 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
         return;
     separate(s, rank);
     if (!labels(s)) {
-        evbuffer_add(s->queue, data, len);
+        size_t n = put_at_once(s, data, len);
+        if (n < len)
+            evbuffer_add(s->queue, data + n, len - n);
     } else {
-        bool fresh = !s->open_line;
-        for (const char *p = data, *end = data + len; p < end; fresh = true) {
-            const char *nl = memchr(p, '\n', (size_t)(end - p));
-            size_t n = nl ? (size_t)(nl - p) + 1 : (size_t)(end - p);
-            if (fresh)
-                put_label(s, rank);
-            evbuffer_add(s->queue, p, n);
-            p += n;
-        }
+        put_labelled(s, rank, data, len, !s->open_line);
     }
     s->open_line = partial;
     s->open_rank = rank;
