@@ -70,15 +70,19 @@ build() {
 
 root='export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1'
 build ompi4 "$root
-run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--oversubscribe --bind-to none'; fi; mpirun.openmpi \$b -n \$n \"\$@\"; }" mpicc.openmpi
-build mpich4 'run() { n=$1; shift; if [ $n -le $(nproc) ]; then b="-bind-to core"; else b=; fi; mpiexec.hydra $b -n $n "$@"; }' mpicc.mpich
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--oversubscribe --bind-to none'; fi; mpirun.openmpi \$b -n \$n \"\$@\"; }
+run_hosts() { n=\$1; on=\$2; shift 2; mpirun.openmpi --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc.openmpi
+build mpich4 'run() { n=$1; shift; if [ $n -le $(nproc) ]; then b="-bind-to core"; else b=; fi; mpiexec.hydra $b -n $n "$@"; }
+run_hosts() { n=$1; on=$2; shift 2; mpiexec.hydra -hosts $on -n $n "$@"; }' mpicc.mpich
 o5=$(prefix_of openmpi mpicc)
 build ompi5 "$root
 export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib:$o5/lib/openmpi
-run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }" mpicc
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }
+run_hosts() { n=\$1; on=\$2; shift 2; mpirun --prefix $o5 --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc
 sed 's/mpirun \$b/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any $b/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
 [ -n "$libraries" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
 echo ompi5ucx
 m5=$(prefix_of mpich mpicc)
 build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
-run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }" mpicc
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }
+run_hosts() { n=\$1; on=\$2; shift 2; mpiexec -hosts \$on -n \$n \"\$@\"; }" mpicc
