@@ -1,5 +1,6 @@
 /* plan.c: see plan.h. */
 #include "launcher/plan.h"
+#include "lib/base/conf.h"
 #include "lib/topo/topo.h"
 
 #include <arpa/inet.h>
@@ -158,6 +159,20 @@ rank_status_t rk_plan_keep(struct rk_plan *p, hwloc_topology_t t)
     return RANK_OK;
 }
 
+/* Without hwloc's plugins (X11, OpenCL, PCI): loading them takes longer than looking. What the ranks inherit stays. */
+static rank_status_t load_cores(bool full, hwloc_topology_t *t)
+{
+    bool ours = !rk_env("HWLOC_PLUGINS_PATH");
+    rank_status_t st;
+
+    if (ours)
+        setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
+    st = rk_topo_load(full, t);
+    if (ours)
+        unsetenv("HWLOC_PLUGINS_PATH");
+    return st;
+}
+
 /* This host is looked at by xrun itself, before it creates any process. */
 static rank_status_t look_here(struct rk_plan *p, uint32_t n, char *err, size_t errlen)
 {
@@ -169,7 +184,7 @@ static rank_status_t look_here(struct rk_plan *p, uint32_t n, char *err, size_t 
     k->units = rk_topo_units();
     if (k->topology || !rk_plan_wants_topology(p, rk_plan_remote(p) ? 1 : n, k->units))
         return RANK_OK;
-    if (rk_topo_load(full, &t) || rk_plan_keep(p, t)) {
+    if (load_cores(full, &t) || rk_plan_keep(p, t)) {
         if (!full) /* it has been said, and ranks can do without */
             return RANK_OK;
         snprintf(err, errlen, "the cores of this host are not known");
