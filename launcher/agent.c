@@ -387,6 +387,7 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
     job.nhosts = map.n;
     job.hosts = map.hosts;
     job.ranks_of = (const char *const *)map.ranks;
+    job.runs = map.runs;
     if (!st)
         st = rk_server_open(agent->base, &job, &server_events, agent, &agent->server, init_ns,
                             register_ns);

@@ -210,14 +210,18 @@ rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out)
     char number[16];
 
     memset(out, 0, sizeof(*out));
+    out->runs = true;
     out->hosts = calloc(job->nhosts, sizeof(*out->hosts));
     out->ranks = calloc(job->nhosts, sizeof(*out->ranks));
     if (!text || !out->hosts || !out->ranks)
         st = RANK_ERR_NO_MEMORY;
     for (uint32_t r = 0; !st && r < job->size; r++) {
         struct rk_packer *t = &text[job->host_of[r]];
+        /* One whose host has had ranks before, but not the last one. */
+        bool again = t->len && job->host_of[r - 1] != job->host_of[r];
         int n = snprintf(number, sizeof(number), "%s%u", t->len ? "," : "", r);
         rk_pack_raw(t, number, (size_t)n);
+        out->runs &= !again;
     }
     for (uint32_t h = 0; h < job->nhosts && text; h++) {
         if (!st && text[h].len) {

@@ -60,6 +60,7 @@ struct rk_job_map {
     uint32_t n;
     const char **hosts; /* names, the job's */
     char **ranks;       /* "0,1,2" */
+    bool runs;          /* those of each host follow each other */
 };
 
 rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out);

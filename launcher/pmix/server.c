@@ -161,6 +161,15 @@ static char *join(const char *const *texts, uint32_t n, char sep)
     return all;
 }
 
+/* The map of ranks as PMIx packs it. Of ranks that do not follow each other it makes the same plain list, but takes
+ * a time for it that is quadratic: 22 s for 128 on each of 1,000 hosts. */
+static pmix_status_t pack_ranks(const struct rk_server_job *job, const char *ranks, char **out)
+{
+    if (job->runs)
+        return PMIx_generate_ppn(ranks, out);
+    return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+}
+
 static rank_status_t register_job(struct rk_server *s, const struct rk_server_job *job)
 {
     char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
@@ -179,7 +188,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     }
     rc = PMIx_generate_regex(hosts, &nodes);
     if (rc == PMIX_SUCCESS)
-        rc = PMIx_generate_ppn(ranks, &procs);
+        rc = pack_ranks(job, ranks, &procs);
     free(ranks);
     free(hosts);
     if (rc == PMIX_SUCCESS) {

@@ -48,6 +48,7 @@ struct rk_server_job {
     uint32_t nhosts;  /* that have ranks */
     const char *const *hosts;      /* their names */
     const char *const *ranks_of;   /* of each, "0,1,2" */
+    bool runs;        /* those of each host follow each other */
     const uint32_t *local, nlocal; /* ranks of this host */
     bool oversubscribed;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
