@@ -121,7 +121,7 @@ static rank_status_t open_context(struct rk_ucx *ucx)
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
         .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
-        .estimated_num_eps = ucx->nranks,
+        .estimated_num_eps = (size_t)ucx->ctx->boot->size,
     };
     ucp_config_t *config;
     ucs_status_t ust;

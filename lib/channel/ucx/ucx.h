@@ -125,7 +125,7 @@ struct rk_ucx {
     bool shm_transports;       /* UCX may use shared memory inside a node */
     bool log_taken;
     uint64_t job;
-    uint32_t me, nranks;
+    uint32_t me;               /* my rank in that job */
     uint32_t gen;              /* of the links' names */
     int fd;
 
@@ -137,7 +137,8 @@ struct rk_ucx {
 
     struct rk_ucx_link **links; /* by index */
     uint32_t nlinks, links_cap;
-    struct rk_ucx_link **by_rank;
+    struct rk_ucx_link **by_number; /* of the peer */
+    int by_number_cap;
     struct rk_link open, busy, failed, todo;
 
     struct rk_ucx_buf *free_small, *free_big;
