@@ -5,7 +5,8 @@ LAUNCHER=prterun
 
 why=$(launcher_able) || suite_skip "$why"
 suite_all
+suite tests/mp/spawn
 LAUNCHER=prterun_own
 # shellcheck disable=SC2086 # a list
-suite $suite_quick
+suite $suite_quick tests/mp/spawn
 suite_end

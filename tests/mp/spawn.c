@@ -2,8 +2,9 @@
  * spawn.c: rank_spawn: parents and children of several sizes on one team; several families at once;
  * grandchildren; what goes wrong. The children are this program with --child.
  *
- *   --die child|parent   a rank of one side is killed while the other waits for it (a launcher may end
- *                        the job for that; those who live say so first)
+ *   --failures           what cannot be started, or does not join; launchers end badly for that
+ *   --die child|parent   a rank of one side is killed while the other waits for it; --spoke: after it
+ *                        has talked to all others
  */
 #include "tests/mp/mp.h"
 
@@ -277,6 +278,43 @@ static void leave(struct mp *mp)
     collect(both);
 }
 
+/* The last child or the first parent is killed, and all others see it, whether they ever spoke to it or not.
+ * A launcher may end the other ranks of its world as well. */
+static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, bool same_world)
+{
+    int64_t v[1] = {1}, sum[1];
+    rank_request_t req[2];
+    rank_envelope_t env;
+
+    if (spoke)
+        talk(both);
+    if (rank_team_rank(both) == victim)
+        raise(SIGKILL);
+    MP_OK(rank_irecv(v, 1, RANK_INT64, victim, 5, both, &req[0]));
+    MP_OK(rank_irecv(v, 1, RANK_INT64, RANK_ANY_SOURCE, 6, both, &req[1]));
+    MP_STATUS(rank_wait(&req[0], NULL), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_wait(&req[1], &env), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_allreduce(v, sum, 1, RANK_INT64, RANK_SUM, both), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_ssend(v, 1, RANK_INT64, victim, 5, both), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_team_dup(both, &both), RANK_ERR_PEER_DEAD);
+    if (!same_world)
+        collect(mp->world);
+    MP_OK(rank_team_free(&both));
+}
+
+static int die(struct mp *mp, const char *whom, bool spoke)
+{
+    rank_team_t both;
+    char what[64];
+
+    snprintf(what, sizeof(what), "die-%s-%s", whom, spoke ? "spoke" : "silent");
+    mp_case(mp, what);
+    MP_OK(spawn(mp->world, 0, 2, what, &both));
+    see_death(mp, both, spoke, strcmp(whom, "child") ? 0 : mp->size + 1, strcmp(whom, "child") != 0);
+    mp_end_survivor(mp);
+    return 0;
+}
+
 /* ------------------------------------------------------------------------ children */
 
 static int child(struct mp *mp, const char *what)
@@ -291,6 +329,13 @@ static int child(struct mp *mp, const char *what)
     MP_CHECK(again == both);
     MP_CHECK_EQ(rank_team_size(both), nparents + mp->size);
     MP_CHECK_EQ(rank_team_rank(both), nparents + mp->rank);
+    if (strncmp(what, "die-", 4) == 0) {
+        bool parent = strncmp(what, "die-parent", 10) == 0;
+        see_death(mp, both, strstr(what, "spoke") != NULL, parent ? 0 : nparents + 1, !parent);
+        MP_OK(rank_finalize());
+        printf("child: done\n");
+        return 0;
+    }
     if (strcmp(what, "leave") == 0) {
         collect(both);
         MP_OK(rank_finalize());
@@ -327,12 +372,18 @@ int main(int argc, char **argv)
     MP_CHECK(n > 0);
     if (argc > 2 && strcmp(argv[1], "--child") == 0)
         return child(&mp, argv[2]);
+    if (argc > 2 && strcmp(argv[1], "--die") == 0)
+        return die(&mp, argv[2], mp_flag(argc, argv, "--spoke"));
+    if (mp_flag(argc, argv, "--failures")) {
+        failures(&mp);
+        mp_end(&mp);
+        return 0;
+    }
     errors(&mp);
     families(&mp);
     part(&mp);
     several(&mp);
     grandchildren(&mp);
-    failures(&mp);
     leave(&mp);
     mp_end(&mp);
     return 0;
