@@ -90,7 +90,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
     if (st)
         return st;
     rk_team_settle(team);
-    st = rk_coll_team_open(team);
+    st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
     if (st) {
         rk_team_destroy(team);
         return st;

@@ -8,5 +8,5 @@ suite_all
 suite tests/mp/spawn
 LAUNCHER=prterun_own
 # shellcheck disable=SC2086 # a list
-suite $suite_quick tests/mp/spawn
+suite $suite_quick
 suite_end

@@ -132,6 +132,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     size_t len = RK_CARD_MAX;
     struct rk_ucx_link *l;
     rank_status_t st;
+    char versions[64];
 
     (void)ctx;
     if (peer->id.rank == ucx->me && peer->id.job == ucx->job)
@@ -148,6 +149,11 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     if (!rk_ucx_card_address(card, len, &address)) {
         rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
                  RK_UCX_CARD, peer->id.rank);
+        return RANK_ERR_CHANNEL;
+    }
+    if (!rk_ucx_card_fits(card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
+        rk_error("rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
+                 peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
     st = make_endpoint(l, address);

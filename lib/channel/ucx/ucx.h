@@ -166,6 +166,9 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
 void rk_ucx_teardown(struct rk_ucx *ucx);
 /* A card as peers see it. False: not of this version. */
 bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
+/* Is it of the same UCX? Else text says which: versions do not always understand each other, and
+ * then wait for ever. */
+bool rk_ucx_card_fits(const void *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
 
 /* link.c */
