@@ -26,6 +26,7 @@ struct rk_boot {
     bool alone;      /* no PMIx server */
     char job[RK_SPACE_MAX]; /* the namespace */
     char host[64];
+    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": not told */
     struct rk_boot_parent *parent; /* parent.h: rank_spawn started this job; NULL: it did not */
 };
 

@@ -158,9 +158,26 @@ static rank_status_t query_local(struct pmix_boot *b)
     return parse_local(&b->pub, self);
 }
 
+/* What stands before the daemon's number in "name.number;where": the same for all hosts of a launcher. */
+static void name_server(struct rk_boot *boot)
+{
+    static const char *const uris[] = {"PMIX_SERVER_URI2", "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",
+                                       "PMIX_SERVER_URI4", "PMIX_SERVER_URI41"};
+    const char *uri = NULL;
+    size_t len;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(uris) && !uri; i++)
+        uri = rk_env(uris[i]);
+    len = uri ? strcspn(uri, ";") : 0;
+    while (len > 0 && uri[len] != '.')
+        len--;
+    snprintf(boot->server, sizeof(boot->server), "%.*s", (int)len, uri ? uri : "");
+}
+
 /*
  * Were we started by rank_spawn? A variable says so, and is inherited by all that we start, other
- * jobs among them: so it counts only if the server names the same parent.
+ * jobs among them: so it counts only if the server names the same parent, or names none (as Open
+ * MPI 4 does) and is of the same launcher.
  */
 static rank_status_t find_parent(struct pmix_boot *b)
 {
@@ -171,6 +188,7 @@ static rank_status_t find_parent(struct pmix_boot *b)
     pmix_status_t rc;
     bool same;
 
+    name_server(&b->pub);
     if (!text)
         return RANK_OK;
     parent = malloc(sizeof(*parent));
@@ -182,16 +200,22 @@ static rank_status_t find_parent(struct pmix_boot *b)
         rc = PMIx_Get(&b->me, PMIX_PARENT_ID, NULL, 0, &v);
     if (rc != PMIX_SUCCESS)
         v = NULL;
-    same = rk_parent_parse(text, parent) && v && v->type == PMIX_PROC &&
-           PMIX_CHECK_NSPACE(v->data.proc->nspace, parent->root_space) &&
-           v->data.proc->rank == (pmix_rank_t)parent->root_rank;
+    same = rk_parent_parse(text, parent);
+    if (same && v)
+        same = v->type == PMIX_PROC &&
+               PMIX_CHECK_NSPACE(v->data.proc->nspace, parent->root_space) &&
+               v->data.proc->rank == (pmix_rank_t)parent->root_rank;
+    else if (same)
+        same = parent->server[0] && strcmp(parent->server, b->pub.server) == 0 &&
+               !PMIX_CHECK_NSPACE(b->me.nspace, parent->root_space);
     if (v)
         PMIX_VALUE_RELEASE(v);
     if (same) {
         b->pub.parent = parent;
         return RANK_OK;
     }
-    rk_debug("%s is of another job", RK_PARENT_VARIABLE);
+    rk_debug("%s is of another job (the server's word for its parent: %s)", RK_PARENT_VARIABLE,
+             PMIx_Error_string(rc));
     free(parent);
     return RANK_OK;
 }

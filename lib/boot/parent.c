@@ -1,4 +1,4 @@
-/* parent.c: see parent.h. Fields by commas, numbers in hex, the name of the job before the card. */
+/* parent.c: see parent.h. Fields by commas, numbers in hex, then names and the card. */
 #include "lib/boot/parent.h"
 
 #include <stdio.h>
@@ -9,15 +9,17 @@ enum { FRONT_MAX = 160 }; /* of the text, before the name */
 
 char *rk_parent_text(const struct rk_boot_parent *parent)
 {
-    size_t room = FRONT_MAX + RK_SPACE_MAX + 2 * parent->card_len;
-    char *text = malloc(room), *at = text;
+    size_t room = FRONT_MAX + 2 * RK_SPACE_MAX + 2 * parent->card_len;
+    char *text = strchr(parent->server, ',') || strchr(parent->root_space, ',') ? NULL
+                                                                                : malloc(room);
+    char *at = text;
 
     if (!text)
         return NULL;
-    at += snprintf(at, room, "1,%llx,%llx,%llx,%llx,%x,%x,%s,", (unsigned long long)parent->job,
+    at += snprintf(at, room, "1,%llx,%llx,%llx,%llx,%x,%x,%s,%s,", (unsigned long long)parent->job,
                    (unsigned long long)parent->pair, (unsigned long long)parent->both,
                    (unsigned long long)parent->root_job, (unsigned)parent->root_rank,
-                   (unsigned)parent->root_size, parent->root_space);
+                   (unsigned)parent->root_size, parent->server, parent->root_space);
     for (size_t i = 0; i < parent->card_len; i++)
         at += sprintf(at, "%02x", parent->card[i]);
     return text;
@@ -36,9 +38,9 @@ static const char *take_number(const char *at, uint64_t max, uint64_t *out)
 
 static const char *take_name(const char *at, char *out)
 {
-    const char *end = at ? strrchr(at, ',') : NULL; /* the name itself may hold commas, a card not */
+    const char *end = at ? strchr(at, ',') : NULL;
 
-    if (!end || end == at || end - at >= RK_SPACE_MAX)
+    if (!end || end - at >= RK_SPACE_MAX)
         return NULL;
     memcpy(out, at, (size_t)(end - at));
     out[end - at] = '\0';
@@ -79,8 +81,9 @@ bool rk_parent_parse(const char *text, struct rk_boot_parent *out)
     at = take_number(at, UINT64_MAX, &out->root_job);
     at = take_number(at, RK_JOB_SIZE_MAX, &rank);
     at = take_number(at, RK_JOB_SIZE_MAX, &size);
+    at = take_name(at, out->server);
     at = take_name(at, out->root_space);
     out->root_rank = (int)rank;
     out->root_size = (int)size;
-    return version == 1 && take_card(at, out) && rank < size;
+    return version == 1 && take_card(at, out) && rank < size && out->root_space[0];
 }

@@ -17,11 +17,12 @@ struct rk_boot_parent {
     uint64_t root_job;       /* the one who spawned: his job's id, its size and name; his rank in it */
     int root_rank, root_size;
     char root_space[RK_SPACE_MAX];
+    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": none */
     size_t card_len;         /* of his ucx card */
     unsigned char card[RK_CARD_MAX];
 };
 
-/* The text for the variable, to be freed; NULL when out of memory. */
+/* The text for the variable, to be freed; NULL when out of memory, or a name has a comma. */
 char *rk_parent_text(const struct rk_boot_parent *parent);
 /* Read one back. False: it is not one. */
 bool rk_parent_parse(const char *text, struct rk_boot_parent *out);

@@ -112,12 +112,12 @@ rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    if (s->rc == PMIX_ERR_NOT_SUPPORTED) {
-        rk_error("rank_spawn: this launcher does not start further programs (%s); xrun and Open "
-                 "MPI's mpirun do",
-                 PMIx_Error_string(s->rc));
+    /* A server without the call may answer with nothing (4.2.2). */
+    if (s->rc == PMIX_ERR_NOT_SUPPORTED || (s->rc == PMIX_SUCCESS && !s->space[0])) {
+        rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
+                 "mpirun do");
         st = RANK_ERR_NOT_SUPPORTED;
-    } else if (s->rc != PMIX_SUCCESS || !s->space[0]) {
+    } else if (s->rc != PMIX_SUCCESS) {
         rk_error("rank_spawn: the launcher could not start %s: %s", s->program,
                  PMIx_Error_string(s->rc));
         st = RANK_ERR_SPAWN;

@@ -204,6 +204,7 @@ static rank_status_t start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                       .root_job = e->job, .root_rank = ctx->boot->rank,
                                       .root_size = ctx->boot->size, .card_len = e->card_len};
         memcpy(me->root_space, ctx->boot->job, sizeof(me->root_space));
+        memcpy(me->server, ctx->boot->server, sizeof(me->server));
         memcpy(me->card, e->card, e->card_len);
         text = rk_parent_text(me);
     }
