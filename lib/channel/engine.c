@@ -187,14 +187,15 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
             peer->channel = e->open[i].ops;
             peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
             peer->state = RK_PEER_UP;
-            rk_debug("rank %u is reached by %s", peer->id.rank, peer->channel->name);
+            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_whose(peer),
+                     peer->channel->name);
             return RANK_OK;
         }
         if (st != RANK_ERR_UNREACHABLE)
             return st;
     }
-    rk_error("no open channel reaches rank %u; RANK_CHANNELS may leave out too much",
-             peer->id.rank);
+    rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
+             peer->id.rank, rk_peer_whose(peer));
     return st;
 }
 
@@ -205,7 +206,7 @@ void rk_peer_died(struct rk_peer *peer)
 
     if (peer->state == RK_PEER_DEAD)
         return;
-    rk_info("rank %u died", peer->id.rank);
+    rk_info("rank %u%s died", peer->id.rank, rk_peer_whose(peer));
     if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)

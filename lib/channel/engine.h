@@ -91,6 +91,9 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
 
+/* For messages, behind the rank. */
+const char *rk_peer_whose(const struct rk_peer *peer);
+
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 
 /* Look at the life locks of the node now, and say when to look again. */

@@ -147,6 +147,11 @@ struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
 }
 
+const char *rk_peer_whose(const struct rk_peer *peer)
+{
+    return by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
+}
+
 rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len)
 {
     struct rk_world *w = by_number(ctx->engine, number);

@@ -5,6 +5,7 @@
  *   --failures           what cannot be started, or does not join; launchers end badly for that
  *   --die child|parent   a rank of one side is killed while the other waits for it; --spoke: after it
  *                        has talked to all others
+ *   --die root           by its child, while it is in rank_spawn
  */
 #include "tests/mp/mp.h"
 
@@ -263,6 +264,8 @@ static void failures(struct mp *mp)
     MP_STATUS(rank_spawn(&p, mp->size - 1, mp->world, &both), RANK_ERR_PEER_DEAD);
     MP_CHECK(both == mp->world);
     collect(mp->world);
+    MP_STATUS(spawn(mp->world, 0, 2, "early", &both), RANK_ERR_PEER_DEAD);
+    collect(mp->world);
     MP_OK(spawn(mp->world, 0, 1, "use", &both)); /* and all is well again */
     use(both, mp->size);
     MP_OK(rank_team_free(&both));
@@ -307,6 +310,14 @@ static int die(struct mp *mp, const char *whom, bool spoke)
     rank_team_t both;
     char what[64];
 
+    if (strcmp(whom, "root") == 0) { /* in rank_spawn */
+        snprintf(what, sizeof(what), "kill-%d", (int)getpid());
+        mp_case(mp, what);
+        MP_STATUS(spawn(mp->world, 0, 2, what, &both), RANK_ERR_PEER_DEAD);
+        MP_CHECK(both == RANK_TEAM_NULL);
+        mp_end_survivor(mp);
+        return 0;
+    }
     snprintf(what, sizeof(what), "die-%s-%s", whom, spoke ? "spoke" : "silent");
     mp_case(mp, what);
     MP_OK(spawn(mp->world, 0, 2, what, &both));
@@ -363,11 +374,26 @@ static int child(struct mp *mp, const char *what)
     return 0;
 }
 
+/* Before rank_init: all leave, with an error; or the first one kills the root, and nobody waits for it. */
+static int before_init(const char *what)
+{
+    rank_status_t st;
+
+    if (strcmp(what, "early") == 0)
+        return 3;
+    kill((pid_t)atoi(what + strlen("kill-")), SIGKILL);
+    st = rank_init(NULL);
+    printf("child: refused: %s\n", rank_status_string(st));
+    return st ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
+    if (argc > 2 && (strcmp(argv[2], "early") == 0 || strncmp(argv[2], "kill-", 5) == 0))
+        return before_init(argv[2]);
     mp_start(&mp, &argc, argv);
     MP_CHECK(n > 0);
     if (argc > 2 && strcmp(argv[1], "--child") == 0)
