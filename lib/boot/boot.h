@@ -38,6 +38,7 @@ rank_status_t rk_boot_open(struct rk_boot **out);
 /* NULL and half-open are fine. */
 void rk_boot_close(struct rk_boot *boot);
 
+/* fn NULL: no more from now on; it is not running when this returns. */
 rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
 
 /* Store a card under key, for all (before the commit). */

@@ -25,7 +25,7 @@ struct pmix_boot {
     struct rk_boot pub; /* first: what others see */
     pmix_proc_t me;
     _Atomic int deaths;   /* reported so far: who waits in a fence looks */
-    _Atomic bool watched; /* the two below are set */
+    pthread_mutex_t watch; /* held while death_fn, which may be NULL, is called */
     rk_boot_death_fn death_fn;
     void *death_arg;
     struct rk_spaces *spaces; /* of other jobs */
@@ -231,6 +231,7 @@ rank_status_t rk_boot_open(struct rk_boot **out)
 
     if (!b)
         return RANK_ERR_NO_MEMORY;
+    pthread_mutex_init(&b->watch, NULL);
     if (gethostname(b->pub.host, sizeof(b->pub.host) - 1) < 0)
         snprintf(b->pub.host, sizeof(b->pub.host), "unknown");
     b->pub.host[strcspn(b->pub.host, ".")] = '\0';
@@ -273,6 +274,7 @@ void rk_boot_close(struct rk_boot *boot)
         if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
             free_given_up(b);
     }
+    pthread_mutex_destroy(&b->watch);
     rk_spaces_free(b->spaces);
     free(b->pub.parent);
     free(b->pub.local);
@@ -281,13 +283,14 @@ void rk_boot_close(struct rk_boot *boot)
 
 /* ------------------------------------------------------------------- deaths */
 
-/* For those of other jobs. */
 static void pass_on(int number, void *arg)
 {
     struct pmix_boot *b = arg;
 
-    if (atomic_load(&b->watched))
+    pthread_mutex_lock(&b->watch);
+    if (b->death_fn)
         b->death_fn(number, b->death_arg);
+    pthread_mutex_unlock(&b->watch);
 }
 
 static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
@@ -307,8 +310,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
     }
     if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace)) {
         atomic_fetch_add(&b->deaths, 1);
-        if (atomic_load(&b->watched))
-            b->death_fn(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b->death_arg);
+        pass_on(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b);
     } else if (b && who) {
         rk_spaces_ended(b->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
                         pass_on, b);
@@ -360,9 +362,10 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
 {
     struct pmix_boot *b = of(boot);
 
+    pthread_mutex_lock(&b->watch);
     b->death_fn = fn;
     b->death_arg = arg;
-    atomic_store(&b->watched, true);
+    pthread_mutex_unlock(&b->watch);
     return RANK_OK;
 }
 

@@ -268,6 +268,8 @@ static void leave(struct rk_ctx *ctx)
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
     rk_p2p_close(ctx);
+    if (ctx->boot) /* a job that we started may end just now */
+        rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
     rk_coll_close(ctx); /* what the channels still held of it has ended with them */
     rk_segments_close(ctx);

@@ -2,6 +2,7 @@
  * spawn.c: rank_spawn: parents and children of several sizes on one team; several families at once;
  * grandchildren; what goes wrong. The children are this program with --child.
  *
+ *   --alone              without a launcher
  *   --failures           what cannot be started, or does not join; launchers end badly for that
  *   --die child|parent   a rank of one side is killed while the other waits for it; --spoke: after it
  *                        has talked to all others
@@ -400,6 +401,13 @@ int main(int argc, char **argv)
         return child(&mp, argv[2]);
     if (argc > 2 && strcmp(argv[1], "--die") == 0)
         return die(&mp, argv[2], mp_flag(argc, argv, "--spoke"));
+    if (mp_flag(argc, argv, "--alone")) {
+        rank_spawn_params_t p = {.size = sizeof(p), .program = self, .n = 1};
+        rank_team_t both;
+        MP_STATUS(rank_spawn(&p, 0, mp.world, &both), RANK_ERR_NOT_SUPPORTED);
+        mp_end(&mp);
+        return 0;
+    }
     if (mp_flag(argc, argv, "--failures")) {
         failures(&mp);
         mp_end(&mp);
