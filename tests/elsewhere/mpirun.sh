@@ -5,5 +5,4 @@ LAUNCHER=mpirun
 
 why=$(launcher_able) || suite_skip "$why"
 suite_all
-suite_check "starts further jobs" bash "$top_srcdir/tests/mp.sh" -q 2 -c default -t 60 -- tests/mp/spawn.mp
 suite_end
