@@ -108,6 +108,8 @@ static void add_team(struct text *t, const struct rk_wait_for *w)
 {
     if (w->team == 0)
         add(t, " on world");
+    else if (w->team >> 62) /* a number that its members have thrown: lib/p2p/team.h */
+        add(t, " on a team of several worlds (%u ranks)", w->team_size);
     else
         add(t, " on team %u of rank %u (%u ranks)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
             w->team_size);

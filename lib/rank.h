@@ -64,7 +64,8 @@ extern "C" {
     X(-17, ERR_BOUNDS, "outside the remote memory")                             \
     X(-18, ERR_SYSTEM, "a system call failed")                                  \
     X(-19, ERR_INTERNAL, "internal error")                                      \
-    X(-20, ERR_TIMED_OUT, "timed out")
+    X(-20, ERR_TIMED_OUT, "timed out")                                          \
+    X(-21, ERR_SPAWN, "the launcher could not start the processes")
 
 typedef enum rank_status {
 #define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,
@@ -179,7 +180,8 @@ RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
 /*
  * Leave. Collective; completes what was sent, frees everything. Teams,
  * requests and memory still held become invalid. If a peer has died the
- * survivors do not wait for it.
+ * survivors do not wait for it. A team of several worlds that is still held is
+ * freed first, which waits for its ranks in the other worlds.
  */
 RANK_API rank_status_t rank_finalize(void);
 
@@ -216,8 +218,44 @@ RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_te
 RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /* Free a team and set *team to RANK_TEAM_NULL. Collective over its ranks, does not synchronize.
- * Nothing may be in flight on it. */
+ * Nothing may be in flight on it. A team of several worlds (see rank_spawn) is parted with: that
+ * waits until all its ranks free it or finalize, or one has died. */
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
+
+/* ---------------------------------------------------------- further processes */
+
+typedef struct rank_spawn_params {
+    size_t size;             /* sizeof(rank_spawn_params_t) */
+    const char *program;     /* a path, or a name that the launcher looks for in PATH */
+    const char *const *args; /* behind the program's name; ends with NULL; NULL: none */
+    const char *const *env;  /* NAME=value, beside what the launcher gives; ends with NULL; NULL: none */
+    const char *dir;         /* its working directory; NULL: the launcher's choice */
+    int32_t n;               /* how many processes */
+    int32_t reserved;        /* 0 */
+} rank_spawn_params_t;
+
+/*
+ * Start n ranks of a program, a world of their own, and make one team of both: the ranks of team in
+ * their order, then the new ones in theirs. Messages, collectives, one-sided calls and splits work
+ * on it as on every team. Collective over team; params count at the root, and are read during the
+ * call only. Returns when the new ranks are in rank_init, which waits for the parents; each gets the
+ * same team from rank_parent.
+ * The team is the caller's to free, on both sides. A rank that dies, on either side, is to the other a dead
+ * peer. Needs UCX, and a launcher that can start programs at run time, as xrun and Open MPI's can.
+ * Errors, the same on every rank that lives, with no team made: RANK_ERR_ARG and RANK_ERR_COUNT for
+ * params, RANK_ERR_NOT_SUPPORTED where the launcher does not do it or there is none, RANK_ERR_SPAWN
+ * if it could not (no such program, no room), RANK_ERR_PEER_DEAD if one of the new ranks ended before
+ * it had joined, or a rank of team died, RANK_ERR_CONFIG, RANK_ERR_CHANNEL, RANK_ERR_NO_MEMORY.
+ */
+RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
+                                  rank_team_t *both);
+
+/*
+ * In a world that rank_spawn has started: the team of parents and children, and how many of its
+ * first ranks are parents (nparents may be NULL). Every call gives the same team. *both is
+ * RANK_TEAM_NULL and *nparents 0 in a world that was not, and when the team has been freed.
+ */
+RANK_API rank_status_t rank_parent(rank_team_t *both, int *nparents);
 
 /* ---------------------------------------------------------- point to point */
 

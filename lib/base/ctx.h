@@ -17,6 +17,8 @@ struct rk_ctx {
     struct rk_rma *rma;           /* lib/rma: symmetric memory in use */
     struct rk_coll *coll;         /* collectives: schedules in flight */
     struct rank_team *world;
+    struct rank_team *parents;    /* with those who spawned us; NULL: nobody, or parted */
+    int nparents;
 };
 
 #endif

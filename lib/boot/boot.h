@@ -13,6 +13,10 @@
 #include <stdbool.h>
 
 #define RK_CARD_MAX 4096
+#define RK_SPACE_MAX 256 /* the name of a job, with its end */
+#define RK_JOB_SIZE_MAX (1 << 24)
+
+struct rk_boot_parent;
 
 struct rk_boot {
     int rank, size;
@@ -20,8 +24,10 @@ struct rk_boot {
     int *local;      /* their world ranks, ascending */
     int local_index; /* mine among them */
     bool alone;      /* no PMIx server */
-    char job[128];   /* the namespace */
+    char job[RK_SPACE_MAX]; /* the namespace */
     char host[64];
+    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": not told */
+    struct rk_boot_parent *parent; /* parent.h: rank_spawn started this job; NULL: it did not */
 };
 
 /* Called on PMIx's own thread when a process of the job is reported dead (rank, or -1 if not
@@ -32,6 +38,7 @@ rank_status_t rk_boot_open(struct rk_boot **out);
 /* NULL and half-open are fine. */
 void rk_boot_close(struct rk_boot *boot);
 
+/* fn NULL: no more from now on; it is not running when this returns. */
 rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
 
 /* Store a card under key, for all (before the commit). */
@@ -43,6 +50,35 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
 
 /* A fence over the world, for before channels exist. RANK_ERR_PEER_DEAD: somebody died in it. */
 rank_status_t rk_boot_fence(struct rk_boot *boot);
+
+/*
+ * Other jobs. Their ranks have numbers behind those of ours; deaths among them are told by number, to
+ * whom watches deaths. Name a job as soon as its namespace is known; what was heard of it before is
+ * told then.
+ */
+rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size);
+/* Hear of their deaths and ends from now on; does not wait. Once is enough. */
+rank_status_t rk_boot_hear_jobs(struct rk_boot *boot);
+
+/* A job to be started by the launcher. */
+struct rk_boot_app {
+    const char *program, *dir;
+    const char *const *args, *const *env; /* end with NULL; or NULL */
+    const char *parent;                   /* the value of RK_PARENT_VARIABLE */
+    int n;
+};
+
+struct rk_boot_spawn;
+
+/* Ask the launcher; does not wait. wake is called on PMIx's thread when the answer is there. The
+ * object is there even on an error, and ends with rk_boot_spawn_end. */
+rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
+                                  void (*wake)(void *), void *arg, struct rk_boot_spawn **out);
+/* The condition for a wait. */
+bool rk_boot_spawn_over(void *spawn);
+/* After that: its namespace. RANK_ERR_NOT_SUPPORTED: the launcher does not do that; RANK_ERR_SPAWN:
+ * it could not. Both have been logged. */
+rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE_MAX]);
 
 /* End the job through the server; returns if there is none or it did not act. */
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text);

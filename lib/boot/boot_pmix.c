@@ -9,7 +9,10 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
+#include "lib/boot/parent.h"
+#include "lib/boot/spaces.h"
 
+#include <limits.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,9 +25,11 @@ struct pmix_boot {
     struct rk_boot pub; /* first: what others see */
     pmix_proc_t me;
     _Atomic int deaths;   /* reported so far: who waits in a fence looks */
-    _Atomic bool watched; /* the two below are set */
+    pthread_mutex_t watch; /* held while death_fn, which may be NULL, is called */
     rk_boot_death_fn death_fn;
     void *death_arg;
+    struct rk_spaces *spaces; /* of other jobs */
+    bool hearing_deaths, hearing_jobs;
     bool met; /* a fence is behind us: all have committed */
     struct answer *given_up; /* those that PMIx may still write to */
 };
@@ -153,6 +158,68 @@ static rank_status_t query_local(struct pmix_boot *b)
     return parse_local(&b->pub, self);
 }
 
+/* What stands before the daemon's number in "name.number;where": the same for all hosts of a launcher. */
+static void name_server(struct rk_boot *boot)
+{
+    static const char *const uris[] = {"PMIX_SERVER_URI2", "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",
+                                       "PMIX_SERVER_URI4", "PMIX_SERVER_URI41"};
+    const char *uri = NULL;
+    size_t len;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(uris) && !uri; i++)
+        uri = rk_env(uris[i]);
+    len = uri ? strcspn(uri, ";") : 0;
+    while (len > 0 && uri[len] != '.')
+        len--;
+    snprintf(boot->server, sizeof(boot->server), "%.*s", (int)len, uri ? uri : "");
+}
+
+/*
+ * Were we started by rank_spawn? A variable says so, and is inherited by all that we start, other
+ * jobs among them: so it counts only if the server names the same parent, or names none (as Open
+ * MPI 4 does) and is of the same launcher.
+ */
+static rank_status_t find_parent(struct pmix_boot *b)
+{
+    const char *text = rk_env(RK_PARENT_VARIABLE);
+    struct rk_boot_parent *parent;
+    pmix_value_t *v = NULL;
+    pmix_proc_t all;
+    pmix_status_t rc;
+    bool same;
+
+    name_server(&b->pub);
+    if (!text)
+        return RANK_OK;
+    parent = malloc(sizeof(*parent));
+    if (!parent)
+        return RANK_ERR_NO_MEMORY;
+    PMIX_LOAD_PROCID(&all, b->me.nspace, PMIX_RANK_WILDCARD);
+    rc = PMIx_Get(&all, PMIX_PARENT_ID, NULL, 0, &v);
+    if (rc != PMIX_SUCCESS)
+        rc = PMIx_Get(&b->me, PMIX_PARENT_ID, NULL, 0, &v);
+    if (rc != PMIX_SUCCESS)
+        v = NULL;
+    same = rk_parent_parse(text, parent);
+    if (same && v)
+        same = v->type == PMIX_PROC &&
+               PMIX_CHECK_NSPACE(v->data.proc->nspace, parent->root_space) &&
+               v->data.proc->rank == (pmix_rank_t)parent->root_rank;
+    else if (same)
+        same = parent->server[0] && strcmp(parent->server, b->pub.server) == 0 &&
+               !PMIX_CHECK_NSPACE(b->me.nspace, parent->root_space);
+    if (v)
+        PMIX_VALUE_RELEASE(v);
+    if (same) {
+        b->pub.parent = parent;
+        return RANK_OK;
+    }
+    rk_debug("%s is of another job (the server's word for its parent: %s)", RK_PARENT_VARIABLE,
+             PMIx_Error_string(rc));
+    free(parent);
+    return RANK_OK;
+}
+
 static void listen_for_deaths(struct pmix_boot *b);
 static void free_given_up(struct pmix_boot *b);
 
@@ -164,10 +231,16 @@ rank_status_t rk_boot_open(struct rk_boot **out)
 
     if (!b)
         return RANK_ERR_NO_MEMORY;
+    pthread_mutex_init(&b->watch, NULL);
     if (gethostname(b->pub.host, sizeof(b->pub.host) - 1) < 0)
         snprintf(b->pub.host, sizeof(b->pub.host), "unknown");
     b->pub.host[strcspn(b->pub.host, ".")] = '\0';
     *out = &b->pub;
+    b->spaces = rk_spaces_new();
+    if (!b->spaces) {
+        b->pub.alone = true; /* nothing to finalize */
+        return RANK_ERR_NO_MEMORY;
+    }
     if (!server_named())
         return open_alone(&b->pub);
     rc = PMIx_Init(&b->me, NULL, 0);
@@ -182,7 +255,9 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     st = query_size(b);
     if (!st && b->pub.size > 1)
         listen_for_deaths(b);
-    return st ? st : query_local(b);
+    if (!st)
+        st = query_local(b);
+    return st ? st : find_parent(b);
 }
 
 void rk_boot_close(struct rk_boot *boot)
@@ -199,11 +274,24 @@ void rk_boot_close(struct rk_boot *boot)
         if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
             free_given_up(b);
     }
+    pthread_mutex_destroy(&b->watch);
+    rk_spaces_free(b->spaces);
+    free(b->pub.parent);
     free(b->pub.local);
     free(b);
 }
 
 /* ------------------------------------------------------------------- deaths */
+
+static void pass_on(int number, void *arg)
+{
+    struct pmix_boot *b = arg;
+
+    pthread_mutex_lock(&b->watch);
+    if (b->death_fn)
+        b->death_fn(number, b->death_arg);
+    pthread_mutex_unlock(&b->watch);
+}
 
 static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
@@ -222,22 +310,49 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
     }
     if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace)) {
         atomic_fetch_add(&b->deaths, 1);
-        if (atomic_load(&b->watched))
-            b->death_fn(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b->death_arg);
+        pass_on(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b);
+    } else if (b && who) {
+        rk_spaces_ended(b->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
+                        pass_on, b);
     }
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
+/* A job has ended, in whatever way; our own is no news. */
+static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
+                         pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
+                         pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    struct pmix_boot *b = atomic_load(&watching);
+    const pmix_proc_t *who = source;
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            who = info[i].value.data.proc;
+    }
+    if (b && who && !PMIX_CHECK_NSPACE(who->nspace, b->me.nspace))
+        rk_spaces_ended(b->spaces, who->nspace, RK_SPACE_ALL, pass_on, b);
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
+                                      PMIX_ERR_PROC_ABORTING};
+
 /* Hear of deaths from before the first fence on: a rank that dies in it must not hold the others. */
 static void listen_for_deaths(struct pmix_boot *b)
 {
-    static pmix_status_t codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
-                                    PMIX_ERR_PROC_ABORTING};
     pmix_status_t rc;
 
     atomic_store(&watching, b);
-    rc = PMIx_Register_event_handler(codes, RK_ARRAY_LEN(codes), NULL, 0, on_event, NULL, NULL);
+    b->hearing_deaths = true;
+    rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+                                     NULL, NULL);
     /* Without a callback the call blocks and returns the handler's number. */
     if (rc < 0)
         rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
@@ -247,10 +362,43 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
 {
     struct pmix_boot *b = of(boot);
 
+    pthread_mutex_lock(&b->watch);
     b->death_fn = fn;
     b->death_arg = arg;
-    atomic_store(&b->watched, true);
+    pthread_mutex_unlock(&b->watch);
     return RANK_OK;
+}
+
+static void registered(pmix_status_t rc, size_t id, void *what)
+{
+    (void)id;
+    if (rc != PMIX_SUCCESS)
+        rk_info("the PMIx server reports no %s (%s)", (const char *)what, PMIx_Error_string(rc));
+}
+
+rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
+{
+    static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
+                                        PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
+                                        PMIX_ERR_JOB_NON_ZERO_TERM, PMIX_ERR_JOB_KILLED_BY_CMD};
+    static char deaths[] = "deaths", ends[] = "ends of jobs";
+    struct pmix_boot *b = of(boot);
+
+    atomic_store(&watching, b);
+    if (!b->hearing_deaths)
+        PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+                                    registered, deaths);
+    b->hearing_deaths = true;
+    if (!b->hearing_jobs)
+        PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
+                                    registered, ends);
+    b->hearing_jobs = true;
+    return RANK_OK;
+}
+
+rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)
+{
+    return rk_spaces_name(of(boot)->spaces, space, first, size, pass_on, of(boot));
 }
 
 /* ------------------------------------------------------------------- answers */

@@ -3,7 +3,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/boot/boot.h"
+#include "lib/boot/parent.h"
+#include "lib/channel/worlds.h"
 #include "lib/mem/node.h"
 
 #include <stdlib.h>
@@ -13,6 +14,15 @@
 /* How often a busy rank looks whether it is time to look at the life locks. */
 enum { TICKS_MASK = 4095 };
 
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 1469598103934665603ull; /* FNV-1a */
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 1099511628211ull;
+    return h;
+}
+
 rank_status_t rk_engine_open(struct rk_ctx *ctx)
 {
     struct rk_engine *e = calloc(1, sizeof(*e));
@@ -21,7 +31,9 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
     if (!e)
         return RANK_ERR_NO_MEMORY;
     ctx->engine = e;
+    pthread_mutex_init(&e->deaths_lock, NULL);
     e->epoll = -1;
+    e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
     rk_list_init(&e->busy);
     e->npeers = ctx->boot->size;
     e->peers = calloc((size_t)e->npeers, sizeof(struct rk_peer *));
@@ -41,6 +53,15 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
 
     if (st)
         return st;
+    if (*len && card) {
+        e->card = malloc(*len);
+        if (!e->card) {
+            ops->close(ctx, state);
+            return RANK_ERR_NO_MEMORY;
+        }
+        memcpy(e->card, card, *len);
+        e->card_len = *len;
+    }
     e->open[e->nopen].ops = ops;
     e->open[e->nopen].state = state;
     e->nopen++;
@@ -92,6 +113,9 @@ void rk_engine_close(struct rk_ctx *ctx)
     if (e->epoll >= 0)
         close(e->epoll);
     rk_requests_close(ctx);
+    rk_worlds_close(ctx);
+    pthread_mutex_destroy(&e->deaths_lock);
+    free(e->card);
     free(e->peers);
     free(e->boot_dead);
     free(e);
@@ -100,37 +124,28 @@ void rk_engine_close(struct rk_ctx *ctx)
 
 /* --------------------------------------------------------------------- peers */
 
-static uint64_t hash_text(const char *s)
-{
-    uint64_t h = 1469598103934665603ull; /* FNV-1a */
-
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 1099511628211ull;
-    return h;
-}
-
 static int by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
 
-int rk_engine_local_slot(struct rk_ctx *ctx, int world_rank)
+int rk_engine_local_slot(struct rk_ctx *ctx, int number)
 {
     const struct rk_boot *b = ctx->boot;
     const int *at;
 
     if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
-        return world_rank == b->rank ? 0 : -1;
-    at = bsearch(&world_rank, b->local, (size_t)b->nlocal, sizeof(int), by_value);
+        return number == b->rank ? 0 : -1;
+    at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), by_value);
     if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
         return -1;
     return (int)(at - b->local);
 }
 
-struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank)
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_peer *p = e->peers[world_rank];
+    struct rk_peer *p = e->peers[number];
 
     if (p)
         return p;
@@ -140,13 +155,20 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank)
         return NULL;
     }
     p->ctx = ctx;
-    p->id.job = hash_text(ctx->boot->job);
-    p->id.rank = (uint32_t)world_rank;
-    p->local = rk_engine_local_slot(ctx, world_rank);
+    p->id = rk_worlds_id(ctx, number);
+    p->number = number;
+    p->local = rk_engine_local_slot(ctx, number);
     rk_list_init(&p->pending);
     rk_list_init(&p->busy);
-    e->peers[world_rank] = p;
+    e->peers[number] = p;
     return p;
+}
+
+struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
+{
+    int number = rk_worlds_number(ctx, id);
+
+    return number < 0 ? NULL : rk_engine_peer(ctx, number);
 }
 
 rank_status_t rk_peer_connect(struct rk_peer *peer)
@@ -165,14 +187,15 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
             peer->channel = e->open[i].ops;
             peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
             peer->state = RK_PEER_UP;
-            rk_debug("rank %u is reached by %s", peer->id.rank, peer->channel->name);
+            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_whose(peer),
+                     peer->channel->name);
             return RANK_OK;
         }
         if (st != RANK_ERR_UNREACHABLE)
             return st;
     }
-    rk_error("no open channel reaches rank %u; RANK_CHANNELS may leave out too much",
-             peer->id.rank);
+    rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
+             peer->id.rank, rk_peer_whose(peer));
     return st;
 }
 
@@ -183,7 +206,7 @@ void rk_peer_died(struct rk_peer *peer)
 
     if (peer->state == RK_PEER_DEAD)
         return;
-    rk_info("rank %u died", peer->id.rank);
+    rk_info("rank %u%s died", peer->id.rank, rk_peer_whose(peer));
     if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
@@ -204,22 +227,25 @@ void rk_peer_died(struct rk_peer *peer)
 
 /* -------------------------------------------------------------------- deaths */
 
-void rk_engine_report_death(struct rk_ctx *ctx, int world_rank)
+void rk_engine_report_death(struct rk_ctx *ctx, int number)
 {
     struct rk_engine *e = ctx->engine;
 
-    if (world_rank < 0 || world_rank == ctx->boot->rank)
+    if (number < 0 || number == ctx->boot->rank)
         return;
-    atomic_fetch_or(&e->boot_dead[world_rank / 64], 1ull << (world_rank % 64));
+    pthread_mutex_lock(&e->deaths_lock);
+    if (number < e->npeers)
+        atomic_fetch_or(&e->boot_dead[number / 64], 1ull << (number % 64));
+    pthread_mutex_unlock(&e->deaths_lock);
     atomic_fetch_add(&e->boot_deaths, 1);
     if (ctx->node && ctx->node->mine)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
 /* On PMIx's own thread. */
-static void death_reported(int rank, void *ctx)
+static void death_reported(int number, void *ctx)
 {
-    rk_engine_report_death(ctx, rank);
+    rk_engine_report_death(ctx, number);
 }
 
 rank_status_t rk_engine_settle(struct rk_ctx *ctx)
@@ -230,7 +256,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
         e->spin_ns = (uint64_t)rk_conf.spin;
     else
         e->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
-    return ctx->boot->size > 1 ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
+    return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
 }
 
 static RK_COLD void handle_deaths(struct rk_ctx *ctx)

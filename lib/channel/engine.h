@@ -8,9 +8,12 @@
 #include "lib/channel/channel.h"
 #include "lib/channel/request.h"
 
+#include <pthread.h>
+
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 4 };
 
 struct rk_wait_for;
+struct rk_world;
 
 typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
 typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
@@ -37,15 +40,20 @@ struct rk_engine {
     rk_tell_fn tells[RK_HOOKS_MAX];
     int ntells;
 
-    struct rk_peer **peers; /* of my world, by world rank; NULL until needed */
+    struct rk_peer **peers; /* by number (worlds.h): my world, then others; NULL until needed */
     int npeers;
+    struct rk_world *worlds; /* other jobs, the last first */
+    uint64_t job;            /* the id of ours */
+    void *card;              /* what a channel that has one told of me */
+    size_t card_len;
     struct rk_link busy;    /* peers with pending sends */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
     struct rk_requests *requests; /* pool and names: request.c */
 
     uint32_t deaths_seen;         /* of node->head->deaths */
-    _Atomic uint64_t *boot_dead;  /* a bit for each world rank, set by PMIx's thread */
+    pthread_mutex_t deaths_lock;  /* the table below grows, and PMIx's thread writes there */
+    _Atomic uint64_t *boot_dead;  /* a bit for each number, set by PMIx's thread */
     _Atomic uint32_t boot_deaths; /* counts them */
     uint32_t boot_deaths_seen;
     uint32_t ticks;         /* progress calls, for the rare checks */
@@ -67,16 +75,24 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
 rank_status_t rk_engine_settle(struct rk_ctx *ctx);
 bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops);
 
-/* The peer of a world rank, made on first use; NULL when out of memory. */
-struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank);
-/* A world rank's slot in the segment of this node, or -1 if it is not in it. */
-int rk_engine_local_slot(struct rk_ctx *ctx, int world_rank);
+/* The peer of a number, which is in range (a world rank is one), made on first use; NULL when out of
+ * memory. */
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number);
+/* As peers name it; NULL if it is in no job that is known, or out of memory. */
+struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id);
+/* The card that a peer has published, or that came with the introduction. As rk_boot_get. */
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len);
+/* A number's slot in the segment of this node, or -1 if it is not in it. */
+int rk_engine_local_slot(struct rk_ctx *ctx, int number);
 /* First contact: picks the first open channel that reaches the peer. */
 rank_status_t rk_peer_connect(struct rk_peer *peer);
-/* Say, from any thread, that a rank is gone; the next progress call acts on it. */
-void rk_engine_report_death(struct rk_ctx *ctx, int world_rank);
+/* Say, from any thread, that a peer is gone; the next progress call acts on it. */
+void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
+
+/* For messages, behind the rank. */
+const char *rk_peer_whose(const struct rk_peer *peer);
 
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 

@@ -2,8 +2,8 @@
  * peer.h: a process that we talk to.
  *
  * A peer is named by a process id, not by a world index, so that processes of
- * other worlds or of none can appear at run time. Its endpoint belongs to the
- * one channel that carries frames to it.
+ * other worlds or of none can appear at run time; here it has a number (see
+ * worlds.h). Its endpoint belongs to the one channel that carries frames to it.
  */
 #ifndef RK_CHANNEL_PEER_H
 #define RK_CHANNEL_PEER_H
@@ -15,7 +15,7 @@ struct rk_ctx;
 struct rk_channel;
 
 struct rk_procid {
-    uint64_t job; /* hash of the job's name */
+    uint64_t job; /* hash of the job's name, or what rank_spawn called it */
     uint32_t rank;
 };
 
@@ -26,6 +26,7 @@ struct rk_peer {
     const struct rk_channel *channel; /* NULL until first contact */
     void *ep;                         /* the channel's */
     struct rk_procid id;
+    int number;     /* mine for it: in my own job its rank */
     int local;      /* slot in the node segment, or -1 */
     uint16_t epoch;
     uint8_t state;  /* enum rk_peer_state */

@@ -25,7 +25,7 @@ static void self_close(struct rk_ctx *ctx, void *state)
 static rank_status_t self_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
     (void)state;
-    return peer->id.rank == (uint32_t)ctx->boot->rank ? RANK_OK : RANK_ERR_UNREACHABLE;
+    return peer->number == ctx->boot->rank ? RANK_OK : RANK_ERR_UNREACHABLE;
 }
 
 static void self_disconnect(void *state, struct rk_peer *peer)

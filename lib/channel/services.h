@@ -17,7 +17,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Raise it with every change of what core and module share and that no size shows. */
-enum { RK_MODULE_ABI = 2 };
+enum { RK_MODULE_ABI = 3 };
 
 struct rk_services {
     uint32_t magic, abi;
@@ -28,11 +28,11 @@ struct rk_services {
     const int *log_threshold;
     void (*log_text)(int level, const char *text);
     const char *(*env)(const char *name);
-    rank_status_t (*boot_get)(struct rk_boot *boot, int rank, const char *key, void *data,
-                              size_t *len);
-    struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int world_rank);
+    rank_status_t (*peer_card)(struct rk_peer *peer, const char *key, void *data, size_t *len);
+    struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int number);
+    struct rk_peer *(*find_peer)(struct rk_ctx *ctx, struct rk_procid id);
     rank_status_t (*peer_connect)(struct rk_peer *peer);
-    void (*report_death)(struct rk_ctx *ctx, int world_rank);
+    void (*report_death)(struct rk_ctx *ctx, int number);
     void (*req_complete)(struct rank_request *req, rank_status_t status);
     void (*wait_step)(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
     void (*wait_over)(struct rk_ctx *ctx);

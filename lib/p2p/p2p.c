@@ -37,7 +37,7 @@ static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 static bool team_has(const struct rank_team *team, const struct rk_peer *peer)
 {
     for (int i = 0; i < team->size; i++) {
-        if (rk_team_world_rank(team, i) == (int)peer->id.rank)
+        if (rk_team_world_rank(team, i) == peer->number)
             return true;
     }
     return false;

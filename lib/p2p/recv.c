@@ -70,7 +70,7 @@ static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
     /* The message is lost, and with it the order of all that follow: part with the peer. */
     rk_error("out of memory for a message of rank %u that no receive waits for", peer->id.rank);
-    rk_engine_report_death(peer->ctx, (int)peer->id.rank);
+    rk_engine_report_death(peer->ctx, peer->number);
 }
 
 /* ------------------------------------------------------------ message and receive */

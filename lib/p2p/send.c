@@ -201,7 +201,7 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
         return; /* sent, or the peer is gone */
     req = rk_req_alloc(peer->ctx);
     if (!req) {
-        rk_engine_report_death(peer->ctx, (int)peer->id.rank); /* it would wait for ever */
+        rk_engine_report_death(peer->ctx, peer->number); /* it would wait for ever */
         return;
     }
     req->type = RK_REQ_SEND;

@@ -1,6 +1,7 @@
 /* team.c: see team.h. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
+#include "lib/boot/boot.h"
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
@@ -48,6 +49,8 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     team->size = size;
     team->world_ranks = world_ranks;
     rk_list_append(&ctx->p2p->teams, &team->link);
+    for (int r = 0; r < size; r++)
+        team->mixed |= rk_team_world_rank(team, r) >= ctx->boot->size;
     for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths that came before the team */
         struct rk_peer *p = ctx->engine->peers[i];
         if (!p || p->state != RK_PEER_DEAD)

@@ -13,6 +13,8 @@
 #define RK_TEAM_MAGIC 0x7465616du
 /* In an id: the collectives' own space of tags. */
 #define RK_TEAM_COLL (1ull << 63)
+/* In an id: the rest is random, for a team whose members have no numbers in common. */
+#define RK_TEAM_MIXED (1ull << 62)
 
 struct rk_coll_team; /* what the collectives keep for a team */
 
@@ -20,9 +22,10 @@ struct rank_team {
     uint32_t magic;
     int rank, size;
     struct rk_ctx *ctx;
-    uint64_t id;       /* creator's world rank (31 bits), its counter (32 bits); never RK_TEAM_COLL */
+    uint64_t id;       /* creator's world rank (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
     uint16_t epoch;
-    int *world_ranks;  /* NULL: the world itself */
+    bool mixed;        /* holds ranks of other jobs: their members' numbers are not agreed on */
+    int *world_ranks;  /* members' numbers (lib/channel/worlds.h); NULL: the world itself */
     struct rk_peer **peers; /* NULL entries until first contact */
     bool local;        /* all members share this node's segment */
     int ndead;         /* members known to be dead */

@@ -51,11 +51,11 @@ static void tell_message(struct rk_ctx *ctx, const struct rank_request *req,
     if (req->type == RK_REQ_SEND) {
         rk_tell_call(out, req->flags & RK_REQ_SYNC ? "synchronous send" : "send");
         if (req->peer)
-            rk_tell_peer(out, (int)req->peer->id.rank);
+            rk_tell_peer(out, req->peer->number);
     } else {
         rk_tell_call(out, "receive");
         if (req->peer)
-            rk_tell_peer(out, (int)req->peer->id.rank);
+            rk_tell_peer(out, req->peer->number);
         else
             tell_source(team, req->src, out);
     }

@@ -121,7 +121,7 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
     return st ? st : rk_node_join(ctx->node, ctx->boot->local_index, ctx->boot->rank);
 }
 
-static rank_status_t open_ucx(struct rk_ctx *ctx)
+rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
 {
     const struct rk_channel *ucx;
     unsigned char *card;
@@ -141,10 +141,16 @@ static rank_status_t open_ucx(struct rk_ctx *ctx)
     if (!card)
         return RANK_ERR_NO_MEMORY;
     st = rk_engine_open_channel(ctx, ucx, card, &len);
-    if (!st)
-        st = rk_boot_put(ctx->boot, "rank.ucx", card, len);
     free(card);
     return st;
+}
+
+static rank_status_t open_ucx(struct rk_ctx *ctx)
+{
+    rank_status_t st = rk_world_open_ucx(ctx);
+
+    return st ? st
+              : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
 
 /* The node, and the network where it is needed; then all have met. */
@@ -167,6 +173,7 @@ static rank_status_t meet(struct rk_ctx *ctx)
     /* The maker commits before it can know whether the others will attach; in a job of one node
      * that nobody forced onto the network, its card is all that it has to say. */
     early = !alone && (boot->nlocal < boot->size || !shm_wanted());
+    early = early || boot->parent; /* no memory is shared with those who spawned us */
     if (!alone && boot->local_index > 0) {
         st = node_attach(ctx);
         if (st == RANK_ERR_UNREACHABLE) {
@@ -251,7 +258,8 @@ static rank_status_t join(struct rk_ctx *ctx)
     if (st)
         return st;
     rk_team_settle(ctx->world);
-    return rk_coll_team_open(ctx->world);
+    st = rk_coll_team_open(ctx->world);
+    return st || !ctx->boot->parent ? st : rk_spawn_join(ctx);
 }
 
 static void leave(struct rk_ctx *ctx)
@@ -260,6 +268,8 @@ static void leave(struct rk_ctx *ctx)
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
     rk_p2p_close(ctx);
+    if (ctx->boot) /* a job that we started may end just now */
+        rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
     rk_coll_close(ctx); /* what the channels still held of it has ended with them */
     rk_segments_close(ctx);
@@ -332,6 +342,7 @@ rank_status_t rank_finalize(void)
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     rk_wait(the_ctx, drained, the_ctx);
+    rk_spawn_part(the_ctx, NULL);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
     rank_barrier(the_ctx->world);
     rk_wait(the_ctx, drained, the_ctx);

@@ -4,9 +4,12 @@
  * Every rank tells all others its color, key and counter; the rest is
  * arithmetic that all of them do alike. A team's id is the world rank of its
  * first member and that member's counter, so ids are unique without a server.
+ * Where the ranks are of several worlds it is the number that the first member
+ * has thrown.
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
+#include "lib/boot/boot.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/team.h"
 #include "lib/world/world.h"
@@ -19,6 +22,7 @@ struct ballot {
     uint64_t color;
     int32_t key;
     uint32_t counter; /* of teams that this rank was the first member of */
+    uint64_t id;      /* ranks of several worlds: of the team, if this one is its first member */
 };
 
 struct seat {
@@ -56,6 +60,7 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
     int *world_ranks = malloc((size_t)n * sizeof(int));
     int first = rk_team_world_rank(parent, seats[0].rank), me = 0;
     uint32_t counter = all[seats[0].rank].counter + 1;
+    uint64_t id = all[seats[0].rank].id;
     rank_status_t st;
 
     if (!world_ranks)
@@ -65,10 +70,12 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
         if (seats[i].rank == parent->rank)
             me = i;
     }
-    if (me == 0)
-        world->counter = counter;
-    st = rk_team_create(parent->ctx, (uint64_t)(uint32_t)first << 32 | counter, me, n, world_ranks,
-                        out);
+    if (!parent->mixed) {
+        id = (uint64_t)(uint32_t)first << 32 | counter;
+        if (me == 0)
+            world->counter = counter;
+    }
+    st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
     if (st)
         return st;
     rk_team_settle(*out);
@@ -82,7 +89,8 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
 
 static rank_status_t split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
-    struct ballot mine = {color, key, parent->ctx->world->counter};
+    struct ballot mine = {color, key, parent->ctx->world->counter,
+                          parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
     struct seat *seats = NULL;
     struct rank_team *team = NULL;
@@ -130,7 +138,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
     /* The nonce of the segment names the node; without shm everybody is a node. */
     color = rk_engine_has(team->ctx, &rk_channel_shm)
                 ? team->ctx->node->head->nonce
-                : (uint64_t)rk_team_world_rank(team, team->rank);
+                : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
     return split(team, color == NO_COLOR ? 0 : color, key, out);
 }
 
@@ -156,6 +164,10 @@ rank_status_t rank_team_free(rank_team_t *team)
         rk_error("rank_team_free: the world is freed by rank_finalize");
         return RANK_ERR_ARG;
     }
+    if ((*team)->mixed)
+        rk_spawn_part((*team)->ctx, *team);
+    if (*team == (*team)->ctx->parents)
+        (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);
     rk_team_destroy(*team);
     *team = RANK_TEAM_NULL;

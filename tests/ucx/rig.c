@@ -15,10 +15,10 @@
 
 static struct rig_shared *shared;
 
-static rank_status_t card_of(struct rk_boot *boot, int rank, const char *key, void *data,
-                             size_t *len)
+static rank_status_t card_of(struct rk_peer *peer, const char *key, void *data, size_t *len)
 {
-    (void)boot;
+    int rank = peer->number;
+
     (void)key;
     if (shared->card[rank].len == 0 || shared->card[rank].len > *len)
         return RANK_ERR_UNREACHABLE;
@@ -43,8 +43,9 @@ static const struct rk_channel *load(struct rig *r)
         .log_threshold = &rk_log_threshold,
         .log_text = say,
         .env = rk_env,
-        .boot_get = card_of,
+        .peer_card = card_of,
         .engine_peer = rk_engine_peer,
+        .find_peer = rk_engine_find_peer,
         .peer_connect = rk_peer_connect,
         .report_death = rk_engine_report_death,
         .req_complete = rk_req_complete,

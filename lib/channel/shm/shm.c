@@ -305,7 +305,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
     if (!c) {
         /* Without it the peer would wait for ever: part with it. */
         rk_error("out of memory for a control frame");
-        rk_engine_report_death(shm->ctx, (int)ep->peer->id.rank);
+        rk_engine_report_death(shm->ctx, ep->peer->number);
         return;
     }
     c->hdr = hdr;

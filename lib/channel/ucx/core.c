@@ -53,14 +53,19 @@ const char *rk_env(const char *name)
     return core->env(name);
 }
 
-rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
 {
-    return core->boot_get(boot, rank, key, data, len);
+    return core->peer_card(peer, key, data, len);
 }
 
-struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int world_rank)
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
 {
-    return core->engine_peer(ctx, world_rank);
+    return core->engine_peer(ctx, number);
+}
+
+struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
+{
+    return core->find_peer(ctx, id);
 }
 
 rank_status_t rk_peer_connect(struct rk_peer *peer)
@@ -68,9 +73,9 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
     return core->peer_connect(peer);
 }
 
-void rk_engine_report_death(struct rk_ctx *ctx, int world_rank)
+void rk_engine_report_death(struct rk_ctx *ctx, int number)
 {
-    core->report_death(ctx, world_rank);
+    core->report_death(ctx, number);
 }
 
 void rk_req_complete(struct rank_request *req, rank_status_t status)

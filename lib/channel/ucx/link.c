@@ -47,16 +47,37 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     return l;
 }
 
+/* Room for a link of this number: all peers that there are now, and other jobs may come. */
+static bool may_name(struct rk_ucx *ucx, int number)
+{
+    struct rk_ucx_link **table;
+    int cap = ucx->ctx->engine->npeers;
+
+    if (number < ucx->by_number_cap)
+        return true;
+    table = realloc(ucx->by_number, (size_t)cap * sizeof(struct rk_ucx_link *));
+    if (!table)
+        return false;
+    memset(table + ucx->by_number_cap, 0,
+           (size_t)(cap - ucx->by_number_cap) * sizeof(struct rk_ucx_link *));
+    ucx->by_number = table;
+    ucx->by_number_cap = cap;
+    return true;
+}
+
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer)
 {
-    struct rk_ucx_link **at = &ucx->by_rank[peer->id.rank];
+    struct rk_ucx_link *l = NULL;
 
-    if (!*at) {
-        *at = link_new(ucx, peer);
-        if (!*at)
-            rk_error("out of memory for the link to rank %u", peer->id.rank);
-    }
-    return *at;
+    if (peer->number < ucx->by_number_cap)
+        l = ucx->by_number[peer->number];
+    if (l)
+        return l;
+    if (may_name(ucx, peer->number))
+        l = ucx->by_number[peer->number] = link_new(ucx, peer);
+    if (!l)
+        rk_error("out of memory for the link to rank %u", peer->id.rank);
+    return l;
 }
 
 void rk_ucx_link_broken(struct rk_ucx_link *l)
@@ -111,21 +132,28 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     size_t len = RK_CARD_MAX;
     struct rk_ucx_link *l;
     rank_status_t st;
+    char versions[64];
 
-    if (peer->id.rank == ucx->me || peer->id.rank >= ucx->nranks)
+    (void)ctx;
+    if (peer->id.rank == ucx->me && peer->id.job == ucx->job)
         return RANK_ERR_UNREACHABLE;
     l = rk_ucx_link_of(ucx, peer);
     if (!l)
         return RANK_ERR_NO_MEMORY;
     if (l->failed || l->dropped)
         return RANK_ERR_PEER_DEAD;
-    st = rk_boot_get(ctx->boot, (int)peer->id.rank, RK_UCX_CARD, card, &len);
+    st = rk_peer_card(peer, RK_UCX_CARD, card, &len);
     if (st)
         return st;
     memset(card + len, 0, sizeof(card) - len);
     if (!rk_ucx_card_address(card, len, &address)) {
         rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
                  RK_UCX_CARD, peer->id.rank);
+        return RANK_ERR_CHANNEL;
+    }
+    if (!rk_ucx_card_fits(card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
+        rk_error("rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
+                 peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
     st = make_endpoint(l, address);
@@ -267,7 +295,7 @@ void rk_ucx_links_failed(struct rk_ucx *ucx)
         rk_list_remove(&l->on_failed);
         rk_ucx_fail_ops(l, false); /* UCP calls back for what is in its hands */
         if (!l->bye)
-            rk_engine_report_death(ucx->ctx, (int)l->peer->id.rank);
+            rk_engine_report_death(ucx->ctx, l->peer->number);
         ucx->handled++;
     }
 }
@@ -294,7 +322,8 @@ void rk_ucx_links_destroy(struct rk_ucx *ucx)
         free(ucx->links[i]);
     }
     free(ucx->links);
-    free(ucx->by_rank);
-    ucx->links = ucx->by_rank = NULL;
+    free(ucx->by_number);
+    ucx->links = ucx->by_number = NULL;
+    ucx->by_number_cap = 0;
     ucx->nlinks = ucx->links_cap = 0;
 }

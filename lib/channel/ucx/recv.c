@@ -45,9 +45,9 @@ static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_u
     struct rk_peer *peer;
     struct rk_ucx_link *l;
 
-    if (hello->job != ucx->job || hello->rank >= ucx->nranks || hello->rank == ucx->me)
+    if (hello->job == ucx->job && hello->rank == ucx->me)
         return NULL;
-    peer = rk_engine_peer(ucx->ctx, (int)hello->rank);
+    peer = rk_engine_find_peer(ucx->ctx, (struct rk_procid){hello->job, hello->rank});
     l = peer ? rk_ucx_link_of(ucx, peer) : NULL;
     if (l && l->theirs.index == RK_UCX_NOBODY)
         l->theirs = hello->from;

@@ -18,8 +18,16 @@
 
 struct card {
     uint32_t magic;
-    uint32_t reserved;
+    uint32_t ucx; /* major << 16 | minor */
 };
+
+static uint32_t ucx_version(void)
+{
+    unsigned major, minor, patch;
+
+    ucp_get_version(&major, &minor, &patch);
+    return major << 16 | minor;
+}
 
 rank_status_t rk_ucx_status(ucs_status_t status)
 {
@@ -121,7 +129,7 @@ static rank_status_t open_context(struct rk_ucx *ucx)
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
         .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
-        .estimated_num_eps = ucx->nranks,
+        .estimated_num_eps = (size_t)ucx->ctx->boot->size,
     };
     ucp_config_t *config;
     ucs_status_t ust;
@@ -165,7 +173,7 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 
 static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 {
-    struct card c = {.magic = RK_UCX_MAGIC};
+    struct card c = {.magic = RK_UCX_MAGIC, .ucx = ucx_version()};
     ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
 
     if (ust != UCS_OK) {
@@ -194,6 +202,17 @@ bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **add
     memcpy(&c, card, sizeof(c));
     *address = (const ucp_address_t *)((const char *)card + sizeof(c));
     return c.magic == RK_UCX_MAGIC;
+}
+
+bool rk_ucx_card_fits(const void *card, char *text, size_t len)
+{
+    uint32_t mine = ucx_version();
+    struct card c;
+
+    memcpy(&c, card, sizeof(c));
+    snprintf(text, len, "%u.%u, and this one %u.%u", c.ucx >> 16, c.ucx & 0xffff, mine >> 16,
+             mine & 0xffff);
+    return c.ucx == mine;
 }
 
 rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)

@@ -43,12 +43,10 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     ucx->ctx = ctx;
     ucx->fd = -1;
     ucx->me = (uint32_t)ctx->boot->rank;
-    ucx->nranks = (uint32_t)ctx->boot->size;
     /* A packet meant for an earlier process at this address shall not pass for one of ours. */
     ucx->gen = (uint32_t)(rk_clock_ns() >> 10) ^ (uint32_t)getpid() << 16;
-    ucx->by_rank = calloc(ucx->nranks, sizeof(struct rk_ucx_link *));
     self = rk_engine_peer(ctx, ctx->boot->rank);
-    if (!ucx->by_rank || !self) {
+    if (!self) {
         ucx_close(ctx, ucx);
         return RANK_ERR_NO_MEMORY;
     }

@@ -125,7 +125,7 @@ struct rk_ucx {
     bool shm_transports;       /* UCX may use shared memory inside a node */
     bool log_taken;
     uint64_t job;
-    uint32_t me, nranks;
+    uint32_t me;               /* my rank in that job */
     uint32_t gen;              /* of the links' names */
     int fd;
 
@@ -137,7 +137,8 @@ struct rk_ucx {
 
     struct rk_ucx_link **links; /* by index */
     uint32_t nlinks, links_cap;
-    struct rk_ucx_link **by_rank;
+    struct rk_ucx_link **by_number; /* of the peer */
+    int by_number_cap;
     struct rk_link open, busy, failed, todo;
 
     struct rk_ucx_buf *free_small, *free_big;
@@ -165,6 +166,9 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
 void rk_ucx_teardown(struct rk_ucx *ucx);
 /* A card as peers see it. False: not of this version. */
 bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
+/* Is it of the same UCX? Else text says which: versions do not always understand each other, and
+ * then wait for ever. */
+bool rk_ucx_card_fits(const void *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
 
 /* link.c */

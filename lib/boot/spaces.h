@@ -1,0 +1,28 @@
+/*
+ * spaces.h: whose ranks have which numbers, for news of deaths in other jobs.
+ *
+ * PMIx names a process by namespace and rank; the rooms above know it by a number
+ * (lib/channel/worlds.h). PMIx's thread asks here. What it hears of a namespace that nobody has
+ * named yet is kept for a while: a spawned rank may die before its namespace is known here.
+ */
+#ifndef RK_BOOT_SPACES_H
+#define RK_BOOT_SPACES_H
+
+#include "lib/boot/boot.h"
+
+struct rk_spaces;
+
+enum { RK_SPACE_ALL = -1 }; /* as a rank: the whole job has ended */
+
+struct rk_spaces *rk_spaces_new(void);
+void rk_spaces_free(struct rk_spaces *spaces);
+
+/* The ranks of a namespace are the numbers from first on. Says again what was heard of it; naming
+ * it twice is fine. */
+rank_status_t rk_spaces_name(struct rk_spaces *spaces, const char *space, int first, int size,
+                             rk_boot_death_fn fn, void *arg);
+/* A rank of it, or all, has ended: fn is called for each number. Any thread. */
+void rk_spaces_ended(struct rk_spaces *spaces, const char *space, int rank, rk_boot_death_fn fn,
+                     void *arg);
+
+#endif
