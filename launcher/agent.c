@@ -1,6 +1,7 @@
 /* agent.c: an agent's loop: messages, signals, the end. See agent.h. */
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/limits.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
 #include "launcher/rundir.h"
@@ -430,6 +431,20 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
 }
 
+/* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
+static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
+{
+    uint64_t nofile; /* the user's, which ranks shall have, is that of xrun's host */
+    char why[768];
+
+    if (agent->setup->nodes == 1 ||
+        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0, &nofile, why,
+                        sizeof(why)))
+        return true;
+    snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);
+    return false;
+}
+
 /* Of the first rank here. */
 static const char *program_of_first(const struct rk_agent *agent)
 {
@@ -459,11 +474,15 @@ static void run_job(struct rk_agent *agent)
         rk_agent_check_done(agent);
         return;
     }
+    if (!st && !check_limits(agent, text, sizeof(text))) {
+        code = RK_EXIT_USAGE;
+        st = RANK_ERR_SYSTEM;
+    }
     if (!st)
         st = rk_leftovers_create(agent->job.id, &agent->leftovers);
     if (!st)
         st = open_server(agent, &init_ns, &register_ns);
-    if (st)
+    if (st && !text[0])
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     if (!st)
         st = open_pmi1(agent);
@@ -486,6 +505,20 @@ static void run_job(struct rk_agent *agent)
 
 /* ------------------------------------------------------------------- messages */
 
+/* No more agents come from below. Who else came is told above. */
+static void shut_door(struct rk_agent *agent)
+{
+    uint32_t strangers = rk_branches_strangers(agent->branches);
+    struct rk_packer p = {0};
+
+    rk_branches_shut_door(agent->branches);
+    if (!strangers || !agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, strangers);
+    rk_wire_send(agent->wire, RK_MSG_STRANGERS, &p);
+}
+
 static void take_end(struct rk_agent *agent, uint32_t grace_ms)
 {
     if (agent->phase != RK_AGENT_IDLE) {
@@ -493,6 +526,7 @@ static void take_end(struct rk_agent *agent, uint32_t grace_ms)
         return;
     }
     /* Nothing runs here. */
+    shut_door(agent);
     agent->phase = RK_AGENT_RUNNING;
     rk_agent_check_done(agent);
 }
@@ -547,7 +581,7 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         if (agent->phase != RK_AGENT_IDLE || !rk_agent_take_job(agent, u) ||
             count_seats(agent) != agent->nlocal)
             return false;
-        rk_branches_shut_door(agent->branches);
+        shut_door(agent);
         run_job(agent);
         return true;
     case RK_MSG_ASK_TOPOLOGY:

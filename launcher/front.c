@@ -121,6 +121,7 @@ static void close_front(struct front *f)
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);
+    rk_by_host_clear(&f->of_host);
     rk_setup_clear(&f->setup);
 }
 
@@ -163,8 +164,9 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
         rk_error("xrun cannot start: %s", rank_status_string(st));
         rk_front_judge(&f, 1);
     }
-    if (f.options->verbose && rk_branches_strangers(f.branches))
-        rk_stream_say(f.err, "xrun: %u strangers came to the door", rk_branches_strangers(f.branches));
+    f.strangers += rk_branches_strangers(f.branches);
+    if (f.options->verbose && f.strangers)
+        rk_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, f.strangers == 1 ? "" : "s");
     rk_tree_close(f.tree); /* who is still there ends what runs */
     f.tree = NULL;
     rk_branches_close(f.branches);

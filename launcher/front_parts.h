@@ -40,6 +40,8 @@ struct front {
     struct rk_fences *fences;
     struct node *nodes; /* [nnodes] */
     uint32_t nnodes, ndone;
+    struct rk_by_host of_host; /* once the job is told */
+    uint32_t strangers; /* at the doors of agents */
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;

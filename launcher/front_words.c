@@ -214,10 +214,10 @@ static void lose(struct front *f, uint32_t top, const char *why)
         if (n->done)
             continue;
         lost++;
-        for (uint32_t r = 0; f->told && f->options->go_on && !f->ending && r < f->job->size; r++) {
-            if (f->job->host_of[r] == i)
-                tell_death(f, r, true);
-        }
+        if (!f->told || !f->options->go_on || f->ending)
+            continue;
+        for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++)
+            tell_death(f, f->of_host.ranks[r], true);
     }
     if (lost == 0)
         return;
@@ -248,6 +248,16 @@ static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
         lose(f, node, text);
     else
         rk_front_on_branch_failed(f, node, text);
+    return true;
+}
+
+static bool on_strangers(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || node >= f->nnodes)
+        return false;
+    f->strangers += n;
     return true;
 }
 
@@ -314,6 +324,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_PLACED:
     case RK_MSG_USAGE:
         return rk_report_message(f->report, kind, u);
+    case RK_MSG_STRANGERS:
+        return on_strangers(f, u);
     case RK_MSG_WARNING:
         return on_warning(f, u);
     case RK_MSG_DONE:
