@@ -3,6 +3,7 @@
 #include "launcher/descend.h"
 #include "launcher/limits.h"
 #include "launcher/message.h"
+#include "launcher/notice.h"
 #include "launcher/program.h"
 #include "launcher/rundir.h"
 #include "launcher/watch.h"
@@ -175,6 +176,7 @@ static void on_connected(void *arg, uint32_t rank)
 
     if (!r || r->exited) /* its stand-in */
         return;
+    r->clients++;
     rk_singletons_joined(agent->singletons);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
@@ -191,8 +193,27 @@ static void on_finalized(void *arg, uint32_t rank)
 
     if (!r || r->exited || r->finalized)
         return;
+    r->clients--;
     r->finalized = true;
     agent->clients--;
+}
+
+/* Its client has ended without finalizing, and no other has come after it. */
+static bool is_broken(const struct rk_rank *r)
+{
+    return r->connected && !r->finalized && r->clients <= 0;
+}
+
+static void on_lost(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited)
+        return;
+    r->clients--;
+    if (is_broken(r))
+        rk_modexes_ended(agent->modexes, rank);
 }
 
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
@@ -257,16 +278,16 @@ static bool has_ended(const struct rk_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return r->exited ||
+    return r->exited || is_broken(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
-static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
-                     void *token)
+static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
+                     size_t len, void *token)
 {
     struct rk_agent *agent = arg;
     /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
-    bool lost = rk_fences_local(agent->fences, ranks, nranks);
+    bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
         lost = lost || has_ended(&agent->ranks[i]);
@@ -287,18 +308,18 @@ static void on_fence_done(void *arg, void *token, int status, const void *data, 
         rk_server_fence_done(agent->server, token, status, data, len);
 }
 
-static void on_modex(void *arg, uint32_t rank, void *token)
+static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
 {
     struct rk_agent *agent = arg;
 
     /* Those of this host PMIx finds itself. */
     if (agent->job.host_of[rank] == agent->node)
-        rk_server_modex_done(agent->server, token, false, NULL, 0);
+        rk_server_modex_done(agent->server, token, RK_FOUND_NEVER, NULL, 0);
     else
-        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, token);
+        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
 }
 
-static void on_modex_answer(void *arg, void *token, bool found, const void *data, size_t len)
+static void on_modex_answer(void *arg, void *token, enum rk_found found, const void *data, size_t len)
 {
     struct rk_agent *agent = arg;
 
@@ -314,6 +335,16 @@ static void on_asked(void *arg, uint32_t rank, uint32_t id)
         rk_modexes_found(agent->modexes, id, false, NULL, 0);
     else
         rk_server_look_up(agent->server, rank, id);
+    if (r && agent->server && has_ended(r))
+        rk_server_settle(agent->server, id);
+}
+
+/* The answer may be on its way. */
+static void on_ended(void *arg, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_settle(agent->server, id);
 }
 
 static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
@@ -323,14 +354,28 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
     rk_modexes_found(agent->modexes, id, found, data, len);
 }
 
+/* xrun passes it on to all hosts. */
+static void on_raised(void *arg, const struct rk_notice *notice)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (agent->nused < 2 || !agent->wire)
+        return;
+    rk_notice_pack(notice, &p);
+    rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
+}
+
 static const struct rk_server_events server_events = {.connected = on_connected,
                                                       .finalized = on_finalized,
+                                                      .lost = on_lost,
                                                       .aborted = on_aborted,
                                                       .log = on_log,
                                                       .fence = on_fence,
                                                       .modex = on_modex,
-                                                      .looked_up = on_looked_up};
-static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked};
+                                                      .looked_up = on_looked_up,
+                                                      .raised = on_raised};
+static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked, on_ended};
 
 /* ------------------------------------------------------------------ the start */
 
@@ -428,7 +473,7 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, on_fence_done, agent,
                                       &agent->fences);
 
-    return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
+    return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
 }
 
 /* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
@@ -555,6 +600,17 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    struct rk_notice notice;
+
+    if (!rk_notice_unpack(u, agent->job.size, &notice))
+        return false;
+    if (agent->server && agent->job.host_of[notice.rank] != agent->node)
+        rk_server_tell(agent->server, &notice);
+    return true;
+}
+
 static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
 {
     if (kind == RK_MSG_OUTPUT_TAKEN) {
@@ -594,6 +650,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return take_died(agent, u);
     case RK_MSG_LOST:
         return take_lost(agent, u);
+    case RK_MSG_NOTICE:
+        return take_notice(agent, u);
     case RK_MSG_END:
         number = rk_unpack_u32(u);
         sig = rk_unpack_u32(u);

@@ -40,6 +40,7 @@ struct rk_rank {
     uint64_t start_ns;
     bool exited, connected, finalized;
     bool killed; /* by a signal */
+    int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };
 
 enum rk_agent_phase {

@@ -4,6 +4,7 @@
  */
 #include "launcher/front_parts.h"
 #include "launcher/message.h"
+#include "launcher/notice.h"
 #include "launcher/verdict.h"
 #include "lib/base/clock.h"
 
@@ -272,6 +273,21 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
+/* An event that a rank has raised: to all hosts. */
+static bool on_notice(struct front *f, struct rk_unpacker *u)
+{
+    struct rk_notice notice;
+    struct rk_packer p = {0};
+
+    if (!f->told || !rk_notice_unpack(u, f->job->size, &notice))
+        return false;
+    if (f->ending)
+        return true;
+    rk_notice_pack(&notice, &p);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_NOTICE, &p);
+    return true;
+}
+
 static bool on_warning(struct front *f, struct rk_unpacker *u)
 {
     const char *text = rk_unpack_string(u);
@@ -326,6 +342,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return rk_report_message(f->report, kind, u);
     case RK_MSG_STRANGERS:
         return on_strangers(f, u);
+    case RK_MSG_NOTICE:
+        return on_notice(f, u);
     case RK_MSG_WARNING:
         return on_warning(f, u);
     case RK_MSG_DONE:

@@ -19,6 +19,7 @@ enum rk_message {
     RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+    RK_MSG_NOTICE = 44, /* notice.h; from an agent to the front end, and from there to all */
     RK_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
     RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */

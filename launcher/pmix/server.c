@@ -122,6 +122,8 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     /* Job data in hash tables: nothing is put into files, so nothing can be left. The shared-memory
      * store (ds21) saves 4 % of the time that 128 clients take. */
     setenv("PMIX_MCA_gds", "hash", 1);
+    /* Clients that were lost are told of at once, and not a second later with others. */
+    setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
     if (!topology.topology) {
         st = make_topology(&s->own_topology);
         if (st)
@@ -254,8 +256,10 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *init_ns = rk_clock_ns() - start;
     start = rk_clock_ns();
-    if (!st)
+    if (!st) {
+        rk_server_watch_lost();
         st = register_job(s, job);
+    }
     if (!st && job->napps > 1)
         st = rk_server_register_apps(s, job);
     if (!st)

@@ -34,6 +34,9 @@ void rk_answer_come(pmix_status_t status, void *arg);
 /* rc: what the call itself has returned. */
 pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc);
 
+/* lost.c: tell of clients that go without a word, from now on. */
+void rk_server_watch_lost(void);
+
 /* apps.c: of a job of several programs. */
 rank_status_t rk_server_register_apps(struct rk_server *server, const struct rk_server_job *job);
 
