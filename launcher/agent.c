@@ -169,6 +169,19 @@ void rk_agent_check_done(struct rk_agent *agent)
 
 /* ------------------------------------------------------- what PMIx clients do */
 
+/* One of the ranks here is a client. Another host's may not have come so far, or be done. */
+static void tell_joined(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+
+    rk_singletons_joined(agent->singletons);
+    if (agent->joined || agent->nused < 2 || !agent->wire)
+        return;
+    agent->joined = true;
+    rk_pack_u32(&p, agent->node);
+    rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
+}
+
 static void on_connected(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
@@ -177,7 +190,7 @@ static void on_connected(void *arg, uint32_t rank)
     if (!r || r->exited) /* its stand-in */
         return;
     r->clients++;
-    rk_singletons_joined(agent->singletons);
+    tell_joined(agent);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
         agent->clients++;
@@ -250,7 +263,7 @@ static void on_pmi1_joined(void *arg, uint32_t local)
     struct rk_agent *agent = arg;
 
     (void)local;
-    rk_singletons_joined(agent->singletons);
+    tell_joined(agent);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
@@ -496,15 +509,17 @@ static const char *program_of_first(const struct rk_agent *agent)
     return rk_job_app_of(&agent->job, agent->ranks[0].rank)->program;
 }
 
-static void warn_user(void *arg, const char *text)
+static void on_alone(void *arg, bool over, const char *text)
 {
     struct rk_agent *agent = arg;
     struct rk_packer p = {0};
 
     if (!agent->wire)
         return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, over);
     rk_pack_string(&p, text);
-    rk_wire_send(agent->wire, RK_MSG_WARNING, &p);
+    rk_wire_send(agent->wire, RK_MSG_ALONE, &p);
 }
 
 static void run_job(struct rk_agent *agent)
@@ -536,8 +551,8 @@ static void run_job(struct rk_agent *agent)
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st && !agent->plain)
-        st = rk_singletons_watch(agent->base, agent->job.size, program_of_first(agent),
-                                 agent->ranks[0].pid, warn_user, agent, &agent->singletons);
+        st = rk_singletons_watch(agent->base, agent->job.size, agent->nlocal, program_of_first(agent),
+                                 agent->ranks[0].pid, on_alone, agent, &agent->singletons);
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         rk_account_placed(agent);

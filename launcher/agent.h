@@ -70,6 +70,7 @@ struct rk_agent {
     bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
+    bool joined; /* the front end knows that a rank here is a client */
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */

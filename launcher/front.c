@@ -121,6 +121,7 @@ static void close_front(struct front *f)
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);
+    free(f->alone);
     rk_by_host_clear(&f->of_host);
     rk_setup_clear(&f->setup);
 }

@@ -61,6 +61,8 @@ struct front {
     bool told;        /* the agents know the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* all agents said so */
+    bool joined;      /* there is a rank that is a client, or that there is none has been said */
+    char *alone;      /* a line to say if there was none in the end, or NULL */
     bool given_up;    /* it takes too long; stack traces may still be made */
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;

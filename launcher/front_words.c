@@ -262,17 +262,6 @@ static bool on_strangers(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
-static bool on_done(struct front *f, struct rk_unpacker *u)
-{
-    uint32_t node = rk_unpack_u32(u);
-
-    if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
-        return false;
-    f->nodes[node].done = true;
-    f->done = ++f->ndone == f->nnodes;
-    return true;
-}
-
 /* An event that a rank has raised: to all hosts. */
 static bool on_notice(struct front *f, struct rk_unpacker *u)
 {
@@ -288,13 +277,46 @@ static bool on_notice(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
-static bool on_warning(struct front *f, struct rk_unpacker *u)
+static void say_alone(struct front *f, const char *text)
 {
+    if (!f->joined && !f->ending)
+        rk_stream_say(f->err, "xrun: warning: %s", text);
+    f->joined = true;
+}
+
+/* If those who have not joined have ended, others may do so yet. */
+static bool on_alone(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), over = rk_unpack_u32(u);
     const char *text = rk_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !text)
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
         return false;
-    rk_stream_say(f->err, "xrun: warning: %s", text);
+    if (!over)
+        say_alone(f, text);
+    else if (!f->alone)
+        f->alone = strdup(text);
+    return true;
+}
+
+static bool on_joined(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+
+    f->joined = true;
+    return rk_unpack_done(u) && node < f->nnodes;
+}
+
+static bool on_done(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
+        return false;
+    f->nodes[node].done = true;
+    f->done = ++f->ndone == f->nnodes;
+    if (f->done && f->alone)
+        say_alone(f, f->alone);
     return true;
 }
 
@@ -344,8 +366,10 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_strangers(f, u);
     case RK_MSG_NOTICE:
         return on_notice(f, u);
-    case RK_MSG_WARNING:
-        return on_warning(f, u);
+    case RK_MSG_JOINED:
+        return on_joined(f, u);
+    case RK_MSG_ALONE:
+        return on_alone(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
     default:

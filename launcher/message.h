@@ -41,7 +41,9 @@ enum rk_message {
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
     RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
-    RK_MSG_WARNING,      /* string: a line for the user */
+    RK_MSG_JOINED,       /* u32 node: a rank there is a client; with several hosts, once */
+    RK_MSG_ALONE,        /* u32 node, u32 whether all its ranks have ended, string: none has become one, see
+                            singletons.h */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string */
     RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */
