@@ -25,6 +25,8 @@ xrun() {
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
 begin_on() { # ARGS: in the background
+    : >out # what the case before has said is no answer
+    : >err
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
 }
