@@ -57,7 +57,8 @@ static rank_status_t open_front(struct front *f)
     f->silence = evtimer_new(f->base, rk_front_on_silence, f);
     f->timeout = evtimer_new(f->base, rk_front_on_timeout, f);
     f->linger = evtimer_new(f->base, rk_front_on_linger, f);
-    if (!st && (!f->silence || !f->timeout || !f->linger))
+    f->blame = evtimer_new(f->base, rk_front_on_blame, f);
+    if (!st && (!f->silence || !f->timeout || !f->linger || !f->blame))
         st = RANK_ERR_NO_MEMORY;
     return st;
 }
@@ -114,6 +115,8 @@ static void close_front(struct front *f)
         event_free(f->timeout);
     if (f->linger)
         event_free(f->linger);
+    if (f->blame)
+        event_free(f->blame);
     rk_life_close(f->life);
     rk_output_dir_close(f->files);
     rk_stream_close(f->out);
@@ -161,6 +164,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
+        rk_front_blame(&f);
     } else {
         rk_error("xrun cannot start: %s", rank_status_string(st));
         rk_front_judge(&f, 1);

@@ -28,6 +28,14 @@ struct node {
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
+/* How a rank failed. */
+struct rk_failure {
+    uint32_t rank, pid;
+    int status;
+    uint64_t lived_ns;
+    bool unfinished;
+};
+
 struct front {
     const struct rk_options *options;
     struct rk_job *job;
@@ -54,7 +62,9 @@ struct front {
     struct event *signals[12];
     int nsignals;
     struct rk_life *life;
-    struct event *timeout, *silence, *linger;
+    struct event *timeout, *silence, *linger, *blame;
+    struct rk_failure failure; /* the one to be blamed, while blaming */
+    bool blaming;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
     bool ending;      /* the agents were told to end the job */
@@ -79,6 +89,12 @@ void rk_front_on_silence(evutil_socket_t fd, short what, void *arg);
 void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
 void rk_front_give_up(struct front *f);
 void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
+
+/* front_blame.c: a rank has failed. Sooner or later the job ends by that, unless it is to go on. */
+void rk_front_failed(struct front *f, const struct rk_failure *failure);
+/* Nothing more will be heard: say now whose fault it was, if that has not been said. */
+void rk_front_blame(struct front *f);
+void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
 
 /* front_signals.c */
 rank_status_t rk_front_watch_signals(struct front *f);

@@ -132,8 +132,8 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
     int status = (int)rk_unpack_u32(u);
     uint64_t lived = rk_unpack_u64(u);
-    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED, failed;
-    char how[160], time[32];
+    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED;
+    const struct rk_failure failure = {rank, pid, status, lived, unfinished};
 
     if (!rk_unpack_done(u))
         return false;
@@ -141,19 +141,11 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
-    failed = rk_verdict_failed(status, unfinished);
-    rk_verdict_how(status, unfinished, how, sizeof(how));
-    rk_verdict_time(lived, time, sizeof(time));
-    if (f->ending || !failed) /* what follows from an end is no news */
+    if (f->ending || !rk_verdict_failed(status, unfinished)) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
         tell_death(f, rank, WIFSIGNALED(status));
-    rk_report_cause(f->report, "rank %u %s", rank, how);
-    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, rk_front_host_of(f, rank),
-                  pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
-    rk_front_judge(f, rk_verdict_code(status, unfinished));
-    if (!f->options->go_on)
-        rk_front_end_job(f);
+    rk_front_failed(f, &failure);
     return true;
 }
 
@@ -315,6 +307,8 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
         return false;
     f->nodes[node].done = true;
     f->done = ++f->ndone == f->nnodes;
+    if (f->done)
+        rk_front_blame(f);
     if (f->done && f->alone)
         say_alone(f, f->alone);
     return true;

@@ -232,6 +232,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
                              struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
 {
     struct rk_server *s = calloc(1, sizeof(*s));
+    struct rk_listeners before;
     uint64_t start = rk_clock_ns();
     sigset_t all, old;
     rank_status_t st;
@@ -252,7 +253,9 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     /* PMIx's threads are not to be woken for each child that ends. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    rk_listeners_note(&before);
     st = init(s, job);
+    rk_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *init_ns = rk_clock_ns() - start;
     start = rk_clock_ns();
