@@ -156,7 +156,8 @@ void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
 /*
  * stand_in.c: a rank that ended without ever having been a PMIx client leaves
  * fences of the others waiting for it. PMIx counts out only clients that it has
- * seen go; so a short-lived process connects in the rank's name and goes.
+ * seen go; so a short-lived process connects in the rank's name and goes. And
+ * who asks for what the rank has committed is told that it is nothing.
  * It also shows whether the PMIx server still answers: libpmix 4.2.2's does not
  * after a client was killed at some moments of its connecting.
  */

@@ -2,16 +2,18 @@
  * front_blame.c: which rank's failure it is that ends the job.
  *
  * When a rank dies, those who wait for it may fail by that within milliseconds,
- * and what the agents of several hosts say need not come in the order in which
- * it happened. So a rank that exits badly is not blamed at once: one that was
- * killed by a signal, and is heard of meanwhile, is the likelier cause.
+ * sooner than the kernel has done with the first; and what the agents of several
+ * hosts say need not come in the order in which it happened. So a rank that
+ * exits badly is not blamed at once: one that was killed by a signal, and is
+ * heard of meanwhile, is the likelier cause.
  */
 #include "launcher/front_parts.h"
 #include "launcher/verdict.h"
 
 #include <sys/wait.h>
 
-#define MOMENT_MS 100
+#define HERE_MS 20
+#define HOSTS_MS 100
 
 static void blame(struct front *f, const struct rk_failure *why)
 {
@@ -47,9 +49,9 @@ void rk_front_on_blame(evutil_socket_t fd, short what, void *arg)
 
 void rk_front_failed(struct front *f, const struct rk_failure *why)
 {
-    const struct timeval moment = {0, MOMENT_MS * 1000};
+    const struct timeval moment = {0, (f->nnodes > 1 ? HOSTS_MS : HERE_MS) * 1000};
 
-    if (f->nnodes == 1 || f->options->go_on) {
+    if (f->options->go_on) {
         blame(f, why);
         return;
     }
