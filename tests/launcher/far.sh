@@ -58,10 +58,6 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-$when-fence 3; sleep 3; exit 5; }; exec $far die-$when-fence 3"
         right "death $when a fence, behind a script" 3 5
     done
-    # One in a rank after another that broke off is a client like any other.
-    job 30 --on-failure continue sh -c "$far die-in-fence 1; exec $far get-late 2"
-    [ $rc != 124 ] && good "clients after one that has died, $where" || bad "clients after one that has died, $where" "hangs"
-    until_true 5 none_left || bad "clients after one that has died, $where" "left behind: $(alive)"
 done
 echo "# far: $passed passed, $failed failed"
 [ $failed -eq 0 ]
