@@ -18,6 +18,8 @@ boot=$top_builddir/tests/mp/boot.mp
 
 on() { "$hosts" exec "$@"; }
 one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
+places=two # every day; much of the rest goes on one host in launcher/xrun.sh, too
+[ -z "${FULL:-}" ] || places="one two"
 sees() { # HOST: all that can be left
     on "$1" bash -c 'for f in /tmp /dev/shm /run; do (cd $f && find . -mindepth 1 -maxdepth 1 | sort | sed "s|^|$f |"); done
         ss -Htlnp | sed "s/^.*\(:[0-9]*\) .*\"\([^\"]*\)\".*/port\1 \2/" | sort
@@ -27,11 +29,11 @@ for h in hosta hostb; do sees $h >before.$h; done
 unchanged() { for h in hosta hostb; do sees $h | cmp -s before.$h - || return 1; done; }
 changes() { for h in hosta hostb; do sees $h | diff before.$h - | sed -n "s/^[<>]/$h:&/p"; done | head -n 20 | tr '\n' ';'; }
 
-# xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set. RUN: what it is run by.
+# xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
 xrun() {
     local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}
     shift
-    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run ${RUN:-} "$XRUN" -q --bind none "$@" >out 2>err </dev/null
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q --bind none "$@" >out 2>err </dev/null
     rc=$?
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
@@ -50,7 +52,7 @@ finish_in() { # LIMIT in s
 }
 # verdict NAME CODES [pattern of err]: CODES may be several, or "any" for all but that of a time-out
 verdict() {
-    case " $2 " in *" $rc "*) ;; *" any "*) case $rc in 124 | 137t | hung) bad "$1" "does not end"; return ;; esac ;; *) bad "$1" "exit code $rc, not $2; $ms ms"; return ;; esac
+    case " $2 " in *" $rc "*) ;; *" any "*) case $rc in 124 | hung) bad "$1" "does not end"; return ;; esac ;; *) bad "$1" "exit code $rc, not $2; $ms ms"; return ;; esac
     if [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
         bad "$1" "stderr does not say '$3'"
     elif grep -qE 'Sanitizer|runtime error:' err; then
@@ -87,9 +89,10 @@ for where in one two; do
 done
 
 # ------------------------------------------------------------------------ 5: no memory for segments
-for where in one two; do
+for where in $places; do
     xrun 40 ${!where} bash -c "ulimit -f 0; exec $boot"
     verdict "no room for the node's segment, $where" any
+    [ -z "${SAN_CFLAGS:-}" ] || continue # it takes more at once
     xrun 40 ${!where} bash -c "ulimit -v 60000; exec $boot"
     verdict "little memory in all, $where" any
 done
@@ -120,7 +123,7 @@ for n in 4 17 20 40; do
 done
 
 # ----------------------------------------------------------- 9: ends without finalize, and before init
-for where in one two; do
+for where in $places; do
     for rank in 0 3; do
         xrun 30 ${!where} "$client" unfinished $rank
         verdict "rank $rank exits with 0 without finalizing, $where" 1 "rank $rank .* exited with code 0, without finalizing"
@@ -134,7 +137,7 @@ for where in one two; do
 done
 
 # --------------------------------------------- 12: standard input at its end, closed output, ^C twice
-for where in one two; do
+for where in $places; do
     xrun 30 ${!where} --stdin all sh -c 'cat; echo end'
     verdict "standard input at its end, $where" 0
     oks "standard input at its end, $where" end 4
@@ -153,7 +156,7 @@ done
 # ------------------------------------------------------------------------- 13: wrappers
 printf '#!/bin/bash\n"$@"\n' >wrapper
 chmod +x wrapper
-for where in one two; do
+for where in $places; do
     xrun 60 ${!where} bash -c "$boot"
     verdict "behind bash -c, $where" 0
     oks "behind bash -c, $where" 'mp: done' 4
@@ -192,7 +195,7 @@ if os.fork() == 0:
     os._exit(0)
 os.execv(sys.argv[2], sys.argv[2:])
 PY
-for where in one two; do
+for where in $places; do
     for after in 1 3 6 10 15 25; do
         xrun 30 ${!where} sh -c "[ \$XRUN_RANK != 3 ] || exec python3 dies.py $after $client stay; exec $client stay"
         verdict "a rank that dies $after ms after its start, $where" 137 'xrun: error: rank 3 .*killed by signal 9'
@@ -259,7 +262,7 @@ strangers_for() { # NAME CHANNELS
 strangers_for any self,shm,ucx
 
 # -------------------------------------------------------- 18: a child that holds the rank's output
-for where in one two; do
+for where in $places; do
     xrun 30 ${!where} sh -c 'sleep 1000 & echo word'
     verdict "a child that holds the output, $where" 0
     within "a child that holds the output, $where" 5000
