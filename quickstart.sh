@@ -287,6 +287,7 @@ else
     target=check
 fi
 result=0
-make -s -C "$build" $target || result=1
+# Two at a time: many of them are jobs of several ranks themselves.
+make -s -k -j 2 -C "$build" $target || result=1
 "$top/tests/summary.sh" "$build" || result=1
 exit $result
