@@ -10,7 +10,7 @@ usage: ./quickstart.sh [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
-"check" it runs the tests instead: about five minutes, with --full all of them. Those need more
+"check" it runs the tests instead: five to ten minutes, with --full all of them. Those need more
 packages, among them sshd and Slurm, whose daemons the tests start for themselves, as root.
 
   --no-install   install no packages; use what is there
@@ -287,6 +287,7 @@ else
     target=check
 fi
 result=0
-make -s -C "$build" $target || result=1
+# Two at a time: many of them are jobs of several ranks themselves.
+make -s -k -j 2 -C "$build" $target || result=1
 "$top/tests/summary.sh" "$build" || result=1
 exit $result

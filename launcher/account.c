@@ -5,9 +5,8 @@
 #include "launcher/agent.h"
 #include "launcher/message.h"
 #include "lib/base/clock.h"
+#include "lib/topo/topo.h"
 
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -20,49 +19,6 @@ static uint64_t wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* "0-3,8" */
-static char *cpu_list(const cpu_set_t *set, size_t size)
-{
-    char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
-    int n = (int)(8 * size);
-
-    for (int i = 0; f && i < n; i++) {
-        int first = i;
-        if (!CPU_ISSET_S((size_t)i, size, set))
-            continue;
-        while (i + 1 < n && CPU_ISSET_S((size_t)i + 1, size, set))
-            i++;
-        fprintf(f, ftell(f) > 0 ? ",%d" : "%d", first);
-        if (i > first)
-            fprintf(f, "-%d", i);
-    }
-    if (f && fclose(f)) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-/* Those that this process may use, and so its unbound ranks. */
-static char *own_cpus(void)
-{
-    for (int n = 1024; n <= 1 << 20; n *= 2) {
-        size_t size = CPU_ALLOC_SIZE(n);
-        cpu_set_t *set = CPU_ALLOC(n);
-        char *text = NULL;
-        bool ok = set && sched_getaffinity(0, size, set) == 0;
-        if (ok)
-            text = cpu_list(set, size);
-        if (set)
-            CPU_FREE(set);
-        if (ok)
-            return text;
-    }
-    return NULL;
-}
-
 void rk_account_placed(struct rk_agent *agent)
 {
     uint64_t now = rk_clock_ns(), wall = wall_ns();
@@ -71,19 +27,17 @@ void rk_account_placed(struct rk_agent *agent)
 
     if (!agent->job.report || !agent->wire)
         return;
-    own = own_cpus();
+    own = rk_topo_units_list();
     rk_pack_string(&p, agent->host);
     rk_pack_string(&p, rk_server_version());
     rk_pack_u32(&p, agent->nlocal);
     for (uint32_t i = 0; i < agent->nlocal; i++) {
-        const cpu_set_t *set = rk_agent_cpus(agent, i);
-        char *list = set ? cpu_list(set, agent->set_size) : NULL;
+        const char *list = agent->seats.cpus[i];
         rk_pack_u32(&p, agent->ranks[i].rank);
         rk_pack_u32(&p, (uint32_t)agent->ranks[i].pid);
-        rk_pack_u32(&p, set != NULL);
+        rk_pack_u32(&p, *list != 0);
         rk_pack_u64(&p, wall - (now - agent->ranks[i].start_ns));
-        rk_pack_string(&p, list ? list : own ? own : "");
-        free(list);
+        rk_pack_string(&p, *list ? list : own ? own : ""); /* who is not bound may use all of them */
     }
     free(own);
     rk_wire_send(agent->wire, RK_MSG_PLACED, &p);

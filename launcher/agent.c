@@ -1,7 +1,9 @@
 /* agent.c: an agent's loop: messages, signals, the end. See agent.h. */
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/limits.h"
 #include "launcher/message.h"
+#include "launcher/notice.h"
 #include "launcher/program.h"
 #include "launcher/rundir.h"
 #include "launcher/watch.h"
@@ -167,6 +169,19 @@ void rk_agent_check_done(struct rk_agent *agent)
 
 /* ------------------------------------------------------- what PMIx clients do */
 
+/* One of the ranks here is a client. Another host's may not have come so far, or be done. */
+static void tell_joined(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+
+    rk_singletons_joined(agent->singletons);
+    if (agent->joined || agent->nused < 2 || !agent->wire)
+        return;
+    agent->joined = true;
+    rk_pack_u32(&p, agent->node);
+    rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
+}
+
 static void on_connected(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
@@ -174,7 +189,8 @@ static void on_connected(void *arg, uint32_t rank)
 
     if (!r || r->exited) /* its stand-in */
         return;
-    rk_singletons_joined(agent->singletons);
+    r->clients++;
+    tell_joined(agent);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
         agent->clients++;
@@ -190,8 +206,27 @@ static void on_finalized(void *arg, uint32_t rank)
 
     if (!r || r->exited || r->finalized)
         return;
+    r->clients--;
     r->finalized = true;
     agent->clients--;
+}
+
+/* Its client has ended without finalizing, and no other has come after it. */
+static bool is_broken(const struct rk_rank *r)
+{
+    return r->connected && !r->finalized && r->clients <= 0;
+}
+
+static void on_lost(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited)
+        return;
+    r->clients--;
+    if (is_broken(r))
+        rk_modexes_ended(agent->modexes, rank);
 }
 
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
@@ -228,7 +263,7 @@ static void on_pmi1_joined(void *arg, uint32_t local)
     struct rk_agent *agent = arg;
 
     (void)local;
-    rk_singletons_joined(agent->singletons);
+    tell_joined(agent);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
@@ -256,16 +291,16 @@ static bool has_ended(const struct rk_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return r->exited ||
+    return r->exited || is_broken(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
-static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
-                     void *token)
+static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
+                     size_t len, void *token)
 {
     struct rk_agent *agent = arg;
     /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
-    bool lost = rk_fences_local(agent->fences, ranks, nranks);
+    bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
         lost = lost || has_ended(&agent->ranks[i]);
@@ -286,18 +321,18 @@ static void on_fence_done(void *arg, void *token, int status, const void *data, 
         rk_server_fence_done(agent->server, token, status, data, len);
 }
 
-static void on_modex(void *arg, uint32_t rank, void *token)
+static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
 {
     struct rk_agent *agent = arg;
 
     /* Those of this host PMIx finds itself. */
     if (agent->job.host_of[rank] == agent->node)
-        rk_server_modex_done(agent->server, token, false, NULL, 0);
+        rk_server_modex_done(agent->server, token, RK_FOUND_NEVER, NULL, 0);
     else
-        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, token);
+        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
 }
 
-static void on_modex_answer(void *arg, void *token, bool found, const void *data, size_t len)
+static void on_modex_answer(void *arg, void *token, enum rk_found found, const void *data, size_t len)
 {
     struct rk_agent *agent = arg;
 
@@ -313,6 +348,16 @@ static void on_asked(void *arg, uint32_t rank, uint32_t id)
         rk_modexes_found(agent->modexes, id, false, NULL, 0);
     else
         rk_server_look_up(agent->server, rank, id);
+    if (r && agent->server && has_ended(r))
+        rk_server_settle(agent->server, id);
+}
+
+/* The answer may be on its way. */
+static void on_ended(void *arg, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_settle(agent->server, id);
 }
 
 static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
@@ -322,14 +367,28 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
     rk_modexes_found(agent->modexes, id, found, data, len);
 }
 
+/* xrun passes it on to all hosts. */
+static void on_raised(void *arg, const struct rk_notice *notice)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (agent->nused < 2 || !agent->wire)
+        return;
+    rk_notice_pack(notice, &p);
+    rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
+}
+
 static const struct rk_server_events server_events = {.connected = on_connected,
                                                       .finalized = on_finalized,
+                                                      .lost = on_lost,
                                                       .aborted = on_aborted,
                                                       .log = on_log,
                                                       .fence = on_fence,
                                                       .modex = on_modex,
-                                                      .looked_up = on_looked_up};
-static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked};
+                                                      .looked_up = on_looked_up,
+                                                      .raised = on_raised};
+static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked, on_ended};
 
 /* ------------------------------------------------------------------ the start */
 
@@ -428,7 +487,21 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, on_fence_done, agent,
                                       &agent->fences);
 
-    return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
+    return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
+}
+
+/* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
+static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
+{
+    uint64_t nofile; /* the user's, which ranks shall have, is that of xrun's host */
+    char why[768];
+
+    if (agent->setup->nodes == 1 ||
+        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0, &nofile, why,
+                        sizeof(why)))
+        return true;
+    snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);
+    return false;
 }
 
 /* Of the first rank here. */
@@ -437,15 +510,17 @@ static const char *program_of_first(const struct rk_agent *agent)
     return rk_job_app_of(&agent->job, agent->ranks[0].rank)->program;
 }
 
-static void warn_user(void *arg, const char *text)
+static void on_alone(void *arg, bool over, const char *text)
 {
     struct rk_agent *agent = arg;
     struct rk_packer p = {0};
 
     if (!agent->wire)
         return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, over);
     rk_pack_string(&p, text);
-    rk_wire_send(agent->wire, RK_MSG_WARNING, &p);
+    rk_wire_send(agent->wire, RK_MSG_ALONE, &p);
 }
 
 static void run_job(struct rk_agent *agent)
@@ -460,11 +535,15 @@ static void run_job(struct rk_agent *agent)
         rk_agent_check_done(agent);
         return;
     }
+    if (!st && !check_limits(agent, text, sizeof(text))) {
+        code = RK_EXIT_USAGE;
+        st = RANK_ERR_SYSTEM;
+    }
     if (!st)
         st = rk_leftovers_create(agent->job.id, &agent->leftovers);
     if (!st)
         st = open_server(agent, &init_ns, &register_ns);
-    if (st)
+    if (st && !text[0])
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
     if (!st)
         st = open_pmi1(agent);
@@ -473,8 +552,8 @@ static void run_job(struct rk_agent *agent)
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
     if (!st && !agent->plain)
-        st = rk_singletons_watch(agent->base, agent->job.size, program_of_first(agent),
-                                 agent->ranks[0].pid, warn_user, agent, &agent->singletons);
+        st = rk_singletons_watch(agent->base, agent->job.size, agent->nlocal, program_of_first(agent),
+                                 agent->ranks[0].pid, on_alone, agent, &agent->singletons);
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         rk_account_placed(agent);
@@ -487,6 +566,20 @@ static void run_job(struct rk_agent *agent)
 
 /* ------------------------------------------------------------------- messages */
 
+/* No more agents come from below. Who else came is told above. */
+static void shut_door(struct rk_agent *agent)
+{
+    uint32_t strangers = rk_branches_strangers(agent->branches);
+    struct rk_packer p = {0};
+
+    rk_branches_shut_door(agent->branches);
+    if (!strangers || !agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, strangers);
+    rk_wire_send(agent->wire, RK_MSG_STRANGERS, &p);
+}
+
 static void take_end(struct rk_agent *agent, uint32_t grace_ms)
 {
     if (agent->phase != RK_AGENT_IDLE) {
@@ -494,6 +587,7 @@ static void take_end(struct rk_agent *agent, uint32_t grace_ms)
         return;
     }
     /* Nothing runs here. */
+    shut_door(agent);
     agent->phase = RK_AGENT_RUNNING;
     rk_agent_check_done(agent);
 }
@@ -519,6 +613,17 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
         if (rk_tree_below(agent->tree, top, node))
             rk_modexes_lost(agent->modexes, node);
     }
+    return true;
+}
+
+static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    struct rk_notice notice;
+
+    if (!rk_notice_unpack(u, agent->job.size, &notice))
+        return false;
+    if (agent->server && agent->job.host_of[notice.rank] != agent->node)
+        rk_server_tell(agent->server, &notice);
     return true;
 }
 
@@ -548,7 +653,7 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         if (agent->phase != RK_AGENT_IDLE || !rk_agent_take_job(agent, u) ||
             count_seats(agent) != agent->nlocal)
             return false;
-        rk_branches_shut_door(agent->branches);
+        shut_door(agent);
         run_job(agent);
         return true;
     case RK_MSG_ASK_TOPOLOGY:
@@ -561,6 +666,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return take_died(agent, u);
     case RK_MSG_LOST:
         return take_lost(agent, u);
+    case RK_MSG_NOTICE:
+        return take_notice(agent, u);
     case RK_MSG_END:
         number = rk_unpack_u32(u);
         sig = rk_unpack_u32(u);

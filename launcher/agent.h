@@ -41,6 +41,7 @@ struct rk_rank {
     uint64_t start_ns;
     bool exited, connected, finalized;
     bool killed; /* by a signal */
+    int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };
 
 enum rk_agent_phase {
@@ -70,6 +71,7 @@ struct rk_agent {
     bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
+    bool joined; /* the front end knows that a rank here is a client */
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
@@ -158,7 +160,8 @@ void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
 /*
  * stand_in.c: a rank that ended without ever having been a PMIx client leaves
  * fences of the others waiting for it. PMIx counts out only clients that it has
- * seen go; so a short-lived process connects in the rank's name and goes.
+ * seen go; so a short-lived process connects in the rank's name and goes. And
+ * who asks for what the rank has committed is told that it is nothing.
  * It also shows whether the PMIx server still answers: libpmix 4.2.2's does not
  * after a client was killed at some moments of its connecting.
  */

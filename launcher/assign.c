@@ -128,13 +128,16 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
 /* Two hosts that call themselves the same are told apart by what the user calls them. */
 static bool names_differ(const struct rk_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->hosts.n && plan->hosts.n <= 4096; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            if (strcmp(rk_plan_name(plan, i), rk_plan_name(plan, k)) == 0)
-                return false;
-        }
+    struct rk_hostlist seen = {.n = 0};
+    bool differ = true;
+
+    for (uint32_t i = 0; i < plan->hosts.n && differ; i++) {
+        const char *name = rk_plan_name(plan, i);
+        differ = rk_hostlist_find(&seen, name) == UINT32_MAX &&
+                 rk_hostlist_add(&seen, name, strlen(name), 0) == RANK_OK;
     }
-    return true;
+    rk_hostlist_clear(&seen);
+    return differ;
 }
 
 rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct rk_job *job)
@@ -158,24 +161,23 @@ rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct 
     return RANK_OK;
 }
 
-rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host, struct rk_packer *p)
+rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host,
+                              const struct rk_by_host *ranks, struct rk_packer *p)
 {
     const struct rk_placement *placed = &plan->placement;
-    uint32_t n = placed->host[host].ranks, at = 0;
+    uint32_t first = ranks->first[host], n = ranks->first[host + 1] - first;
     struct rk_seats seats = {.units = placed->host[host].units,
                              .oversubscribed = placed->host[host].oversubscribed,
                              .cpus = calloc((size_t)n + 1, sizeof(*seats.cpus))};
     bool ok = seats.cpus != NULL;
 
-    for (uint32_t r = 0; ok && r < placed->n; r++) {
-        const struct rk_place *place = &placed->rank[r];
-        if (place->host != host)
-            continue;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        const struct rk_place *place = &placed->rank[ranks->ranks[first + i]];
         if (!place->cpus)
-            seats.cpus[at] = strdup("");
-        else if (hwloc_bitmap_list_asprintf(&seats.cpus[at], place->cpus) < 0)
-            seats.cpus[at] = NULL;
-        ok = seats.cpus[at++] != NULL;
+            seats.cpus[i] = strdup("");
+        else if (hwloc_bitmap_list_asprintf(&seats.cpus[i], place->cpus) < 0)
+            seats.cpus[i] = NULL;
+        ok = seats.cpus[i] != NULL;
     }
     if (ok)
         rk_seats_pack(&seats, p);

@@ -26,6 +26,7 @@ rank_status_t rk_assign_setup(const struct rk_options *options, const struct rk_
 /* Put the placement into the job. */
 rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct rk_job *job);
 /* The seats of a host's ranks, packed. */
-rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host, struct rk_packer *p);
+rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host,
+                              const struct rk_by_host *ranks, struct rk_packer *p);
 
 #endif

@@ -5,25 +5,12 @@
  * program and its arguments, and another may follow.
  */
 #include "launcher/options.h"
-#include "lib/base/compiler.h"
+#include "launcher/fail.h"
 #include "lib/base/conf.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool fail(char *err, size_t errlen, const char *fmt, ...) RK_PRINTF(3, 4);
-
-static bool fail(char *err, size_t errlen, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(err, errlen, fmt, ap);
-    va_end(ap);
-    return false;
-}
 
 /* The row of the option that the first len bytes of name are. */
 static bool find(const char *name, size_t len, size_t *i, struct rk_option_row *row)

@@ -69,7 +69,8 @@ static rank_status_t open_front(struct front *f)
     f->silence = evtimer_new(f->base, rk_front_on_silence, f);
     f->timeout = evtimer_new(f->base, rk_front_on_timeout, f);
     f->linger = evtimer_new(f->base, rk_front_on_linger, f);
-    if (!st && (!f->silence || !f->timeout || !f->linger))
+    f->blame = evtimer_new(f->base, rk_front_on_blame, f);
+    if (!st && (!f->silence || !f->timeout || !f->linger || !f->blame))
         st = RANK_ERR_NO_MEMORY;
     return st;
 }
@@ -126,6 +127,8 @@ static void close_front(struct front *f)
         event_free(f->timeout);
     if (f->linger)
         event_free(f->linger);
+    if (f->blame)
+        event_free(f->blame);
     rk_life_close(f->life);
     rk_output_dir_close(f->files);
     rk_stream_close(f->out);
@@ -134,6 +137,8 @@ static void close_front(struct front *f)
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);
+    free(f->alone);
+    rk_by_host_clear(&f->of_host);
     rk_setup_clear(&f->setup);
 }
 
@@ -172,12 +177,14 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
+        rk_front_blame(&f);
     } else {
         rk_error("xrun cannot start: %s", rank_status_string(st));
         rk_front_judge(&f, 1);
     }
-    if (f.options->verbose && rk_branches_strangers(f.branches))
-        rk_stream_say(f.err, "xrun: %u strangers came to the door", rk_branches_strangers(f.branches));
+    f.strangers += rk_branches_strangers(f.branches);
+    if (f.options->verbose && f.strangers)
+        rk_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, f.strangers == 1 ? "" : "s");
     rk_tree_close(f.tree); /* who is still there ends what runs */
     f.tree = NULL;
     rk_branches_close(f.branches);

@@ -54,19 +54,21 @@ static rank_status_t send_job(struct front *f)
     rank_status_t st = rk_assign_map(f->plan, f->setup.fanout, f->job);
 
     if (!st)
+        st = rk_by_host_make(f->job, &f->of_host);
+    if (!st)
         st = rk_fences_open(f->tree, f->job, RK_NODE_FRONT, NULL, NULL, &f->fences);
     label = rk_front_label_of(f);
     if (!st && f->options->output_dir)
         st = rk_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, rk_front_on_lost, f,
                                 &f->files);
     if (!st)
-        st = rk_life_open(f->base, f->options, f->job, f->host, f->err, &rk_front_life_ops, f, &f->life);
+        st = rk_life_open(f->base, f->options, f->job, f->err, &rk_front_life_ops, f, &f->life);
     if (st)
         return st;
     f->told = true;
     f->told_ns = rk_clock_ns();
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
-        st = rk_assign_seats(f->plan, i, &p);
+        st = rk_assign_seats(f->plan, i, &f->of_host, &p);
         rk_tree_send(f->tree, i, RK_MSG_SEATS, &p);
     }
     rk_job_pack(f->job, &p);

@@ -29,6 +29,14 @@ struct node {
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
+/* How a rank failed. */
+struct rk_failure {
+    uint32_t rank, pid;
+    int status;
+    uint64_t lived_ns;
+    bool unfinished;
+};
+
 struct front {
     const struct rk_options *options;
     struct rk_job *job;
@@ -41,6 +49,8 @@ struct front {
     struct rk_fences *fences;
     struct node *nodes; /* [nnodes] */
     uint32_t nnodes, ndone;
+    struct rk_by_host of_host; /* once the job is told */
+    uint32_t strangers; /* at the doors of agents */
     pid_t keeper;
     char host[256];
     struct rk_stream *out, *err;
@@ -54,13 +64,17 @@ struct front {
     struct event *signals[12];
     int nsignals;
     struct rk_life *life;
-    struct event *timeout, *silence, *linger;
+    struct event *timeout, *silence, *linger, *blame;
+    struct rk_failure failure; /* the one to be blamed, while blaming */
+    bool blaming;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
     bool ending;      /* the agents were told to end the job */
     bool told;        /* the agents know the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* all agents said so */
+    bool joined;      /* there is a rank that is a client, or that there is none has been said */
+    char *alone;      /* a line to say if there was none in the end, or NULL */
     bool given_up;    /* it takes too long; stack traces may still be made */
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
@@ -77,6 +91,12 @@ void rk_front_on_silence(evutil_socket_t fd, short what, void *arg);
 void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
 void rk_front_give_up(struct front *f);
 void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
+
+/* front_blame.c: a rank has failed. Sooner or later the job ends by that, unless it is to go on. */
+void rk_front_failed(struct front *f, const struct rk_failure *failure);
+/* Nothing more will be heard: say now whose fault it was, if that has not been said. */
+void rk_front_blame(struct front *f);
+void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
 
 /* front_signals.c */
 rank_status_t rk_front_watch_signals(struct front *f);

@@ -4,6 +4,7 @@
  */
 #include "launcher/front_parts.h"
 #include "launcher/message.h"
+#include "launcher/notice.h"
 #include "launcher/verdict.h"
 #include "lib/base/clock.h"
 
@@ -142,8 +143,8 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
     int status = (int)rk_unpack_u32(u);
     uint64_t lived = rk_unpack_u64(u);
-    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED, failed;
-    char how[160], time[32];
+    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED;
+    const struct rk_failure failure = {rank, pid, status, lived, unfinished};
 
     if (!rk_unpack_done(u))
         return false;
@@ -151,19 +152,11 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
-    failed = rk_verdict_failed(status, unfinished);
-    rk_verdict_how(status, unfinished, how, sizeof(how));
-    rk_verdict_time(lived, time, sizeof(time));
-    if (f->ending || !failed) /* what follows from an end is no news */
+    if (f->ending || !rk_verdict_failed(status, unfinished)) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
         tell_death(f, rank, WIFSIGNALED(status));
-    rk_report_cause(f->report, "rank %u %s", rank, how);
-    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", rank, rk_front_host_of(f, rank),
-                  pid, how, time, f->options->go_on ? "; the others go on" : "; ending the job");
-    rk_front_judge(f, rk_verdict_code(status, unfinished));
-    if (!f->options->go_on)
-        rk_front_end_job(f);
+    rk_front_failed(f, &failure);
     return true;
 }
 
@@ -225,10 +218,10 @@ static void lose(struct front *f, uint32_t top, const char *why)
         if (n->done)
             continue;
         lost++;
-        for (uint32_t r = 0; f->told && f->options->go_on && !f->ending && r < f->job->size; r++) {
-            if (f->job->host_of[r] == i)
-                tell_death(f, r, true);
-        }
+        if (!f->told || !f->options->go_on || f->ending)
+            continue;
+        for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++)
+            tell_death(f, f->of_host.ranks[r], true);
     }
     if (lost == 0)
         return;
@@ -262,6 +255,61 @@ static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
     return true;
 }
 
+static bool on_strangers(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || node >= f->nnodes)
+        return false;
+    f->strangers += n;
+    return true;
+}
+
+/* An event that a rank has raised: to all hosts. */
+static bool on_notice(struct front *f, struct rk_unpacker *u)
+{
+    struct rk_notice notice;
+    struct rk_packer p = {0};
+
+    if (!f->told || !rk_notice_unpack(u, f->job->size, &notice))
+        return false;
+    if (f->ending)
+        return true;
+    rk_notice_pack(&notice, &p);
+    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_NOTICE, &p);
+    return true;
+}
+
+static void say_alone(struct front *f, const char *text)
+{
+    if (!f->joined && !f->ending)
+        rk_stream_say(f->err, "xrun: warning: %s", text);
+    f->joined = true;
+}
+
+/* If those who have not joined have ended, others may do so yet. */
+static bool on_alone(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u), over = rk_unpack_u32(u);
+    const char *text = rk_unpack_string(u);
+
+    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+        return false;
+    if (!over)
+        say_alone(f, text);
+    else if (!f->alone)
+        f->alone = strdup(text);
+    return true;
+}
+
+static bool on_joined(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+
+    f->joined = true;
+    return rk_unpack_done(u) && node < f->nnodes;
+}
+
 static bool on_done(struct front *f, struct rk_unpacker *u)
 {
     uint32_t node = rk_unpack_u32(u);
@@ -270,16 +318,10 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
         return false;
     f->nodes[node].done = true;
     f->done = ++f->ndone == f->nnodes;
-    return true;
-}
-
-static bool on_warning(struct front *f, struct rk_unpacker *u)
-{
-    const char *text = rk_unpack_string(u);
-
-    if (!rk_unpack_done(u) || !text)
-        return false;
-    rk_stream_say(f->err, "xrun: warning: %s", text);
+    if (f->done)
+        rk_front_blame(f);
+    if (f->done && f->alone)
+        say_alone(f, f->alone);
     return true;
 }
 
@@ -325,10 +367,16 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_PLACED:
     case RK_MSG_USAGE:
         return rk_report_message(f->report, kind, u);
-    case RK_MSG_WARNING:
-        return on_warning(f, u);
     case RK_MSG_BROKEN:
         return on_broken(f, u);
+    case RK_MSG_STRANGERS:
+        return on_strangers(f, u);
+    case RK_MSG_NOTICE:
+        return on_notice(f, u);
+    case RK_MSG_JOINED:
+        return on_joined(f, u);
+    case RK_MSG_ALONE:
+        return on_alone(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
     default:

@@ -237,3 +237,32 @@ rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out)
     free(text);
     return st;
 }
+
+rank_status_t rk_by_host_make(const struct rk_job *job, struct rk_by_host *out)
+{
+    uint32_t *at = calloc((size_t)job->nhosts + 1, sizeof(*at));
+
+    out->first = calloc((size_t)job->nhosts + 1, sizeof(*out->first));
+    out->ranks = calloc(job->size ? job->size : 1, sizeof(*out->ranks));
+    if (!at || !out->first || !out->ranks) {
+        free(at);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t r = 0; r < job->size; r++)
+        out->first[job->host_of[r] + 1]++;
+    for (uint32_t h = 0; h < job->nhosts; h++)
+        out->first[h + 1] += out->first[h];
+    for (uint32_t r = 0; r < job->size; r++) {
+        uint32_t h = job->host_of[r];
+        out->ranks[out->first[h] + at[h]++] = r;
+    }
+    free(at);
+    return RANK_OK;
+}
+
+void rk_by_host_clear(struct rk_by_host *by_host)
+{
+    free(by_host->first);
+    free(by_host->ranks);
+    *by_host = (struct rk_by_host){NULL, NULL};
+}

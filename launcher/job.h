@@ -66,6 +66,16 @@ struct rk_job_map {
 rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out);
 void rk_job_map_clear(struct rk_job_map *map);
 
+/* The ranks of each host, in the order of their numbers. */
+struct rk_by_host {
+    uint32_t *first; /* [nhosts + 1]: where a host's begin in ranks; the next host's are behind */
+    uint32_t *ranks; /* [size] */
+};
+
+/* One pass over all ranks, however many hosts there are. Clear it in any case. */
+rank_status_t rk_by_host_make(const struct rk_job *job, struct rk_by_host *out);
+void rk_by_host_clear(struct rk_by_host *by_host);
+
 /* How many ranks a host has. */
 uint32_t rk_job_ranks_on(const struct rk_job *job, uint32_t host);
 /* Say that the one program of a job has n ranks. */

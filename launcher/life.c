@@ -30,7 +30,8 @@ struct line {
 struct rk_life {
     const struct rk_options *options;
     const struct rk_job *job;
-    const char *host;
+    const char *host; /* of the first rank */
+    uint32_t nhosts;  /* that have ranks */
     struct rk_stream *err;
     const struct rk_life_ops *ops;
     void *arg;
@@ -162,12 +163,16 @@ void rk_life_exited(struct rk_life *l, uint32_t rank)
 static void head(void *arg, char *out, size_t len)
 {
     struct rk_life *l = arg;
-    char time[32];
+    char time[32], where[128];
     int n;
 
     duration(rk_clock_ns() - l->opened_ns, time, sizeof(time));
-    n = snprintf(out, len, "%s: %u of %u ranks of %.200s run on %.100s since %s", l->job->id, l->live,
-                 l->job->size, l->job->apps[0].program, l->host, time);
+    if (l->nhosts > 1)
+        snprintf(where, sizeof(where), "%u hosts", l->nhosts);
+    else
+        snprintf(where, sizeof(where), "%.100s", l->host);
+    n = snprintf(out, len, "%s: %u of %u ranks of %.200s run on %s since %s", l->job->id, l->live,
+                 l->job->size, l->job->apps[0].program, where, time);
     if (n > 0 && (size_t)n < len && rk_status_strangers(l->status))
         n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " strangers were turned away",
                       rk_status_strangers(l->status));
@@ -377,8 +382,21 @@ bool rk_life_message(struct rk_life *l, uint32_t kind, struct rk_unpacker *u, bo
     }
 }
 
+static uint32_t hosts_used(const struct rk_job *job)
+{
+    bool *used = calloc(job->nhosts, sizeof(*used));
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; used && r < job->size; r++) {
+        n += !used[job->host_of[r]];
+        used[job->host_of[r]] = true;
+    }
+    free(used);
+    return n;
+}
+
 rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,
-                           const struct rk_job *job, const char *host, struct rk_stream *err,
+                           const struct rk_job *job, struct rk_stream *err,
                            const struct rk_life_ops *ops, void *arg, struct rk_life **out)
 {
     struct rk_life *l = calloc(1, sizeof(*l));
@@ -387,7 +405,8 @@ rank_status_t rk_life_open(struct event_base *base, const struct rk_options *opt
         return RANK_ERR_NO_MEMORY;
     *l = (struct rk_life){.options = options,
                           .job = job,
-                          .host = host,
+                          .host = job->hosts[job->host_of[0]],
+                          .nhosts = hosts_used(job),
                           .err = err,
                           .ops = ops,
                           .arg = arg,

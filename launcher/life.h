@@ -22,7 +22,7 @@ struct rk_life_ops {
 };
 
 rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,
-                           const struct rk_job *job, const char *host, struct rk_stream *err,
+                           const struct rk_job *job, struct rk_stream *err,
                            const struct rk_life_ops *ops, void *arg, struct rk_life **out);
 /* NULL is fine. */
 void rk_life_close(struct rk_life *life);

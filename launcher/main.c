@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On one of several hosts: each agent counts for itself. */
+/* On one of several hosts: each agent looks for itself whether its host can hold its ranks. */
 #define RANKS_UNKNOWN 1
 
 /* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
@@ -116,7 +116,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
 
     /* Before the environment loses what a resource manager says in it. */
     if (!rk_where_check(&o->where, text, sizeof(text)) ||
-        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)))
+        rk_plan_make(&o->where, &plan, text, sizeof(text)))
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
         code = make_job(o, &plan, &job);

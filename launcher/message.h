@@ -19,6 +19,7 @@ enum rk_message {
     RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+    RK_MSG_NOTICE = 44, /* notice.h; from an agent to the front end, and from there to all */
     RK_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
     RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
@@ -40,7 +41,9 @@ enum rk_message {
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
     RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
-    RK_MSG_WARNING,      /* string: a line for the user */
+    RK_MSG_JOINED,       /* u32 node: a rank there is a client; with several hosts, once */
+    RK_MSG_ALONE,        /* u32 node, u32 whether all its ranks have ended, string: none has become one, see
+                            singletons.h */
     RK_MSG_BROKEN = 88,  /* u32 errno: standard output, which the agent writes itself, cannot be written */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string */

@@ -7,12 +7,15 @@
 
 struct question {
     struct rk_link link;
+    struct rk_modexes *all;
+    struct event *late; /* of one that we asked: when it waits no longer; or NULL */
     uint32_t id, node, rank; /* node: who is asked, or who asks */
     uint32_t their_id;       /* of one asked here: what the asker calls it */
     void *token;             /* of one that we asked */
 };
 
 struct rk_modexes {
+    struct event_base *base;
     struct rk_tree *tree;
     uint32_t self, next_id;
     const struct rk_modex_ops *ops;
@@ -26,6 +29,7 @@ static struct question *add(struct rk_modexes *m, struct rk_link *to, uint32_t n
 
     if (!q)
         return NULL;
+    q->all = m;
     q->id = m->next_id++;
     q->node = node;
     q->rank = rank;
@@ -46,7 +50,25 @@ static struct question *find(struct rk_link *in, uint32_t id)
 static void drop(struct question *q)
 {
     rk_list_remove(&q->link);
+    if (q->late)
+        event_free(q->late);
     free(q);
+}
+
+static void give(struct question *q, enum rk_found found, const void *data, size_t len)
+{
+    struct rk_modexes *m = q->all;
+    void *token = q->token;
+
+    drop(q);
+    m->ops->on_answer(m->arg, token, found, data, len);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    give(arg, RK_FOUND_LATE, NULL, 0);
 }
 
 static void answer(struct rk_modexes *m, uint32_t node, uint32_t id, bool found, const void *data,
@@ -60,13 +82,18 @@ static void answer(struct rk_modexes *m, uint32_t node, uint32_t id, bool found,
     rk_tree_send(m->tree, node, RK_MSG_MODEX_ANSWER, &p);
 }
 
-void rk_modexes_ask(struct rk_modexes *m, uint32_t node, uint32_t rank, void *token)
+void rk_modexes_ask(struct rk_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
+    const struct timeval late = {(time_t)timeout_s, 0};
     struct question *q = add(m, &m->asked, node, rank);
     struct rk_packer p = {0};
 
-    if (!q) {
-        m->ops->on_answer(m->arg, token, false, NULL, 0);
+    if (q && timeout_s)
+        q->late = evtimer_new(m->base, on_late, q);
+    if (!q || (timeout_s && (!q->late || event_add(q->late, &late)))) {
+        if (q)
+            drop(q);
+        m->ops->on_answer(m->arg, token, RK_FOUND_NEVER, NULL, 0);
         return;
     }
     q->token = token;
@@ -86,13 +113,13 @@ void rk_modexes_found(struct rk_modexes *m, uint32_t id, bool found, const void 
     drop(q);
 }
 
-void rk_modexes_never(struct rk_modexes *m, uint32_t rank)
+void rk_modexes_ended(struct rk_modexes *m, uint32_t rank)
 {
     for (struct rk_link *l = m->asking.next, *next; l != &m->asking; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
         if (q->rank == rank)
-            rk_modexes_found(m, q->id, false, NULL, 0);
+            m->ops->on_ended(m->arg, q->id);
     }
 }
 
@@ -102,7 +129,6 @@ bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u)
     struct question *q;
     const void *data;
     size_t len;
-    void *token;
 
     if (kind == RK_MSG_MODEX_ASK) {
         rank = rk_unpack_u32(u);
@@ -121,11 +147,8 @@ bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u)
     if (!rk_unpack_done(u))
         return false;
     q = find(&m->asked, a);
-    if (!q) /* it was given up */
-        return true;
-    token = q->token;
-    drop(q);
-    m->ops->on_answer(m->arg, token, b != 0, data, len);
+    if (q) /* else it waits no longer */
+        give(q, b ? RK_FOUND : RK_FOUND_NEVER, data, len);
     return true;
 }
 
@@ -134,22 +157,19 @@ void rk_modexes_lost(struct rk_modexes *m, uint32_t node)
     for (struct rk_link *l = m->asked.next, *next; l != &m->asked; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
-        if (q->node == node) {
-            void *token = q->token;
-            drop(q);
-            m->ops->on_answer(m->arg, token, false, NULL, 0);
-        }
+        if (q->node == node)
+            give(q, RK_FOUND_NEVER, NULL, 0);
     }
 }
 
-rank_status_t rk_modexes_open(struct rk_tree *tree, uint32_t self, const struct rk_modex_ops *ops,
+rank_status_t rk_modexes_open(struct event_base *base, struct rk_tree *tree, uint32_t self, const struct rk_modex_ops *ops,
                               void *arg, struct rk_modexes **out)
 {
     struct rk_modexes *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct rk_modexes){.tree = tree, .self = self, .ops = ops, .arg = arg};
+    *m = (struct rk_modexes){.base = base, .tree = tree, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->asked);
     rk_list_init(&m->asking);
     *out = m;

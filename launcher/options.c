@@ -1,12 +1,12 @@
 /* options.c: see options.h. */
 #include "launcher/options.h"
 #include "launcher/environ.h"
+#include "launcher/fail.h"
 #include "lib/base/compiler.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +27,6 @@ enum {
 };
 
 #define FLAG(field) NULL, offsetof(struct rk_options, field)
-
-static bool fail(char *err, size_t errlen, const char *fmt, ...) RK_PRINTF(3, 4);
-
-static bool fail(char *err, size_t errlen, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(err, errlen, fmt, ap);
-    va_end(ap);
-    return false;
-}
 
 static bool set_n(struct rk_options *o, const char *value, char *err, size_t errlen)
 {

@@ -74,8 +74,7 @@ static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
     return st;
 }
 
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
-                           size_t errlen)
+rank_status_t rk_plan_make(const struct rk_where *where, struct rk_plan *p, char *err, size_t errlen)
 {
     char own[256] = "";
     rank_status_t st;
@@ -103,7 +102,6 @@ rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_p
     }
     if (p->local != RK_NO_HOST)
         p->known[p->local].real_name = strdup(own);
-    (void)n;
     return RANK_OK;
 }
 

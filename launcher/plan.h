@@ -34,10 +34,9 @@ struct rk_plan {
 
 /*
  * The hosts: by --host, --hostfile, what a resource manager gave, or this one.
- * n: ranks, or 0. On failure err says why. Clear the plan in any case.
+ * On failure err says why. Clear the plan in any case.
  */
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *out, char *err,
-                           size_t errlen);
+rank_status_t rk_plan_make(const struct rk_where *where, struct rk_plan *out, char *err, size_t errlen);
 void rk_plan_clear(struct rk_plan *plan);
 
 /* Is there a host but this one? */

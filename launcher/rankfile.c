@@ -53,6 +53,8 @@ static bool find_host(struct line *l, const char *name, uint32_t *host)
 {
     char *end;
 
+    if (!*name)
+        return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
     if (strncmp(name, "+n", 2) == 0 && isdigit((unsigned char)name[2])) {
         unsigned long i = strtoul(name + 2, &end, 10);
         *host = (uint32_t)i;

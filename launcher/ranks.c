@@ -35,7 +35,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     if (failed && agent->phase == RK_AGENT_RUNNING)
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
-    rk_modexes_never(agent->modexes, r->rank);
+    rk_modexes_ended(agent->modexes, r->rank);
     rk_singletons_ended(agent->singletons, !failed);
     if (!agent->wire)
         return;

@@ -21,7 +21,7 @@ int rk_agent_remote_main(void)
 {
     struct rk_setup setup;
     char text[1024];
-    int fd, null;
+    int fd, null, code;
 
     rk_log_identity("xrun-agent", -1, NULL);
     if (isatty(STDIN_FILENO)) {
@@ -46,5 +46,7 @@ int rk_agent_remote_main(void)
         rk_setup_clear(&setup);
         return 1;
     }
-    return rk_keeper_run(fd, &setup); /* the setup stays as long as the process */
+    code = rk_keeper_run(fd, &setup); /* the agent needs the setup as long as it lives */
+    rk_setup_clear(&setup);
+    return code;
 }

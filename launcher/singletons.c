@@ -15,10 +15,10 @@
 
 struct rk_singletons {
     struct event *timer;
-    uint32_t size;
+    uint32_t size, left; /* ranks of the job; of this host that have not ended */
     char *program;
     pid_t pid;
-    void (*say)(void *arg, const char *text);
+    void (*say)(void *arg, bool over, const char *text);
     void *arg;
     unsigned looks;
     bool over;
@@ -57,7 +57,7 @@ static void tell(struct rk_singletons *s)
              "none of the %u ranks has joined the job although their program uses %s: each is "
              "rank 0 of 1 to itself; use an MPI that speaks PMIx or PMI-1, or its own launcher",
              s->size, s->library);
-    s->say(s->arg, text);
+    s->say(s->arg, s->left == 0, text);
     stop(s);
 }
 
@@ -83,8 +83,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     event_add(s->timer, &next);
 }
 
-rank_status_t rk_singletons_watch(struct event_base *base, uint32_t size, const char *program,
-                                  pid_t pid, void (*say)(void *arg, const char *text), void *arg,
+rank_status_t rk_singletons_watch(struct event_base *base, uint32_t size, uint32_t local,
+                                  const char *program, pid_t pid,
+                                  void (*say)(void *arg, bool over, const char *text), void *arg,
                                   struct rk_singletons **out)
 {
     const struct timeval first = {0, FIRST_MS * 1000};
@@ -97,6 +98,7 @@ rank_status_t rk_singletons_watch(struct event_base *base, uint32_t size, const 
     if (!s)
         return RANK_ERR_NO_MEMORY;
     s->size = size;
+    s->left = local;
     s->pid = pid;
     s->say = say;
     s->arg = arg;
@@ -128,7 +130,7 @@ void rk_singletons_joined(struct rk_singletons *s)
 
 void rk_singletons_ended(struct rk_singletons *s, bool well)
 {
-    if (!s || s->over)
+    if (!s || s->over || (s->left-- > 1 && well))
         return;
     if (well && !s->library[0])
         rk_needed_find(s->program, is_mpi, s->library, sizeof(s->library));

@@ -68,7 +68,7 @@ bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
     return true;
 }
 
-/* The process itself: connect, and go without a word. */
+/* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */
 int rk_stand_in_main(void)
 {
     pmix_proc_t me;
@@ -76,5 +76,6 @@ int rk_stand_in_main(void)
     alarm(PATIENCE_S);
     if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
         return 1;
+    PMIx_Commit();
     _exit(0);
 }

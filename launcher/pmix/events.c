@@ -2,10 +2,16 @@
  * events.c: clients register for events, and raise them.
  *
  * The library keeps the registrations and carries events between clients of
- * one server; the host would only have to pass on what comes from elsewhere or
- * goes there.
+ * one server. What is raised for more than this host goes to the agent, and
+ * what comes from other hosts is handed to the library as if it were our own.
  */
+#include "launcher/notice.h"
 #include "launcher/pmix/upcalls.h"
+#include "lib/base/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
 
 pmix_status_t rk_upcall_register_events(pmix_status_t *codes, size_t ncodes,
                                         const pmix_info_t info[], size_t ninfo,
@@ -30,16 +36,147 @@ pmix_status_t rk_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
+/* ------------------------------------------------------------- one of ours raises it */
+
+struct raised {
+    struct rk_post post;
+    struct rk_notice notice;
+    pmix_info_t *info;
+    size_t ninfo;
+};
+
+static void destroy(struct raised *r)
+{
+    if (r->info)
+        PMIX_INFO_FREE(r->info, r->ninfo);
+    free(r);
+}
+
+/* How many there are, and they. */
+static pmix_status_t pack(struct raised *r, pmix_data_buffer_t *to)
+{
+    uint32_t n = (uint32_t)r->ninfo;
+    pmix_status_t rc = PMIx_Data_pack(NULL, to, &n, 1, PMIX_UINT32);
+
+    if (rc == PMIX_SUCCESS && n)
+        rc = PMIx_Data_pack(NULL, to, r->info, (int32_t)n, PMIX_INFO);
+    return rc;
+}
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct raised *r = (struct raised *)post;
+    struct rk_server *server = arg;
+    pmix_data_buffer_t buffer;
+    pmix_status_t rc;
+
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    rc = pack(r, &buffer);
+    r->notice.info = buffer.base_ptr;
+    r->notice.len = buffer.bytes_used;
+    if (rc != PMIX_SUCCESS)
+        rk_warn("an event of rank %u stays on its host: %s", r->notice.rank, PMIx_Error_string(rc));
+    else if (r->notice.len > RK_NOTICE_MAX)
+        rk_warn("an event of rank %u stays on its host: it says %zu bytes, and %u is the most",
+                r->notice.rank, r->notice.len, RK_NOTICE_MAX);
+    else
+        server->events->raised(server->arg, &r->notice);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    destroy(r);
+}
+
+static bool travels(pmix_data_range_t range)
+{
+    return range != PMIX_RANGE_RM && range != PMIX_RANGE_LOCAL && range != PMIX_RANGE_PROC_LOCAL;
+}
+
 pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t done, void *done_arg)
 {
-    (void)code;
-    (void)source;
-    (void)range;
-    (void)info;
-    (void)ninfo;
+    struct rk_server *server = rk_server_serving();
+    struct raised *r;
+    uint32_t rank;
+
     (void)done;
     (void)done_arg;
+    if (!travels(range) || !rk_server_rank_of(server, source, &rank))
+        return PMIX_OPERATION_SUCCEEDED;
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return PMIX_ERR_NOMEM;
+    r->post.run = run;
+    r->notice = (struct rk_notice){.rank = rank, .range = range, .code = code};
+    r->ninfo = ninfo;
+    if (ninfo)
+        PMIX_INFO_CREATE(r->info, ninfo);
+    if (ninfo && !r->info) {
+        free(r);
+        return PMIX_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < ninfo; i++)
+        PMIX_INFO_XFER(&r->info[i], &info[i]);
+    rk_mailbox_post(server->mailbox, &r->post);
     return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* ----------------------------------------------------------- one of another host did */
+
+struct told {
+    pmix_proc_t source;
+    pmix_info_t *info;
+    size_t ninfo;
+};
+
+static void on_told(pmix_status_t status, void *arg)
+{
+    struct told *t = arg;
+
+    (void)status;
+    if (t->info)
+        PMIX_INFO_FREE(t->info, t->ninfo);
+    free(t);
+}
+
+/* What pack() has written. An info takes bytes, so that their number cannot be larger than that of those. */
+static bool unpack(const struct rk_notice *notice, struct told *t)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
+    uint32_t n = 0;
+    int32_t count = 1;
+    bool ok = bytes.bytes != NULL;
+
+    if (!ok)
+        return false;
+    memcpy(bytes.bytes, notice->info, notice->len);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    ok = PMIx_Data_load(&buffer, &bytes) == PMIX_SUCCESS &&
+         PMIx_Data_unpack(NULL, &buffer, &n, &count, PMIX_UINT32) == PMIX_SUCCESS && n <= notice->len;
+    if (ok && n) {
+        PMIX_INFO_CREATE(t->info, n);
+        t->ninfo = n;
+        count = (int32_t)n;
+        ok = t->info && PMIx_Data_unpack(NULL, &buffer, t->info, &count, PMIX_INFO) == PMIX_SUCCESS &&
+             count == (int32_t)n;
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return ok;
+}
+
+void rk_server_tell(struct rk_server *server, const struct rk_notice *notice)
+{
+    struct told *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return;
+    PMIX_LOAD_PROCID(&t->source, server->nspace, notice->rank);
+    if (!unpack(notice, t)) {
+        rk_warn("an event of rank %u on another host cannot be read here", notice->rank);
+        on_told(PMIX_ERROR, t);
+        return;
+    }
+    if (PMIx_Notify_event(notice->code, &t->source, (pmix_data_range_t)notice->range, t->info, t->ninfo,
+                          on_told, t) != PMIX_SUCCESS)
+        on_told(PMIX_ERROR, t);
 }

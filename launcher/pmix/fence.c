@@ -13,6 +13,7 @@ struct rk_fence_call {
     struct rk_post post;
     uint32_t *ranks, nranks; /* 0: all of the job */
     bool foreign;            /* names processes that are none of the job's */
+    bool broken;             /* a client of this host ended before it came */
     char *data;              /* given to us by PMIx */
     size_t len;
     pmix_modex_cbfunc_t done;
@@ -53,7 +54,7 @@ static void run(struct rk_post *post, void *arg)
         f->done(PMIX_ERR_NOT_SUPPORTED, NULL, 0, f->done_arg, destroy, f);
         return;
     }
-    server->events->fence(server->arg, f->ranks, f->nranks, f->data, f->len, f);
+    server->events->fence(server->arg, f->ranks, f->nranks, f->broken, f->data, f->len, f);
 }
 
 static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[], size_t n,
@@ -75,6 +76,16 @@ static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[]
     return f->ranks != NULL;
 }
 
+/* The library counts out clients that it loses, and says so. */
+static bool is_broken(const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)
+            return info[i].value.data.status != PMIX_SUCCESS;
+    }
+    return false;
+}
+
 pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *done_arg)
@@ -82,8 +93,6 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     struct rk_server *server = rk_server_serving();
     struct rk_fence_call *f = calloc(1, sizeof(*f));
 
-    (void)info;
-    (void)ninfo;
     if (!f || !list_ranks(server, procs, nprocs, f)) {
         free(data);
         free(f);
@@ -92,6 +101,7 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->post.run = run;
     f->data = data;
     f->len = ndata;
+    f->broken = is_broken(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
     rk_mailbox_post(server->mailbox, &f->post);

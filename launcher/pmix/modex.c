@@ -4,6 +4,7 @@
  */
 #include "launcher/pmix/upcalls.h"
 
+#include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,23 +12,25 @@
 
 struct modex {
     struct rk_post post;
-    uint32_t rank;
+    uint32_t rank, timeout_s;
     bool known;
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
-void rk_server_modex_done(struct rk_server *server, void *token, bool found, const void *data,
+void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found found, const void *data,
                           size_t len)
 {
     struct modex *m = token;
-    char *copy = found && len ? malloc(len) : NULL;
+    char *copy = found == RK_FOUND && len ? malloc(len) : NULL;
+    pmix_status_t status = found == RK_FOUND_LATE ? PMIX_ERR_TIMEOUT : PMIX_ERR_NOT_FOUND;
 
     (void)server;
     if (copy)
         memcpy(copy, data, len);
-    m->done(found && (copy || !len) ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, copy, copy ? len : 0,
-            m->done_arg, free, copy);
+    if (found == RK_FOUND && (copy || !len))
+        status = PMIX_SUCCESS;
+    m->done(status, copy, copy ? len : 0, m->done_arg, free, copy);
     free(m);
 }
 
@@ -37,9 +40,23 @@ static void run(struct rk_post *post, void *arg)
     struct rk_server *server = arg;
 
     if (m->known)
-        server->events->modex(server->arg, m->rank, m);
+        server->events->modex(server->arg, m->rank, m->timeout_s, m);
     else
-        rk_server_modex_done(server, m, false, NULL, 0);
+        rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
+}
+
+/* In seconds; the library leaves it to us where a rank of another host is asked for. */
+static uint32_t timeout_of(const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
+            continue;
+        if (info[i].value.type == PMIX_INT && info[i].value.data.integer > 0)
+            return (uint32_t)info[i].value.data.integer;
+        if (info[i].value.type == PMIX_UINT32)
+            return info[i].value.data.uint32;
+    }
+    return 0;
 }
 
 pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
@@ -48,11 +65,10 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     struct rk_server *server = rk_server_serving();
     struct modex *m = calloc(1, sizeof(*m));
 
-    (void)info;
-    (void)ninfo;
     if (!m)
         return PMIX_ERR_NOMEM;
     *m = (struct modex){.post.run = run, .done = done, .done_arg = done_arg};
+    m->timeout_s = timeout_of(info, ninfo);
     m->known = rk_server_rank_of(server, proc, &m->rank);
     rk_mailbox_post(server->mailbox, &m->post);
     return PMIX_SUCCESS;
@@ -106,4 +122,38 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
     if (PMIx_server_dmodex_request(&proc, on_data, l) != PMIX_SUCCESS)
         rk_mailbox_post(server->mailbox, &l->post);
+}
+
+static void on_round(pmix_status_t status, void *arg)
+{
+    struct lookup *l = arg;
+
+    (void)status;
+    rk_mailbox_post(rk_server_serving()->mailbox, &l->post);
+}
+
+/*
+ * The library waits for what a rank may yet commit, also if it has ended. Its
+ * thread does one thing after the other: once an event that concerns nobody
+ * has come back from there, the question before it was answered if it ever is.
+ */
+void rk_server_settle(struct rk_server *server, uint32_t id)
+{
+    struct lookup *l = calloc(1, sizeof(*l));
+    pmix_status_t rc = PMIX_ERR_NOMEM;
+    pmix_proc_t self;
+    pmix_info_t info;
+
+    if (l) {
+        l->post.run = tell;
+        l->id = id;
+        PMIX_LOAD_PROCID(&self, server->nspace, PMIX_RANK_UNDEF);
+        PMIX_INFO_LOAD(&info, PMIX_EVENT_DO_NOT_CACHE, NULL, PMIX_BOOL);
+        rc = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE, &self, PMIX_RANGE_PROC_LOCAL, &info, 1, on_round, l);
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    if (rc == PMIX_SUCCESS)
+        return;
+    free(l);
+    server->events->looked_up(server->arg, id, false, NULL, 0);
 }

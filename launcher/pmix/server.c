@@ -122,6 +122,8 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     /* Job data in hash tables: nothing is put into files, so nothing can be left. The shared-memory
      * store (ds21) saves 4 % of the time that 128 clients take. */
     setenv("PMIX_MCA_gds", "hash", 1);
+    /* Clients that were lost are told of at once, and not a second later with others. */
+    setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
     if (!topology.topology) {
         st = make_topology(&s->own_topology);
         if (st)
@@ -239,6 +241,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
                              struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
 {
     struct rk_server *s = calloc(1, sizeof(*s));
+    struct rk_listeners before;
     uint64_t start = rk_clock_ns();
     sigset_t all, old;
     rank_status_t st;
@@ -259,12 +262,16 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     /* PMIx's threads are not to be woken for each child that ends. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    rk_listeners_note(&before);
     st = init(s, job);
+    rk_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *init_ns = rk_clock_ns() - start;
     start = rk_clock_ns();
-    if (!st)
+    if (!st) {
+        rk_server_watch_lost();
         st = register_job(s, job);
+    }
     if (!st && job->napps > 1)
         st = rk_server_register_apps(s, job);
     if (!st)

@@ -16,20 +16,29 @@
 #include <stdint.h>
 
 struct rk_server;
+struct rk_notice;
+
+/* What becomes of a question for what a rank has committed. */
+enum rk_found { RK_FOUND, RK_FOUND_NEVER, RK_FOUND_LATE /* the one who asked waits no longer */ };
 
 struct rk_server_events {
     void (*connected)(void *arg, uint32_t rank);
     void (*finalized)(void *arg, uint32_t rank);
+    /* The rank's client has ended without that; the rank itself may live, if it is a wrapper script. */
+    void (*lost)(void *arg, uint32_t rank);
     /* The rank waits in PMIx_Abort until this has returned. */
     void (*aborted)(void *arg, uint32_t rank, int code, const char *text);
     /* stream: 1 or 2 */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
     /* All ranks of this host that take part have come to a fence with others, nranks 0 being all of the job; to be
-     * answered with rk_server_fence_done. */
-    void (*fence)(void *arg, const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
-                  void *token);
-    /* What has a rank of another host committed? To be answered with rk_server_modex_done. */
-    void (*modex)(void *arg, uint32_t rank, void *token);
+     * answered with rk_server_fence_done. broken: not all of them have, for clients have ended meanwhile. */
+    void (*fence)(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
+                  size_t len, void *token);
+    /* What has a rank of another host committed? To be answered with rk_server_modex_done, after timeout_s at the
+     * latest (0: whenever). */
+    void (*modex)(void *arg, uint32_t rank, uint32_t timeout_s, void *token);
+    /* A rank of this host has raised an event that is meant for other hosts too. */
+    void (*raised)(void *arg, const struct rk_notice *notice);
     /* The answer to rk_server_look_up. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
 };
@@ -75,10 +84,15 @@ void rk_server_catch_up(struct rk_server *server);
 /* Answers to what clients asked; token is freed. status: 0, or the fence failed. */
 void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
                           size_t len);
-void rk_server_modex_done(struct rk_server *server, void *token, bool found, const void *data,
+void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found found, const void *data,
                           size_t len);
 /* What has a rank of this host committed? Answered by events->looked_up, once it has, which may be never. */
 void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
+/* The rank has ended: events->looked_up is called soon in any case, perhaps once more than there was an answer. */
+void rk_server_settle(struct rk_server *server, uint32_t id);
+
+/* Tell the clients of this host that want to know of an event that a rank of another has raised. */
+void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);

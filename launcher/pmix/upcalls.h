@@ -34,6 +34,19 @@ void rk_answer_come(pmix_status_t status, void *arg);
 /* rc: what the call itself has returned. */
 pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc);
 
+/* listener.c: note the sockets that listen now; those that have come since are the library's, and are guarded
+ * against strangers who connect and say nothing. */
+enum { RK_LISTENERS = 32 };
+struct rk_listeners {
+    int fd[RK_LISTENERS];
+    size_t n;
+};
+void rk_listeners_note(struct rk_listeners *listeners);
+void rk_listeners_guard(const struct rk_listeners *before);
+
+/* lost.c: tell of clients that go without a word, from now on. */
+void rk_server_watch_lost(void);
+
 /* apps.c: of a job of several programs. */
 rank_status_t rk_server_register_apps(struct rk_server *server, const struct rk_server_job *job);
 

@@ -42,17 +42,43 @@ rank_status_t rk_topo_load(bool full, hwloc_topology_t *out)
     return RANK_OK;
 }
 
-uint32_t rk_topo_units(void)
+/* The processing units that this process may use; free with CPU_FREE. The kernel refuses a set that is too small. */
+static cpu_set_t *allowed(size_t *size)
 {
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC((size_t)cpus);
-        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
-        int n = 0;
-        if (set && sched_getaffinity(0, size, set) == 0)
-            n = CPU_COUNT_S(size, set);
+        *size = CPU_ALLOC_SIZE((size_t)cpus);
+        if (set && sched_getaffinity(0, *size, set) == 0)
+            return set;
         CPU_FREE(set);
-        if (n > 0)
-            return (uint32_t)n;
     }
-    return 1;
+    return NULL;
+}
+
+uint32_t rk_topo_units(void)
+{
+    size_t size;
+    cpu_set_t *set = allowed(&size);
+    int n = set ? CPU_COUNT_S(size, set) : 0;
+
+    CPU_FREE(set);
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+char *rk_topo_units_list(void)
+{
+    hwloc_bitmap_t map = hwloc_bitmap_alloc();
+    size_t size;
+    cpu_set_t *set = allowed(&size);
+    char *list = NULL;
+
+    for (size_t cpu = 0; map && set && cpu < 8 * size; cpu++) {
+        if (CPU_ISSET_S(cpu, size, set))
+            hwloc_bitmap_set(map, (unsigned)cpu);
+    }
+    if (map && set && hwloc_bitmap_list_asprintf(&list, map) < 0)
+        list = NULL;
+    hwloc_bitmap_free(map);
+    CPU_FREE(set);
+    return list;
 }

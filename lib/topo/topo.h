@@ -19,5 +19,7 @@ rank_status_t rk_topo_load(bool full, hwloc_topology_t *out);
 
 /* Processing units that this process may use; far cheaper to learn than cores. */
 uint32_t rk_topo_units(void);
+/* Which those are, as "0-3,8"; free it. NULL: that cannot be said. */
+char *rk_topo_units_list(void);
 
 #endif

@@ -5,62 +5,23 @@
 # bench/peers.sh --libraries has put them: in $PEERS_DIR, or in the build folder. PEERS="mpich4 ompi5" names those
 # that are meant; one that is not there is then a failure.
 
-if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
-    RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
-fi
-
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job leaves anything.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
     export RK_OWN_SHM=1
     exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
 fi
 
-top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
-export top_srcdir top_builddir
-. "$top_srcdir/tests/env.sh"
-
 peers_dir=${PEERS_DIR:-$top_builddir/peers}
 case $peers_dir in /*) ;; *) peers_dir=$PWD/$peers_dir ;; esac
-work=$(mktemp -d "$top_builddir/foreign-test.XXXXXX") || exit 1
-mkdir "$work/tmp"
-export TMPDIR=$work/tmp
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
-slow=1
-[ -z "${SAN_CFLAGS:-}" ] || slow=3
+. "$(dirname "$0")/../launcher/cases.sh"
+skipped=0
 # What they say of themselves as root, and where there is no network that they know.
 export OMPI_MCA_btl_base_warn_component_unused=0
 
-trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
-trap 'exit 1' INT TERM HUP
-
-good() { passed=$((passed + 1)); echo "ok - $1"; }
-bad() {
-    failed=$((failed + 1))
-    echo "not ok - $1: $2"
-    head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
-}
 skip() {
     skipped=$((skipped + 1))
     echo "ok - $1 # SKIP $2"
-}
-
-# Every process of a case is known by a word in its environment.
-of_case() { grep -lszF "RK_FOREIGN_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx -e $$ -e "$BASHPID"; }
-alive() {
-    local p
-    for p in $(of_case); do
-        case $(tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline") in
-        '' | *foreign.sh*) ;;
-        *) echo "$p" ;;
-        esac
-    done 2>/dev/null
-}
-kill_all() {
-    local p
-    [ -n "${tag:-}" ] || return
-    for p in $(alive); do kill -9 "$p" 2>/dev/null; done
 }
 
 # Segments of this library that nobody has mapped: those of other jobs, which may run now, are in use.
@@ -78,22 +39,12 @@ new_segments() {
     done
 }
 nothing_left() { [ -z "$(alive)" ] && [ -z "$(ls -A "$work/tmp")" ] && [ -z "$(new_segments)" ]; }
-until_true() { # seconds command...: an upper limit, not a pause
-    local end=$((${EPOCHREALTIME/./} + $1 * slow * 1000000))
-    shift
-    until "$@"; do
-        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
-        read -rt 0.01 <> <(:)
-    done
-    return 0
-}
 
 # job LIMIT ARGS...: xrun as in the peer's own environment, with out, err, rc and ms set
 job() {
     local limit=$(($1 * slow)) t0 t1
     shift
-    tag=$$.$RANDOM$RANDOM
-    export RK_FOREIGN_CASE=$tag
+    new_case
     segments >before
     t0=${EPOCHREALTIME/./}
     timeout -k 5 "$limit" "$XRUN" --bind none "$@" >out 2>err </dev/null
@@ -139,8 +90,7 @@ computes() {
 # killed WHAT PROCESS: nothing is left when that is killed with -9 while all ranks wait
 killed() {
     local p job
-    tag=$$.$RANDOM$RANDOM
-    export RK_FOREIGN_CASE=$tag
+    new_case
     segments >before
     : >out
     timeout -k 5 $((60 * slow)) "$XRUN" -n 4 ./world.$peer wait >out 2>err </dev/null &

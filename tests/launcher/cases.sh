@@ -114,6 +114,8 @@ same() { # NAME WANTED
 
 begin() { # ARGS: xrun in the background; its ranks have begun when "ready" was said N times
     new_case
+    : >out # what the case before has said is no answer
+    : >err
     set -m # a background job without it would ignore INT
     "$XRUN" "$@" >out 2>err </dev/null &
     xpid=$!

@@ -25,6 +25,8 @@ xrun() {
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
 begin_on() { # ARGS: in the background
+    : >out # what the case before has said is no answer
+    : >err
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
 }
@@ -185,6 +187,14 @@ printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
 chmod +x stuck-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
 verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
+# An ssh that says first, on the other host, what may be used there.
+printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "ulimit -n 90; $*"\n' >tight-ssh
+chmod +x tight-ssh
+xrun 30 -n 5 --host hosta:1,hostb:4 --agent "$PWD/tight-ssh" sleep 100
+verdict "too few open files on one of the hosts" 2 'host hostb: 4 ranks need [0-9]+ open files .* hard limit is 90'
+[ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
+xrun 30 -n 3 --host hosta:1,hostb:2 --agent "$PWD/tight-ssh" sh -c 'ulimit -n'
+verdict "as few as are enough" 0
 xrun 30 -n 2 --host hosta:1,hostb:1 /no/such/program
 verdict "no such program" 127 'there is no program /no/such/program'
 mkdir -p prefix/bin
@@ -222,9 +232,8 @@ chmod +x slow-ssh
 rm -f go
 on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -v -n 2 --host hosta:1,hostb:1 --agent "$PWD/slow-ssh" sh -c 'echo ready' >out 2>err </dev/null &
 xpid=$!
-port() { port=$(on hosta ss -Htlnp 2>/dev/null | sed -n 's/.*:\([0-9]*\) .*"xrun".*/\1/p' | head -n 1); [ -n "$port" ]; }
-if until_true 10 port; then
-    on hostc python3 - "$port" <<'PY' && good "strangers get a close" || bad "strangers get a close" "python: $?"
+port() { port=$(on hosta ss -Htlnp 2>/dev/null | sed -n "s/.*:\([0-9]*\) .*\"$1\".*/\1/p" | head -n 1); [ -n "$port" ]; }
+cat >strangers.py <<'PY'
 import os, socket, sys
 def meet(data):
     s = socket.create_connection(("hosta", int(sys.argv[1])), 5)
@@ -244,12 +253,49 @@ for s in half:
     except ConnectionResetError:
         pass
 PY
-else
-    bad "strangers get a close" "no port"
-fi
-on hosta touch "$PWD/go"
+strangers_at() { # PROCESS WHAT
+    if until_true 10 port "$1"; then
+        on hostc python3 strangers.py "$port" && good "strangers get a close$2" || bad "strangers get a close$2" "python: $?"
+    else
+        bad "strangers get a close$2" "no port"
+    fi
+    on hosta touch "$PWD/go"
+    finish_in 20
+    verdict "strangers do not disturb$2" 0 '5 strangers came to the door'
+}
+strangers_at xrun ""
+# Those that say nothing took 5 s.
+grep -qx 'xrun: waiting for 1 of 2 hosts: hostb' err && good "missing hosts are named after 2 s" || bad "missing hosts are named after 2 s" "$(cat err)"
+rm -f go
+on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -v --fanout 1 -n 2 --host hosta:1,hostb:1 --agent "$PWD/slow-ssh" sh -c 'echo ready' >out 2>err </dev/null &
+xpid=$!
+strangers_at xrun-agent " at the door of an agent"
+
+# ------------------------------------------------------------------------- singletons
+# 0.3 s: so long that the library is seen before the first rank ends.
+alone=$top_builddir/tests/launcher/.libs/libmpi_none.so client=$top_builddir/tests/launcher/pmix_client
+warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
+xrun 30 -n 2 --host hosta:1,hostb:1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+verdict "singletons on two hosts" 0
+warned 1 && good "they are told of in one line" || bad "they are told of in one line" "$(cat err)"
+xrun 30 -n 2 --host hosta:1,hostb:1 -x LD_PRELOAD="$alone" sh -c "sleep 0.3; [ \$XRUN_RANK = 0 ] || { sleep 0.7; exec $client init; }"
+verdict "one that joins when the first has ended, on another host" 0
+warned 0 && good "it is no singleton" || bad "it is no singleton" "$(cat err)"
+
+# ------------------------------------------------------------------------- signs of life
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --heartbeat 0.5 --timeout 60 "$top_builddir/tests/launcher/stall" loop
+until_true 20 ready 1 || bad "a stopped rank on another host: start" "$(cat out err)"
+said() { grep -qE -e "$1" err; }
+state_is() { on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status >st 2>&1; grep -qE -e "$1" st; }
+state_is ': 3 of 3 ranks of .*stall run on 3 hosts since' && good "--status of several hosts" || bad "--status of several hosts" "$(cat st)"
+on hostb pkill -STOP -x stall
+until_true 10 said 'rank 1: no progress for .*: is stopped by a signal' && good "a stopped rank on another host is reported" || bad "a stopped rank on another host is reported" "no line"
+until_true 10 said 'allreduce #[0-9]+ on world, waits for rank 1' && good "and who waits for it" || bad "and who waits for it" "no line"
+on hostb pkill -CONT -x stall
+until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "it goes on" || bad "it goes on" "no line"
+on hosta pkill -USR1 -x xrun
 finish_in 20
-verdict "strangers do not disturb" 0 '5 strangers came to the door'
+verdict "a stopped rank on another host is not killed" 0
 
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'

@@ -2,66 +2,17 @@
 # life.sh: signs of life and the end: heartbeat, xrun --status, its socket and who should not talk to it, stack
 # traces, signals to ranks, --kill-grace.
 
-# A script's background jobs ignore INT, and under nohup HUP is; then xrun ignores them too.
-if [ -z "${RK_SIGNALS:-}" ] && trap | grep -q "'' "; then
-    RK_SIGNALS=1 exec env --default-signal=HUP,INT,QUIT bash "$0" "$@"
-fi
-
-top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
-top_builddir=${top_builddir:-$PWD}
-export top_srcdir top_builddir
-. "$top_srcdir/tests/env.sh"
-
+. "$(dirname "$0")/cases.sh"
 stall=$top_builddir/tests/launcher/stall
 client=$top_builddir/tests/launcher/pmix_client
 stranger=$top_builddir/tests/launcher/stranger
-work=$(mktemp -d "$top_builddir/life-test.XXXXXX") || exit 1
-mkdir "$work/tmp" "$work/run" "$work/bin" "$work/none"
-export TMPDIR=$work/tmp XDG_RUNTIME_DIR=$work/run
-cd "$work" || exit 1
-passed=0 failed=0
-slow=1
-[ -z "${SAN_CFLAGS:-}" ] || slow=4
+mkdir "$work/run" "$work/bin" "$work/none"
+export XDG_RUNTIME_DIR=$work/run
 xpid=
-
-trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
-trap 'exit 1' INT TERM HUP
-
-# Every process of a case is known by a word in its environment.
-tag=none
-alive() {
-    local p
-    for p in $(grep -lszF "RK_LIFE_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do
-        case $p:$( { tr '\0' ' ' <"/proc/$p/cmdline"; } 2>/dev/null) in
-        $$:* | $BASHPID:* | *: | *life.sh*) ;;
-        *) echo "$p" ;;
-        esac
-    done
-}
-kill_all() { local p; for p in $(alive); do kill -9 "$p" 2>/dev/null; done; }
-
-good() { passed=$((passed + 1)); echo "ok - $1"; }
-bad() {
-    failed=$((failed + 1))
-    echo "not ok - $1: $2"
-    for f in err out; do head -c 1500 $f 2>/dev/null | sed "s/^/# $f: /"; done
-}
-
-# Wait for a condition; it is an upper limit, not a pause.
-until_true() { # seconds command...
-    local end=$((${EPOCHREALTIME/./} + $1 * slow * 1000000))
-    shift
-    until "$@"; do
-        [ "${EPOCHREALTIME/./}" -lt $end ] || return 1
-        read -rt 0.02 <> <(:)
-    done
-    return 0
-}
 
 # begin ARGS: xrun in the background, which has a rank that says "ready"
 begin() {
-    tag=$$.$RANDOM$RANDOM
-    export RK_LIFE_CASE=$tag
+    new_case
     : >out
     : >err
     set -m # a background job without it would ignore INT
@@ -83,7 +34,7 @@ reap() {
     if [ $rc != "$2" ]; then
         bad "$1" "exit code $rc, not $2"
     elif ! until_true 3 silent; then
-        bad "$1" "left behind: $(for p in $(alive); do tr '\0' ' ' <"/proc/$p/cmdline"; done) $(ls -AR "$work/tmp" "$work/run")"
+        bad "$1" "left behind: $(for p in $(alive); do what "$p"; done) $(ls -AR "$work/tmp" "$work/run")"
         kill_all
         rm -rf "$work/run/xrun"
     else
@@ -208,7 +159,7 @@ reap "the job has not noticed" 0
 # The user does not read what the ranks write.
 mkfifo hold
 exec 9<>hold
-tag=$$.$RANDOM$RANDOM; export RK_LIFE_CASE=$tag
+new_case
 timeout -k 5 60 "$XRUN" -n 2 sh -c 'trap "exit 0" USR1; yes ready' >hold 2>err </dev/null &
 waiter=$!
 blocked() { "$XRUN" --status "$(job)" >st 2>&1 && [ "$(grep -cE '^rank [01]: sleeps in write of descriptor 1 \(stdout\)' st)" = 2 ]; }
@@ -311,7 +262,7 @@ for v in 0 x 1:x 1: ; do
 done
 
 t0=${EPOCHREALTIME/./}
-tag=$$.$RANDOM$RANDOM; export RK_LIFE_CASE=$tag
+new_case
 "$XRUN" -n 4 "$stall" abort 2 >out 2>err </dev/null
 rc=$? ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 if [ $rc = 42 ] && said 'rank 2 .* aborted the job with code 42: the sky is falling' && [ $ms -lt $((1500 * slow)) ] && until_true 2 silent; then

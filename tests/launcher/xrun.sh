@@ -339,5 +339,14 @@ until_true 10 eval '[ "$(grep -c staying out)" = 4 ]'
 agent_of "$xpid"; kill -9 "$agent"; reap 5
 check "kill -9 of the agent under PMIx clients" 1
 
+# ------------------------------------------------------------------------------- singletons
+# 0.3 s: so long that the library is seen before the first rank ends.
+alone=$top_builddir/tests/launcher/.libs/libmpi_none.so
+warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
+run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+warned 1 && check "singletons are told of in one line" 0 || bad "singletons are told of in one line" "$(cat err)"
+run 20 -n 2 -x LD_PRELOAD="$alone" sh -c "sleep 0.3; [ \$XRUN_RANK = 0 ] || { sleep 0.7; exec $client init; }"
+warned 0 && check "one that joins when the first has ended is none" 0 || bad "one that joins when the first has ended is none" "$(cat err)"
+
 echo "# xrun: $passed passed, $failed failed"
 [ $failed -eq 0 ]

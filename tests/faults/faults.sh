@@ -1,0 +1,277 @@
+#!/bin/bash
+# faults.sh: what may go wrong around a job, on one host and on several (tests/hosts.sh makes them). Each case has a
+# bound, and leaves no process, no file in /tmp, /dev/shm or /run, and no port on any host. README.md of the tests says
+# which faults are tested where.
+hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
+if [ -z "${RK_INSIDE:-}" ]; then
+    if ! why=$("$hosts" able 2>&1); then
+        echo "ok - faults on several hosts # SKIP $why"
+        exit 77
+    fi
+    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
+    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
+fi
+. "$(dirname "$0")/../launcher/cases.sh"
+stall=$top_builddir/tests/launcher/stall
+client=$top_builddir/tests/launcher/pmix_client
+boot=$top_builddir/tests/mp/boot.mp
+
+on() { "$hosts" exec "$@"; }
+one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
+places=two # every day; much of the rest goes on one host in launcher/xrun.sh, too
+[ -z "${FULL:-}" ] || places="one two"
+sees() { # HOST: all that can be left
+    on "$1" bash -c 'for f in /tmp /dev/shm /run; do (cd $f && find . -mindepth 1 -maxdepth 1 | sort | sed "s|^|$f |"); done
+        ss -Htlnp | sed "s/^.*\(:[0-9]*\) .*\"\([^\"]*\)\".*/port\1 \2/" | sort
+        ps -e -o comm= | grep -vxE "ps|bash|grep|sort|sed|sleep" | sort'
+}
+for h in hosta hostb; do sees $h >before.$h; done
+unchanged() { for h in hosta hostb; do sees $h | cmp -s before.$h - || return 1; done; }
+changes() { for h in hosta hostb; do sees $h | diff before.$h - | sed -n "s/^[<>]/$h:&/p"; done | head -n 20 | tr '\n' ';'; }
+
+# xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
+xrun() {
+    local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}
+    shift
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q --bind none "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+begin_on() {
+    : >out # what the case before has said is no answer
+    : >err
+    set -m
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q --bind none "$@" >out 2>err </dev/null &
+    xpid=$!
+    set +m
+}
+finish_in() { # LIMIT in s
+    local t0=${EPOCHREALTIME/./}
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+# verdict NAME CODES [pattern of err]: CODES may be several, or "any" for all but that of a time-out
+verdict() {
+    case " $2 " in *" $rc "*) ;; *" any "*) case $rc in 124 | hung) bad "$1" "does not end"; return ;; esac ;; *) bad "$1" "exit code $rc, not $2; $ms ms"; return ;; esac
+    if [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif grep -qE 'Sanitizer|runtime error:' err; then
+        bad "$1" "a sanitizer spoke"
+    elif ! until_true 5 unchanged; then
+        bad "$1" "left behind: $(changes)"
+        for h in hosta hostb; do on $h pkill -9 'xrun|job-k|stall'; on $h sh -c 'rm -rf /dev/shm/*'; done
+        until_true 5 unchanged || for h in hosta hostb; do sees $h >before.$h; done
+    else
+        good "$1"
+    fi
+}
+within() { [ "$ms" -le $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$ms ms, not $2"; }
+oks() { [ "$(grep -cx "$2" out)" = "$3" ] && good "$1: all are right" || bad "$1: all are right" "$(grep -cx "$2" out), not $3"; }
+
+# ------------------------------------------------- 1, 2, 3: kill -9 of each in the midst of an allreduce
+for where in one two; do
+    for what in stall xrun-agent xrun; do
+        begin_on ${!where} --timeout 60 "$stall" loop
+        until_true 20 ready 1 || bad "kill -9 of $what, $where: start" "$(cat out err)"
+        host=hostb
+        [ $where = two ] && [ $what != xrun ] || host=hosta
+        case $what in
+        stall) want=137 says='rank [0-3] .*killed by signal 9' ;; # and not those who fail by it
+        xrun-agent) want=1 says='the agent on host[ab] died' ;;
+        xrun) want=137 says= ;;
+        esac
+        on $host pkill -9 -o -x $what
+        finish_in 12
+        verdict "kill -9 of $what in an allreduce, $where" "$want" "$says"
+        [ $where = one ] && limit=1000 || limit=10000
+        [ $what != stall ] || within "kill -9 of a rank in an allreduce, $where" $limit
+    done
+done
+
+# ------------------------------------------------------------------------ 5: no memory for segments
+for where in $places; do
+    xrun 40 ${!where} bash -c "ulimit -f 0; exec $boot"
+    verdict "no room for the node's segment, $where" any
+    [ -z "${SAN_CFLAGS:-}" ] || continue # it takes more at once
+    xrun 40 ${!where} bash -c "ulimit -v 60000; exec $boot"
+    verdict "little memory in all, $where" any
+done
+
+# ------------------------------------------------------------- 6: few open files, few processes
+limited() { # LIMIT as ulimit takes it, ARGS of xrun
+    local limit=$1
+    shift
+    on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run bash -c "ulimit $limit && exec \"\$@\"" bash "$XRUN" -q --bind none "$@" >out 2>err </dev/null
+    rc=$?
+}
+limited "-n 64" -n 4 "$boot"
+verdict "ulimit -n 64, 4 ranks" 2 '^xrun: error: 4 ranks need [0-9]+ open files .* hard limit is 64; start fewer or raise it'
+limited "-Sn 64" -n 16 "$boot"
+verdict "ulimit -Sn 64, 16 ranks" 0
+limited "-n 80" $two "$boot"
+verdict "ulimit -n 80, two hosts" "0 1 2"
+# The kernel holds only those to it who are not root; the ranks are counted before, their threads cannot be.
+for n in 4 17 20 40; do
+    on hosta timeout -k 5 $((30 * slow)) setpriv --reuid 65534 --regid 65534 --clear-groups \
+        env XDG_RUNTIME_DIR=/nonexistent TMPDIR=/tmp bash -c "cd /; ulimit -u $n && exec \"\$@\"" bash "$XRUN" -q --bind none -n 8 "$boot" >out 2>err </dev/null
+    rc=$?
+    case $n in
+    4) verdict "ulimit -u 4" 2 '^xrun: error: 8 ranks are more than the limit of processes allows: 4 for this user' ;;
+    40) verdict "ulimit -u 40" 0 ;;
+    *) verdict "ulimit -u $n" any ;;
+    esac
+done
+
+# ----------------------------------------------------------- 9: ends without finalize, and before init
+for where in $places; do
+    for rank in 0 3; do
+        xrun 30 ${!where} "$client" unfinished $rank
+        verdict "rank $rank exits with 0 without finalizing, $where" 1 "rank $rank .* exited with code 0, without finalizing"
+        within "rank $rank exits with 0 without finalizing, $where" 5000
+        xrun 30 ${!where} sh -c "[ \$XRUN_RANK != $rank ] || exit 3; exec $boot"
+        verdict "rank $rank exits with 3 before rank_init, $where" 3 "rank $rank .* exited with code 3"
+        within "rank $rank exits with 3 before rank_init, $where" 5000
+        xrun 30 ${!where} sh -c "[ \$XRUN_RANK != $rank ] || exit 0; exec $boot"
+        verdict "rank $rank exits with 0 before rank_init, $where" any "xrun: error: rank"
+    done
+done
+
+# --------------------------------------------- 12: standard input at its end, closed output, ^C twice
+for where in $places; do
+    xrun 30 ${!where} --stdin all sh -c 'cat; echo end'
+    verdict "standard input at its end, $where" 0
+    oks "standard input at its end, $where" end 4
+    on hosta timeout -k 5 30 env XDG_RUNTIME_DIR=/run "$XRUN" -q ${!where} sh -c 'echo a; echo b >&2; echo c' <&- >&- 2>err
+    rc=$?
+    verdict "closed input and output, $where" "0 141"
+    begin_on ${!where} sh -c 'trap "" INT TERM; echo ready; while :; do sleep 1; done'
+    until_true 20 ready 4 || bad "^C twice: start" "$(cat out err)"
+    on hosta pkill -INT -x xrun
+    on hosta pkill -HUP -x xrun # another, that neither can be lost in the other
+    finish_in 10
+    verdict "a second ^C, $where" "130 129"
+    within "a second ^C, $where" 5000
+done
+
+# ------------------------------------------------------------------------- 13: wrappers
+printf '#!/bin/bash\n"$@"\n' >wrapper
+chmod +x wrapper
+for where in $places; do
+    xrun 60 ${!where} bash -c "$boot"
+    verdict "behind bash -c, $where" 0
+    oks "behind bash -c, $where" 'mp: done' 4
+    xrun 60 ${!where} "$PWD/wrapper" "$PWD/wrapper" "$boot"
+    verdict "behind two scripts, $where" 0
+    oks "behind two scripts, $where" 'mp: done' 4
+    xrun 30 ${!where} "$PWD/wrapper" sh -c '[ $XRUN_RANK != 1 ] || kill -9 $$; exec sleep 100'
+    verdict "one that is killed behind a script, $where" 137 'rank 1 .* exited with code 137'
+    [ -n "${SAN_CFLAGS:-}" ] && continue # they do not go together
+    if command -v gdb >/dev/null; then
+        xrun 120 ${!where} gdb -q -nx -batch -ex 'set confirm off' -ex run --args "$boot"
+        verdict "behind gdb, $where" 0
+        oks "behind gdb, $where" 'mp: done' 4
+    fi
+    if command -v valgrind >/dev/null; then
+        xrun 240 ${!where} valgrind -q --error-exitcode=0 "$boot"
+        verdict "behind valgrind, $where" 0
+        oks "behind valgrind, $where" 'mp: done' 4
+    fi
+    if command -v strace >/dev/null; then
+        xrun 120 ${!where} strace -f -qq -o /dev/null "$boot"
+        verdict "behind strace, $where" 0
+        oks "behind strace, $where" 'mp: done' 4
+    fi
+done
+
+# --------------------------------------------------- 14: a rank that dies inside PMIx's initialization
+cat >dies.py <<'PY'
+# dies.py MS PROGRAM...: become the program, which is killed after that many ms
+import os, signal, sys, time
+pid = os.getpid()
+if os.fork() == 0:
+    os.closerange(0, 3)
+    time.sleep(float(sys.argv[1]) / 1000)
+    os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+os.execv(sys.argv[2], sys.argv[2:])
+PY
+for where in $places; do
+    for after in 1 3 6 10 15 25; do
+        xrun 30 ${!where} sh -c "[ \$XRUN_RANK != 3 ] || exec python3 dies.py $after $client stay; exec $client stay"
+        verdict "a rank that dies $after ms after its start, $where" 137 'xrun: error: rank 3 .*killed by signal 9'
+        within "a rank that dies $after ms after its start, $where" 10000
+    done
+done
+
+# ------------------------------------------------ 16: strangers at each port and socket that a job has
+cat >strangers.py <<'PY'
+# strangers.py: talk to every socket that the processes of a job listen at, and see that none says much.
+import os, socket, subprocess, sys
+mine = ("xrun", "xrun-agent", "job-keeper", "stall")
+where = []
+for line in subprocess.run(["ss", "-Htlnp"], capture_output=True, text=True).stdout.splitlines():
+    words = line.split()
+    if any('"%s"' % name in line for name in mine):
+        host, port = words[3].rsplit(":", 1)
+        where.append((host.strip("[]").replace("*", "::").split("%")[0], int(port)))
+for line in subprocess.run(["ss", "-Hxlp"], capture_output=True, text=True).stdout.splitlines():
+    if any('"%s"' % name in line for name in mine):
+        where.append(line.split()[4])
+def meet(to):
+    if isinstance(to, str):
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(10)
+        s.connect("\0" + to[1:] if to[0] == "@" else to)
+        return s
+    host, port = to
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return socket.create_connection((host, port), 10)
+held = []
+for to in where:
+    for data in (os.urandom(4096), b"GET / HTTP/1.0\r\n\r\n", b"\0" * 64, b"\xff" * 64, b"x"):
+        try:
+            s = meet(to)
+            s.sendall(data)
+            held.append(s)  # half said: it stays open
+        except OSError:
+            pass
+    try:
+        held.append(meet(to)) # says nothing
+    except OSError:
+        pass
+print(len(where), "listen")
+sys.stdout.flush()
+sys.stdin.read() # they stay until the job has ended
+PY
+strangers_for() { # NAME CHANNELS
+    mkfifo hold.$1
+    begin_on $two --timeout 60 -x RANK_CHANNELS="$2" "$stall" loop
+    until_true 20 ready 1 || bad "strangers, $1: start" "$(cat out err)"
+    exec 8<>hold.$1
+    for h in hosta hostb; do on $h python3 strangers.py <hold.$1 >met.$h 2>&1 8>&- & done
+    until_true 20 grep -q listen met.hosta && until_true 20 grep -q listen met.hostb || bad "strangers, $1: they meet" "$(cat met.*)"
+    grep -q '^0 ' met.hosta && bad "strangers, $1" "nobody listens"
+    on hosta pkill -USR1 -x xrun
+    finish_in 30
+    exec 8>&-
+    until_true 10 eval '! on hosta pgrep python3 >/dev/null && ! on hostb pgrep python3 >/dev/null'
+    verdict "strangers at all that listens, $1" 0
+    oks "strangers at all that listens, $1" ok 4
+}
+strangers_for any self,shm,ucx
+
+# -------------------------------------------------------- 18: a child that holds the rank's output
+for where in $places; do
+    xrun 30 ${!where} sh -c 'sleep 1000 & echo word'
+    verdict "a child that holds the output, $where" 0
+    within "a child that holds the output, $where" 5000
+    oks "a child that holds the output, $where" word 4
+    xrun 30 ${!where} sh -c '(setsid sh -c "trap \"\" TERM HUP; sleep 1000; :" &); echo word'
+    verdict "a daemon that holds it and ignores TERM, $where" 0
+    within "a daemon that holds it and ignores TERM, $where" 5000
+    oks "a daemon that holds it and ignores TERM, $where" word 4
+done
+
+echo "# faults: $passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,63 @@
+#!/bin/bash
+# far.sh: what PMIx clients do that crosses hosts, on one host and on two (tests/hosts.sh makes them): events that a
+# rank raises, PMIx_Get with a time-out and of ranks that die, fences with clients that die behind a script.
+hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
+if [ -z "${RK_INSIDE:-}" ] && "$hosts" able >/dev/null 2>&1; then
+    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
+    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
+fi
+. "$(dirname "$0")/cases.sh"
+far=$top_builddir/tests/launcher/pmix_far
+
+# job LIMIT ARGS...: at this number of hosts
+job() {
+    local limit=$(($1 * slow))
+    shift
+    new_case
+    case $where in
+    here) timeout -k 5 "$limit" "$XRUN" -q --bind none -n 4 "$@" ;;
+    *) "$hosts" exec hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" "$XRUN" -q -n 4 --host hosta:2,hostb:2 "$@" ;;
+    esac >out 2>err </dev/null
+    rc=$?
+}
+none_left() {
+    nothing_left && { [ "$where" = here ] || ! { "$hosts" exec hosta pgrep 'xrun|pmix_far'; "$hosts" exec hostb pgrep 'xrun|pmix_far'; } | grep -q .; }
+}
+# right NAME OKS CODE
+right() {
+    if [ "$rc" != "$3" ] || [ "$(grep -cx ok out)" != "$2" ]; then
+        bad "$1, $where" "exit code $rc, not $3; $(grep -cx ok out) ranks are right, not $2"
+    elif ! until_true 5 none_left; then
+        bad "$1, $where" "left behind: $(alive) $(ls -A tmp)"
+        kill_all
+    else
+        good "$1, $where"
+    fi
+}
+
+for where in here ${RK_INSIDE:+"on two hosts"}; do
+    for range in namespace session global custom local proc; do
+        job 30 "$far" notify 1 $range
+        right "an event for range $range" 4 0
+    done
+    job 30 "$far" notify 3 namespace
+    right "an event of the last rank" 4 0
+    job 40 "$far" get-in-vain 3
+    right "PMIx_Get with a time-out of what is never committed" 4 0
+    job 40 "$far" get-late 3
+    right "PMIx_Get of what is committed later" 4 0
+    for when in before after; do
+        job 30 --on-failure continue "$far" get-$when-death 3
+        right "PMIx_Get $when a rank's death" 3 137
+        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far get-$when-death 3 behind; sleep 3; exit 5; }; exec $far get-$when-death 3 behind"
+        right "PMIx_Get $when the death of a client behind a script" 3 5
+    done
+    for when in before in; do
+        job 30 --on-failure continue "$far" die-$when-fence 3
+        right "death $when a fence" 3 137
+        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-$when-fence 3; sleep 3; exit 5; }; exec $far die-$when-fence 3"
+        right "death $when a fence, behind a script" 3 5
+    done
+done
+echo "# far: $passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,3 @@
+/* libmpi_none.c: loaded into any program, it lets that look as if it used an MPI. */
+extern int libmpi_none;
+int libmpi_none;

@@ -1,0 +1,326 @@
+/*
+ * pmix_far.c: a plain PMIx client, for what crosses hosts: events that ranks
+ * raise, PMIx_Get with a time-out, and clients that die.
+ *
+ * pmix_far MODE RANK [RANGE]: RANK is the one that raises, keeps silent or
+ * dies. Prints "ok" from each rank that came to its end as the mode wants.
+ */
+#include <pmix.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OUR_EVENT (PMIX_EXTERNAL_ERR_BASE - 42)
+#define LIMIT_S 8.0
+
+static pmix_proc_t me;
+static uint32_t size, special;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void nap(void)
+{
+    const struct timespec ms = {0, 1000000};
+
+    nanosleep(&ms, NULL);
+}
+
+static void need(const char *what, pmix_status_t rc)
+{
+    if (rc == PMIX_SUCCESS)
+        return;
+    fprintf(stderr, "rank %u: %s: %s\n", me.rank, what, PMIx_Error_string(rc));
+    exit(9);
+}
+
+static void start(void)
+{
+    pmix_proc_t all;
+    pmix_value_t *v;
+
+    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    need(PMIX_JOB_SIZE, PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v));
+    size = v->data.uint32;
+    PMIX_VALUE_RELEASE(v);
+}
+
+static pmix_status_t fence(void)
+{
+    return PMIx_Fence(NULL, 0, NULL, 0);
+}
+
+static int finish(void)
+{
+    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
+    puts("ok");
+    return 0;
+}
+
+static int wrong(const char *what)
+{
+    fprintf(stderr, "rank %u: %s\n", me.rank, what);
+    return 9;
+}
+
+/* ----------------------------------------------------------------------- events */
+
+static _Atomic int heard, died = -1;
+
+static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *arg)
+{
+    bool word = false, number = false;
+
+    (void)id;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], "our.word") && info[i].value.type == PMIX_STRING)
+            word = strcmp(info[i].value.data.string, "a word from elsewhere") == 0;
+        if (PMIX_CHECK_KEY(&info[i], "our.number") && info[i].value.type == PMIX_UINT32)
+            number = info[i].value.data.uint32 == 4711;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && code != OUR_EVENT)
+            atomic_store(&died, (int)info[i].value.data.proc->rank);
+    }
+    if (code == OUR_EVENT)
+        atomic_fetch_add(&heard, word && number && source->rank == special ? 1 : 100);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
+}
+
+static void listen_for(pmix_status_t a, pmix_status_t b)
+{
+    pmix_status_t codes[] = {a, b};
+
+    if (PMIx_Register_event_handler(codes, 2, NULL, 0, on_event, NULL, NULL) < 0) {
+        fprintf(stderr, "no handler\n");
+        exit(9);
+    }
+}
+
+static void raise_event(pmix_data_range_t range, const pmix_proc_t *targets, size_t ntargets)
+{
+    pmix_data_array_t array = {.type = PMIX_PROC, .size = ntargets, .array = (void *)(uintptr_t)targets};
+    uint32_t number = 4711;
+    pmix_info_t info[3];
+    size_t n = 2;
+    pmix_status_t rc;
+
+    PMIX_INFO_LOAD(&info[0], "our.word", "a word from elsewhere", PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], "our.number", &number, PMIX_UINT32);
+    if (range == PMIX_RANGE_CUSTOM) {
+        PMIX_INFO_LOAD(&info[2], PMIX_EVENT_CUSTOM_RANGE, &array, PMIX_DATA_ARRAY);
+        n = 3;
+    }
+    rc = PMIx_Notify_event(OUR_EVENT, &me, range, info, n, NULL, NULL);
+    if (rc != PMIX_OPERATION_SUCCEEDED)
+        need("PMIx_Notify_event", rc);
+}
+
+/* Is a rank on this one's host? */
+static bool is_near(uint32_t rank)
+{
+    pmix_proc_t all;
+    pmix_value_t *v;
+    bool near = false;
+
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    need(PMIX_LOCAL_PEERS, PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v));
+    for (char *save = NULL, *p = strtok_r(v->data.string, ",", &save); p; p = strtok_r(NULL, ",", &save))
+        near = near || (uint32_t)strtoul(p, NULL, 10) == rank;
+    PMIX_VALUE_RELEASE(v);
+    return near;
+}
+
+static int raise_and_hear(const char *name)
+{
+    static const struct {
+        const char *name;
+        pmix_data_range_t range;
+    } ranges[] = {{"namespace", PMIX_RANGE_NAMESPACE}, {"session", PMIX_RANGE_SESSION},
+                  {"global", PMIX_RANGE_GLOBAL},       {"custom", PMIX_RANGE_CUSTOM},
+                  {"local", PMIX_RANGE_LOCAL},         {"proc", PMIX_RANGE_PROC_LOCAL}};
+    pmix_data_range_t range = PMIX_RANGE_INVALID;
+    uint32_t first = (special + 1) % size, second = (special + size / 2) % size;
+    pmix_proc_t targets[2];
+    double until;
+    bool mine;
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        if (strcmp(name, ranges[i].name) == 0)
+            range = ranges[i].range;
+    }
+    mine = range == PMIX_RANGE_CUSTOM  ? me.rank == first || me.rank == second
+           : range == PMIX_RANGE_LOCAL ? is_near(special)
+                                       : range != PMIX_RANGE_PROC_LOCAL;
+    listen_for(OUR_EVENT, PMIX_EXTERNAL_ERR_BASE - 43);
+    need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        PMIX_LOAD_PROCID(&targets[0], me.nspace, first);
+        PMIX_LOAD_PROCID(&targets[1], me.nspace, second);
+        raise_event(range, targets, 2);
+    }
+    for (until = now() + LIMIT_S; mine && me.rank != special && atomic_load(&heard) == 0 && now() < until;)
+        nap();
+    /* What was on its way came before the fence's end. */
+    need("PMIx_Fence", fence());
+    if (me.rank != special && atomic_load(&heard) != mine) {
+        fprintf(stderr, "rank %u: heard %d events with range %s\n", me.rank, atomic_load(&heard), name);
+        return 9;
+    }
+    return finish();
+}
+
+/* ------------------------------------------------------------------------ modex */
+
+static void put_card(void)
+{
+    pmix_value_t v;
+
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_UINT32;
+    v.data.uint32 = me.rank;
+    need("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "card", &v));
+    need("PMIx_Commit", PMIx_Commit());
+}
+
+/* timeout_s: -1 for none. */
+static pmix_status_t get_card(uint32_t rank, int timeout_s)
+{
+    pmix_info_t info;
+    pmix_proc_t who;
+    pmix_value_t *v = NULL;
+    pmix_status_t rc;
+
+    PMIX_LOAD_PROCID(&who, me.nspace, rank);
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout_s, PMIX_INT);
+    rc = PMIx_Get(&who, "card", &info, timeout_s >= 0, &v);
+    if (rc == PMIX_SUCCESS && v->data.uint32 != rank)
+        exit(wrong("another's card"));
+    if (rc == PMIX_SUCCESS)
+        PMIX_VALUE_RELEASE(v);
+    return rc;
+}
+
+/* It never commits, and those who ask hear so in time. */
+static int get_in_vain(void)
+{
+    double begin = now(), took;
+    pmix_status_t rc;
+
+    if (me.rank != special) {
+        put_card();
+        rc = get_card(special, 1);
+        took = now() - begin;
+        if (rc != PMIX_ERR_TIMEOUT || took < 0.5 || took > 6) {
+            fprintf(stderr, "rank %u: %s after %.3f s\n", me.rank, PMIx_Error_string(rc), took);
+            return 9;
+        }
+    }
+    need("PMIx_Fence", fence());
+    if (me.rank == special)
+        put_card();
+    need("PMIx_Fence", fence());
+    need("PMIx_Get after that", get_card(special, 5));
+    need("PMIx_Fence", fence());
+    return finish();
+}
+
+/* It commits while they wait. */
+static int get_late(void)
+{
+    const struct timespec later = {0, 300000000};
+
+    if (me.rank == special) {
+        nanosleep(&later, NULL); /* the others ask by then, or soon */
+        put_card();
+    } else {
+        need("PMIx_Get", get_card(special, 20));
+    }
+    need("PMIx_Fence", fence());
+    return finish();
+}
+
+/* It dies without having committed. before: they ask before that, else after. */
+static int get_of_the_dead(bool before, bool wrapped)
+{
+    const struct timespec later = {0, 300000000};
+    double begin, until;
+    pmix_status_t rc;
+
+    listen_for(PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC);
+    need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        if (before)
+            nanosleep(&later, NULL);
+        raise(SIGKILL);
+    }
+    /* Who is behind a wrapper goes silently. */
+    for (until = now() + LIMIT_S; !before && !wrapped && atomic_load(&died) < 0 && now() < until;)
+        nap();
+    if (!before && wrapped)
+        nanosleep(&later, NULL);
+    begin = now();
+    rc = get_card(special, is_near(special) ? 1 : -1);
+    if (rc == PMIX_SUCCESS || now() - begin > 4) {
+        fprintf(stderr, "rank %u: %s after %.3f s\n", me.rank, PMIx_Error_string(rc), now() - begin);
+        return 9;
+    }
+    return finish();
+}
+
+/* ------------------------------------------------------------------------ fence */
+
+/* It dies before the others come to a fence, or in it. */
+static int fence_with_the_dead(bool in)
+{
+    const struct timespec later = {0, 300000000};
+
+    need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        if (in)
+            nanosleep(&later, NULL);
+        raise(SIGKILL);
+    }
+    if (!in)
+        nanosleep(&later, NULL);
+    if (fence() == PMIX_SUCCESS)
+        return wrong("the fence came to a good end without one of those who take part");
+    return finish();
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 2 ? argv[1] : "";
+
+    special = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+    start();
+    if (strcmp(mode, "notify") == 0 && argc > 3)
+        return raise_and_hear(argv[3]);
+    if (strcmp(mode, "get-in-vain") == 0)
+        return get_in_vain();
+    if (strcmp(mode, "get-late") == 0)
+        return get_late();
+    if (strcmp(mode, "get-before-death") == 0)
+        return get_of_the_dead(true, argc > 3);
+    if (strcmp(mode, "get-after-death") == 0)
+        return get_of_the_dead(false, argc > 3);
+    if (strcmp(mode, "die-before-fence") == 0)
+        return fence_with_the_dead(false);
+    if (strcmp(mode, "die-in-fence") == 0)
+        return fence_with_the_dead(true);
+    fprintf(stderr, "unknown mode %s\n", mode);
+    return 2;
+}
