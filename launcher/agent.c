@@ -322,13 +322,36 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
     rk_modexes_found(agent->modexes, id, found, data, len);
 }
 
+static void on_errand_done(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_errand_done(agent->server, token, answer);
+}
+
+static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    rk_errands_send(agent->errands, what, rank, payload, on_errand_done, agent, token);
+}
+
+static bool on_ended(void *arg, uint32_t rank)
+{
+    const struct rk_rank *r = rk_agent_rank(arg, rank);
+
+    return r && has_ended(r);
+}
+
 static const struct rk_server_events server_events = {.connected = on_connected,
                                                       .finalized = on_finalized,
                                                       .aborted = on_aborted,
                                                       .log = on_log,
                                                       .fence = on_fence,
                                                       .modex = on_modex,
-                                                      .looked_up = on_looked_up};
+                                                      .looked_up = on_looked_up,
+                                                      .errand = on_errand,
+                                                      .ended = on_ended};
 static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked};
 
 /* ------------------------------------------------------------------ the start */
@@ -370,7 +393,8 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
                                 .nlocal = agent->nlocal,
                                 .folder = rk_leftovers_folder(agent->leftovers),
                                 .oversubscribed = agent->seats.oversubscribed,
-                                .topology = agent->topology};
+                                .topology = agent->topology,
+                                .origin = &agent->job.origin};
     struct rk_job_map map = {0};
     struct rk_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
     uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
@@ -427,6 +451,8 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, on_fence_done, agent,
                                       &agent->fences);
 
+    if (!st)
+        st = rk_errands_open(agent->tree, agent->node, &agent->errands);
     return st ? st : rk_modexes_open(agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
 }
 
@@ -508,6 +534,18 @@ static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+static bool take_other_died(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    const char *job = rk_unpack_string(u);
+    uint32_t rank = rk_unpack_u32(u), by_signal = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || !job)
+        return false;
+    if (agent->server)
+        rk_server_tell_other(agent->server, job, rank, by_signal != 0);
+    return true;
+}
+
 static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
 {
     uint32_t top = rk_unpack_u32(u);
@@ -575,6 +613,10 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_MODEX_ASK:
     case RK_MSG_MODEX_ANSWER:
         return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
+    case RK_MSG_ERRAND_DONE:
+        return agent->errands && rk_errands_take(agent->errands, u);
+    case RK_MSG_OTHER_DIED:
+        return take_other_died(agent, u);
     case RK_MSG_WINDOW:
         window.rows = (uint16_t)rk_unpack_u32(u);
         window.cols = (uint16_t)rk_unpack_u32(u);

@@ -9,6 +9,7 @@
 #define RK_LAUNCHER_AGENT_H
 
 #include "launcher/branches.h"
+#include "launcher/errands.h"
 #include "launcher/fences.h"
 #include "launcher/job.h"
 #include "launcher/leftovers.h"
@@ -65,6 +66,7 @@ struct rk_agent {
     struct rk_server *server;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
+    struct rk_errands *errands;
     struct rk_pmi1 *pmi1;
     bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;

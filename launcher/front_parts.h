@@ -28,6 +28,8 @@ struct node {
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
+struct rk_front_jobs;
+
 struct front {
     const struct rk_options *options;
     struct rk_job *job;
@@ -60,6 +62,8 @@ struct front {
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* all agents said so */
     bool given_up;    /* it takes too long; stack traces may still be made */
+    bool orphans;     /* a spawned job may have left something */
+    struct rk_front_jobs *jobs;
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
@@ -78,6 +82,7 @@ void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
 
 /* front_signals.c */
 rank_status_t rk_front_watch_signals(struct front *f);
+void rk_front_forward(struct front *f, int sig);
 
 /* front_words.c: what agents say. */
 const char *rk_front_host_of(const struct front *f, uint32_t rank);

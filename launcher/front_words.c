@@ -2,7 +2,7 @@
  * front_words.c: what agents say: output, ends and failures of ranks, and what
  * becomes of the agents themselves.
  */
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 #include "launcher/verdict.h"
 #include "lib/base/clock.h"
@@ -42,6 +42,7 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
         rk_report_phase(f->report, name, ns);
     }
     rk_report_phase(report, "total", now - f->job->started_ns);
+    rk_front_jobs_started(f);
     if (f->options->verbose)
         rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
                       (double)(now - f->job->started_ns) * 1e-6,
@@ -143,6 +144,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     failed = rk_verdict_failed(status, unfinished);
     rk_verdict_how(status, unfinished, how, sizeof(how));
     rk_verdict_time(lived, time, sizeof(time));
+    rk_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
     if (f->ending || !failed) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
@@ -213,6 +215,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
         on_input_closed(f, i);
         if (n->done)
             continue;
+        rk_front_jobs_lost(f, i);
         lost++;
         for (uint32_t r = 0; f->told && f->options->go_on && !f->ending && r < f->job->size; r++) {
             if (f->job->host_of[r] == i)
@@ -318,6 +321,9 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_warning(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
+    case RK_MSG_ERRAND:
+    case RK_MSG_MODEX_ANSWER:
+        return rk_front_jobs_take(f, kind, u);
     default:
         fine = f->life && rk_life_message(f->life, kind, u, &mine);
         return mine && fine;

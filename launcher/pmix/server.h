@@ -8,6 +8,8 @@
 #ifndef RK_LAUNCHER_PMIX_SERVER_H
 #define RK_LAUNCHER_PMIX_SERVER_H
 
+#include "launcher/errands.h"
+#include "launcher/job.h"
 #include "lib/rank.h"
 
 #include <event2/event.h>
@@ -32,6 +34,10 @@ struct rk_server_events {
     void (*modex)(void *arg, uint32_t rank, void *token);
     /* The answer to rk_server_look_up. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
+    /* To be answered with rk_server_errand_done; the packer is emptied. */
+    void (*errand)(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token);
+    /* Has a rank of this host ended? */
+    bool (*ended)(void *arg, uint32_t rank);
 };
 
 struct rk_server_app {
@@ -50,6 +56,7 @@ struct rk_server_job {
     const char *const *ranks_of;   /* of each, "0,1,2" */
     const uint32_t *local, nlocal; /* ranks of this host */
     bool oversubscribed;
+    const struct rk_origin *origin;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
 
@@ -76,10 +83,14 @@ void rk_server_fence_done(struct rk_server *server, void *token, int status, con
                           size_t len);
 void rk_server_modex_done(struct rk_server *server, void *token, bool found, const void *data,
                           size_t len);
+/* answer: as errands.h says, or NULL. */
+void rk_server_errand_done(struct rk_server *server, void *token, struct rk_unpacker *answer);
 /* What has a rank of this host committed? Answered by events->looked_up, once it has, which may be never. */
 void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
+/* The same of one of another job. */
+void rk_server_tell_other(struct rk_server *server, const char *job, uint32_t rank, bool by_signal);
 
 #endif
