@@ -25,28 +25,48 @@ static bool is_known(const struct rk_server *s, const char *id)
     return false;
 }
 
+static void about_rank(pmix_info_t *info, const struct rk_job *job, uint32_t number)
+{
+    pmix_data_array_t array;
+    pmix_rank_t rank = number;
+    uint32_t node = job->host_of[number];
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_RANK, &rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&item[1], PMIX_HOSTNAME, job->hosts[node], PMIX_STRING);
+    PMIX_INFO_LOAD(&item[2], PMIX_NODEID, &node, PMIX_UINT32);
+    PMIX_INFO_LOAD(info, PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+/*
+ * Not by maps: from those PMIx would tell that ranks of the other job are local
+ * peers, but only the clients that happen to ask. Open MPI then takes the same
+ * process for a local one on one side and for a remote one on the other, and
+ * chooses other algorithms there.
+ */
 static pmix_status_t tell(const struct rk_job *job)
 {
-    struct rk_job_map map;
-    pmix_info_t info[5];
     uint32_t size = job->size, napps = job->napps;
     pmix_nspace_t nspace;
     struct rk_answer a;
-    pmix_status_t rc = PMIX_ERR_NOMEM;
+    pmix_info_t *info;
+    pmix_status_t rc;
 
-    if (rk_job_map_make(job, &map) == RANK_OK)
-        rc = rk_server_load_map(info, map.n, map.hosts, (const char *const *)map.ranks);
-    rk_job_map_clear(&map);
-    if (rc != PMIX_SUCCESS)
-        return rc;
-    PMIX_INFO_LOAD(&info[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
-    PMIX_INFO_LOAD(&info[3], PMIX_MAX_PROCS, &size, PMIX_UINT32);
-    PMIX_INFO_LOAD(&info[4], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
+    PMIX_INFO_CREATE(info, size + 3u);
+    if (!info)
+        return PMIX_ERR_NOMEM;
+    PMIX_INFO_LOAD(&info[0], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
+    for (uint32_t i = 0; i < size; i++)
+        about_rank(&info[3 + i], job, i);
     PMIX_LOAD_NSPACE(nspace, job->id);
     rk_answer_init(&a);
-    rc = rk_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, 5, rk_answer_come, &a));
-    for (int i = 0; i < 5; i++)
-        PMIX_INFO_DESTRUCT(&info[i]);
+    rc = rk_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, size + 3u, rk_answer_come, &a));
+    PMIX_INFO_FREE(info, size + 3u);
     return rc;
 }
 

@@ -167,37 +167,31 @@ static char *join(const char *const *texts, uint32_t n, char sep)
     return all;
 }
 
-pmix_status_t rk_server_load_map(pmix_info_t info[2], uint32_t nhosts, const char *const *hosts,
-                                 const char *const *ranks_of)
-{
-    char *ranks = join(ranks_of, nhosts, ';'), *names = join(hosts, nhosts, ',');
-    char *nodes = NULL, *procs = NULL;
-    pmix_status_t rc = ranks && names ? PMIx_generate_regex(names, &nodes) : PMIX_ERR_NOMEM;
-
-    if (rc == PMIX_SUCCESS)
-        rc = PMIx_generate_ppn(ranks, &procs);
-    if (rc == PMIX_SUCCESS) {
-        PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
-        PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
-    }
-    free(ranks);
-    free(names);
-    free(nodes);
-    free(procs);
-    return rc;
-}
-
 static rank_status_t register_job(struct rk_server *s, const struct rk_server_job *job)
 {
+    char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
+    char *hosts = join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
     struct rk_answer a;
     uint32_t size = job->size;
     pmix_info_t info[9];
     pmix_proc_t parent;
     size_t ninfo = 6;
-    pmix_status_t rc = rk_server_load_map(info, job->nhosts, job->hosts, job->ranks_of);
+    pmix_status_t rc;
 
+    if (!ranks || !hosts) {
+        free(ranks);
+        free(hosts);
+        return RANK_ERR_NO_MEMORY;
+    }
+    rc = PMIx_generate_regex(hosts, &nodes);
+    if (rc == PMIX_SUCCESS)
+        rc = PMIx_generate_ppn(ranks, &procs);
+    free(ranks);
+    free(hosts);
     if (rc == PMIX_SUCCESS) {
+        PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
+        PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
         PMIX_INFO_LOAD(&info[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
@@ -219,6 +213,8 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
         for (size_t i = 0; i < ninfo; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
     }
+    free(nodes);
+    free(procs);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the job with PMIx", rc);
 }
 

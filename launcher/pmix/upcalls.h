@@ -83,10 +83,6 @@ void rk_errand_post(struct rk_errand_call *call);
 bool rk_server_take_outline(struct rk_server *server, struct rk_unpacker *u, char *id);
 /* The process that has spawned the job, said of each of its ranks here. */
 rank_status_t rk_server_register_parent(struct rk_server *server, const struct rk_server_job *job);
-/* server.c: names and ranks of a job's hosts, as PMIx wants them; 2 infos. */
-pmix_status_t rk_server_load_map(pmix_info_t info[2], uint32_t nhosts, const char *const *hosts,
-                                 const char *const *ranks_of);
-
 pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                 pmix_op_cbfunc_t done, void *done_arg);
 pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
