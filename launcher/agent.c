@@ -243,6 +243,21 @@ static void on_pmi1_stranded(void *arg, uint32_t local)
     on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
 }
 
+static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+}
+
+static void on_pmi1_errand(void *arg, uint32_t local, enum rk_errand what, struct rk_packer *payload)
+{
+    struct rk_agent *agent = arg;
+
+    rk_errands_send(agent->errands, what, agent->ranks[local].rank, payload, on_pmi1_answer, agent,
+                    (void *)(uintptr_t)local);
+}
+
 /* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
 static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
@@ -424,14 +439,17 @@ static rank_status_t open_pmi1(struct rk_agent *agent)
 {
     static const struct rk_pmi1_ops alone = {.joined = on_pmi1_joined,
                                              .aborted = on_pmi1_aborted,
-                                             .stranded = on_pmi1_stranded},
+                                             .stranded = on_pmi1_stranded,
+                                             .errand = on_pmi1_errand},
                                     several = {.joined = on_pmi1_joined,
                                                .aborted = on_pmi1_aborted,
                                                .exchange = on_pmi1_exchange,
-                                               .stranded = on_pmi1_stranded};
+                                               .stranded = on_pmi1_stranded,
+                                               .errand = on_pmi1_errand};
     const struct rk_pmi1_job job = {.id = agent->job.id,
                                     .size = agent->job.size,
                                     .local = agent->nlocal,
+                                    .keys = agent->job.origin.keys,
                                     .node_of = agent->nused > 1 ? agent->job.host_of : NULL};
 
     return rk_pmi1_open(agent->base, &job, agent->nused > 1 ? &several : &alone, agent, &agent->pmi1);
