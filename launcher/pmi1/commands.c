@@ -20,6 +20,7 @@ static void on_init(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
     }
     /* A program that a rank runs after another starts anew. */
     c->state = RK_PMI1_JOINED;
+    c->asking = 0; /* what the one before it asked is no more of interest */
     rk_pmi1_note_joined(c);
     rk_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
 }
