@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,6 +209,7 @@ rank_status_t rk_spawned_read(struct rk_spawned *s, struct rk_options *o, char *
     memset(s, 0, sizeof(*s));
     memset(o, 0, sizeof(*o));
     s->link = held = RK_SPAWNED_FD;
+    prctl(PR_SET_NAME, "xrun"); /* it was executed as "exe" */
     fcntl(s->link, F_SETFD, FD_CLOEXEC);
     if (!read_hello(s->link, &s->hello)) {
         snprintf(err, errlen, "%s is for xrun itself", RK_SPAWNED_PROCESS);
