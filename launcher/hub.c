@@ -18,6 +18,7 @@ struct job {
     uint32_t *left;   /* [outline.napps] ranks that have not ended */
     uint32_t nended;
     uint32_t *friends, nfriends; /* jobs that it is connected with */
+    uint32_t parent; /* the job that has spawned it, or RK_NO_JOB */
     struct rk_gather_who spawner; /* who waits for its start, if starting */
     bool starting;
 };
@@ -71,6 +72,7 @@ static uint32_t add_job(struct rk_hub *h)
     j = calloc(1, sizeof(*j));
     if (!j)
         return RK_NO_JOB;
+    j->parent = RK_NO_JOB;
     h->jobs[h->njobs] = j;
     return h->njobs++;
 }
@@ -367,6 +369,7 @@ static void start(struct rk_hub *h, const struct rk_gather_who *who, uint32_t ra
     rk_outline_pack(&parent->outline, &outline);
     h->jobs[job]->spawner = *who;
     h->jobs[job]->starting = true;
+    h->jobs[job]->parent = who->job;
     /* They are connected from the start. */
     add_friend(h, job, who->job);
     add_friend(h, who->job, job);
@@ -385,6 +388,21 @@ static void tell_started(struct rk_hub *h, struct job *j, enum rk_errand_status 
 
 /* ------------------------------------------------------------------------- ends */
 
+/* Of a rank, or (RK_ALL_RANKS) of the whole job: told to those whom it concerns. */
+static void tell_of_end(struct rk_hub *h, uint32_t job, uint32_t rank, bool by_signal)
+{
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        struct rk_packer p = {0};
+        if (i == job || h->jobs[i]->gone || !h->jobs[i]->known ||
+            !(connected(h, job, i) || (rank == RK_ALL_RANKS && h->jobs[job]->parent == i)))
+            continue;
+        rk_pack_string(&p, h->jobs[job]->outline.id);
+        rk_pack_u32(&p, rank);
+        rk_pack_u32(&p, by_signal);
+        h->ops->send(h->arg, i, RK_DOWN_DIED, &p);
+    }
+}
+
 static bool take_ended(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
 {
     uint32_t rank = rk_unpack_u32(u), failed = rk_unpack_u32(u), by_signal = rk_unpack_u32(u), app = 0;
@@ -402,15 +420,8 @@ static bool take_ended(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
     if (--j->left[app] == 0)
         rk_names_app_ended(h->names, job, app);
     rk_gathers_ended(h->gathers, job, rank);
-    for (uint32_t i = 0; failed && i < j->nfriends; i++) {
-        struct rk_packer p = {0};
-        if (h->jobs[j->friends[i]]->gone || !h->jobs[j->friends[i]]->known)
-            continue;
-        rk_pack_string(&p, j->outline.id);
-        rk_pack_u32(&p, rank);
-        rk_pack_u32(&p, by_signal);
-        h->ops->send(h->arg, j->friends[i], RK_DOWN_DIED, &p);
-    }
+    if (failed)
+        tell_of_end(h, job, rank, by_signal != 0);
     return true;
 }
 
@@ -447,6 +458,8 @@ bool rk_hub_gone(struct rk_hub *h, uint32_t job, int code)
             rk_names_ended(h->names, job, r, code != 0);
     }
     rk_gathers_ended(h->gathers, job, RK_ALL_RANKS);
+    if (ran && j->known)
+        tell_of_end(h, job, RK_ALL_RANKS, false);
     for (struct rk_link *l = h->questions.next, *next; l != &h->questions; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;

@@ -357,18 +357,21 @@ void rk_server_tell_death(struct rk_server *s, uint32_t rank, bool by_signal)
 void rk_server_tell_other(struct rk_server *s, const char *job, uint32_t rank, bool by_signal)
 {
     struct notice *n = calloc(1, sizeof(*n));
+    bool over = rank == RK_ALL_RANKS;
     pmix_proc_t all;
     pmix_status_t rc;
 
     if (!n)
         return;
-    PMIX_LOAD_PROCID(&n->source, job, rank);
-    PMIX_LOAD_PROCID(&n->affected, job, rank);
+    PMIX_LOAD_PROCID(&n->source, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&n->affected, job, over ? PMIX_RANK_WILDCARD : rank);
     PMIX_LOAD_PROCID(&all, s->nspace, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&n->info[0], PMIX_EVENT_AFFECTED_PROC, &n->affected, PMIX_PROC);
     PMIX_INFO_LOAD(&n->info[1], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
     PMIX_INFO_LOAD(&n->info[2], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
-    rc = PMIx_Notify_event(by_signal ? PMIX_ERR_PROC_ABORTED : PMIX_ERR_PROC_TERM_WO_SYNC,
+    rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
+                           : by_signal ? PMIX_ERR_PROC_ABORTED
+                                       : PMIX_ERR_PROC_TERM_WO_SYNC,
                            &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_told, n);
     if (rc != PMIX_SUCCESS)
         on_told(rc, n);

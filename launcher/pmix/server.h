@@ -90,7 +90,7 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
-/* The same of one of another job. */
+/* The same of one of another job; RK_ALL_RANKS: that job is over. */
 void rk_server_tell_other(struct rk_server *server, const char *job, uint32_t rank, bool by_signal);
 
 #endif
