@@ -5,6 +5,7 @@
 #include "launcher/message.h"
 #include "launcher/modexes.h"
 #include "launcher/outline.h"
+#include "launcher/relay.h"
 #include "launcher/spawned.h"
 #include "lib/base/clock.h"
 #include "lib/base/list.h"
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define EOF_S 2       /* after its end, for what a spawned xrun has said last */
+#define STALL_AT (1 << 20) /* bytes queued for the user: no more is read */
 #define LEAVE_MS 4000 /* for one that has lost the first to end its job */
 
 /* A spawned xrun. */
@@ -29,6 +31,7 @@ struct child {
     pid_t pid;            /* 0: it has been reaped, with this status */
     int status;
     struct rk_wire *wire; /* NULL: it will say no more */
+    struct rk_relay *output[2]; /* what it writes; NULL: it will write no more */
     struct event *patience;
 };
 
@@ -197,6 +200,8 @@ static void drop(struct child *c)
 {
     rk_list_remove(&c->link);
     rk_wire_close(c->wire);
+    rk_relay_close(c->output[0]);
+    rk_relay_close(c->output[1]);
     if (c->patience)
         event_free(c->patience);
     free(c);
@@ -208,7 +213,7 @@ static void finish_if_over(struct child *c)
     int status = c->status, code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const char *name = rk_hub_name(f->jobs->hub, c->job);
 
-    if (c->wire || c->pid)
+    if (c->wire || c->pid || c->output[0] || c->output[1])
         return;
     if (WIFSIGNALED(status)) {
         rk_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
@@ -221,15 +226,62 @@ static void finish_if_over(struct child *c)
     rk_front_leave_if_over(f);
 }
 
+static bool is_full(void *arg)
+{
+    const struct front *f = ((struct child *)arg)->f;
+
+    return rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT;
+}
+
 static void on_patience(evutil_socket_t fd, short what, void *arg)
 {
+    const struct timeval again = {EOF_S, 0};
     struct child *c = arg;
 
     (void)fd;
     (void)what;
+    /* Its output waits for the user, as all does. */
+    if (is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
+        return;
     rk_wire_close(c->wire);
     c->wire = NULL;
+    for (int i = 0; i < 2; i++) {
+        rk_relay_close(c->output[i]);
+        c->output[i] = NULL;
+    }
     finish_if_over(c);
+}
+
+static void put_output(void *arg, struct rk_relay *relay, const void *data, size_t len)
+{
+    struct child *c = arg;
+
+    rk_stream_pass(relay == c->output[0] ? c->f->out : c->f->err, data, len);
+}
+
+static void on_output_over(void *arg, struct rk_relay *relay)
+{
+    struct child *c = arg;
+
+    for (int i = 0; i < 2; i++) {
+        if (c->output[i] == relay)
+            c->output[i] = NULL;
+    }
+    rk_relay_close(relay);
+    finish_if_over(c);
+}
+
+static const struct rk_relay_ops relay_ops = {put_output, is_full, on_output_over};
+
+void rk_front_jobs_drained(struct front *f)
+{
+    struct rk_front_jobs *j = f->jobs;
+
+    for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
+        struct child *c = rk_list_entry(l, struct child, link);
+        rk_relay_wake(c->output[0]);
+        rk_relay_wake(c->output[1]);
+    }
 }
 
 static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
@@ -264,11 +316,9 @@ void rk_front_jobs_reap(struct front *f)
         if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
             continue;
         c->pid = 0;
-        if (c->wire && event_add(c->patience, &patience) == 0)
+        if ((c->wire || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
             continue;
-        rk_wire_close(c->wire);
-        c->wire = NULL;
-        finish_if_over(c);
+        on_patience(-1, 0, c);
     }
 }
 
@@ -351,7 +401,7 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     struct front *f = arg;
     struct child *c;
     struct rk_packer p = {0};
-    int fd = -1;
+    int fd = -1, output[2];
 
     if (f->ending || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
         rk_packer_free(&p);
@@ -366,7 +416,7 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     c->job = job;
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? rk_spawned_start(f->options->environment, &fd) : -1;
+    c->pid = c->patience ? rk_spawned_start(f->options->environment, &fd, output) : -1;
     if (c->pid < 0) {
         rk_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;
@@ -375,6 +425,10 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
         return false;
     }
     f->jobs->nspawned++;
+    for (int i = 0; i < 2; i++) {
+        if (rk_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
+            close(output[i]); /* what it writes is lost, and it notices */
+    }
     if (rk_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
         close(fd); /* it ends by itself */
         rk_packer_free(&p);

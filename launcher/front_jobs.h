@@ -26,6 +26,8 @@ bool rk_front_jobs_take(struct front *f, uint32_t kind, struct rk_unpacker *u);
 /* The job is told to end: so are those that are connected with it, or all if xrun shall end. */
 void rk_front_jobs_end(struct front *f, int sig, uint32_t ms);
 void rk_front_jobs_signal(struct front *f, int sig);
+/* Little output waits for the user. */
+void rk_front_jobs_drained(struct front *f);
 /* A child of this process ended. */
 void rk_front_jobs_reap(struct front *f);
 

@@ -20,7 +20,7 @@ static int held = -1; /* the link, for those that fork from this process */
 
 /* ------------------------------------------------------------- in the first xrun */
 
-static void become(int fd, const sigset_t *mask, char *const *env)
+static void become(int fd, const int *output, const sigset_t *mask, char *const *env)
 {
     char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)RK_SPAWNED_PROCESS, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -33,36 +33,60 @@ static void become(int fd, const sigset_t *mask, char *const *env)
         if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
             signal(sig, SIG_DFL);
     }
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(output[0], STDOUT_FILENO);
+    dup2(output[1], STDERR_FILENO);
+    /* Last: one of the others may have this number. */
     if (fd != RK_SPAWNED_FD)
         dup2(fd, RK_SPAWNED_FD);
     else
         fcntl(fd, F_SETFD, 0);
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execve("/proc/self/exe", argv, env);
     _exit(1);
 }
 
-pid_t rk_spawned_start(char *const *env, int *fd)
+static void close_all(const int *fds, int n)
 {
+    int error = errno;
+
+    for (int i = 0; i < n; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    errno = error;
+}
+
+pid_t rk_spawned_start(char *const *env, int *fd, int output[2])
+{
+    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
+    int theirs[2];
     sigset_t all, old;
-    int ends[2];
     pid_t pid;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
+        pipe2(err, O_CLOEXEC)) {
+        close_all(fds, 6);
         return -1;
+    }
+    theirs[0] = out[1];
+    theirs[1] = err[1];
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
     pid = fork();
     if (pid == 0)
-        become(ends[1], &old, env);
+        become(ends[1], theirs, &old, env);
     sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0) {
+        close_all(fds, 6);
+        return -1;
+    }
     close(ends[1]);
-    if (pid < 0)
-        close(ends[0]);
-    else
-        *fd = ends[0];
+    close_all(theirs, 2);
+    *fd = ends[0];
+    output[0] = out[0];
+    output[1] = err[0];
     return pid;
 }
 

@@ -25,8 +25,9 @@ struct rk_spawned {
     char *output_dir;
 };
 
-/* In the first xrun: start one. *fd is the link. env: that of the first xrun. Returns its pid, or -1 with errno. */
-pid_t rk_spawned_start(char *const *env, int *fd);
+/* In the first xrun: start one. *fd is the link; output: what it writes to standard output and error can be read there.
+ * env: that of the first xrun. Returns its pid, or -1 with errno. */
+pid_t rk_spawned_start(char *const *env, int *fd, int output[2]);
 
 /* In that process: be told what to run. On failure err says why. Clear it in any case, after the options. */
 rank_status_t rk_spawned_read(struct rk_spawned *out, struct rk_options *options, char *err, size_t errlen);

@@ -55,6 +55,18 @@ check "the options of the first job go for the others" 0
 [ "$(cat files/rank.0.out files/job1/rank.0.out)" = "[0] ok
 [0] ok" ] && good "but each has files of its own" || bad "but each has files of its own" "$(ls -R files)"
 
+run 30 -q -n "$(nproc)" "$client" spawn-crowd
+check "a spawned rank knows that the cores are taken" 0
+count "a spawned rank knows that the cores are taken" 'yield: yes' 1
+
+# Both write as fast as they can, and the reader is slow.
+new_case
+timeout -k 5 $((60 * slow)) "$XRUN" -q -n 2 "$client" spawn-lines 2 2>err </dev/null | dd ibs=600 obs=64k status=none >out
+rc=${PIPESTATUS[0]}
+check "output of two jobs" 0
+[ "$(grep -cE '^<(parent|child) [01] says that this is line number [0-9]+ of its own, and that it is whole>$' out)" = 20000 ] &&
+    [ "$(wc -l <out)" = 20004 ] && good "in whole lines, and all of it" || bad "in whole lines, and all of it" "$(grep -vcE '^<.* whole>$' out) others"
+
 # ------------------------------------------------------------------------------ ends
 run 30 -q -n 2 "$client" spawn-fail 2
 check "a spawned rank fails: its code, and the end of all" 7 'rank 0 .* exited with code 7'

@@ -368,6 +368,17 @@ int main(int argc, char **argv)
         while (look_up("the child", NULL, 0) == PMIX_SUCCESS)
             ;
         printf("late\n");
+    } else if (strcmp(mode, "spawn-crowd") == 0) {
+        parent_of("crowd", 1, other);
+    } else if (strcmp(mode, "crowd") == 0) {
+        printf("yield: %s\n", getenv("OMPI_MCA_mpi_yield_when_idle") ? "yes" : "no");
+    } else if (strcmp(mode, "spawn-lines") == 0 || strcmp(mode, "lines") == 0) {
+        bool parent = strcmp(mode, "lines") != 0;
+        if (parent)
+            parent_of("lines", (int)number, other);
+        for (int i = 0; i < 5000; i++)
+            printf("<%s %u says that this is line number %d of its own, and that it is whole>\n",
+                   parent ? "parent" : "child", me.rank, i);
     } else if (strcmp(mode, "child") == 0) {
         child();
     } else if (strcmp(mode, "child-alone") == 0) {
