@@ -49,7 +49,7 @@ void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
     struct rk_packer p = {0};
 
     rk_front_jobs_end(f, sig, grace_ms);
-    if (f->done)
+    if (f->done || !f->tree) /* nothing runs any more, or xrun is about to leave */
         return;
     f->ending = true;
     rk_branches_shut_door(f->branches);
