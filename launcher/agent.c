@@ -278,6 +278,21 @@ static void on_pmi1_stranded(void *arg, uint32_t local)
     on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
 }
 
+static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+}
+
+static void on_pmi1_errand(void *arg, uint32_t local, enum rk_errand what, struct rk_packer *payload)
+{
+    struct rk_agent *agent = arg;
+
+    rk_errands_send(agent->errands, what, agent->ranks[local].rank, payload, on_pmi1_answer, agent,
+                    (void *)(uintptr_t)local);
+}
+
 /* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
 static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
@@ -353,7 +368,7 @@ static void on_asked(void *arg, uint32_t rank, uint32_t id)
 }
 
 /* The answer may be on its way. */
-static void on_ended(void *arg, uint32_t id)
+static void on_modex_ended(void *arg, uint32_t id)
 {
     struct rk_agent *agent = arg;
 
@@ -379,6 +394,27 @@ static void on_raised(void *arg, const struct rk_notice *notice)
     rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
 }
 
+static void on_errand_done(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_errand_done(agent->server, token, answer);
+}
+
+static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    rk_errands_send(agent->errands, what, rank, payload, on_errand_done, agent, token);
+}
+
+static bool on_ended(void *arg, uint32_t rank)
+{
+    const struct rk_rank *r = rk_agent_rank(arg, rank);
+
+    return r && has_ended(r);
+}
+
 static const struct rk_server_events server_events = {.connected = on_connected,
                                                       .finalized = on_finalized,
                                                       .lost = on_lost,
@@ -387,8 +423,10 @@ static const struct rk_server_events server_events = {.connected = on_connected,
                                                       .fence = on_fence,
                                                       .modex = on_modex,
                                                       .looked_up = on_looked_up,
-                                                      .raised = on_raised};
-static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked, on_ended};
+                                                      .raised = on_raised,
+                                                      .errand = on_errand,
+                                                      .ended = on_ended};
+static const struct rk_modex_ops modex_ops = {on_modex_answer, on_asked, on_modex_ended};
 
 /* ------------------------------------------------------------------ the start */
 
@@ -429,7 +467,8 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
                                 .nlocal = agent->nlocal,
                                 .folder = rk_leftovers_folder(agent->leftovers),
                                 .oversubscribed = agent->seats.oversubscribed,
-                                .topology = agent->topology};
+                                .topology = agent->topology,
+                                .origin = &agent->job.origin};
     struct rk_job_map map = {0};
     struct rk_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
     uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
@@ -460,14 +499,17 @@ static rank_status_t open_pmi1(struct rk_agent *agent)
 {
     static const struct rk_pmi1_ops alone = {.joined = on_pmi1_joined,
                                              .aborted = on_pmi1_aborted,
-                                             .stranded = on_pmi1_stranded},
+                                             .stranded = on_pmi1_stranded,
+                                             .errand = on_pmi1_errand},
                                     several = {.joined = on_pmi1_joined,
                                                .aborted = on_pmi1_aborted,
                                                .exchange = on_pmi1_exchange,
-                                               .stranded = on_pmi1_stranded};
+                                               .stranded = on_pmi1_stranded,
+                                               .errand = on_pmi1_errand};
     const struct rk_pmi1_job job = {.id = agent->job.id,
                                     .size = agent->job.size,
                                     .local = agent->nlocal,
+                                    .keys = agent->job.origin.keys,
                                     .node_of = agent->nused > 1 ? agent->job.host_of : NULL};
 
     return rk_pmi1_open(agent->base, &job, agent->nused > 1 ? &several : &alone, agent, &agent->pmi1);
@@ -487,6 +529,8 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, on_fence_done, agent,
                                       &agent->fences);
 
+    if (!st)
+        st = rk_errands_open(agent->tree, agent->node, &agent->errands);
     return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &modex_ops, agent, &agent->modexes);
 }
 
@@ -603,6 +647,18 @@ static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+static bool take_other_died(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    const char *job = rk_unpack_string(u);
+    uint32_t rank = rk_unpack_u32(u), by_signal = rk_unpack_u32(u);
+
+    if (!rk_unpack_done(u) || !job)
+        return false;
+    if (agent->server)
+        rk_server_tell_other(agent->server, job, rank, by_signal != 0);
+    return true;
+}
+
 static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
 {
     uint32_t top = rk_unpack_u32(u);
@@ -683,6 +739,10 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     case RK_MSG_MODEX_ASK:
     case RK_MSG_MODEX_ANSWER:
         return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
+    case RK_MSG_ERRAND_DONE:
+        return agent->errands && rk_errands_take(agent->errands, u);
+    case RK_MSG_OTHER_DIED:
+        return take_other_died(agent, u);
     case RK_MSG_WINDOW:
         window.rows = (uint16_t)rk_unpack_u32(u);
         window.cols = (uint16_t)rk_unpack_u32(u);

@@ -10,6 +10,7 @@
 
 #include "launcher/branches.h"
 #include "launcher/direct.h"
+#include "launcher/errands.h"
 #include "launcher/fences.h"
 #include "launcher/job.h"
 #include "launcher/leftovers.h"
@@ -67,6 +68,7 @@ struct rk_agent {
     struct rk_server *server;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
+    struct rk_errands *errands;
     struct rk_pmi1 *pmi1;
     bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;

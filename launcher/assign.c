@@ -1,6 +1,7 @@
 /* assign.c: see assign.h. */
 #include "launcher/assign.h"
 #include "launcher/output_dir.h"
+#include "launcher/spawned.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -16,6 +17,8 @@ rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, 
 {
     rank_status_t st = rk_plan_place(plan, (uint32_t)o->n, err, errlen);
 
+    if (!st && o->spawned)
+        rk_spawned_share(o->spawned, plan);
     if (!st && o->where.json_map)
         st = rk_plan_json(plan, o->where.json_map, err, errlen);
     if (!st && (o->where.show_map || o->where.dry_run)) {

@@ -37,6 +37,7 @@ char **rk_foreign_env(const struct rk_foreign *w, char *const *env)
         {"PMI_FD", NULL, RK_PMI1_FD, w->pmi1, false},
         {"PMI_RANK", NULL, w->rank, w->pmi1, false},
         {"PMI_SIZE", NULL, w->size, w->pmi1, false},
+        {"PMI_SPAWNED", NULL, 1, w->pmi1 && w->spawned, false},
         {"MPI_LOCALRANKID", NULL, w->local_rank, w->pmi1, false},
         {"MPI_LOCALNRANKS", NULL, w->local_size, w->pmi1, false},
         /* MPICH 5 sees PMIx's variables too, and would not know which is meant. */

@@ -11,6 +11,7 @@ struct rk_foreign {
     uint32_t rank, size;
     uint32_t local_rank, local_size;
     bool oversubscribed; /* more ranks than cores on this host */
+    bool spawned;        /* a rank of another job has asked for this one */
     bool pmi1;           /* RK_PMI1_FD is a connection */
 };
 

@@ -1,7 +1,7 @@
 /* front.c: open all that a job needs, run the loop, close it. See front.h. */
 #include "launcher/assign.h"
 #include "launcher/descend.h"
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/keeper.h"
 #include "launcher/leftovers.h"
 #include "launcher/program.h"
@@ -65,6 +65,8 @@ static rank_status_t open_front(struct front *f)
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &rk_front_stream_ops, f, &f->err);
     if (!st)
+        st = rk_front_jobs_open(f);
+    if (!st)
         st = rk_front_watch_signals(f);
     f->silence = evtimer_new(f->base, rk_front_on_silence, f);
     f->timeout = evtimer_new(f->base, rk_front_on_timeout, f);
@@ -95,7 +97,7 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
             pid = waitpid(f->keeper, &status, 0);
         while (pid < 0 && errno == EINTR);
     }
-    if (!f->done && !rk_descend_end(5000, before, nbefore))
+    if ((!f->done || f->orphans) && !rk_descend_end(5000, before, nbefore))
         rk_error("some processes of the job do not end although they were killed");
 }
 
@@ -189,6 +191,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     f.tree = NULL;
     rk_branches_close(f.branches);
     f.branches = NULL;
+    rk_front_jobs_close(&f);
     end_all(&f, before, nbefore);
     remove_leftovers(&f);
     if (f.lost)

@@ -2,7 +2,7 @@
  * front_end.c: how a job ends: the first reason counts, everything is told to
  * end, and xrun leaves when all of it is gone and all output is out.
  */
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
 
@@ -30,7 +30,7 @@ void rk_front_leave_if_over(struct front *f)
 {
     const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
 
-    if (rk_tree_child_count(f->tree) || rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
+    if (rk_front_jobs_running(f) || rk_tree_child_count(f->tree) || rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
         return;
     if (rk_branches_pids(f->branches, NULL, SIZE_MAX) == 0)
         event_base_loopexit(f->base, NULL);
@@ -48,7 +48,8 @@ void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
 {
     struct rk_packer p = {0};
 
-    if (f->done)
+    rk_front_jobs_end(f, sig, grace_ms);
+    if (f->done || !f->tree) /* nothing runs any more, or xrun is about to leave */
         return;
     f->ending = true;
     rk_branches_shut_door(f->branches);
@@ -112,11 +113,17 @@ void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
     rk_front_end_job_by(f, sig, grace_ms);
 }
 
+/* Something of it, or a job that it has spawned, and it has not been told to end. */
+static bool runs(const struct front *f)
+{
+    return f->done ? rk_front_jobs_running(f) && !f->forced : !f->ending;
+}
+
 static void force_after_traces(void *arg)
 {
     struct front *f = arg;
 
-    if (!f->done && !f->ending)
+    if (runs(f))
         rk_front_force(f, RK_EXIT_TIMEOUT, SIGTERM, rk_front_grace(f, RK_FAILURE_GRACE_MS));
 }
 
@@ -137,7 +144,7 @@ void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (f->done || f->ending || f->given_up)
+    if (!runs(f) || f->given_up)
         return;
     rk_report_cause(f->report, "timeout");
     rk_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",

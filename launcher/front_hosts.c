@@ -3,7 +3,7 @@
  * is told the job.
  */
 #include "launcher/assign.h"
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -67,6 +67,7 @@ static rank_status_t send_job(struct front *f)
         return st;
     f->told = true;
     f->told_ns = rk_clock_ns();
+    st = rk_front_jobs_told(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
         st = rk_assign_seats(f->plan, i, &f->of_host, &p);
         rk_tree_send(f->tree, i, RK_MSG_SEATS, &p);

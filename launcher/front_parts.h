@@ -37,6 +37,8 @@ struct rk_failure {
     bool unfinished;
 };
 
+struct rk_front_jobs;
+
 struct front {
     const struct rk_options *options;
     struct rk_job *job;
@@ -76,6 +78,8 @@ struct front {
     bool joined;      /* there is a rank that is a client, or that there is none has been said */
     char *alone;      /* a line to say if there was none in the end, or NULL */
     bool given_up;    /* it takes too long; stack traces may still be made */
+    bool orphans;     /* a spawned job may have left something */
+    struct rk_front_jobs *jobs;
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
@@ -100,6 +104,7 @@ void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
 
 /* front_signals.c */
 rank_status_t rk_front_watch_signals(struct front *f);
+void rk_front_forward(struct front *f, int sig);
 
 /* front_words.c: what agents say. */
 const char *rk_front_host_of(const struct front *f, uint32_t rank);

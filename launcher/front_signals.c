@@ -1,5 +1,5 @@
 /* front_signals.c: what signals to xrun mean for the job. */
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 #include "lib/base/compiler.h"
 
@@ -10,10 +10,11 @@
 
 #define SIGNAL_GRACE_MS 2000 /* what a user interrupts may want to save something */
 
-static void forward(struct front *f, int sig)
+void rk_front_forward(struct front *f, int sig)
 {
     struct rk_packer p = {0};
 
+    rk_front_jobs_signal(f, sig);
     if (f->done)
         return;
     rk_pack_u32(&p, (uint32_t)sig);
@@ -42,7 +43,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
 {
     (void)what;
-    forward(arg, sig);
+    rk_front_forward(arg, sig);
 }
 
 static void stop_self(evutil_socket_t fd, short what, void *arg)
@@ -65,7 +66,7 @@ static void on_stop(evutil_socket_t sig, short what, void *arg)
 
     (void)sig;
     (void)what;
-    forward(f, SIGSTOP);
+    rk_front_forward(f, SIGSTOP);
     event_base_once(f->base, -1, EV_TIMEOUT, stop_self, f, &soon);
 }
 
@@ -87,6 +88,7 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
             rk_branches_reaped(f->branches, pids[i], status);
     }
     free(pids);
+    rk_front_jobs_reap(f);
     if (n)
         rk_front_leave_if_over(f);
 }

@@ -1,5 +1,5 @@
 /* front_streams.c: the user's input, output and terminal. */
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@ static void on_drained(void *arg)
 
     for (uint32_t i = 0; i < f->nnodes; i++)
         rk_front_pay(f, &f->nodes[i], 1);
+    rk_front_jobs_drained(f);
     rk_front_leave_if_over(f);
 }
 

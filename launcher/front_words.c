@@ -2,7 +2,7 @@
  * front_words.c: what agents say: output, ends and failures of ranks, and what
  * becomes of the agents themselves.
  */
-#include "launcher/front_parts.h"
+#include "launcher/front_jobs.h"
 #include "launcher/message.h"
 #include "launcher/notice.h"
 #include "launcher/verdict.h"
@@ -43,6 +43,7 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
         rk_report_phase(f->report, name, ns);
     }
     rk_report_phase(report, "total", now - f->job->started_ns);
+    rk_front_jobs_started(f);
     if (f->options->verbose)
         rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
                       (double)(now - f->job->started_ns) * 1e-6,
@@ -143,7 +144,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
     int status = (int)rk_unpack_u32(u);
     uint64_t lived = rk_unpack_u64(u);
-    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED;
+    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED, failed;
     const struct rk_failure failure = {rank, pid, status, lived, unfinished};
 
     if (!rk_unpack_done(u))
@@ -152,7 +153,9 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
-    if (f->ending || !rk_verdict_failed(status, unfinished)) /* what follows from an end is no news */
+    failed = rk_verdict_failed(status, unfinished);
+    rk_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
+    if (f->ending || !failed) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
         tell_death(f, rank, WIFSIGNALED(status));
@@ -217,6 +220,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
         on_input_closed(f, i);
         if (n->done)
             continue;
+        rk_front_jobs_lost(f, i);
         lost++;
         if (!f->told || !f->options->go_on || f->ending)
             continue;
@@ -379,6 +383,9 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_alone(f, u);
     case RK_MSG_DONE:
         return on_done(f, u);
+    case RK_MSG_ERRAND:
+    case RK_MSG_MODEX_ANSWER:
+        return rk_front_jobs_take(f, kind, u);
     default:
         fine = f->life && rk_life_message(f->life, kind, u, &mine);
         return mine && fine;

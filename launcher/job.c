@@ -31,6 +31,9 @@ void rk_job_clear(struct rk_job *job)
     rk_strings_free(job->hosts);
     free(job->host_of);
     rk_strings_free(job->env);
+    free(job->origin.job);
+    free(job->origin.outline);
+    rk_strings_free(job->origin.keys);
     memset(job, 0, sizeof(*job));
 }
 
@@ -45,6 +48,16 @@ static void pack_map(const struct rk_job *job, struct rk_packer *p)
         rk_pack_u32(p, n);
         r += n;
     }
+}
+
+static void pack_origin(const struct rk_origin *o, struct rk_packer *p)
+{
+    char *none[] = {NULL};
+
+    rk_pack_string(p, o->job ? o->job : "");
+    rk_pack_u32(p, o->rank);
+    rk_pack_bytes(p, o->outline, o->len);
+    rk_pack_strings(p, o->keys ? o->keys : none);
 }
 
 void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
@@ -71,6 +84,7 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     pack_map(job, p);
     rk_pack_u64(p, job->nofile);
     rk_pack_u64(p, job->started_ns);
+    pack_origin(&job->origin, p);
 }
 
 static char *string_copy(struct rk_unpacker *u)
@@ -130,6 +144,25 @@ static bool unpack_map(struct rk_unpacker *u, struct rk_job *out)
     return out->host_of != NULL;
 }
 
+static bool unpack_origin(struct rk_unpacker *u, struct rk_origin *out)
+{
+    char *job = string_copy(u);
+    const void *outline;
+
+    out->rank = rk_unpack_u32(u);
+    outline = rk_unpack_bytes(u, &out->len);
+    out->keys = rk_unpack_strings(u);
+    if (u->failed || !*job) {
+        free(job);
+        return !u->failed;
+    }
+    out->job = job;
+    out->outline = malloc(out->len + 1);
+    if (out->outline)
+        memcpy(out->outline, outline, out->len);
+    return out->outline != NULL;
+}
+
 rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
 {
     uint32_t torch, report;
@@ -149,6 +182,7 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     ok = ok && unpack_map(u, out);
     out->nofile = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
+    ok = ok && unpack_origin(u, &out->origin);
     if (!ok || !rk_unpack_done(u) || torch > 1 || report > 1)
         return RANK_ERR_ARG;
     out->torch = torch;

@@ -26,6 +26,15 @@ struct rk_app {
 #define RK_INPUT_ALL (UINT32_MAX - 1)
 #define RK_PTY_NONE UINT32_MAX
 
+/* Where a job comes from that a rank of another has spawned. */
+struct rk_origin {
+    char *job; /* NULL: it was not spawned */
+    uint32_t rank;
+    void *outline; /* of that job (outline.h) */
+    size_t len;
+    char **keys; /* key=value: put for PMI-1 before anybody has; or NULL */
+};
+
 struct rk_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
     uint32_t size; /* ranks of all programs */
@@ -43,6 +52,7 @@ struct rk_job {
     uint32_t fanout;   /* of the tree of agents */
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
+    struct rk_origin origin;
 };
 
 /* What one host alone is told: where its ranks are bound to. */

@@ -3,6 +3,7 @@
 #include "launcher/agent.h"
 #include "launcher/descend.h"
 #include "launcher/rundir.h"
+#include "launcher/spawned.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -116,6 +117,7 @@ pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const 
 
     if (pid)
         return pid;
+    rk_spawned_let_go();
     close(front_fd); /* or the agent would never see that the front end is gone */
     _exit(run_keeper(fd, self, setup, job, false, direct));
 }

@@ -13,6 +13,7 @@
 #include "launcher/options.h"
 #include "launcher/output_dir.h"
 #include "launcher/program.h"
+#include "launcher/spawned.h"
 #include "launcher/status.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -23,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+extern char **environ;
 
 /* On one of several hosts: each agent looks for itself whether its host can hold its ranks. */
 #define RANKS_UNKNOWN 1
@@ -77,7 +80,7 @@ static int make_job(const struct rk_options *o, const struct rk_plan *plan, stru
     job->pty = o->pty;
     job->window = rk_user_window();
     job->id = make_id();
-    if (!job->id)
+    if (!job->id || (o->spawned && !rk_spawned_origin(o->spawned, &job->origin)))
         return refuse("out of memory", 1);
     be_quiet(o);
     code = rk_apps_make(o, first, job, text, sizeof(text));
@@ -130,6 +133,42 @@ static int run(const struct rk_options *o, uint64_t started_ns)
     return code;
 }
 
+/* For a rank of another job: an xrun of the first's has started this process. */
+static int run_spawned(char **environment, uint64_t started_ns)
+{
+    struct rk_options options;
+    struct rk_spawned spawned;
+    char text[512];
+    int code;
+
+    rk_log_identity("xrun", -1, NULL);
+    if (rk_spawned_read(&spawned, &options, text, sizeof(text))) {
+        code = refuse(text, RK_EXIT_USAGE);
+    } else {
+        options.spawned = &spawned;
+        options.environment = environment;
+        be_quiet(&options);
+        code = run(&options, started_ns);
+    }
+    rk_options_free(&options);
+    rk_spawned_clear(&spawned);
+    return code;
+}
+
+/* The variables as they are now: the array itself changes. */
+static char **copy_environment(void)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (environ[n])
+        n++;
+    copy = malloc((n + 1) * sizeof(*copy));
+    if (copy)
+        memcpy(copy, environ, (n + 1) * sizeof(*copy));
+    return copy;
+}
+
 /* The command line alone first: what is wrong there is said first, and help is always given. */
 static rank_status_t read_options(int argc, char **argv, struct rk_options *o, char *err,
                                   size_t errlen)
@@ -147,7 +186,7 @@ int main(int argc, char **argv)
 {
     uint64_t started_ns = rk_clock_ns();
     struct rk_options options;
-    char text[512];
+    char text[512], **environment;
     int code;
 
     if (argc > 0 && strcmp(argv[0], RK_STAND_IN_NAME) == 0)
@@ -155,6 +194,12 @@ int main(int argc, char **argv)
     fill_standard_fds();
     if (argc == 2 && strcmp(argv[1], RK_AGENT_PROCESS) == 0)
         return rk_agent_remote_main();
+    environment = copy_environment();
+    if (argc == 2 && strcmp(argv[1], RK_SPAWNED_PROCESS) == 0) {
+        code = run_spawned(environment, started_ns);
+        free(environment);
+        return code;
+    }
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
         code = refuse(text, RK_EXIT_USAGE);
@@ -173,8 +218,11 @@ int main(int argc, char **argv)
     } else if (options.status) {
         code = rk_ask(options.job);
     } else {
+        options.argv = argv;
+        options.environment = environment;
         code = run(&options, started_ns);
     }
     rk_options_free(&options);
+    free(environment);
     return code;
 }

@@ -15,11 +15,13 @@ enum rk_message {
     RK_MSG_SEATS,     /* what one host alone is told, see job.c; before the job */
     RK_MSG_ASK_TOPOLOGY, /* nothing */
     RK_MSG_OUTPUT_TAKEN, /* u32 bytes of output that have been passed on */
-    RK_MSG_DIED,      /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
+    RK_MSG_ERRAND_DONE = 44, /* u32 its number for the errand, then as errands.h says */
+    RK_MSG_OTHER_DIED,       /* as RK_DOWN_DIED: to all */
+    RK_MSG_DIED = 5,  /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
     RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
-    RK_MSG_NOTICE = 44, /* notice.h; from an agent to the front end, and from there to all */
+    RK_MSG_NOTICE = 46, /* notice.h; from an agent to the front end, and from there to all */
     RK_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
     RK_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
@@ -51,6 +53,8 @@ enum rk_message {
     RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty */
     RK_MSG_TRACE_TEXT,   /* u32 rank or RK_NO_RANK, u32 pid, bytes: lines */
     RK_MSG_TRACED,       /* that was the last of them */
+    RK_MSG_ERRAND = 110, /* u32 node, u32 its number for it, u32 the rank that asks or RK_ALL_RANKS, u32 what, then as
+                            errands.h says */
 
     /* agent to agent, whichever way that goes */
     RK_MSG_MODEX_ASK = 160, /* u32 node that asks, u32 its number for it, u32 rank */

@@ -28,6 +28,8 @@ struct rk_app_options {
     const char **command; /* program, arguments, NULL */
 };
 
+struct rk_spawned;
+
 struct rk_options {
     int n; /* ranks of all programs */
     struct rk_app_options *apps;
@@ -56,6 +58,9 @@ struct rk_options {
     bool go_on; /* --on-failure continue */
     bool verbose;
     bool help, version, man, bash;
+    /* main.c: for jobs that ranks spawn. */
+    char **argv, **environment; /* xrun's own; the latter before anything was taken out */
+    struct rk_spawned *spawned; /* this is one; or NULL */
 };
 
 /*

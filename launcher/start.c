@@ -80,6 +80,7 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
                                      .local_rank = local,
                                      .local_size = agent->nlocal,
                                      .oversubscribed = agent->seats.oversubscribed,
+                                     .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->plain};
     size_t npmix, nforeign, njob = count(env), n = 0;
 

@@ -266,6 +266,17 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
     flush(s);
 }
 
+void rk_stream_pass(struct rk_stream *s, const char *data, size_t len)
+{
+    if (s->broken || len == 0)
+        return;
+    separate(s, UINT32_MAX - 1);
+    evbuffer_add(s->queue, data, len);
+    s->open_line = data[len - 1] != '\n';
+    s->open_rank = UINT32_MAX - 1;
+    flush(s);
+}
+
 void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
 {
     va_list ap;

@@ -35,6 +35,8 @@ void rk_stream_close(struct rk_stream *stream);
 /* Output of a rank. partial: the bytes do not end a line. */
 void rk_stream_put(struct rk_stream *stream, uint32_t rank, const char *data, size_t len,
                    bool partial);
+/* Lines as they are, of another xrun. */
+void rk_stream_pass(struct rk_stream *stream, const char *data, size_t len);
 /* A line of xrun's own; the newline is added. */
 void rk_stream_say(struct rk_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
 

@@ -4,9 +4,11 @@
 #ifndef RK_LAUNCHER_PMI1_CLIENT_H
 #define RK_LAUNCHER_PMI1_CLIENT_H
 
+#include "launcher/errands.h"
 #include "launcher/pmi1/line.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmi1/space.h"
+#include "launcher/request.h"
 #include "lib/base/compiler.h"
 
 enum rk_pmi1_state { RK_PMI1_SILENT, RK_PMI1_JOINED, RK_PMI1_FINALIZED };
@@ -18,6 +20,8 @@ struct rk_pmi1_client {
     enum rk_pmi1_state state;
     bool waiting;   /* in a barrier */
     uint32_t inits; /* programs that have joined: a rank can run several, one after the other */
+    uint32_t asking;             /* which errand it waits for; 0: none */
+    struct rk_pmi1_block *block; /* of lines, or NULL */
     struct rk_pmi1_input *input; /* NULL: it has not said anything */
 };
 
@@ -33,7 +37,7 @@ struct rk_pmi1 {
     bool gone, gone_early; /* a rank has ended; without having finalized */
     bool lost;             /* and so no barrier will be whole */
     bool told;             /* and the other hosts know */
-    struct rk_pmi1_space *space, *services;
+    struct rk_pmi1_space *space;
     struct rk_pmi1_client *clients; /* [local] */
     int epoll;
     struct event *ev;
@@ -49,5 +53,14 @@ void rk_pmi1_enter_barrier(struct rk_pmi1_client *client);
 /* commands.c */
 void rk_pmi1_obey(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
 void rk_pmi1_leave_barrier(struct rk_pmi1_client *client, bool whole);
+
+/* ask.c */
+void rk_pmi1_publish(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
+void rk_pmi1_look_up(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
+void rk_pmi1_unpublish(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
+void rk_pmi1_spawn(struct rk_pmi1_client *client, const struct rk_pmi1_command *command);
+/* A line of a block; NULL: it begins. */
+void rk_pmi1_block_line(struct rk_pmi1_client *client, const char *line);
+void rk_pmi1_forget_block(struct rk_pmi1_client *client);
 
 #endif

@@ -20,6 +20,7 @@ static void on_init(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
     }
     /* A program that a rank runs after another starts anew. */
     c->state = RK_PMI1_JOINED;
+    c->asking = 0; /* what the one before it asked is no more of interest */
     rk_pmi1_note_joined(c);
     rk_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
 }
@@ -121,42 +122,6 @@ static void on_abort(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd
     c->server->ops->aborted(c->server->arg, c->rank, (int)code, text ? text : "");
 }
 
-static void on_publish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
-{
-    const char *service = rk_pmi1_value(cmd, "service"), *port = rk_pmi1_value(cmd, "port");
-    bool ok = service && port && !rk_pmi1_space_get(c->server->services, service) &&
-              rk_pmi1_space_put(c->server->services, service, port) == RANK_OK;
-
-    rk_pmi1_answer(c, "cmd=publish_result rc=%d info=%s msg=%s\n", ok ? 0 : -1, ok ? "ok" : "error",
-                   ok ? "success" : "cannot_publish");
-}
-
-static void on_lookup(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
-{
-    const char *service = rk_pmi1_value(cmd, "service");
-    const char *port = service ? rk_pmi1_space_get(c->server->services, service) : NULL;
-
-    if (port)
-        rk_pmi1_answer(c, "cmd=lookup_result rc=0 info=ok msg=success port=%s\n", port);
-    else
-        rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
-}
-
-static void on_unpublish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
-{
-    const char *service = rk_pmi1_value(cmd, "service");
-    bool ok = service && rk_pmi1_space_remove(c->server->services, service);
-
-    rk_pmi1_answer(c, "cmd=unpublish_result rc=%d info=%s msg=%s\n", ok ? 0 : -1,
-                   ok ? "ok" : "error", ok ? "success" : "not_published");
-}
-
-static void on_spawn(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
-{
-    if (cmd->last)
-        rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=xrun_does_not_spawn\n");
-}
-
 static const struct {
     const char *name;
     void (*obey)(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd);
@@ -172,17 +137,17 @@ static const struct {
     {"barrier_in", on_barrier, false},
     {"finalize", on_finalize, false},
     {"abort", on_abort, true},
-    {"publish_name", on_publish, false},
-    {"lookup_name", on_lookup, false},
-    {"unpublish_name", on_unpublish, false},
-    {"spawn", on_spawn, false},
+    {"publish_name", rk_pmi1_publish, false},
+    {"lookup_name", rk_pmi1_look_up, false},
+    {"unpublish_name", rk_pmi1_unpublish, false},
+    {"spawn", rk_pmi1_spawn, false},
 };
 
 void rk_pmi1_obey(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(commands); i++) {
         if (strcmp(cmd->name, commands[i].name) != 0 ||
-            cmd->block != (commands[i].obey == on_spawn))
+            cmd->block != (commands[i].obey == rk_pmi1_spawn))
             continue;
         if (c->state != RK_PMI1_JOINED && !commands[i].any_time)
             rk_pmi1_refuse(c, "a command before init");

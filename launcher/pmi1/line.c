@@ -92,6 +92,8 @@ enum rk_pmi1_next rk_pmi1_input_next(struct rk_pmi1_input *in, struct rk_pmi1_co
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {
             in->in_block = true;
             in->spawns = in->spawn_no = 1;
+            if (in->line)
+                in->line(in->arg, NULL);
         } else if (!in->in_block) {
             return split(line, out) ? RK_PMI1_COMMAND : RK_PMI1_NONSENSE;
         } else if (strcmp(line, "endcmd") == 0) {
@@ -102,6 +104,8 @@ enum rk_pmi1_next rk_pmi1_input_next(struct rk_pmi1_input *in, struct rk_pmi1_co
             return RK_PMI1_COMMAND;
         } else if (!in_block(in, line)) {
             return RK_PMI1_NONSENSE;
+        } else if (in->line) {
+            in->line(in->arg, line);
         }
     }
     /* A line that fills all there is will never be whole. */

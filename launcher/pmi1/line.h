@@ -17,6 +17,8 @@
 struct rk_pmi1_input {
     size_t start, end;     /* of what is in data and not yet looked at */
     bool in_block;         /* between mcmd= and endcmd */
+    void (*line)(void *arg, const char *line); /* gets each line of a block, NULL before the first; or NULL */
+    void *arg;
     long spawns, spawn_no; /* of the block: how many belong together, and which this is */
     char data[RK_PMI1_LINE_MAX];
 };

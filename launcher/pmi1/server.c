@@ -32,6 +32,7 @@ static void hang_up(struct rk_pmi1_client *c)
     c->fd = -1;
     free(c->input);
     c->input = NULL;
+    rk_pmi1_forget_block(c);
     c->waiting = false;
 }
 
@@ -90,6 +91,11 @@ void rk_pmi1_answer(struct rk_pmi1_client *c, const char *fmt, ...)
         on_gone(c);
 }
 
+static void on_line(void *arg, const char *line)
+{
+    rk_pmi1_block_line(arg, line);
+}
+
 /* Hear what has come. False: the connection has ended. */
 static bool hear(struct rk_pmi1_client *c)
 {
@@ -105,6 +111,8 @@ static bool hear(struct rk_pmi1_client *c)
         on_gone(c);
         return false;
     }
+    c->input->line = on_line;
+    c->input->arg = c;
     to = rk_pmi1_input_room(c->input, &room);
     n = recv(c->fd, to, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -241,6 +249,19 @@ void rk_pmi1_note_joined(struct rk_pmi1_client *c)
 
 /* ------------------------------------------------------------------- start, end */
 
+/* What is there from the start is so on every host. */
+static rank_status_t set_key(struct rk_pmi1 *s, const char *text)
+{
+    const char *value = strchr(text, '=');
+    char key[RK_PMI1_KEY_MAX + 1];
+
+    if (!value || (size_t)(value - text) >= sizeof(key))
+        return RANK_OK; /* no client could ask for it */
+    memcpy(key, text, (size_t)(value - text));
+    key[value - text] = '\0';
+    return rk_pmi1_space_set(s->space, key, value + 1);
+}
+
 rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *job,
                            const struct rk_pmi1_ops *ops, void *arg, struct rk_pmi1 **out)
 {
@@ -262,14 +283,15 @@ rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *jo
         s->clients[i] = (struct rk_pmi1_client){.server = s, .rank = i, .fd = -1};
     s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, on_readable, s);
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
-        rk_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK &&
-        rk_pmi1_space_create(limit, false, &s->services) == RANK_OK)
+        rk_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
     /* Where it is too long, MPICH finds it out with more words. It is the same on every host, so it
      * is put in no blob. */
     if (!st && rk_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
                    (int)sizeof(mapping))
         st = rk_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
+    for (char *const *k = job->keys; k && *k && !st; k++)
+        st = set_key(s, *k);
     if (st) {
         rk_pmi1_close(s);
         return st;
@@ -289,7 +311,6 @@ void rk_pmi1_close(struct rk_pmi1 *s)
     if (s->epoll >= 0)
         close(s->epoll);
     rk_pmi1_space_destroy(s->space);
-    rk_pmi1_space_destroy(s->services);
     free(s->clients);
     free(s->name);
     free(s);

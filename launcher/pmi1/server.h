@@ -8,6 +8,7 @@
 #ifndef RK_LAUNCHER_PMI1_SERVER_H
 #define RK_LAUNCHER_PMI1_SERVER_H
 
+#include "launcher/errands.h"
 #include "lib/rank.h"
 
 #include <event2/event.h>
@@ -31,12 +32,16 @@ struct rk_pmi1_ops {
     /* A rank has ended that others wait for in their MPI_Init, some of them in ways that no answer
      * of this server's ends. Once. */
     void (*stranded)(void *arg, uint32_t rank);
+    /* A rank asks what is not known here; to be answered by rk_pmi1_errand_done. The packer is emptied. NULL: there is
+     * nobody to ask. */
+    void (*errand)(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *payload);
 };
 
 struct rk_pmi1_job {
     const char *id;   /* becomes the name of the key-value space */
     uint32_t size;    /* ranks of the job */
     uint32_t local;   /* those on this host */
+    char *const *keys; /* key=value, there from the start; or NULL */
     const uint32_t *node_of; /* [size] the number of each rank's host; NULL: all are on one */
 };
 
@@ -56,6 +61,9 @@ rank_status_t rk_pmi1_add(struct rk_pmi1 *pmi1, uint32_t rank, uint32_t app, int
 bool rk_pmi1_exited(struct rk_pmi1 *pmi1, uint32_t rank);
 /* After its end has been reported: see ops->stranded. NULL is fine. */
 void rk_pmi1_check_stranded(struct rk_pmi1 *pmi1);
+
+/* The answer to an errand, as errands.h says; NULL: there is none. */
+void rk_pmi1_errand_done(struct rk_pmi1 *pmi1, uint32_t rank, struct rk_unpacker *answer);
 
 /* Has any rank been a client? NULL is fine. */
 bool rk_pmi1_used(const struct rk_pmi1 *pmi1);

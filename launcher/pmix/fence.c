@@ -12,7 +12,7 @@
 struct rk_fence_call {
     struct rk_post post;
     uint32_t *ranks, nranks; /* 0: all of the job */
-    bool foreign;            /* names processes that are none of the job's */
+    bool foreign;            /* names ranks that the job does not have */
     bool broken;             /* a client of this host ended before it came */
     char *data;              /* given to us by PMIx */
     size_t len;
@@ -62,9 +62,7 @@ static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[]
 {
     f->ranks = calloc(n ? n : 1, sizeof(*f->ranks));
     for (size_t i = 0; f->ranks && i < n; i++) {
-        if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
-            f->foreign = true;
-        } else if (procs[i].rank == PMIX_RANK_WILDCARD) {
+        if (procs[i].rank == PMIX_RANK_WILDCARD) {
             f->nranks = 0;
             return true;
         } else if (procs[i].rank >= server->size) {
@@ -93,6 +91,12 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     struct rk_server *server = rk_server_serving();
     struct rk_fence_call *f = calloc(1, sizeof(*f));
 
+    for (size_t i = 0; i < nprocs; i++) {
+        if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
+            free(f);
+            return rk_upcall_fence_jobs(procs, nprocs, data, ndata, done, done_arg);
+        }
+    }
     if (!f || !list_ranks(server, procs, nprocs, f)) {
         free(data);
         free(f);

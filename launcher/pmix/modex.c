@@ -14,6 +14,7 @@ struct modex {
     struct rk_post post;
     uint32_t rank, timeout_s;
     bool known;
+    pmix_nspace_t job; /* another than ours; else empty */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
@@ -34,6 +35,42 @@ void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found f
     free(m);
 }
 
+/* ------------------------------------------------- about a rank of another job */
+
+struct about {
+    struct rk_errand_call call;
+    struct modex *modex;
+};
+
+static void on_answer(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
+                      struct rk_unpacker *u)
+{
+    struct about *a = (struct about *)call;
+    size_t len = 0;
+    const void *data = u ? rk_unpack_bytes(u, &len) : NULL;
+
+    /* The job first: what is known of one of its ranks is kept with it. */
+    if (u && rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
+        status = PMIX_ERROR;
+    rk_server_modex_done(server, a->modex, status == PMIX_SUCCESS ? RK_FOUND : RK_FOUND_NEVER, data, len);
+}
+
+static void ask_elsewhere(struct rk_server *server, struct modex *m)
+{
+    struct about *a = calloc(1, sizeof(*a));
+
+    if (!a) {
+        rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
+        return;
+    }
+    a->modex = m;
+    a->call.what = RK_ERRAND_MODEX;
+    a->call.done = on_answer;
+    rk_pack_string(&a->call.payload, m->job);
+    rk_pack_u32(&a->call.payload, m->rank);
+    server->events->errand(server->arg, RK_ERRAND_MODEX, RK_ALL_RANKS, &a->call.payload, a);
+}
+
 static void run(struct rk_post *post, void *arg)
 {
     struct modex *m = (struct modex *)post;
@@ -41,6 +78,8 @@ static void run(struct rk_post *post, void *arg)
 
     if (m->known)
         server->events->modex(server->arg, m->rank, m->timeout_s, m);
+    else if (m->job[0])
+        ask_elsewhere(server, m);
     else
         rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
 }
@@ -70,6 +109,10 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     *m = (struct modex){.post.run = run, .done = done, .done_arg = done_arg};
     m->timeout_s = timeout_of(info, ninfo);
     m->known = rk_server_rank_of(server, proc, &m->rank);
+    if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
+        PMIX_LOAD_NSPACE(m->job, proc->nspace);
+        m->rank = proc->rank == PMIX_RANK_WILDCARD ? RK_ALL_RANKS : proc->rank;
+    }
     rk_mailbox_post(server->mailbox, &m->post);
     return PMIX_SUCCESS;
 }

@@ -83,6 +83,12 @@ static pmix_server_module_t module = {
     .abort = rk_upcall_abort,
     .fence_nb = rk_upcall_fence,
     .direct_modex = rk_upcall_modex,
+    .publish = rk_upcall_publish,
+    .lookup = rk_upcall_lookup,
+    .unpublish = rk_upcall_unpublish,
+    .spawn = rk_upcall_spawn,
+    .connect = rk_upcall_connect,
+    .disconnect = rk_upcall_disconnect,
     .register_events = rk_upcall_register_events,
     .deregister_events = rk_upcall_deregister_events,
     .notify_event = rk_upcall_notify,
@@ -179,7 +185,8 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     bool oversubscribed = job->oversubscribed;
     struct rk_answer a;
     uint32_t size = job->size;
-    pmix_info_t info[8];
+    pmix_info_t info[9];
+    pmix_proc_t parent;
     size_t ninfo = 6;
     pmix_status_t rc;
 
@@ -204,6 +211,11 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
             PMIX_INFO_LOAD(&info[ninfo], PMIX_TMPDIR, job->folder, PMIX_STRING);
             ninfo++;
             PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
+            ninfo++;
+        }
+        if (job->origin && job->origin->job) {
+            PMIX_LOAD_PROCID(&parent, job->origin->job, job->origin->rank);
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_PARENT_ID, &parent, PMIX_PROC);
             ninfo++;
         }
         rk_answer_init(&a);
@@ -236,6 +248,17 @@ static rank_status_t register_ranks(struct rk_server *s, const struct rk_server_
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
 }
 
+/* What a spawned job's clients may ask about the job that they come from. */
+static rank_status_t register_origin(struct rk_server *s, const struct rk_server_job *job)
+{
+    struct rk_unpacker u;
+
+    if (!job->origin || !job->origin->job)
+        return RANK_OK;
+    u = (struct rk_unpacker){job->origin->outline, job->origin->len, false};
+    return rk_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+}
+
 rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job *job,
                              const struct rk_server_events *events, void *arg,
                              struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
@@ -252,8 +275,16 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     s->arg = arg;
     s->size = job->size;
     PMIX_LOAD_NSPACE(s->nspace, job->id);
+    s->local = malloc((job->nlocal ? job->nlocal : 1) * sizeof(*s->local));
+    if (!s->local) {
+        free(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    s->nlocal = job->nlocal;
+    memcpy(s->local, job->local, job->nlocal * sizeof(*s->local));
     st = rk_mailbox_open(base, s, &s->mailbox);
     if (st) {
+        free(s->local);
         free(s);
         return st;
     }
@@ -272,10 +303,14 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
         rk_server_watch_lost();
         st = register_job(s, job);
     }
+    if (!st)
+        st = rk_server_register_parent(s, job);
     if (!st && job->napps > 1)
         st = rk_server_register_apps(s, job);
     if (!st)
         st = register_ranks(s, job);
+    if (!st)
+        st = register_origin(s, job);
     *register_ns = rk_clock_ns() - start;
     return st;
 }
@@ -332,19 +367,27 @@ static void on_told(pmix_status_t status, void *arg)
 
 void rk_server_tell_death(struct rk_server *s, uint32_t rank, bool by_signal)
 {
+    rk_server_tell_other(s, s->nspace, rank, by_signal);
+}
+
+void rk_server_tell_other(struct rk_server *s, const char *job, uint32_t rank, bool by_signal)
+{
     struct notice *n = calloc(1, sizeof(*n));
+    bool over = rank == RK_ALL_RANKS;
     pmix_proc_t all;
     pmix_status_t rc;
 
     if (!n)
         return;
-    PMIX_LOAD_PROCID(&n->source, s->nspace, rank);
-    PMIX_LOAD_PROCID(&n->affected, s->nspace, rank);
+    PMIX_LOAD_PROCID(&n->source, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&n->affected, job, over ? PMIX_RANK_WILDCARD : rank);
     PMIX_LOAD_PROCID(&all, s->nspace, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&n->info[0], PMIX_EVENT_AFFECTED_PROC, &n->affected, PMIX_PROC);
     PMIX_INFO_LOAD(&n->info[1], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
     PMIX_INFO_LOAD(&n->info[2], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
-    rc = PMIx_Notify_event(by_signal ? PMIX_ERR_PROC_ABORTED : PMIX_ERR_PROC_TERM_WO_SYNC,
+    rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
+                           : by_signal ? PMIX_ERR_PROC_ABORTED
+                                       : PMIX_ERR_PROC_TERM_WO_SYNC,
                            &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_told, n);
     if (rc != PMIX_SUCCESS)
         on_told(rc, n);

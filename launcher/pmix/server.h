@@ -8,6 +8,8 @@
 #ifndef RK_LAUNCHER_PMIX_SERVER_H
 #define RK_LAUNCHER_PMIX_SERVER_H
 
+#include "launcher/errands.h"
+#include "launcher/job.h"
 #include "lib/rank.h"
 
 #include <event2/event.h>
@@ -41,6 +43,10 @@ struct rk_server_events {
     void (*raised)(void *arg, const struct rk_notice *notice);
     /* The answer to rk_server_look_up. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
+    /* To be answered with rk_server_errand_done; the packer is emptied. */
+    void (*errand)(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token);
+    /* Has a rank of this host ended? */
+    bool (*ended)(void *arg, uint32_t rank);
 };
 
 struct rk_server_app {
@@ -60,6 +66,7 @@ struct rk_server_job {
     bool runs;        /* those of each host follow each other */
     const uint32_t *local, nlocal; /* ranks of this host */
     bool oversubscribed;
+    const struct rk_origin *origin;
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
 
@@ -86,6 +93,8 @@ void rk_server_fence_done(struct rk_server *server, void *token, int status, con
                           size_t len);
 void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found found, const void *data,
                           size_t len);
+/* answer: as errands.h says, or NULL. */
+void rk_server_errand_done(struct rk_server *server, void *token, struct rk_unpacker *answer);
 /* What has a rank of this host committed? Answered by events->looked_up, once it has, which may be never. */
 void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
 /* The rank has ended: events->looked_up is called soon in any case, perhaps once more than there was an answer. */
@@ -96,5 +105,7 @@ void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
+/* The same of one of another job; RK_ALL_RANKS: that job is over. */
+void rk_server_tell_other(struct rk_server *server, const char *job, uint32_t rank, bool by_signal);
 
 #endif

@@ -20,6 +20,8 @@ struct rk_server {
     pmix_nspace_t nspace;
     uint32_t size;
     void *own_topology;
+    uint32_t *local, nlocal; /* ranks of this host, sorted */
+    char **others;           /* other jobs that PMIx knows */
 };
 
 /* The answer to a call that comes on PMIx's thread (server.c). */
@@ -75,6 +77,42 @@ pmix_status_t rk_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
 pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t done, void *done_arg);
+
+/* errand.c: what is answered from outside this host. */
+struct rk_errand_call {
+    struct rk_post post;
+    enum rk_errand what;
+    uint32_t rank;
+    struct rk_packer payload;
+    pmix_status_t refused; /* not to be asked at all, for this reason */
+    /* In the loop; answer NULL: there is none. Frees what is behind the call, which is freed after it. */
+    void (*done)(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
+                 struct rk_unpacker *answer);
+};
+void rk_errand_post(struct rk_errand_call *call);
+
+/* others.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
+ * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
+bool rk_server_take_outline(struct rk_server *server, struct rk_unpacker *u, char *id);
+/* The process that has spawned the job, said of each of its ranks here. */
+rank_status_t rk_server_register_parent(struct rk_server *server, const struct rk_server_job *job);
+pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                                pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                               size_t ninfo, pmix_lookup_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                                  size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                              const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+                              void *done_arg);
+/* gather.c: of processes of several jobs. Takes data over. */
+pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, char *data, size_t ndata,
+                                   pmix_modex_cbfunc_t done, void *done_arg);
+
 void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
                    void *done_arg);

@@ -131,8 +131,43 @@ ends() {
     check "$peer: --timeout" 124 'did not end within 3 s'
     killed "kill -9 of xrun" xrun
     killed "kill -9 of its agent" xrun-agent
-    job 30 -n 1 ./world.$peer spawn
-    right "$peer: MPI_Comm_spawn is an error at once" spawn 1
+}
+
+# Debian's MPICH 4 cannot open ports, by which it would spawn: it says so, under whichever launcher.
+spawns() {
+    local n children
+    if [ $peer = mpich4 ]; then
+        job 30 -n 2 ./spawn.$peer 2
+        [ "$rc" = hung ] && bad "$peer: MPI_Comm_spawn" "it hangs" || check "$peer: MPI_Comm_spawn is an error" "$rc" 'Comm_spawn.* failed'
+        return
+    fi
+    for n in 1 2; do
+        for children in 2 4; do
+            [ -n "${FULL:-}" ] || [ $n = 2 ] || [ $children = 2 ] || continue
+            [ -n "${FULL:-}" ] || [ $n$children != 24 ] || continue
+            job 60 -n $n ./spawn.$peer $children
+            right "$peer: $n ranks spawn $children, all compute" $children $n
+        done
+    done
+    # Open MPI 4 lets its other ranks wait for ever, under its own mpirun too.
+    n=2
+    [ $peer != ompi4 ] || n=1
+    job 30 -n $n ./spawn.$peer nothing
+    if [ "$(cat out)" = "nothing: $n ranks are right" ]; then
+        check "$peer: to spawn what is not there is an error" 0 'there is no program /nowhere/nothing'
+    else
+        bad "$peer: to spawn what is not there is an error" "rc $rc after $ms ms: '$(head -c 300 out)'"
+    fi
+    job 30 -n 2 ./spawn.$peer die
+    case $rc in
+    0 | hung | 124) bad "$peer: a spawned rank that dies is the end of all" "exit code $rc" ;;
+    *) check "$peer: a spawned rank that dies is the end of all" $rc 'xrun: error: ' ;;
+    esac
+    # MPICH 5 with UCX has no room for its port's name in a name's text.
+    if [ $peer != mpich5 ]; then
+        job 30 -n 2 ./spawn.$peer name
+        right "$peer: two meet by a published name" name 2
+    fi
 }
 
 wrapped() {
@@ -207,8 +242,13 @@ one() { # in a subshell, for its environment: the counts come back in a file
         bad "$peer: a program is compiled" "$mpicc failed"
         return
     fi
+    if ! $mpicc -O1 "$top_srcdir/tests/foreign/spawn.c" -o spawn.$peer 2>err; then
+        bad "$peer: a program that spawns is compiled" "$mpicc failed"
+        return
+    fi
     computes
     ends
+    spawns
     wrapped
     from_python
 }

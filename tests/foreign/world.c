@@ -93,19 +93,6 @@ static int split_shared(void)
     return 0;
 }
 
-/* Nobody spawns yet: it must come back as an error, soon. */
-static int spawn(char *self)
-{
-    MPI_Comm children;
-    int errors[1];
-
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    if (MPI_Comm_spawn(self, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
-                       errors) == MPI_SUCCESS)
-        return wrong("spawning", 0, 1);
-    return 0;
-}
-
 extern char **environ;
 
 /* As if nothing had started this process that MPI libraries know. */
@@ -141,8 +128,6 @@ int main(int argc, char **argv)
         bad = allreduce();
     else if (strcmp(what, "split") == 0)
         bad = split_shared();
-    else if (strcmp(what, "spawn") == 0)
-        bad = spawn(argv[0]);
     else if (strcmp(what, "abort") == 0 && rank == size - 1)
         MPI_Abort(MPI_COMM_WORLD, 7);
     else if (strcmp(what, "leave") == 0 && rank == size - 1)

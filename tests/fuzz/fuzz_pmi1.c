@@ -40,7 +40,27 @@ static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
     rk_pmi1_space_destroy(other);
 }
 
-static const struct rk_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined};
+/* What is asked elsewhere is understood there. */
+static void on_errand(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *p)
+{
+    struct rk_unpacker u = {p->data, p->len, p->failed};
+    struct rk_request request;
+
+    if (what == RK_ERRAND_SPAWN) {
+        if (!rk_request_unpack(&u, &request) || !rk_unpack_done(&u))
+            abort();
+        rk_request_clear(&request);
+    }
+    rk_packer_free(p);
+    rk_pmi1_errand_done(arg, rank, NULL);
+}
+
+static void on_line(void *arg, const char *line)
+{
+    rk_pmi1_block_line(arg, line);
+}
+
+static const struct rk_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined, on_errand};
 
 /* A blob of bytes that the fuzzer thinks of. */
 static void merge(const uint8_t *data, size_t len)
@@ -63,9 +83,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     size_t piece, at = 1;
 
     rk_log_threshold = -1;
-    if (!in || len < 1 || rk_pmi1_space_create(1 << 16, true, &server.space) ||
-        rk_pmi1_space_create(1 << 12, false, &server.services))
+    if (!in || len < 1 || rk_pmi1_space_create(1 << 16, true, &server.space))
         goto out;
+    server.arg = &server;
+    in->line = on_line;
+    in->arg = &client;
     piece = data[0] + 1u;
     client.server = &server;
     server.clients = &client;
@@ -88,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     merge(data, len);
 out:
     rk_pmi1_space_destroy(server.space);
-    rk_pmi1_space_destroy(server.services);
+    rk_pmi1_forget_block(&client);
     free(in);
     return 0;
 }

@@ -6,9 +6,11 @@
 #include "launcher/codec.h"
 #include "launcher/needed.h"
 #include "launcher/plain.h"
+#include "launcher/names.h"
 #include "launcher/pmi1/line.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmi1/space.h"
+#include "launcher/request.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
 
@@ -39,6 +41,9 @@ struct host {
     unsigned joined, exchanges;
     int aborted, stranded, code; /* ranks, or -1 */
     char text[64];
+    struct rk_names *names; /* of the test itself */
+    struct rk_request request; /* the last one */
+    enum rk_errand_status status; /* the answer to it */
     bool lost, hold;    /* hold: the answer to an exchange is given by the test */
     void *blob;
     size_t len;
@@ -83,8 +88,52 @@ static void on_stranded(void *arg, uint32_t rank)
     h->stranded = (int)rank;
 }
 
-static const struct rk_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded};
-static const struct rk_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded};
+/* The answer is packed as the first xrun would. */
+static void reply(struct host *h, uint32_t rank, enum rk_errand_status status, struct rk_packer *more)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, status);
+    if (more)
+        rk_pack_raw(&p, more->data, more->len);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    rk_pmi1_errand_done(h->server, rank, &u);
+    rk_packer_free(&p);
+}
+
+static void on_found(void *arg, void *token, enum rk_errand_status status, struct rk_packer *found)
+{
+    reply(arg, (uint32_t)(uintptr_t)token, status, found);
+    rk_packer_free(found);
+}
+
+static void on_errand(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *p)
+{
+    struct host *h = arg;
+    struct rk_names_who who = {.rank = rank, .id = "space", .host = "here"};
+    struct rk_unpacker u = {p->data, p->len, p->failed};
+
+    if (!h->names)
+        assert_int_equal(rk_names_open(h->base, on_found, h, &h->names), RANK_OK);
+    if (what == RK_ERRAND_PUBLISH) {
+        reply(h, rank, rk_names_publish(h->names, &who, &u), NULL);
+    } else if (what == RK_ERRAND_UNPUBLISH) {
+        reply(h, rank, rk_names_unpublish(h->names, &who, &u), NULL);
+    } else if (what == RK_ERRAND_LOOKUP) {
+        rk_names_look_up(h->names, &who, &u, (void *)(uintptr_t)rank);
+    } else {
+        rk_request_clear(&h->request);
+        assert_int_equal(what, RK_ERRAND_SPAWN);
+        assert_true(rk_request_unpack(&u, &h->request));
+        assert_true(rk_unpack_done(&u));
+        reply(h, rank, h->status, NULL);
+    }
+    rk_packer_free(p);
+}
+
+static const struct rk_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded, on_errand};
+static const struct rk_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded, NULL};
 
 static void open_host(struct host *h, const struct rk_pmi1_ops *ops, uint32_t n, uint32_t size)
 {
@@ -103,6 +152,8 @@ static void open_host(struct host *h, const struct rk_pmi1_ops *ops, uint32_t n,
 static void close_host(struct host *h)
 {
     rk_pmi1_close(h->server);
+    rk_names_close(h->names);
+    rk_request_clear(&h->request);
     event_base_free(h->base);
     for (uint32_t i = 0; i < h->n; i++) {
         if (h->fd[i] >= 0)
@@ -188,9 +239,27 @@ static void every_command(void **state)
     expect(&h, 0, "cmd=unpublish_name service=s\n",
            "cmd=unpublish_result rc=0 info=ok msg=success\n");
     /* Two programs to spawn are two blocks and one answer. */
-    expect(&h, 0, "mcmd=spawn\nnprocs=1\ntotspawns=2\nspawnssofar=1\nargcnt=1\narg1=a b\nendcmd\n", "");
-    expect(&h, 0, "mcmd=spawn\nnprocs=1\ntotspawns=2\nspawnssofar=2\nendcmd\n",
-           "cmd=spawn_result rc=-1 msg=xrun_does_not_spawn\n");
+    expect(&h, 0, "mcmd=spawn\nnprocs=3\nexecname=one\ntotspawns=2\nspawnssofar=1\narg1=a b\narg2=c=d\nargcnt=2\n"
+                  "preput_num=1\npreput_key_0=PORT\npreput_val_0=tag#0$x=y$\ninfo_num=2\ninfo_key_0=wdir\n"
+                  "info_val_0=/tmp\ninfo_key_1=fly\ninfo_val_1=high\nendcmd\n", "");
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\nexecname=two\ntotspawns=2\nspawnssofar=2\ninfo_num=1\ninfo_key_0=host\n"
+                  "info_val_0=a,b\nendcmd\n", "cmd=spawn_result rc=0 msg=success\n");
+    assert_int_equal(h.request.napps, 2);
+    assert_int_equal(h.request.apps[0].n, 3);
+    assert_string_equal(h.request.apps[0].argv[0], "one");
+    assert_string_equal(h.request.apps[0].argv[1], "a b");
+    assert_string_equal(h.request.apps[0].argv[2], "c=d");
+    assert_null(h.request.apps[0].argv[3]);
+    assert_string_equal(h.request.apps[0].wdir, "/tmp");
+    assert_string_equal(h.request.apps[1].argv[0], "two");
+    assert_null(h.request.apps[1].wdir);
+    assert_string_equal(h.request.keys[0], "PORT=tag#0$x=y$");
+    assert_string_equal(h.request.words[0], "--host");
+    assert_string_equal(h.request.words[1], "a,b");
+    h.status = RK_NO_PROGRAM;
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\nexecname=two\nendcmd\n", "cmd=spawn_result rc=-1 msg=no_such_program\n");
+    expect(&h, 0, "mcmd=spawn\nnprocs=0\nexecname=two\nendcmd\n", "cmd=spawn_result rc=-1 msg=not_understood\n");
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\nendcmd\n", "cmd=spawn_result rc=-1 msg=not_understood\n");
     expect(&h, 0, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
     assert_false(rk_pmi1_exited(h.server, 0));
     close_host(&h);

@@ -1,0 +1,75 @@
+/*
+ * errands.h: what an agent cannot answer alone, and asks the front end of the
+ * first xrun: names that are published, what processes of several jobs do
+ * together, and jobs that are to be started.
+ *
+ * The agent gives an errand a number and sends it up; the front end answers it
+ * itself or passes it on to the first xrun (hub.h). Each is answered once.
+ */
+#ifndef RK_LAUNCHER_ERRANDS_H
+#define RK_LAUNCHER_ERRANDS_H
+
+#include "launcher/tree.h"
+
+/* A process in a request: of which job, and which rank, or all. */
+#define RK_ALL_RANKS UINT32_MAX
+
+enum rk_errand {
+    /* u32 range, u32 keep, u32 n, then for each: string key, bytes value. Answered by u32 status. */
+    RK_ERRAND_PUBLISH = 1,
+    /* u32 range, u32 how many are waited for (RK_LOOKUP_NOW, RK_LOOKUP_ALL), u32 ms (0: for ever), strings.
+     * Answered by u32 status, u32 n, then for each: string key, string job, u32 rank, bytes value. */
+    RK_ERRAND_LOOKUP,
+    /* strings: keys; none: all that the asker has published. Answered by u32 status. */
+    RK_ERRAND_UNPUBLISH,
+    /* What many do together. u32 whether one is lost, u32 how many of them are of this host, u32 n, then for each:
+     * string job, u32 rank; bytes data. Answered by u32 status, bytes data of all, u32 n, then the
+     * outlines of the other jobs (outline.h). */
+    RK_ERRAND_FENCE,
+    RK_ERRAND_CONNECT,
+    RK_ERRAND_DISCONNECT,
+    /* string job, u32 rank. Answered by u32 status, bytes data, u32 0 or 1, the outline of the job. */
+    RK_ERRAND_MODEX,
+    /* A request (request.h). Answered by u32 status, bytes, u32 0 or 1, the outline of the new job. */
+    RK_ERRAND_SPAWN
+};
+
+#define RK_LOOKUP_NOW UINT32_MAX
+#define RK_LOOKUP_ALL 0
+
+enum rk_errand_status {
+    RK_DONE,
+    RK_DONE_PARTLY,  /* some of the names */
+    RK_NOT_FOUND,
+    RK_TOO_LATE,     /* the time is over */
+    RK_THERE_ALREADY, /* the name */
+    RK_NO_ROOM,
+    RK_SOMEBODY_LOST, /* one that takes part has ended */
+    RK_NO_PROGRAM,
+    RK_CANNOT_START,
+    RK_REFUSED       /* not understood, or not possible */
+};
+
+/* Who can find what is published. */
+enum rk_range { RK_RANGE_ALL, RK_RANGE_JOB, RK_RANGE_HOST, RK_RANGE_PROCESS };
+/* And for how long. */
+enum rk_keep { RK_KEEP_ALWAYS, RK_KEEP_APP, RK_KEEP_PROCESS, RK_KEEP_ONE_READ };
+
+/* The first byte of a value: what the rest is. */
+enum { RK_VALUE_TEXT = 't', RK_VALUE_PMIX = 'p' };
+
+struct rk_errands;
+
+/* The answer; NULL: there will be none. */
+typedef void (*rk_errand_done_fn)(void *arg, void *token, struct rk_unpacker *answer);
+
+rank_status_t rk_errands_open(struct rk_tree *tree, uint32_t self, struct rk_errands **out);
+/* NULL is fine. */
+void rk_errands_close(struct rk_errands *errands);
+/* rank: who asks, or RK_ALL_RANKS. The packer is emptied. done may be called before this returns. */
+void rk_errands_send(struct rk_errands *errands, enum rk_errand what, uint32_t rank,
+                     struct rk_packer *payload, rk_errand_done_fn done, void *arg, void *token);
+/* RK_MSG_ERRAND_DONE. False: it makes no sense. */
+bool rk_errands_take(struct rk_errands *errands, struct rk_unpacker *u);
+
+#endif

@@ -1,0 +1,404 @@
+/*
+ * jobs_client.c: a plain PMIx client that publishes, connects and spawns, for
+ * the launcher's tests.
+ *
+ * jobs_client MODE [NUMBER]. Prints "ok" from each rank that came to its end as
+ * the mode wants; what a spawned job does is a mode too.
+ */
+#include <pmix.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define S 20 /* seconds after which a wait has failed */
+
+static pmix_proc_t me, all;
+static uint32_t size;
+static const char *self;
+
+static void need(const char *what, pmix_status_t rc)
+{
+    if (rc == PMIX_SUCCESS)
+        return;
+    fprintf(stderr, "rank %u of %s: %s: %s\n", me.rank, me.nspace, what, PMIx_Error_string(rc));
+    exit(9);
+}
+
+static void want(const char *what, pmix_status_t rc, pmix_status_t wanted)
+{
+    if (rc == wanted)
+        return;
+    fprintf(stderr, "rank %u of %s: %s: %s, not %s\n", me.rank, me.nspace, what, PMIx_Error_string(rc),
+            PMIx_Error_string(wanted));
+    exit(9);
+}
+
+static uint32_t size_of(const char *nspace)
+{
+    pmix_value_t *v;
+    pmix_proc_t p;
+    uint32_t n;
+
+    PMIX_LOAD_PROCID(&p, nspace, PMIX_RANK_WILDCARD);
+    need("the size of a job", PMIx_Get(&p, PMIX_JOB_SIZE, NULL, 0, &v));
+    n = v->data.uint32;
+    PMIX_VALUE_RELEASE(v);
+    return n;
+}
+
+static void fence(void)
+{
+    need("PMIx_Fence", PMIx_Fence(NULL, 0, NULL, 0));
+}
+
+/* ------------------------------------------------------------------------- names */
+
+static pmix_status_t publish(const char *key, const char *value, pmix_data_range_t range,
+                             pmix_persistence_t keep)
+{
+    pmix_info_t info[3];
+    pmix_status_t rc;
+
+    PMIX_INFO_LOAD(&info[0], key, value, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &range, PMIX_DATA_RANGE);
+    PMIX_INFO_LOAD(&info[2], PMIX_PERSISTENCE, &keep, PMIX_PERSIST);
+    rc = PMIx_Publish(info, 3);
+    PMIX_INFO_DESTRUCT(&info[0]);
+    return rc;
+}
+
+/* wait_s: 0: not at all. value NULL: whatever it is. */
+static pmix_status_t look_up(const char *key, const char *value, int wait_s)
+{
+    pmix_info_t info[2];
+    pmix_status_t rc;
+    pmix_pdata_t data;
+    int every = 0;
+
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, key);
+    PMIX_INFO_LOAD(&info[0], PMIX_WAIT, &every, PMIX_INT);
+    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &wait_s, PMIX_INT);
+    rc = PMIx_Lookup(&data, 1, info, wait_s ? 2 : 0);
+    if (rc == PMIX_SUCCESS && value &&
+        (data.value.type != PMIX_STRING || strcmp(data.value.data.string, value) != 0)) {
+        fprintf(stderr, "rank %u: what is published as %s is wrong\n", me.rank, key);
+        exit(9);
+    }
+    PMIX_PDATA_DESTRUCT(&data);
+    return rc;
+}
+
+static void names(void)
+{
+    char *keys[] = {(char *)(uintptr_t) "one", NULL};
+    uint32_t number = 4711;
+    pmix_info_t info;
+    pmix_pdata_t data[2];
+    bool first = me.rank == 0;
+
+    if (!first)
+        need("a look-up that waits", look_up("one", "value of one", S));
+    fence(); /* with one rank that waits in vain nobody would come here */
+    want("nothing is there", look_up("other", NULL, 0), PMIX_ERR_NOT_FOUND);
+    want("nothing comes", look_up("other", NULL, 1), PMIX_ERR_TIMEOUT);
+    fence();
+    if (first) {
+        PMIX_INFO_LOAD(&info, "number", &number, PMIX_UINT32);
+        need("PMIx_Publish", PMIx_Publish(&info, 1));
+        want("the same name twice", publish("one", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP),
+             PMIX_ERR_DUPLICATE_KEY);
+        need("for this process", publish("mine", "m", PMIX_RANGE_PROC_LOCAL, PMIX_PERSIST_PROC));
+        need("for one reader", publish("once", "o", PMIX_RANGE_NAMESPACE, PMIX_PERSIST_FIRST_READ));
+    }
+    fence();
+    want("what is for its process", look_up("mine", "m", 0), first ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND);
+    if (me.rank == size - 1) {
+        need("what is for one reader", look_up("once", "o", 0));
+        want("a second time", look_up("once", "o", 0), PMIX_ERR_NOT_FOUND);
+    }
+    PMIX_PDATA_CONSTRUCT(&data[0]);
+    PMIX_PDATA_CONSTRUCT(&data[1]);
+    PMIX_LOAD_KEY(data[0].key, "one");
+    PMIX_LOAD_KEY(data[1].key, "number");
+    need("two at once", PMIx_Lookup(data, 2, NULL, 0));
+    if (data[1].value.type != PMIX_UINT32 || data[1].value.data.uint32 != number ||
+        data[1].proc.rank != 0 || !PMIX_CHECK_NSPACE(data[1].proc.nspace, me.nspace))
+        need("a number", PMIX_ERR_TYPE_MISMATCH);
+    fence();
+    if (first)
+        need("PMIx_Unpublish", PMIx_Unpublish(keys, NULL, 0));
+    fence();
+    want("what is no more published", look_up("one", NULL, 0), PMIX_ERR_NOT_FOUND);
+    need("the other is", look_up("number", NULL, 0));
+    fence();
+}
+
+/* Names of a process that has died are gone; a process that died waiting is no harm. */
+static void names_of_dead(uint32_t who)
+{
+    if (me.rank == who) {
+        need("PMIx_Publish", publish("name of the dead", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+        need("PMIx_Publish", publish("ready", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_INDEF));
+        if (fork() == 0) { /* kills its parent, most likely while that waits */
+            usleep(100000);
+            kill(getppid(), SIGKILL);
+            _exit(0);
+        }
+        look_up("what never comes", NULL, S);
+    }
+    if (look_up("ready", NULL, S) == PMIX_SUCCESS)
+        while (look_up("ready", NULL, 0) == PMIX_SUCCESS)
+            ;
+    want("the name of a dead process", look_up("name of the dead", NULL, 0), PMIX_ERR_NOT_FOUND);
+}
+
+/* ----------------------------------------------------------------------- connect */
+
+static void connect_one_job(void)
+{
+    pmix_proc_t two[2];
+
+    need("PMIx_Connect", PMIx_Connect(&all, 1, NULL, 0));
+    need("PMIx_Disconnect", PMIx_Disconnect(&all, 1, NULL, 0));
+    if (size < 2 || me.rank > 1)
+        return;
+    PMIX_LOAD_PROCID(&two[0], me.nspace, 1);
+    PMIX_LOAD_PROCID(&two[1], me.nspace, 0);
+    for (int i = 0; i < 3; i++) {
+        need("PMIx_Connect of two", PMIx_Connect(two, 2, NULL, 0));
+        need("PMIx_Disconnect of two", PMIx_Disconnect(two, 2, NULL, 0));
+    }
+}
+
+static void connect_without(uint32_t who)
+{
+    if (me.rank == who)
+        kill(getpid(), SIGKILL);
+    /* It may be dead and nobody knows yet; but that is known soon. */
+    while (PMIx_Connect(&all, 1, NULL, 0) == PMIX_SUCCESS)
+        ;
+}
+
+/* ------------------------------------------------------------------------- spawn */
+
+static void put_card(void)
+{
+    char text[400];
+    pmix_value_t v;
+
+    snprintf(text, sizeof(text), "card of %u of %s", me.rank, me.nspace);
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_STRING;
+    v.data.string = text;
+    need("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "card", &v));
+    need("PMIx_Commit", PMIx_Commit());
+}
+
+static void check_cards(const char *nspace, uint32_t n)
+{
+    char text[400];
+    pmix_value_t *v;
+    pmix_proc_t p;
+
+    for (uint32_t i = 0; i < n; i++) {
+        PMIX_LOAD_PROCID(&p, nspace, i);
+        need("a card of another job", PMIx_Get(&p, "card", NULL, 0, &v));
+        snprintf(text, sizeof(text), "card of %u of %s", i, nspace);
+        if (v->type != PMIX_STRING || strcmp(v->data.string, text) != 0)
+            need("a wrong card of another job", PMIX_ERROR);
+        PMIX_VALUE_RELEASE(v);
+    }
+}
+
+static pmix_status_t spawn(const char *program, const char *mode, int n, char *nspace)
+{
+    pmix_app_t app;
+    pmix_status_t rc;
+    char dir[4096];
+
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup(program);
+    app.argv = calloc(3, sizeof(*app.argv));
+    app.argv[0] = strdup(program);
+    app.argv[1] = strdup(mode);
+    app.env = calloc(2, sizeof(*app.env));
+    app.env[0] = strdup("RK_TOLD=by the parent");
+    app.cwd = strdup(getcwd(dir, sizeof(dir)) ? dir : "/");
+    app.maxprocs = n;
+    rc = PMIx_Spawn(NULL, 0, &app, 1, nspace);
+    PMIX_APP_DESTRUCT(&app);
+    return rc;
+}
+
+/* Parents and children, all of both. */
+static void meet(const char *other, uint32_t n, bool parent)
+{
+    pmix_proc_t both[2];
+
+    PMIX_LOAD_PROCID(&both[parent ? 0 : 1], me.nspace, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&both[parent ? 1 : 0], other, PMIX_RANK_WILDCARD);
+    need("PMIx_Connect of two jobs", PMIx_Connect(both, 2, NULL, 0));
+    if (size_of(other) != n && n)
+        need("the size of the other job", PMIX_ERROR);
+    check_cards(other, size_of(other));
+    need("PMIx_Fence of two jobs", PMIx_Fence(both, 2, NULL, 0));
+    need("PMIx_Disconnect of two jobs", PMIx_Disconnect(both, 2, NULL, 0));
+}
+
+/* Rank 0 spawns and tells the others by a name. */
+static void parent_of(const char *mode, int n, char *child)
+{
+    pmix_info_t info;
+    pmix_pdata_t data;
+    pmix_status_t rc;
+    int wait_s = S;
+
+    put_card();
+    if (me.rank == 0) {
+        need("PMIx_Spawn", spawn(self, mode, n, child));
+        PMIX_INFO_LOAD(&info, "the child", child, PMIX_STRING);
+        need("PMIx_Publish", PMIx_Publish(&info, 1));
+        PMIX_INFO_DESTRUCT(&info);
+        return;
+    }
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, "the child");
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &wait_s, PMIX_INT);
+    rc = PMIx_Lookup(&data, 1, &info, 1);
+    need("the child's name", rc);
+    PMIX_LOAD_NSPACE(child, data.value.data.string);
+    PMIX_PDATA_DESTRUCT(&data);
+}
+
+static void parent_nspace(char *out)
+{
+    pmix_value_t *v;
+
+    need("PMIX_PARENT_ID", PMIx_Get(&me, PMIX_PARENT_ID, NULL, 0, &v));
+    if (v->data.proc->rank != 0)
+        need("the parent's rank", PMIX_ERROR);
+    PMIX_LOAD_NSPACE(out, v->data.proc->nspace);
+    PMIX_VALUE_RELEASE(v);
+}
+
+static void child(void)
+{
+    const char *told = getenv("RK_TOLD");
+    pmix_nspace_t parent;
+
+    if (!told || strcmp(told, "by the parent") != 0)
+        need("the variable from the parent", PMIX_ERROR);
+    put_card();
+    parent_nspace(parent);
+    size_of(parent); /* known before they are connected */
+    meet(parent, 0, false);
+}
+
+static void wait_for_end(void)
+{
+    for (;;)
+        pause();
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    uint32_t number = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    pmix_nspace_t other = "";
+
+    self = argv[0];
+    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    size = size_of(me.nspace);
+    if (strcmp(mode, "names") == 0) {
+        if (me.rank == 0 && size > 1)
+            usleep(100000); /* so that the others do wait; nothing depends on it */
+        if (me.rank == 0)
+            need("PMIx_Publish", publish("one", "value of one", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+        names();
+    } else if (strcmp(mode, "names-of-dead") == 0) {
+        names_of_dead(number);
+    } else if (strcmp(mode, "connect") == 0) {
+        connect_one_job();
+    } else if (strcmp(mode, "connect-without") == 0) {
+        connect_without(number);
+    } else if (strcmp(mode, "spawn") == 0) {
+        parent_of("child", (int)number, other);
+        meet(other, number, true);
+    } else if (strcmp(mode, "spawn-twice") == 0) {
+        pmix_nspace_t second = "";
+        if (me.rank == 0) {
+            put_card();
+            need("PMIx_Spawn", spawn(self, "child-alone", (int)number, other));
+            need("PMIx_Spawn", spawn(self, "child-alone", (int)number, second));
+            if (strcmp(other, second) == 0)
+                need("two names", PMIX_ERROR);
+        }
+    } else if (strcmp(mode, "grandparent") == 0) {
+        parent_of("middle", (int)number, other);
+        meet(other, number, true);
+    } else if (strcmp(mode, "middle") == 0) {
+        put_card();
+        parent_nspace(other);
+        meet(other, 0, false);
+        if (me.rank == 0)
+            need("PMIx_Spawn by a child", spawn(self, "child-alone", 2, other));
+    } else if (strcmp(mode, "spawn-nothing") == 0) {
+        want("a program that is not there", spawn("/nowhere/nothing", "x", 2, other), PMIX_ERR_JOB_EXE_NOT_FOUND);
+        fence();
+    } else if (strcmp(mode, "spawn-dies") == 0) {
+        pmix_proc_t both[2];
+        parent_of("child-dies", (int)number, other);
+        PMIX_LOAD_PROCID(&both[0], me.nspace, PMIX_RANK_WILDCARD);
+        PMIX_LOAD_PROCID(&both[1], other, PMIX_RANK_WILDCARD);
+        if (PMIx_Connect(both, 2, NULL, 0) == PMIX_SUCCESS)
+            want("connected with dead processes", PMIX_SUCCESS, PMIX_ERR_LOST_CONNECTION);
+    } else if (strcmp(mode, "spawn-wait") == 0 || strcmp(mode, "spawn-fail") == 0) {
+        parent_of(strcmp(mode, "spawn-wait") == 0 ? "wait" : "child-fails", (int)number, other);
+        printf("ready\n");
+        fflush(stdout);
+        wait_for_end();
+    } else if (strcmp(mode, "spawn-go") == 0) {
+        parent_of("child-late", (int)number, other);
+    } else if (strcmp(mode, "child-late") == 0) {
+        /* Until the parents have ended, and what they published has gone with them: xrun has not. */
+        while (look_up("the child", NULL, 0) == PMIX_SUCCESS)
+            ;
+        printf("late\n");
+    } else if (strcmp(mode, "spawn-crowd") == 0) {
+        parent_of("crowd", 1, other);
+    } else if (strcmp(mode, "crowd") == 0) {
+        printf("yield: %s\n", getenv("OMPI_MCA_mpi_yield_when_idle") ? "yes" : "no");
+    } else if (strcmp(mode, "spawn-lines") == 0 || strcmp(mode, "lines") == 0) {
+        bool parent = strcmp(mode, "lines") != 0;
+        if (parent)
+            parent_of("lines", (int)number, other);
+        for (int i = 0; i < 5000; i++)
+            printf("<%s %u says that this is line number %d of its own, and that it is whole>\n",
+                   parent ? "parent" : "child", me.rank, i);
+    } else if (strcmp(mode, "child") == 0) {
+        child();
+    } else if (strcmp(mode, "child-alone") == 0) {
+        parent_nspace(other);
+        size_of(other);
+    } else if (strcmp(mode, "child-dies") == 0) {
+        if (me.rank == 0)
+            kill(getpid(), SIGKILL);
+        wait_for_end();
+    } else if (strcmp(mode, "child-fails") == 0) {
+        PMIx_Finalize(NULL, 0);
+        return me.rank == 0 ? 7 : 0;
+    } else if (strcmp(mode, "wait") == 0) {
+        printf("ready\n");
+        fflush(stdout);
+        wait_for_end();
+    } else {
+        return 8;
+    }
+    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
+    printf("ok\n");
+    return 0;
+}

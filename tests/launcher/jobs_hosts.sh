@@ -1,0 +1,81 @@
+#!/bin/bash
+# jobs_hosts.sh: jobs.sh on two hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
+# is, and what is left when a host of them dies.
+hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
+if [ -z "${RK_INSIDE:-}" ]; then
+    if ! why=$("$hosts" able 2>&1); then
+        echo "ok - several hosts # SKIP $why"
+        exit 77
+    fi
+    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
+    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
+fi
+. "$(dirname "$0")/cases.sh"
+case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
+client=$top_builddir/tests/launcher/jobs_client
+both=hosta:1,hostb:1
+
+on() { "$hosts" exec "$@"; }
+# xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
+xrun() {
+    local limit=$(($1 * slow))
+    shift
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null
+    rc=$?
+}
+begin_on() { # ARGS: in the background
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+of_job() { # HOST: what runs there beside what keeps the host
+    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|exe|job-keeper|xrun-agent|ssh|jobs_client)$'
+}
+none_on() { for h in ${here:-hosta hostb}; do [ -z "$(of_job "$h")" ] || return 1; done; }
+# verdict NAME CODE [OKS [pattern of err]]
+verdict() {
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2: $(head -c 300 out)"
+    elif [ -n "${3:-}" ] && [ "$(grep -c '^ok$' out)" != "$3" ]; then
+        bad "$1" "not $3 that came to their end: $(head -c 300 out)"
+    elif [ -n "${4:-}" ] && ! grep -qE -e "$4" err; then
+        bad "$1" "stderr does not say '$4'"
+    elif ! until_true 5 none_on; then
+        bad "$1" "left behind: $(for h in hosta hostb; do of_job "$h" | sed "s/^/$h: /"; done)"
+        for h in hosta hostb; do on "$h" pkill -9 'xrun|exe|job-keep|ssh$'; done
+    else
+        good "$1"
+    fi
+}
+
+xrun 60 -n 4 --host $both "$client" names
+verdict "published names" 0 4
+xrun 60 -n 4 --host $both "$client" connect
+verdict "connect and disconnect" 0 4
+xrun 60 -n 4 --host $both --on-failure continue "$client" connect-without 3
+verdict "a process of the other host dies before it connects" 137 3
+for fanout in 1 2; do
+    xrun 60 -n 2 --host $both --map-by node --fanout $fanout "$client" spawn 3
+    verdict "a spawned job on the same hosts, fan-out $fanout" 0 5
+done
+xrun 60 -n 1 --host hostb:1 "$client" spawn 2
+verdict "none of it where xrun is" 0 3
+xrun 60 -n 2 --host $both --map-by node "$client" grandparent 2
+verdict "a spawned job spawns" 0 6
+xrun 60 -n 2 --host $both --map-by node "$client" spawn-fail 2
+verdict "a spawned rank fails" 7
+begin_on -n 2 --host $both --map-by node "$client" spawn-wait 2
+until_true 20 ready 4 || bad "kill -9 of xrun: start" "$(cat out err)"
+kill -9 "$(on hosta pgrep -o -x xrun)" 2>/dev/null || on hosta pkill -9 -o -x xrun
+until_true 10 ended || bad "kill -9 of xrun" "it goes on"
+wait "$xpid" 2>/dev/null
+rc=0
+verdict "kill -9 of the first xrun leaves nothing on any host" 0
+begin_on -n 2 --host $both --map-by node --timeout 100 "$client" spawn-wait 2
+until_true 20 ready 4 || bad "a host crashes: start" "$(cat out err)"
+"$hosts" crash hostb
+if until_true 20 ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+here=hosta
+verdict "a host of both jobs crashes" 1 '' 'the agent on hostb died'
+
+echo "# jobs on hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]

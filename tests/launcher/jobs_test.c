@@ -1,0 +1,386 @@
+/*
+ * jobs_test.c: the hub of several jobs with front ends that are the test's own:
+ * errands go in, answers come out; who has ended leaves nobody waiting. And that
+ * what is packed for other jobs comes out again.
+ */
+#include "launcher/hub.h"
+#include "launcher/outline.h"
+#include "launcher/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MAX_SAID 64
+
+/* What the hub has said to whom. */
+struct said {
+    uint32_t job;
+    enum rk_word word;
+    uint32_t node, id, status; /* of an answer */
+    uint8_t *data;             /* all of it */
+    size_t len;
+};
+
+struct world {
+    struct event_base *base;
+    struct rk_hub *hub;
+    struct said said[MAX_SAID];
+    unsigned n;
+    bool refuse; /* to start jobs */
+};
+
+static void on_send(void *arg, uint32_t job, enum rk_word word, struct rk_packer *p)
+{
+    struct world *w = arg;
+    struct said *s = &w->said[w->n++];
+    struct rk_unpacker u = {p->data, p->len, p->failed};
+
+    assert_true(w->n <= MAX_SAID);
+    assert_false(p->failed);
+    *s = (struct said){.job = job, .word = word, .data = p->data, .len = p->len};
+    memset(p, 0, sizeof(*p));
+    if (word != RK_DOWN_ANSWER)
+        return;
+    s->node = rk_unpack_u32(&u);
+    s->id = rk_unpack_u32(&u);
+    s->status = rk_unpack_u32(&u);
+    assert_false(u.failed);
+}
+
+static bool on_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct rk_unpacker *request,
+                     struct rk_packer *outline)
+{
+    struct rk_unpacker u = {outline->data, outline->len, outline->failed};
+    struct rk_job o;
+
+    (void)job;
+    (void)rank;
+    (void)request;
+    assert_true(rk_outline_unpack(&u, &o));
+    assert_string_equal(o.id, parent);
+    rk_job_clear(&o);
+    return !((struct world *)arg)->refuse;
+}
+
+static const struct rk_hub_ops ops = {on_send, on_start};
+
+static void forget(struct world *w)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        free(w->said[i].data);
+    w->n = 0;
+}
+
+/* A job of 4 ranks on 2 hosts, of two programs. */
+static void pack_outline(const char *id, struct rk_packer *p)
+{
+    char *hosts[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", NULL};
+    uint32_t host_of[] = {0, 0, 1, 1};
+    struct rk_app apps[] = {{.first = 0, .n = 3}, {.first = 3, .n = 1}};
+    struct rk_job job = {.id = (char *)(uintptr_t)id, .size = 4, .apps = apps, .napps = 2, .nhosts = 2,
+                         .hosts = hosts, .host_of = host_of};
+
+    rk_outline_pack(&job, p);
+}
+
+static bool take(struct world *w, uint32_t job, enum rk_word word, struct rk_packer *p)
+{
+    struct rk_unpacker u = {p->data, p->len, p->failed};
+    bool ok = rk_hub_take(w->hub, job, word, &u);
+
+    rk_packer_free(p);
+    return ok;
+}
+
+static void begin(struct rk_packer *p, uint32_t node, uint32_t id, uint32_t rank, enum rk_errand what)
+{
+    rk_pack_u32(p, node);
+    rk_pack_u32(p, id);
+    rk_pack_u32(p, rank);
+    rk_pack_u32(p, what);
+}
+
+/* A rank spawns; the new job says what it is and that it runs. */
+static void spawn(struct world *w, uint32_t from, uint32_t job, const char *id)
+{
+    struct rk_packer p = {0};
+
+    begin(&p, 0, 500, 1, RK_ERRAND_SPAWN);
+    assert_true(take(w, from, RK_UP_ERRAND, &p));
+    if (w->refuse)
+        return;
+    assert_int_equal(w->n, 0);
+    pack_outline(id, &p);
+    assert_true(take(w, job, RK_UP_OUTLINE, &p));
+    assert_true(take(w, job, RK_UP_STARTED, &p));
+    assert_int_equal(w->n, 1);
+    assert_int_equal(w->said[0].job, from);
+    assert_int_equal(w->said[0].id, 500);
+    assert_int_equal(w->said[0].status, RK_DONE);
+    forget(w);
+}
+
+static void open_world(struct world *w, bool go_on)
+{
+    struct rk_packer p = {0};
+
+    memset(w, 0, sizeof(*w));
+    w->base = event_base_new();
+    assert_non_null(w->base);
+    assert_int_equal(rk_hub_open(w->base, go_on, &ops, w, &w->hub), RANK_OK);
+    pack_outline("first", &p);
+    assert_true(take(w, 0, RK_UP_OUTLINE, &p));
+    assert_string_equal(rk_hub_name(w->hub, 0), "first");
+    spawn(w, 0, 1, "second");
+    spawn(w, 1, 2, "third");
+}
+
+static void close_world(struct world *w)
+{
+    forget(w);
+    rk_hub_close(w->hub);
+    event_base_free(w->base);
+}
+
+static void ended(struct world *w, uint32_t job, uint32_t rank, bool failed)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, failed);
+    rk_pack_u32(&p, failed);
+    assert_true(take(w, job, RK_UP_ENDED, &p));
+}
+
+/* An agent comes, with 2 of its ranks, to what all of two jobs do. */
+static void gather(struct world *w, enum rk_errand what, uint32_t job, uint32_t node, const char *one,
+                   const char *other)
+{
+    const char *ids[] = {one, other};
+    struct rk_packer p = {0};
+
+    begin(&p, node, 10 * job + node, RK_ALL_RANKS, what);
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, 2);
+    rk_pack_u32(&p, 2);
+    for (int i = 0; i < 2; i++) {
+        rk_pack_string(&p, ids[i]);
+        rk_pack_u32(&p, RK_ALL_RANKS);
+    }
+    rk_pack_bytes(&p, "data", 4);
+    assert_true(take(w, job, RK_UP_ERRAND, &p));
+}
+
+static void expect_answers(struct world *w, unsigned n, uint32_t status)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < w->n; i++) {
+        if (w->said[i].word != RK_DOWN_ANSWER)
+            continue;
+        assert_int_equal(w->said[i].status, status);
+        found++;
+    }
+    assert_int_equal(found, n);
+    forget(w);
+}
+
+static void together(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    for (int round = 0; round < 2; round++) {
+        enum rk_errand what = round ? RK_ERRAND_DISCONNECT : RK_ERRAND_CONNECT;
+        gather(&w, what, 0, 0, "first", "third");
+        gather(&w, what, 2, 1, "third", "first"); /* in which order they are named does not matter */
+        gather(&w, what, 0, 1, "first", "third");
+        assert_int_equal(w.n, 0);
+        gather(&w, what, 2, 0, "first", "third");
+        expect_answers(&w, 4, RK_DONE);
+    }
+    gather(&w, RK_ERRAND_FENCE, 0, 0, "first", "nobody");
+    expect_answers(&w, 1, RK_NOT_FOUND);
+    close_world(&w);
+}
+
+static void deaths(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, true);
+    gather(&w, RK_ERRAND_FENCE, 0, 0, "first", "second");
+    gather(&w, RK_ERRAND_FENCE, 0, 1, "first", "second");
+    gather(&w, RK_ERRAND_FENCE, 1, 0, "first", "second");
+    ended(&w, 2, 3, true); /* has no part */
+    for (unsigned i = 0; i < w.n; i++)
+        assert_int_equal(w.said[i].word, RK_DOWN_DIED);
+    forget(&w);
+    ended(&w, 1, 3, true);
+    expect_answers(&w, 3, RK_SOMEBODY_LOST);
+    gather(&w, RK_ERRAND_FENCE, 1, 1, "first", "second"); /* who comes later does not wait either */
+    expect_answers(&w, 1, RK_SOMEBODY_LOST);
+    gather(&w, RK_ERRAND_FENCE, 0, 0, "first", "third");
+    expect_answers(&w, 1, RK_SOMEBODY_LOST);
+    close_world(&w);
+}
+
+/* Each failure ends who is connected, and only those. */
+static void failures(void **state)
+{
+    struct world w;
+    unsigned told = 0;
+
+    (void)state;
+    open_world(&w, false);
+    assert_true(rk_hub_gone(w.hub, 2, 9));
+    for (unsigned i = 0; i < w.n; i++) {
+        told += w.said[i].word == RK_DOWN_END;
+        assert_int_equal(w.said[i].job, 1); /* the first has nothing to do with it */
+    }
+    assert_int_equal(told, 1);
+    forget(&w);
+    assert_true(rk_hub_gone(w.hub, 1, 0));
+    for (unsigned i = 0; i < w.n; i++)
+        assert_int_not_equal(w.said[i].word, RK_DOWN_END);
+    close_world(&w);
+}
+
+static void not_started(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    w.refuse = true;
+    spawn(&w, 0, 3, "fourth");
+    expect_answers(&w, 1, RK_CANNOT_START);
+    w.refuse = false;
+    begin(&p, 1, 7, 2, RK_ERRAND_SPAWN);
+    assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+    assert_false(rk_hub_gone(w.hub, 4, 127)); /* it ends before it has said anything */
+    expect_answers(&w, 1, RK_NO_PROGRAM);
+    close_world(&w);
+}
+
+static void questions(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+    struct rk_unpacker u;
+
+    (void)state;
+    open_world(&w, false);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        begin(&p, 1, rank, RK_ALL_RANKS, RK_ERRAND_MODEX);
+        rk_pack_string(&p, "third");
+        rk_pack_u32(&p, rank);
+        assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+    }
+    assert_int_equal(w.n, 2);
+    assert_int_equal(w.said[1].job, 2);
+    assert_int_equal(w.said[1].word, RK_DOWN_MODEX);
+    u = (struct rk_unpacker){w.said[1].data, w.said[1].len, false};
+    rk_pack_u32(&p, rk_unpack_u32(&u));
+    assert_int_equal(rk_unpack_u32(&u), 1);
+    forget(&w);
+    rk_pack_u32(&p, true);
+    rk_pack_bytes(&p, "card", 4);
+    assert_true(take(&w, 2, RK_UP_MODEX, &p));
+    assert_int_equal(w.n, 1);
+    assert_int_equal(w.said[0].id, 1);
+    expect_answers(&w, 1, RK_DONE);
+    rk_hub_gone(w.hub, 2, 0); /* the other will never be answered by it */
+    expect_answers(&w, 1, RK_NOT_FOUND);
+    close_world(&w);
+}
+
+/* What makes no sense is refused or answered so, and does no harm. */
+static void nonsense(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    pack_outline("again", &p);
+    assert_false(take(&w, 1, RK_UP_OUTLINE, &p));
+    begin(&p, 2, 1, 0, RK_ERRAND_PUBLISH); /* there is no host 2 */
+    assert_false(take(&w, 0, RK_UP_ERRAND, &p));
+    begin(&p, 0, 1, 4, RK_ERRAND_LOOKUP); /* nor a rank 4 */
+    assert_false(take(&w, 0, RK_UP_ERRAND, &p));
+    begin(&p, 0, 1, 0, 99);
+    assert_false(take(&w, 0, RK_UP_ERRAND, &p));
+    rk_pack_u32(&p, 4);
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, 0);
+    assert_false(take(&w, 0, RK_UP_ENDED, &p));
+    for (uint32_t what = RK_ERRAND_PUBLISH; what <= RK_ERRAND_MODEX; what++) {
+        begin(&p, 0, 1, 0, what);
+        rk_pack_u32(&p, UINT32_MAX);
+        assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+        expect_answers(&w, 1, RK_REFUSED);
+    }
+    close_world(&w);
+}
+
+static void packing(void **state)
+{
+    struct rk_hello hello = {.number = 3, .rank = 2, .parent = strdup("first"), .outline = strdup("o"),
+                             .outline_len = 1},
+                    back;
+    struct rk_request_app *app = rk_request_add(&hello.request);
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    (void)state;
+    app->n = 5;
+    app->wdir = strdup("/tmp");
+    assert_true(rk_request_word(&app->argv, "program"));
+    assert_true(rk_request_word(&hello.request.keys, "key=value"));
+    assert_true(rk_request_word(&hello.options, "--quiet"));
+    rk_hello_pack(&hello, &p);
+    for (size_t len = 0; len <= p.len; len++) { /* nothing shorter is taken for whole */
+        u = (struct rk_unpacker){p.data, len, false};
+        assert_int_equal(rk_hello_unpack(&u, &back), len == p.len);
+        if (len == p.len) {
+            assert_string_equal(back.request.apps[0].argv[0], "program");
+            assert_string_equal(back.request.apps[0].wdir, "/tmp");
+            assert_null(back.request.apps[0].path);
+            assert_string_equal(back.request.keys[0], "key=value");
+            assert_string_equal(back.options[0], "--quiet");
+            assert_string_equal(back.parent, "first");
+        }
+        rk_hello_clear(&back);
+    }
+    rk_packer_free(&p);
+    rk_hello_clear(&hello);
+    pack_outline("x", &p);
+    for (size_t len = 0; len <= p.len; len++) {
+        struct rk_job job;
+        u = (struct rk_unpacker){p.data, len, false};
+        assert_int_equal(rk_outline_unpack(&u, &job) && rk_unpack_done(&u), len == p.len);
+        rk_job_clear(&job);
+    }
+    rk_packer_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(together),  cmocka_unit_test(deaths),   cmocka_unit_test(failures),
+        cmocka_unit_test(not_started), cmocka_unit_test(questions), cmocka_unit_test(nonsense),
+        cmocka_unit_test(packing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
