@@ -112,6 +112,7 @@ rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_p
         st = rk_hostlist_add(&p->hosts, own, strlen(own), 0);
     if (st)
         return st;
+    rk_hostlist_cut(&p->hosts, rk_plan_needed(p, n));
     p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known) {
@@ -124,7 +125,6 @@ rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_p
     }
     if (p->local != RK_NO_HOST)
         p->known[p->local].real_name = strdup(own);
-    (void)n;
     return RANK_OK;
 }
 
