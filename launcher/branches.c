@@ -163,6 +163,7 @@ void rk_branches_shut_door(struct rk_branches *b)
 {
     if (!b)
         return;
+    rk_step_shut(b->step);
     b->strangers += rk_door_strangers(b->door);
     rk_door_close(b->door);
     b->door = NULL;

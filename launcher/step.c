@@ -4,8 +4,10 @@
 #include "launcher/program.h"
 #include "launcher/slurm.h"
 #include "launcher/wire.h"
+#include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +43,16 @@ bool rk_step_named(const char *agent)
 
 /* ------------------------------------------------------------------- its words */
 
-/* That a task has ended says less than why. */
+/* That a task or the step has ended says less than why. */
 static bool says_only_end(const char *line)
 {
-    return strncmp(line, "srun: ", 6) == 0 && strstr(line, ": task");
+    static const char *const ends[] = {": task", "CANCELLED", "Terminat", "step aborted"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(ends); i++) {
+        if (strstr(line, ends[i]))
+            return true;
+    }
+    return false;
 }
 
 static void on_line(void *arg, const char *line)
@@ -91,8 +99,9 @@ static void on_end(void *arg, int status)
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
-    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s", how, s->missing > 1 ? "s" : "", names,
-             *s->reason ? ": " : "", s->reason);
+    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, s->missing > 1 ? "s" : "", names,
+             *s->reason ? ": " : "", s->reason,
+             strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : "");
     s->ops->on_failed(s->arg, text);
 }
 
@@ -229,6 +238,12 @@ void rk_step_connected(struct rk_step *s, uint32_t node)
         return;
     event_del(s->talk);
     rk_command_pass(s->run);
+}
+
+void rk_step_shut(struct rk_step *s)
+{
+    if (s && s->missing && rk_command_pid(s->run) > 0)
+        kill(rk_command_pid(s->run), SIGTERM);
 }
 
 bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)

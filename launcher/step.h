@@ -32,6 +32,8 @@ void rk_step_close(struct rk_step *step);
 
 /* The agent of a node is there. NULL is fine. */
 void rk_step_connected(struct rk_step *step, uint32_t node);
+/* No more agents are expected: if some have not come, srun shall end, and all that it has started. NULL is fine. */
+void rk_step_shut(struct rk_step *step);
 /* A child has ended; true if it was srun. NULL is fine. */
 bool rk_step_reaped(struct rk_step *step, pid_t pid, int status);
 /* srun's, or 0. NULL is fine. */
