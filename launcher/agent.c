@@ -1,6 +1,7 @@
 /* agent.c: an agent's loop: messages, signals, the end. See agent.h. */
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/keeper.h"
 #include "launcher/message.h"
 #include "launcher/program.h"
 #include "launcher/rundir.h"
@@ -200,6 +201,8 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     struct rk_rank *r = rk_agent_rank(agent, rank);
     struct rk_packer p = {0};
 
+    /* It may be gone when xrun's answer comes. */
+    rk_leftovers_note(agent->leftovers);
     if (agent->wire && r) {
         rk_pack_u32(&p, rank);
         rk_pack_u32(&p, (uint32_t)r->pid);
@@ -455,6 +458,7 @@ static void run_job(struct rk_agent *agent)
     rank_status_t st = prepare_job(agent);
 
     agent->phase = RK_AGENT_RUNNING;
+    rk_keeper_serves(agent->job.id);
     if (agent->nlocal == 0) { /* it only passes on what others say */
         rk_agent_check_done(agent);
         return;
