@@ -145,6 +145,8 @@ void rk_agent_check_done(struct rk_agent *agent)
 
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE || agent->live)
         return;
+    if (agent->nused > 1 && agent->nlocal)
+        rk_fences_ended(agent->fences, agent->node);
     if (!rk_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->phase == RK_AGENT_RUNNING)
@@ -519,8 +521,10 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
     if (!rk_unpack_string(u) || !rk_unpack_done(u))
         return false;
     for (uint32_t node = 0; agent->modexes && node < agent->setup->nodes; node++) {
-        if (rk_tree_below(agent->tree, top, node))
-            rk_modexes_lost(agent->modexes, node);
+        if (!rk_tree_below(agent->tree, top, node))
+            continue;
+        rk_modexes_lost(agent->modexes, node);
+        rk_fences_ended(agent->fences, node);
     }
     return true;
 }
@@ -593,7 +597,7 @@ static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker 
 {
     struct rk_agent *agent = arg;
 
-    return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_DOWN) && agent->fences &&
+    return kind >= RK_MSG_FENCE_UP && kind <= RK_MSG_FENCE_ENDED && agent->fences &&
            rk_fences_take(agent->fences, from, kind, u);
 }
 
