@@ -65,6 +65,8 @@ salloc() {
 begin_in() { # "SALLOC'S WORDS" COMMAND...: in the background
     local words=$1
     shift
+    : >out
+    : >err
     # shellcheck disable=SC2086 # words
     on hosta salloc -Q $words "$@" >out 2>err </dev/null &
     xpid=$!
