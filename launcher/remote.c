@@ -69,7 +69,8 @@ int rk_agent_remote_main(void)
         rk_setup_clear(&setup);
         return 1;
     }
-    code = rk_keeper_run(fd, &setup); /* the setup stays as long as the process */
+    code = rk_keeper_run(fd, &setup);
+    rk_setup_clear(&setup);
     /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
     return step ? 0 : code;
 }
