@@ -285,6 +285,9 @@ static void on_fence_done(void *arg, void *token, int status, const void *data, 
 {
     struct rk_agent *agent = arg;
 
+    /* MPICH 5's ranks end when they hear that, and leave their segments. */
+    if (token == agent->pmi1 && status)
+        rk_leftovers_note(agent->leftovers);
     if (token == agent->pmi1)
         rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
     else

@@ -45,7 +45,7 @@ verdict() { # NAME CODE [pattern of err]
         bad "$1" "stderr does not say '$3'"
     elif ! until_true 20 none_on; then
         bad "$1" "left behind: $(for h in $here; do of_job "$h" | sed "s/^/$h: /"; done) $(on hosta squeue -h)"
-        for h in $here; do on "$h" pkill -9 'xrun|job-kee|srun|rest'; done
+        for h in $here; do on "$h" pkill -9 'xrun|srun|rest'; done
         on hosta scancel -u root
     else
         good "$1"
