@@ -1,6 +1,7 @@
 /* agent.c: an agent's loop: messages, signals, the end. See agent.h. */
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/keeper.h"
 #include "launcher/limits.h"
 #include "launcher/message.h"
 #include "launcher/notice.h"
@@ -146,6 +147,8 @@ void rk_agent_check_done(struct rk_agent *agent)
 
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE || agent->live)
         return;
+    if (agent->nused > 1 && agent->nlocal)
+        rk_fences_ended(agent->fences, agent->node);
     if (!rk_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->phase == RK_AGENT_RUNNING)
@@ -235,6 +238,8 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     struct rk_rank *r = rk_agent_rank(agent, rank);
     struct rk_packer p = {0};
 
+    /* It may be gone when xrun's answer comes. */
+    rk_leftovers_note(agent->leftovers);
     if (agent->wire && r) {
         rk_pack_u32(&p, rank);
         rk_pack_u32(&p, (uint32_t)r->pid);
@@ -330,6 +335,9 @@ static void on_fence_done(void *arg, void *token, int status, const void *data, 
 {
     struct rk_agent *agent = arg;
 
+    /* MPICH 5's ranks end when they hear that, and leave their segments. */
+    if (token == agent->pmi1 && status)
+        rk_leftovers_note(agent->leftovers);
     if (token == agent->pmi1)
         rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
     else
@@ -575,6 +583,7 @@ static void run_job(struct rk_agent *agent)
     rank_status_t st = prepare_job(agent);
 
     agent->phase = RK_AGENT_RUNNING;
+    rk_keeper_serves(agent->job.id);
     if (agent->nlocal == 0) { /* it only passes on what others say */
         rk_agent_check_done(agent);
         return;
@@ -666,8 +675,10 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
     if (!rk_unpack_string(u) || !rk_unpack_done(u))
         return false;
     for (uint32_t node = 0; agent->modexes && node < agent->setup->nodes; node++) {
-        if (rk_tree_below(agent->tree, top, node))
-            rk_modexes_lost(agent->modexes, node);
+        if (!rk_tree_below(agent->tree, top, node))
+            continue;
+        rk_modexes_lost(agent->modexes, node);
+        rk_fences_ended(agent->fences, node);
     }
     return true;
 }
@@ -757,7 +768,7 @@ static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker 
 {
     struct rk_agent *agent = arg;
 
-    return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_DOWN) && agent->fences &&
+    return kind >= RK_MSG_FENCE_UP && kind <= RK_MSG_FENCE_ENDED && agent->fences &&
            rk_fences_take(agent->fences, from, kind, u);
 }
 

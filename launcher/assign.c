@@ -100,6 +100,10 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
     memset(out, 0, sizeof(*out));
     out->nodes = plan->hosts.n;
     out->fanout = o->where.fanout ? o->where.fanout : RK_FANOUT;
+    out->step = plan->step;
+    out->go_on = o->go_on;
+    if (plan->step) /* srun is the tree by which they start */
+        out->fanout = plan->hosts.n;
     out->names = calloc(out->nodes, sizeof(*out->names));
     for (uint32_t i = 0; out->names && i < out->nodes; i++) {
         out->names[i] = strdup(plan->hosts.host[i].name);
@@ -116,7 +120,7 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
         return RANK_ERR_NO_MEMORY;
     if (!rk_plan_remote(plan))
         return RANK_OK;
-    out->agent = strdup(o->where.agent ? o->where.agent : "ssh");
+    out->agent = strdup(o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh");
     out->ssh_args = split_words(o->where.ssh_args);
     out->program = program_path(o);
     out->library_path = library_path(o);

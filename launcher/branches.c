@@ -2,6 +2,7 @@
 #include "launcher/branches.h"
 #include "launcher/door.h"
 #include "launcher/starter.h"
+#include "launcher/step.h"
 #include "lib/base/log.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct rk_branches {
     struct rk_setup setup; /* a copy that owns only what concerns the door */
     struct rk_door *door;
     struct rk_starter *starter;
+    struct rk_step *step; /* instead of it, inside Slurm */
     const struct rk_branch_ops *ops;
     void *arg;
     uint32_t first, n;
@@ -25,8 +27,10 @@ static void on_agent(void *arg, uint32_t node, int fd)
     struct rk_branches *b = arg;
 
     /* One that comes twice, or is not ours, does not get in. */
-    if (rk_tree_add_child(b->tree, node, fd, true) == RANK_OK)
-        rk_starter_connected(b->starter, node);
+    if (rk_tree_add_child(b->tree, node, fd, true) != RANK_OK)
+        return;
+    rk_starter_connected(b->starter, node);
+    rk_step_connected(b->step, node);
 }
 
 static void on_other_version(void *arg, uint32_t node, const char *version)
@@ -58,6 +62,32 @@ static void on_said(void *arg, uint32_t node, const char *line)
 
 static const struct rk_starter_ops starter_ops = {on_failed, on_said};
 
+static void on_step_failed(void *arg, const char *text)
+{
+    on_failed(arg, RK_NODE_ALL, text);
+}
+
+static void on_step_said(void *arg, const char *line)
+{
+    on_said(arg, RK_NODE_ALL, line);
+}
+
+static const struct rk_step_ops step_ops = {on_step_failed, on_step_said};
+
+static rank_status_t start_each(struct event_base *base, struct rk_branches *b, uint32_t skip, char *err,
+                                size_t errlen)
+{
+    rank_status_t st = rk_starter_open(base, &b->setup, b->first, b->n, &starter_ops, b, &b->starter);
+
+    if (st)
+        snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
+    for (uint32_t i = 0; !st && i < b->n; i++) {
+        if (b->first + i != skip)
+            st = rk_starter_start(b->starter, b->first + i, err, errlen);
+    }
+    return st;
+}
+
 rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
                                const struct rk_setup *setup, uint32_t skip,
                                const struct rk_branch_ops *ops, void *arg,
@@ -79,14 +109,12 @@ rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
     *out = b;
     st = rk_door_open(base, setup->secret, setup->interface, &door_ops, b, &b->door,
                       &b->setup.addresses, &b->setup.port, err, errlen);
-    if (!st)
-        st = rk_starter_open(base, &b->setup, b->first, b->n, &starter_ops, b, &b->starter);
+    if (!st && setup->step)
+        st = rk_step_open(base, &b->setup, skip, &step_ops, b, &b->step, err, errlen);
+    else if (!st)
+        st = start_each(base, b, skip, err, errlen);
     if (st && !err[0])
         snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
-    for (uint32_t i = 0; !st && i < b->n; i++) {
-        if (b->first + i != skip)
-            st = rk_starter_start(b->starter, b->first + i, err, errlen);
-    }
     return st;
 }
 
@@ -95,6 +123,7 @@ void rk_branches_close(struct rk_branches *b)
     if (!b)
         return;
     rk_starter_close(b->starter);
+    rk_step_close(b->step);
     rk_door_close(b->door);
     rk_strings_free(b->setup.addresses);
     free(b);
@@ -102,12 +131,16 @@ void rk_branches_close(struct rk_branches *b)
 
 bool rk_branches_reaped(struct rk_branches *b, pid_t pid, int status)
 {
-    return b && rk_starter_reaped(b->starter, pid, status);
+    return b && (rk_starter_reaped(b->starter, pid, status) || rk_step_reaped(b->step, pid, status));
 }
 
 size_t rk_branches_pids(const struct rk_branches *b, pid_t *pids, size_t max)
 {
-    return b ? rk_starter_pids(b->starter, pids, max) : 0;
+    if (!b || rk_step_pid(b->step) == 0)
+        return b ? rk_starter_pids(b->starter, pids, max) : 0;
+    if (pids && max)
+        pids[0] = rk_step_pid(b->step);
+    return pids && !max ? 0 : 1;
 }
 
 void rk_branches_lost(struct rk_branches *b, uint32_t node)
@@ -118,7 +151,7 @@ void rk_branches_lost(struct rk_branches *b, uint32_t node)
 
 bool rk_branches_has(const struct rk_branches *b, pid_t pid)
 {
-    return b && rk_starter_has(b->starter, pid);
+    return b && pid > 0 && (rk_starter_has(b->starter, pid) || rk_step_pid(b->step) == pid);
 }
 
 uint32_t rk_branches_strangers(const struct rk_branches *b)
@@ -130,6 +163,7 @@ void rk_branches_shut_door(struct rk_branches *b)
 {
     if (!b)
         return;
+    rk_step_shut(b->step);
     b->strangers += rk_door_strangers(b->door);
     rk_door_close(b->door);
     b->door = NULL;

@@ -14,6 +14,7 @@
 
 struct rk_branches;
 
+/* node RK_NODE_ALL: of the one command that starts them all. */
 struct rk_branch_ops {
     /* It has not come, or came and makes no sense; text is a line. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);

@@ -140,10 +140,10 @@ static bool greet(int fd, const struct rk_setup *s, uint64_t deadline)
     return same(answer, s->secret + RK_SECRET / 2, sizeof(answer));
 }
 
-/* ssh knows at which address our parent reached us from: that way surely leads back. */
+/* ssh and srun know at which address our parent reached us from: that way surely leads back. */
 static const char *likely(const struct rk_setup *s)
 {
-    const char *from = rk_env("SSH_CONNECTION");
+    const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
     size_t len = from ? strcspn(from, " ") : 0;
 
     for (char *const *a = s->addresses; len && *a; a++) {

@@ -27,6 +27,7 @@ struct rk_fences {
     rk_fence_done_fn done;
     void *arg;
     bool *gone; /* [nchildren] */
+    bool *ended; /* [job->nhosts]: no rank is left there, as far as this node was told */
     struct rk_link active; /* in the order in which they began */
 };
 
@@ -55,6 +56,11 @@ static bool is_node(const struct rk_fences *fs, uint32_t node, uint32_t want)
 static bool is_below(const struct rk_fences *fs, uint32_t node, uint32_t top)
 {
     return rk_tree_below(fs->tree, top, node);
+}
+
+static bool is_live_below(const struct rk_fences *fs, uint32_t node, uint32_t top)
+{
+    return !fs->ended[node] && rk_tree_below(fs->tree, top, node);
 }
 
 static bool is_outside(const struct rk_fences *fs, uint32_t node, uint32_t top)
@@ -120,11 +126,15 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     }
     for (uint32_t i = 0; i < fs->nchildren; i++) {
         bool part = any_of(fs, f, is_below, fs->first + i);
-        f->from[i] = fs->gone[i] || !part;
-        if (fs->gone[i] && part)
+        f->from[i] = fs->gone[i] || !any_of(fs, f, is_live_below, fs->first + i);
+        if (f->from[i] && part)
             f->status = LOST;
     }
     f->from[fs->nchildren] = !any_of(fs, f, is_node, fs->self);
+    if (!f->from[fs->nchildren] && fs->ended[fs->self]) {
+        f->from[fs->nchildren] = true;
+        f->status = LOST;
+    }
     /* The source itself comes now, even if by the map it has no part. */
     f->from[source] = false;
     return f;
@@ -215,7 +225,7 @@ static struct fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32
     return NULL;
 }
 
-bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {
     uint32_t space = rk_unpack_u32(u);
     int status = (int)rk_unpack_u32(u);
@@ -249,6 +259,50 @@ bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct r
     return ok;
 }
 
+/* Of those that a fence waits for, some have ended. */
+static void drop_ended(struct rk_fences *fs, struct fence *f)
+{
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        if (f->from[i] || (i < fs->nchildren ? any_of(fs, f, is_live_below, fs->first + i) : !fs->ended[fs->self]))
+            continue;
+        f->from[i] = true;
+        f->status = LOST;
+    }
+    move_on(fs, f);
+}
+
+void rk_fences_ended(struct rk_fences *fs, uint32_t node)
+{
+    struct rk_packer p = {0};
+
+    if (!fs || node >= fs->job->nhosts || fs->ended[node])
+        return;
+    fs->ended[node] = true;
+    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
+        next = l->next;
+        drop_ended(fs, rk_list_entry(l, struct fence, link));
+    }
+    if (node != fs->self)
+        return;
+    rk_pack_u32(&p, node);
+    rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
+}
+
+static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+    struct rk_packer p = {0};
+
+    if (!rk_unpack_done(u) || from == RK_NODE_FRONT || node >= fs->job->nhosts || !rk_tree_below(fs->tree, from, node))
+        return false;
+    rk_fences_ended(fs, node);
+    if (fs->self == RK_NODE_FRONT)
+        return true;
+    rk_pack_u32(&p, node);
+    rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
+    return true;
+}
+
 void rk_fences_lost(struct rk_fences *fs, uint32_t child)
 {
     uint32_t i = child - fs->first;
@@ -267,6 +321,11 @@ void rk_fences_lost(struct rk_fences *fs, uint32_t child)
     }
 }
 
+bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    return kind == RK_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
+}
+
 rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uint32_t self,
                              rk_fence_done_fn done, void *arg, struct rk_fences **out)
 {
@@ -278,7 +337,10 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uin
     fs->nchildren = rk_tree_children(tree, &fs->first);
     rk_list_init(&fs->active);
     fs->gone = calloc(fs->nchildren + 1, sizeof(*fs->gone));
-    if (!fs->gone) {
+    fs->ended = calloc(job->nhosts, sizeof(*fs->ended));
+    if (!fs->gone || !fs->ended) {
+        free(fs->gone);
+        free(fs->ended);
         free(fs);
         return RANK_ERR_NO_MEMORY;
     }
@@ -293,5 +355,6 @@ void rk_fences_close(struct rk_fences *fs)
     while (!rk_list_empty(&fs->active))
         destroy(rk_list_entry(fs->active.next, struct fence, link));
     free(fs->gone);
+    free(fs->ended);
     free(fs);
 }

@@ -33,8 +33,10 @@ void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int st
                      void *token);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
-/* RK_MSG_FENCE_UP from a child or RK_MSG_FENCE_DOWN from the parent. False: it makes no sense. */
+/* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
+/* No rank of a node is left: fences that wait for it fail. If it is this one, those above are told. */
+void rk_fences_ended(struct rk_fences *fences, uint32_t node);
 /* A child is gone, with all below. */
 void rk_fences_lost(struct rk_fences *fences, uint32_t child);
 

@@ -32,6 +32,9 @@ void rk_front_leave_if_over(struct front *f)
 
     if (rk_front_jobs_running(f) || rk_tree_child_count(f->tree) || rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
         return;
+    /* A command has ended, and its last words, which say why, are still on their way. */
+    if (!f->done && !f->ending && !f->judged)
+        return;
     if (rk_branches_pids(f->branches, NULL, SIZE_MAX) == 0)
         event_base_loopexit(f->base, NULL);
     else if (!event_pending(f->linger, EV_TIMEOUT, NULL))

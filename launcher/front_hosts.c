@@ -98,7 +98,9 @@ void rk_front_on_branch_failed(void *arg, uint32_t node, const char *text)
 {
     struct front *f = arg;
 
-    if (!f->ending)
+    if (!f->ending && node == RK_NODE_ALL)
+        rk_stream_say(f->err, "xrun: error: %s", text);
+    else if (!f->ending)
         rk_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
     rk_front_judge(f, 1);
     if (!f->ending)
@@ -109,7 +111,10 @@ static void on_branch_said(void *arg, uint32_t node, const char *line)
 {
     struct front *f = arg;
 
-    rk_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+    if (node != RK_NODE_ALL)
+        rk_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+    else if (!f->ending || f->options->verbose) /* srun has much to say of an end that is our own wish */
+        rk_stream_say(f->err, "%s", line);
 }
 
 static const struct rk_branch_ops branch_ops = {rk_front_on_branch_failed, on_branch_said};

@@ -218,6 +218,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
             continue;
         n->gone = true;
         on_input_closed(f, i);
+        rk_fences_ended(f->fences, i);
         if (n->done)
             continue;
         rk_front_jobs_lost(f, i);
@@ -425,7 +426,7 @@ static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker 
 {
     struct front *f = arg;
 
-    return kind == RK_MSG_FENCE_UP && f->fences && rk_fences_take(f->fences, from, kind, u);
+    return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_ENDED) && f->fences && rk_fences_take(f->fences, from, kind, u);
 }
 
 static void on_child_gone(void *arg, uint32_t node, const char *why)

@@ -187,6 +187,23 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
     return RANK_OK;
 }
 
+/* "hosta hosta hostb": each as often as it has slots */
+static rank_status_t from_words(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
+{
+    rank_status_t st = RANK_OK;
+
+    list->source = "LSF";
+    for (const char *at = text + strspn(text, " "); *at && !st; at += strspn(at, " ")) {
+        size_t len = strcspn(at, " ");
+        st = rk_hostlist_add(list, at, len, 1);
+        at += len;
+    }
+    if (!st && list->n)
+        return RANK_OK;
+    snprintf(err, errlen, "LSB_HOSTS is '%s'; names of hosts are expected", text);
+    return RANK_ERR_ARG;
+}
+
 rank_status_t rk_hostlist_allocated(struct rk_hostlist *list, char *err, size_t errlen)
 {
     const char *v;
@@ -199,5 +216,7 @@ rank_status_t rk_hostlist_allocated(struct rk_hostlist *list, char *err, size_t 
         return from_lines(list, "LSB_DJOB_HOSTFILE", v, "LSF", err, errlen);
     if ((v = rk_env("LSB_MCPU_HOSTS")) && *v)
         return from_pairs(list, v, err, errlen);
+    if ((v = rk_env("LSB_HOSTS")) && *v)
+        return from_words(list, v, err, errlen);
     return RANK_OK;
 }

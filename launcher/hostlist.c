@@ -97,6 +97,18 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
     return RANK_OK;
 }
 
+void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
+{
+    if (n >= list->n)
+        return;
+    for (uint32_t i = n; i < list->n; i++)
+        free(list->host[i].name);
+    list->n = n;
+    memset(list->table, 0, list->ntable * sizeof(*list->table));
+    for (uint32_t i = 0; i < n; i++)
+        *slot(list, list->host[i].name, strlen(list->host[i].name)) = i + 1;
+}
+
 /* ---------------------------------------------------------------- the short way */
 
 struct spelling {

@@ -34,6 +34,9 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
 /* The host of that name, or UINT32_MAX. */
 uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name);
 
+/* Keep the first n, if there are more. */
+void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n);
+
 /*
  * "a,b:4,node[01-16,20]:2": names, ranges in them, and slots behind a colon.
  * RANK_ERR_ARG: err says what is wrong with which part.

@@ -2,6 +2,7 @@
 #include "launcher/keeper.h"
 #include "launcher/agent.h"
 #include "launcher/descend.h"
+#include "launcher/leftovers.h"
 #include "launcher/rundir.h"
 #include "launcher/spawned.h"
 #include "lib/base/clock.h"
@@ -11,6 +12,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +23,34 @@
 #define ORPHAN_MS 3000
 /* And what the kernel does not let go of at once, this long. */
 #define END_MS 5000
+
+#define JOB_NAME 256
+
+/* Which job it is an agent on another host learns only when it is connected: a page that both see. */
+static char *served;
+
+void rk_keeper_serves(const char *job)
+{
+    if (served && strlen(job) < JOB_NAME)
+        memcpy(served, job, strlen(job) + 1);
+}
+
+static void share_name(void)
+{
+    served = mmap(NULL, JOB_NAME, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (served == MAP_FAILED)
+        served = NULL;
+}
+
+static void remove_leftovers(void)
+{
+    struct rk_leftovers *l;
+
+    if (!served || !*served || rk_leftovers_create(served, &l))
+        return;
+    rk_leftovers_remove(l);
+    rk_leftovers_destroy(l);
+}
 
 static void keep_only_stderr(void)
 {
@@ -90,6 +121,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     keep_only_stderr();
+    share_name();
     agent = start_agent(fd, setup, remote, direct, &old);
     close(fd);
     rk_direct_leave_fd(direct);
@@ -100,6 +132,8 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     status = wait_agent(agent, front, &signals);
     if (!rk_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
+    if (status)
+        remove_leftovers();
     if (getppid() != front)
         rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;

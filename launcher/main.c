@@ -119,7 +119,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
 
     /* Before the environment loses what a resource manager says in it. */
     if (!rk_where_check(&o->where, text, sizeof(text)) ||
-        rk_plan_make(&o->where, &plan, text, sizeof(text)))
+        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)))
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
         code = make_job(o, &plan, &job);

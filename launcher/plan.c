@@ -1,5 +1,7 @@
 /* plan.c: see plan.h. */
 #include "launcher/plan.h"
+#include "launcher/slurm.h"
+#include "launcher/step.h"
 #include "lib/base/conf.h"
 #include "lib/topo/topo.h"
 
@@ -74,7 +76,27 @@ static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
     return st;
 }
 
-rank_status_t rk_plan_make(const struct rk_where *where, struct rk_plan *p, char *err, size_t errlen)
+/* Inside Slurm agents are started by srun, if it knows the hosts and the user does not say otherwise. */
+static bool by_step(const struct rk_plan *p)
+{
+    if (p->where->agent)
+        return rk_step_named(p->where->agent);
+    return rk_slurm_has(&p->hosts);
+}
+
+/* An agent of our own is right for this host only if we are part of the job ourselves: else its ranks would have
+ * neither the cores nor the end that Slurm gives. */
+static bool is_ours(const struct rk_plan *p, const char *name, const char *own)
+{
+    const char *node = rk_slurm_node();
+
+    if (!p->step)
+        return is_local(name, own);
+    return node && strcmp(node, name) == 0;
+}
+
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
+                           size_t errlen)
 {
     char own[256] = "";
     rank_status_t st;
@@ -91,13 +113,15 @@ rank_status_t rk_plan_make(const struct rk_where *where, struct rk_plan *p, char
         st = rk_hostlist_add(&p->hosts, own, strlen(own), 0);
     if (st)
         return st;
+    rk_hostlist_cut(&p->hosts, rk_plan_needed(p, n));
+    p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < p->hosts.n && p->local == RK_NO_HOST; i++) {
-        if (is_local(p->hosts.host[i].name, own))
+        if (is_ours(p, p->hosts.host[i].name, own))
             p->local = i;
     }
     if (p->local != RK_NO_HOST)

@@ -27,17 +27,22 @@ struct rk_plan {
     struct rk_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
-    uint32_t local; /* which is this one, or RK_NO_HOST */
+    uint32_t local; /* which is this one, or RK_NO_HOST: its agent is xrun's child */
+    bool step;      /* the other agents are started as a step of a Slurm job */
     struct rk_rankfile file;
     struct rk_placement placement;
 };
 
 /*
  * The hosts: by --host, --hostfile, what a resource manager gave, or this one.
- * On failure err says why. Clear the plan in any case.
+ * n: ranks, or 0. On failure err says why. Clear the plan in any case.
  */
-rank_status_t rk_plan_make(const struct rk_where *where, struct rk_plan *out, char *err, size_t errlen);
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *out, char *err,
+                           size_t errlen);
 void rk_plan_clear(struct rk_plan *plan);
+
+/* trim.c: n ranks (0: not said) may need this many of the hosts, and surely none behind these. */
+uint32_t rk_plan_needed(const struct rk_plan *plan, uint32_t n);
 
 /* Is there a host but this one? */
 bool rk_plan_remote(const struct rk_plan *plan);

@@ -7,6 +7,7 @@
 #include "launcher/agent.h"
 #include "launcher/door.h"
 #include "launcher/keeper.h"
+#include "launcher/slurm.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -17,9 +18,26 @@
 #define SETUP_MS 30000
 #define ENTER_MS 20000
 
+/* Started with others by one srun: which of the hosts is this? */
+static bool find_self(struct rk_setup *setup)
+{
+    static char speaker[300]; /* the words of all come from one command */
+    const char *node = rk_slurm_node();
+
+    if (!node || !rk_setup_become(setup, node)) {
+        rk_error("Slurm calls this host %s, which is none of the job's (--agent ssh does without srun)",
+                 node ? node : "nothing");
+        return false;
+    }
+    snprintf(speaker, sizeof(speaker), "xrun-agent on %s", node);
+    rk_log_identity(speaker, -1, NULL);
+    return true;
+}
+
 int rk_agent_remote_main(void)
 {
     struct rk_setup setup;
+    bool step;
     char text[1024];
     int fd, null, code;
 
@@ -30,6 +48,11 @@ int rk_agent_remote_main(void)
     }
     if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup)) {
         rk_error("what came on standard input is no agent's setup");
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    step = setup.node == RK_NODE_ALL;
+    if (step && !find_self(&setup)) {
         rk_setup_clear(&setup);
         return 1;
     }
@@ -46,7 +69,8 @@ int rk_agent_remote_main(void)
         rk_setup_clear(&setup);
         return 1;
     }
-    code = rk_keeper_run(fd, &setup); /* the agent needs the setup as long as it lives */
+    code = rk_keeper_run(fd, &setup);
     rk_setup_clear(&setup);
-    return code;
+    /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
+    return step ? 0 : code;
 }

@@ -27,6 +27,12 @@ void rk_setup_clear(struct rk_setup *s)
     memset(s, 0, sizeof(*s));
 }
 
+/* Is the node one of which node is told the name? */
+static bool is_told(const struct rk_setup *s, uint32_t node, uint32_t i)
+{
+    return node == RK_NODE_ALL || rk_tree_is_below(s->fanout, node, i);
+}
+
 void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
 {
     static char *const none[] = {NULL};
@@ -42,8 +48,8 @@ void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
     rk_pack_string(p, s->program);
     rk_pack_string(p, s->library_path);
     rk_pack_string(p, s->interface);
-    for (uint32_t i = node; i < s->nodes; i++) {
-        if (rk_tree_is_below(s->fanout, node, i))
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (is_told(s, node, i))
             rk_pack_string(p, s->names[i]);
     }
 }
@@ -71,7 +77,8 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
     out->node = rk_unpack_u32(u);
     out->nodes = rk_unpack_u32(u);
     out->fanout = rk_unpack_u32(u);
-    if (u->failed || out->nodes > MAX_NODES || out->node >= out->nodes || out->fanout == 0) {
+    if (u->failed || out->nodes > MAX_NODES || out->fanout == 0 ||
+        (out->node >= out->nodes && out->node != RK_NODE_ALL)) {
         out->nodes = 0;
         return RANK_ERR_ARG;
     }
@@ -85,11 +92,22 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
     out->names = calloc(out->nodes, sizeof(*out->names));
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
-    for (uint32_t i = out->node; i < out->nodes && !u->failed; i++) {
-        if (rk_tree_is_below(out->fanout, out->node, i))
+    for (uint32_t i = 0; i < out->nodes && !u->failed; i++) {
+        if (is_told(out, out->node, i))
             out->names[i] = copy(u, true);
     }
     return rk_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
+}
+
+bool rk_setup_become(struct rk_setup *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (s->names[i] && strcmp(s->names[i], name) == 0) {
+            s->node = i;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool read_all(int fd, int ms, uint8_t *data, size_t len)

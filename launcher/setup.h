@@ -25,12 +25,18 @@ struct rk_setup {
     char *program;  /* xrun's path on the hosts */
     char *library_path; /* LD_LIBRARY_PATH for it, or NULL */
     char *interface; /* --if, or NULL */
+    /* not sent */
+    bool step;  /* agent is an srun, which starts them all: step.h */
+    bool go_on; /* --on-failure continue */
 };
 
-/* What node is told by its parent. */
+/* What node is told by its parent; for RK_NODE_ALL one for all, in which each has to find itself: setup's node is then
+ * RK_NODE_ALL too. */
 void rk_setup_pack(const struct rk_setup *setup, uint32_t node, struct rk_packer *p);
 /* Clear the setup whatever is returned. */
 rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out);
+/* In one for all: become the node of that name. False: there is none. */
+bool rk_setup_become(struct rk_setup *setup, const char *name);
 void rk_setup_clear(struct rk_setup *setup);
 
 /* Read one, with its length before it, from a descriptor. Blocks at most ms for each piece. */

@@ -1,13 +1,10 @@
 /* starter.c: see starter.h. */
 #include "launcher/starter.h"
+#include "launcher/command.h"
 #include "launcher/program.h"
-#include "launcher/spawn.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
-#include <errno.h>
-#include <event2/buffer.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +19,8 @@ extern char **environ;
 struct command {
     struct rk_starter *starter;
     uint32_t node;
-    pid_t pid; /* 0: does not run */
-    int status;
-    bool connected, ended, told;
-    struct event *input, *output; /* its standard input, its standard error */
-    struct evbuffer *queue;       /* for its input */
-    char text[LAST_WORDS];        /* what it said, not yet passed on */
-    size_t len;
+    struct rk_command *run; /* NULL: it has not been started */
+    bool connected, told;
 };
 
 struct rk_starter {
@@ -92,158 +84,44 @@ static size_t split(char *text, char **words, size_t max)
     return n;
 }
 
-/* ------------------------------------------------------------------- its words */
+/* -------------------------------------------------------------------- its end */
 
-static void pass_lines(struct command *c, bool all)
+static void tell_failed(struct command *c, int status)
 {
-    char *nl;
-
-    while ((nl = memchr(c->text, '\n', c->len)) || (all && c->len) || c->len == LAST_WORDS - 1) {
-        size_t n = nl ? (size_t)(nl - c->text) : c->len;
-        c->text[n] = '\0';
-        if (n)
-            c->starter->ops->on_said(c->starter->arg, c->node, c->text);
-        n += nl != NULL;
-        memmove(c->text, c->text + n, c->len - n);
-        c->len -= n;
-    }
-}
-
-/* Its last line, which is where programs put the reason. */
-static const char *last_line(struct command *c)
-{
-    char *at;
-
-    while (c->len && (c->text[c->len - 1] == '\n' || c->text[c->len - 1] == '\r'))
-        c->len--;
-    c->text[c->len] = '\0';
-    at = strrchr(c->text, '\n');
-    return at ? at + 1 : c->text;
-}
-
-static void tell_failed(struct command *c)
-{
+    const char *agent = c->starter->setup->agent, *said = rk_command_last(c->run), *sep = *said ? ": " : "";
     char text[LAST_WORDS + 128];
-    const char *said = last_line(c), *sep = *said ? ": " : "";
 
     if (c->told)
         return;
     c->told = true;
-    if (WIFSIGNALED(c->status))
-        snprintf(text, sizeof(text), "%s was killed by signal %d%s%s", c->starter->setup->agent,
-                 WTERMSIG(c->status), sep, said);
-    else if (WEXITSTATUS(c->status) == 127)
+    if (WIFSIGNALED(status))
+        snprintf(text, sizeof(text), "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
+    else if (WEXITSTATUS(status) == 127)
         snprintf(text, sizeof(text), "%s is not there%s%s (--prefix says where xrun is on the hosts)",
                  c->starter->setup->program, sep, said);
     else
-        snprintf(text, sizeof(text), "%s ended with code %d%s%s", c->starter->setup->agent,
-                 WEXITSTATUS(c->status), sep, said);
+        snprintf(text, sizeof(text), "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
     c->starter->ops->on_failed(c->starter->arg, c->node, text);
 }
 
-static void shut(struct event **ev)
-{
-    if (!*ev)
-        return;
-    close(event_get_fd(*ev));
-    event_free(*ev);
-    *ev = NULL;
-}
-
-static void settle(struct command *c)
-{
-    if (!c->ended || c->output)
-        return;
-    if (c->connected)
-        pass_lines(c, true);
-    else
-        tell_failed(c);
-}
-
-static void on_output(evutil_socket_t fd, short what, void *arg)
+static void on_line(void *arg, const char *line)
 {
     struct command *c = arg;
-    ssize_t n;
 
-    (void)what;
-    if (c->len == LAST_WORDS - 1) { /* before it is connected only the last counts */
-        memmove(c->text, c->text + LAST_WORDS / 2, c->len - LAST_WORDS / 2);
-        c->len -= LAST_WORDS / 2;
-    }
-    n = read(fd, c->text + c->len, LAST_WORDS - 1 - c->len);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n > 0) {
-        c->len += (size_t)n;
-        if (c->connected)
-            pass_lines(c, false);
-        return;
-    }
-    shut(&c->output);
-    settle(c);
+    c->starter->ops->on_said(c->starter->arg, c->node, line);
 }
 
-static void on_input(evutil_socket_t fd, short what, void *arg)
+static void on_end(void *arg, int status)
 {
     struct command *c = arg;
-    int n = evbuffer_write(c->queue, fd);
 
-    (void)what;
-    if ((n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(c->queue) == 0)
-        shut(&c->input); /* all said, or nobody listens, which its end will explain */
+    if (!c->connected)
+        tell_failed(c, status);
 }
+
+static const struct rk_command_ops command_ops = {on_line, on_end};
 
 /* ---------------------------------------------------------------------- start */
-
-static bool watch(struct command *c, int input, int output)
-{
-    struct event_base *base = c->starter->base;
-
-    evutil_make_socket_nonblocking(input);
-    evutil_make_socket_nonblocking(output);
-    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, on_input, c);
-    if (!c->input)
-        close(input);
-    c->output = event_new(base, output, EV_READ | EV_PERSIST, on_output, c);
-    if (!c->output)
-        close(output);
-    return c->input && c->output && !event_add(c->input, NULL) && !event_add(c->output, NULL);
-}
-
-static bool fill_queue(struct command *c)
-{
-    struct rk_packer setup = {0}, head = {0};
-    bool ok;
-
-    rk_setup_pack(c->starter->setup, c->node, &setup);
-    rk_pack_u32(&head, (uint32_t)setup.len);
-    c->queue = evbuffer_new();
-    ok = c->queue && !setup.failed && !head.failed && !evbuffer_add(c->queue, head.data, head.len) &&
-         !evbuffer_add(c->queue, setup.data, setup.len);
-    rk_packer_free(&setup);
-    rk_packer_free(&head);
-    return ok;
-}
-
-static pid_t run(struct command *c, char **argv, int in, int out, const char **step)
-{
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), pidfd = -1;
-    struct rk_spawn spec = {.program = c->starter->path,
-                            .argv = argv,
-                            .env = environ,
-                            .wdir = "/",
-                            .fd = {in, null, out}};
-    pid_t pid;
-
-    *step = "open";
-    if (null < 0)
-        return -1;
-    pid = rk_spawn(&spec, &c->starter->spawner, &pidfd, step);
-    if (pidfd >= 0)
-        close(pidfd);
-    close(null);
-    return pid;
-}
 
 /*
  * What ssh is told after the user's own words, of which it heeds the first on each matter. The key exchange: since 9.0
@@ -265,8 +143,7 @@ rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, s
     struct command *c = &s->commands[node - s->first];
     char command[2048], words[512], *argv[128];
     size_t n;
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, code;
-    const char *step = "pipe";
+    int code;
 
     snprintf(words, sizeof(words), "%s", s->setup->agent);
     n = split(words, argv, 32);
@@ -284,50 +161,35 @@ rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, s
     argv[n] = NULL;
     c->starter = s;
     c->node = node;
-    if (fill_queue(c) && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0)
-        c->pid = run(c, argv, in[0], out[1], &step);
-    else
-        c->pid = -1;
-    if (c->pid < 0) {
-        snprintf(err, errlen, "cannot start %s: %s: %s", s->path, step, strerror(errno));
-        c->pid = 0;
-        for (int i = 0; i < 2; i++) {
-            if (in[i] >= 0)
-                close(in[i]);
-            if (out[i] >= 0)
-                close(out[i]);
-        }
-        return RANK_ERR_SYSTEM;
-    }
-    close(in[0]);
-    close(out[1]);
-    if (watch(c, in[1], out[0]))
-        return RANK_OK;
-    snprintf(err, errlen, "cannot watch %s: out of memory", s->path);
-    return RANK_ERR_NO_MEMORY;
+    return rk_command_start(s->base, &s->spawner,
+                            &(struct rk_command_start){.path = s->path,
+                                                       .argv = argv,
+                                                       .env = environ,
+                                                       .setup = s->setup,
+                                                       .node = node},
+                            &command_ops, c, &c->run, err, errlen);
+}
+
+static struct command *command_of(const struct rk_starter *s, uint32_t node)
+{
+    return s && node >= s->first && node - s->first < s->n ? &s->commands[node - s->first] : NULL;
 }
 
 void rk_starter_connected(struct rk_starter *s, uint32_t node)
 {
-    struct command *c = s && node >= s->first && node - s->first < s->n ? &s->commands[node - s->first] : NULL;
+    struct command *c = command_of(s, node);
 
-    if (!c || !c->starter)
+    if (!c || !c->run)
         return;
     c->connected = true;
-    pass_lines(c, false);
+    rk_command_pass(c->run);
 }
 
 bool rk_starter_reaped(struct rk_starter *s, pid_t pid, int status)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
-        struct command *c = &s->commands[i];
-        if (c->pid != pid)
-            continue;
-        c->pid = 0;
-        c->status = status;
-        c->ended = true;
-        settle(c);
-        return true;
+        if (rk_command_reaped(s->commands[i].run, pid, status))
+            return true;
     }
     return false;
 }
@@ -335,7 +197,7 @@ bool rk_starter_reaped(struct rk_starter *s, pid_t pid, int status)
 bool rk_starter_has(const struct rk_starter *s, pid_t pid)
 {
     for (uint32_t i = 0; s && pid > 0 && i < s->n; i++) {
-        if (s->commands[i].pid == pid)
+        if (rk_command_pid(s->commands[i].run) == pid)
             return true;
     }
     return false;
@@ -346,12 +208,13 @@ size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
     size_t n = 0;
 
     for (uint32_t i = 0; s && i < s->n; i++) {
-        if (s->commands[i].pid <= 0)
+        pid_t pid = rk_command_pid(s->commands[i].run);
+        if (pid <= 0)
             continue;
         if (pids && n == max)
             break;
         if (pids)
-            pids[n] = s->commands[i].pid;
+            pids[n] = pid;
         n++;
     }
     return n;
@@ -359,10 +222,10 @@ size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
 
 void rk_starter_kill(struct rk_starter *s, uint32_t node)
 {
-    struct command *c = s && node >= s->first && node - s->first < s->n ? &s->commands[node - s->first] : NULL;
+    struct command *c = command_of(s, node);
 
-    if (c && c->pid > 0)
-        kill(c->pid, SIGKILL);
+    if (c && rk_command_pid(c->run) > 0)
+        kill(rk_command_pid(c->run), SIGKILL);
 }
 
 /* ---------------------------------------------------------------- open, close */
@@ -390,15 +253,8 @@ void rk_starter_close(struct rk_starter *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; i < s->n; i++) {
-        struct command *c = &s->commands[i];
-        if (c->pid > 0 && kill(c->pid, SIGKILL) == 0)
-            waitpid(c->pid, NULL, 0);
-        shut(&c->input);
-        shut(&c->output);
-        if (c->queue)
-            evbuffer_free(c->queue);
-    }
+    for (uint32_t i = 0; i < s->n; i++)
+        rk_command_close(s->commands[i].run);
     free(s->commands);
     free(s->path);
     free(s);

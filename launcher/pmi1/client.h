@@ -17,6 +17,7 @@ struct rk_pmi1_client {
     struct rk_pmi1 *server;
     uint32_t rank, app;
     int fd; /* or -1 */
+    bool given;     /* a connection, at its start */
     enum rk_pmi1_state state;
     bool waiting;   /* in a barrier */
     uint32_t inits; /* programs that have joined: a rank can run several, one after the other */

@@ -216,7 +216,8 @@ bool rk_pmi1_exited(struct rk_pmi1 *s, uint32_t rank)
     }
     s->gone = true;
     s->gone_early = s->gone_early || c->state != RK_PMI1_FINALIZED;
-    if (s->inits > 0) /* else nobody waits, or ever will */
+    /* Else nobody waits here, or ever will; but on other hosts they may. */
+    if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
         lose(s, s->gone_early);
     return c->state == RK_PMI1_JOINED;
 }
@@ -330,6 +331,7 @@ rank_status_t rk_pmi1_add(struct rk_pmi1 *s, uint32_t rank, uint32_t app, int *f
         errno = error;
         return RANK_ERR_SYSTEM;
     }
+    s->clients[rank].given = true;
     s->clients[rank].fd = ends[0];
     s->clients[rank].app = app;
     *fd = ends[1];

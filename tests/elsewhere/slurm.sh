@@ -5,6 +5,8 @@
 #   slurm.sh start [CPUS]   on all hosts of the cluster that HOSTS names; the first has the controller. Returns when
 #                           all nodes are idle. CPUS (16) is what each node is said to have.
 #
+# Environment: SLURM_TASKS, the plugin that binds tasks (task/none).
+#
 # It ends with the hosts. Inside them srun, salloc and sbatch work as usual; hosts.sh exec hosta srun ...
 set -u
 
@@ -43,7 +45,7 @@ AuthType=auth/munge
 CredType=cred/munge
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=${SLURM_TASKS:-task/none}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SwitchType=switch/none

@@ -448,6 +448,27 @@ static void two_hosts(void **state)
     close_host(&b);
 }
 
+/* A host whose ranks have all left before any was a client has nothing to wait for, but others wait for it. */
+static void never_there(void **state)
+{
+    struct host a, b;
+
+    (void)state;
+    open_host(&a, &among_others, 1, 3);
+    open_host(&b, &among_others, 2, 3);
+    join_all(&a);
+    expect(&a, 0, "cmd=barrier_in\n", "");
+    assert_false(rk_pmi1_exited(b.server, 0));
+    assert_int_equal(b.exchanges, 1);
+    assert_true(b.lost);
+    assert_false(rk_pmi1_exited(b.server, 1));
+    assert_int_equal(b.exchanges, 1); /* it is said once */
+    rk_pmi1_exchanged(a.server, true, NULL, 0);
+    assert_string_equal(answer(&a, 0), BROKEN);
+    close_host(&a);
+    close_host(&b);
+}
+
 static void bad_blobs(void **state)
 {
     static const unsigned char nonsense[] = {9, 0, 0, 0, 'a', 0};
@@ -720,7 +741,7 @@ int main(void)
         cmocka_unit_test(dies_outside),  cmocka_unit_test(dies_inside),
         cmocka_unit_test(last_words),    cmocka_unit_test(hangs_up),
         cmocka_unit_test(never_joins),   cmocka_unit_test(two_hosts),
-        cmocka_unit_test(bad_blobs),     cmocka_unit_test(nonsense),
+        cmocka_unit_test(never_there), cmocka_unit_test(bad_blobs),     cmocka_unit_test(nonsense),
         cmocka_unit_test(too_long),      cmocka_unit_test(never_reads),
         cmocka_unit_test(fills),         cmocka_unit_test(garbage),
         cmocka_unit_test(mapping),       cmocka_unit_test(environment),

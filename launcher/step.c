@@ -1,0 +1,257 @@
+/* step.c: see step.h. */
+#include "launcher/step.h"
+#include "launcher/command.h"
+#include "launcher/program.h"
+#include "launcher/slurm.h"
+#include "launcher/wire.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TALK_S 2 /* whoever waits so long wants to hear what srun has to say */
+#define NAMES 8  /* named before "and N more" */
+#define USER_WORDS 60
+
+struct rk_step {
+    const struct rk_setup *setup;
+    const struct rk_step_ops *ops;
+    void *arg;
+    bool *here; /* [setup->nodes]: connected */
+    uint32_t missing;
+    struct rk_command *run;
+    struct rk_spawner spawner;
+    struct event *talk;
+    char *user_words, *path;
+    char *nodelist;
+    char **env;
+    char reason[1024]; /* why srun ends, as well as its words tell */
+    bool judging; /* its words are looked at, and not passed on */
+};
+
+bool rk_step_named(const char *agent)
+{
+    size_t len = strcspn(agent, " \t");
+    const char *slash = memrchr(agent, '/', len), *base = slash ? slash + 1 : agent;
+
+    return (size_t)(agent + len - base) == 4 && strncmp(base, "srun", 4) == 0;
+}
+
+/* ------------------------------------------------------------------- its words */
+
+/* That a task or the step has ended says less than why. */
+static bool says_only_end(const char *line)
+{
+    static const char *const ends[] = {": task", "CANCELLED", "Terminat", "step aborted"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(ends); i++) {
+        if (strstr(line, ends[i]))
+            return true;
+    }
+    return false;
+}
+
+static void on_line(void *arg, const char *line)
+{
+    struct rk_step *s = arg;
+
+    /* Nobody wants it. */
+    if (strstr(line, "lacks support for cpu binding"))
+        return;
+    if (!*s->reason || !says_only_end(line))
+        snprintf(s->reason, sizeof(s->reason), "%s", line);
+    if (!s->judging)
+        s->ops->on_said(s->arg, line);
+}
+
+static void name_missing(const struct rk_step *s, char *to, size_t len)
+{
+    uint32_t named = 0;
+    size_t at = 0;
+
+    to[0] = '\0';
+    for (uint32_t i = 0; i < s->setup->nodes && named < NAMES; i++) {
+        if (s->here[i])
+            continue;
+        at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "", s->setup->names[i]);
+        if (at >= len)
+            return;
+    }
+    if (s->missing > named)
+        snprintf(to + at, len - at, " and %u more", s->missing - named);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct rk_step *s = arg;
+    char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 128];
+
+    if (!s->missing)
+        return;
+    s->judging = true;
+    rk_command_pass(s->run);
+    name_missing(s, names, sizeof(names));
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
+    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, s->missing > 1 ? "s" : "", names,
+             *s->reason ? ": " : "", s->reason,
+             strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : "");
+    s->ops->on_failed(s->arg, text);
+}
+
+static const struct rk_command_ops command_ops = {on_line, on_end};
+
+static void on_talk(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_step *s = arg;
+
+    (void)fd;
+    (void)what;
+    rk_command_pass(s->run);
+}
+
+/* ----------------------------------------------------------------------- start */
+
+/* The names of all hosts that it is for, with commas. */
+static char *make_list(const struct rk_step *s)
+{
+    size_t len = 1, at = 0;
+    char *list;
+
+    for (uint32_t i = 0; i < s->setup->nodes; i++)
+        len += strlen(s->setup->names[i]) + 1;
+    list = malloc(len);
+    if (!list)
+        return NULL;
+    list[0] = '\0';
+    for (uint32_t i = 0; i < s->setup->nodes; i++) {
+        if (!s->here[i])
+            at += (size_t)snprintf(list + at, len - at, "%s%s", at ? "," : "", s->setup->names[i]);
+    }
+    return list;
+}
+
+static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, size_t errlen)
+{
+    /* Memory, cores and devices: all that the job has. No core is chosen: that is the agent's matter. */
+    static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
+                no_mpi[] = "--mpi=none", export[] = "--export=ALL", dir[] = "--chdir=/", input[] = "--input=all",
+                distribution[] = "--distribution=block", process[] = "--agent-process";
+    /* An agent that does not come is noticed by srun's end. But where the others are to go on, one that is killed must
+     * not take them along. */
+    static char all_end[] = "--kill-on-bad-exit=1", go_on[] = "--kill-on-bad-exit=0", no_kill[] = "--no-kill";
+    char nodes[32], tasks[32], *list, *argv[USER_WORDS + 24], *save = NULL;
+    size_t n = 0;
+    int code;
+
+    for (char *w = strtok_r(s->user_words, " \t", &save); w && n < USER_WORDS; w = strtok_r(NULL, " \t", &save))
+        argv[n++] = w;
+    s->path = rk_program_find(argv[0], NULL, rk_env("PATH"), "/", err, errlen, &code);
+    if (!s->path)
+        return RANK_ERR_SYSTEM;
+    if (asprintf(&list, "--nodelist=%s", s->nodelist) < 0)
+        return RANK_ERR_NO_MEMORY;
+    snprintf(nodes, sizeof(nodes), "--nodes=%u", s->missing);
+    snprintf(tasks, sizeof(tasks), "--ntasks=%u", s->missing);
+    argv[n++] = nodes;
+    argv[n++] = tasks;
+    argv[n++] = one_each;
+    argv[n++] = list;
+    argv[n++] = distribution;
+    argv[n++] = memory;
+    argv[n++] = cores;
+    argv[n++] = no_mpi;
+    argv[n++] = export;
+    argv[n++] = dir;
+    argv[n++] = input;
+    argv[n++] = s->setup->go_on ? go_on : all_end;
+    if (s->setup->go_on)
+        argv[n++] = no_kill;
+    argv[n++] = s->setup->program;
+    argv[n++] = process;
+    argv[n] = NULL;
+    code = rk_command_start(base, &s->spawner,
+                            &(struct rk_command_start){.path = s->path,
+                                                       .argv = argv,
+                                                       .env = s->env,
+                                                       .setup = s->setup,
+                                                       .node = RK_NODE_ALL},
+                            &command_ops, s, &s->run, err, errlen);
+    free(list);
+    return (rank_status_t)code;
+}
+
+rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup, uint32_t skip,
+                           const struct rk_step_ops *ops, void *arg, struct rk_step **out, char *err,
+                           size_t errlen)
+{
+    const struct timeval talk = {TALK_S, 0};
+    struct rk_step *s = calloc(1, sizeof(*s));
+
+    *out = s;
+    snprintf(err, errlen, "cannot start srun: out of memory");
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    *s = (struct rk_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->nodes};
+    s->here = calloc(setup->nodes, sizeof(*s->here));
+    if (s->here && skip < setup->nodes) {
+        s->here[skip] = true;
+        s->missing--;
+    }
+    s->nodelist = s->here ? make_list(s) : NULL;
+    s->user_words = strdup(setup->agent);
+    s->env = rk_slurm_environ(setup->library_path);
+    s->talk = evtimer_new(base, on_talk, s);
+    if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
+        rk_spawner_open(&s->spawner))
+        return RANK_ERR_NO_MEMORY;
+    return run(s, base, err, errlen);
+}
+
+void rk_step_close(struct rk_step *s)
+{
+    if (!s)
+        return;
+    if (s->talk)
+        event_free(s->talk);
+    rk_command_close(s->run);
+    rk_strings_free(s->env);
+    free(s->here);
+    free(s->nodelist);
+    free(s->user_words);
+    free(s->path);
+    free(s);
+}
+
+void rk_step_connected(struct rk_step *s, uint32_t node)
+{
+    if (!s || node >= s->setup->nodes || s->here[node])
+        return;
+    s->here[node] = true;
+    if (--s->missing)
+        return;
+    event_del(s->talk);
+    rk_command_pass(s->run);
+}
+
+void rk_step_shut(struct rk_step *s)
+{
+    if (s && s->missing && rk_command_pid(s->run) > 0)
+        kill(rk_command_pid(s->run), SIGTERM);
+}
+
+bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)
+{
+    return s && rk_command_reaped(s->run, pid, status);
+}
+
+pid_t rk_step_pid(const struct rk_step *s)
+{
+    return s ? rk_command_pid(s->run) : 0;
+}

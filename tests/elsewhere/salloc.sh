@@ -1,0 +1,265 @@
+#!/bin/bash
+# salloc.sh: xrun inside a real Slurm on two hosts, as salloc and sbatch start it: hosts and slots come from Slurm, one
+# srun starts the agents, and however a job ends nothing of it is left. See slurm.sh.
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
+export top_srcdir top_builddir
+hosts=$top_srcdir/tests/hosts.sh
+slurm=$top_srcdir/tests/elsewhere/slurm.sh
+if [ -z "${RK_INSIDE:-}" ]; then
+    if ! why=$("$slurm" able 2>&1); then
+        echo "ok - xrun inside Slurm # SKIP $why"
+        exit 77
+    fi
+    RK_INSIDE=all "$hosts" run 2 bash -c '"$0" start && exec bash "$@"' "$slurm" "$0"
+    rc=$?
+    # Where Slurm gives single cores away: hosts with two, which both are this machine's.
+    if [ "$(nproc)" -ge 2 ]; then
+        HOSTS_NO_PIN=1 RK_INSIDE=cores SLURM_TASKS=task/affinity "$hosts" run 2 bash -c \
+            '"$0" start 2 && exec bash "$@"' "$slurm" "$0" || rc=1
+    else
+        echo "ok - the cores that Slurm gives # SKIP this machine has one"
+    fi
+    exit $rc
+fi
+. "$top_srcdir/tests/launcher/cases.sh"
+case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
+mp=$top_builddir/tests/mp
+here="hosta hostb"
+
+on() { "$hosts" exec "$@"; }
+# What waits for its end has a name of its own, since a host is kept by a sleep.
+cp "$(command -v sleep)" rest
+rest=$PWD/rest
+of_job() { # HOST: what runs there beside what keeps the host and Slurm
+    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|srun|salloc|slurmstepd|rest|cat|[a-z]*\.mp)$'
+}
+none_on() {
+    local h
+    for h in $here; do [ -z "$(of_job "$h")" ] || return 1; done
+    [ -z "$(on hosta squeue -h 2>/dev/null)" ]
+}
+verdict() { # NAME CODE [pattern of err]
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2; $ms ms"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true 20 none_on; then
+        bad "$1" "left behind: $(for h in $here; do of_job "$h" | sed "s/^/$h: /"; done) $(on hosta squeue -h)"
+        for h in $here; do on "$h" pkill -9 'xrun|srun|rest'; done
+        on hosta scancel -u root
+    else
+        good "$1"
+    fi
+}
+within() { [ "$ms" -le $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$ms ms, not $2"; }
+
+# salloc LIMIT "SALLOC'S WORDS" COMMAND...: as the user's shell there, with out, err, rc and ms set
+salloc() {
+    local limit=$(($1 * slow)) words=$2 t0=${EPOCHREALTIME/./}
+    shift 2
+    # shellcheck disable=SC2086 # words
+    on hosta timeout -k 5 "$limit" salloc -Q $words "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+begin_in() { # "SALLOC'S WORDS" COMMAND...: in the background
+    local words=$1
+    shift
+    : >out
+    : >err
+    # shellcheck disable=SC2086 # words
+    on hosta salloc -Q $words "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+finish_in() { # LIMIT in s
+    local t0=${EPOCHREALTIME/./}
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+# batch "SBATCH'S WORDS" LINE...: a script of these lines; job is its number, what it says goes into out and err
+batch() {
+    local words=$1
+    shift
+    printf '%s\n' '#!/bin/bash' "$@" >script
+    : >out
+    : >err
+    # shellcheck disable=SC2086 # words
+    job=$(on hosta sbatch --parsable -D "$PWD" -o "$PWD/out" -e "$PWD/err" $words script)
+}
+over() { case $(on hosta squeue -h -j "$job" -o %T 2>/dev/null) in '' | COMPLETED | FAILED | CANCELLED) ;; *) return 1 ;; esac; }
+batch_ends() { # LIMIT in s: rc is what Slurm says of its end
+    local t0=${EPOCHREALTIME/./}
+    rc=hung
+    until_true "$1" over && rc=$(on hosta scontrol show job -o "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+finish() {
+    echo "# salloc: $passed passed, $failed failed"
+    [ $failed -eq 0 ]
+    exit
+}
+
+# ------------------------------------------------------------------------- the cores that Slurm gives
+if [ "$RK_INSIDE" = cores ]; then
+    cores='echo $XRUN_RANK $(hostname) $(taskset -cp $$ | sed "s/.*: //")'
+    salloc 30 "-N2 -n2" "$XRUN" -q -n 4 --map-by node sh -c "$cores"
+    verdict "a core on each host" 0
+    [ "$(sort out | cut -d' ' -f 1,2 | tr '\n' ' ')" = "0 hosta 1 hostb 2 hosta 3 hostb " ] && ! grep -q '[0-9][,-][0-9]' out &&
+        good "and no other" || bad "and no other" "$(cat out)"
+    salloc 30 "-N2 -n4" "$XRUN" -q -n 4 sh -c "$cores"
+    verdict "two cores on each host" 0
+    [ "$(sort out | tr '\n' ' ')" = "0 hosta 0 1 hosta 1 2 hostb 0 3 hostb 1 " ] && good "each rank has its own" ||
+        bad "each rank has its own" "$(cat out)"
+    batch "-N2 -n2" "$XRUN -q -n 2 sh -c '$cores'"
+    batch_ends 20
+    verdict "a core on each, in a script" "0"
+    [ "$(sort out | cut -d' ' -f 1,2 | tr '\n' ' ')" = "0 hosta 1 hostb " ] && ! grep -q '[0-9][,-][0-9]' out &&
+        good "and no other, in a script" || bad "and no other, in a script" "$(cat out)"
+    finish
+fi
+
+# ------------------------------------------------------------------------- who runs where
+cat >where <<'SH'
+#!/bin/bash
+# Which processes are this one's ancestors?
+p=$$ under=
+while [ "$p" -gt 1 ]; do
+    read -r line <"/proc/$p/stat"
+    name=${line#*(}
+    case ${name%%)*} in slurmstepd*) under=step ;; xrun) under=${under:-xrun} ;; esac
+    set -- ${line##*) }
+    p=$2
+done
+echo "$XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_NODE_RANK $XRUN_NODES $(hostname) $under"
+SH
+chmod +x where
+salloc 30 "-N2 -n4 --ntasks-per-node=2" "$XRUN" -q -n 4 "$PWD/where"
+verdict "salloc: four ranks on two hosts" 0
+[ "$(sort out)" = "0 4 0 0 2 hosta step
+1 4 1 0 2 hosta step
+2 4 0 1 2 hostb step
+3 4 1 1 2 hostb step" ] && good "all of them in a step of Slurm's" || bad "all of them in a step of Slurm's" "$(cat out)"
+batch "-N2 -n4 --ntasks-per-node=2" "$XRUN -q -n 4 $PWD/where" 'echo steps $(squeue -h -s -j $SLURM_JOB_ID -o %i | grep -c "\.[0-9]")'
+batch_ends 20
+verdict "sbatch: four ranks on two hosts" 0
+[ "$(grep -v steps out | sort | cut -d' ' -f 1-6 | tr '\n' ,)" = "0 4 0 0 2 hosta,1 4 1 0 2 hosta,2 4 0 1 2 hostb,3 4 1 1 2 hostb," ] &&
+    good "slots are Slurm's" || bad "slots are Slurm's" "$(cat out)"
+salloc 30 "-N2 -n3" sh -c "'$XRUN' -q -n 2 --map-by node hostname; '$XRUN' -q -n 1 --host hostb hostname; '$XRUN' -q -n 2 --agent ssh --map-by node hostname"
+verdict "several in one allocation" 0
+[ "$(sort out | tr '\n' ' ')" = "hosta hosta hostb hostb hostb " ] && good "--host and --agent choose" || bad "--host and --agent choose" "$(cat out)"
+printf 'hostb\nhosta\n' >file
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --hostfile "$PWD/file" "$PWD/where"
+verdict "a hostfile of the job's own hosts" 0
+[ "$(sort out | tr '\n' ,)" = "0 2 0 0 2 hostb step,1 2 0 1 2 hosta step," ] && good "in its order" || bad "in its order" "$(cat out)"
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --host hosta,hostx true
+verdict "a host that the job has not" 2 'host hostx of --host is not among the 2 hosts that Slurm gives'
+# Options that srun would take from its environment are the user's own, and not for the agents.
+salloc 30 "-N2 -n4 --ntasks-per-node=2 -c2 --mem-per-cpu=10" env SLURM_LABELIO=1 SLURM_EXPORT_ENV=NONE SLURM_DISTRIBUTION=arbitrary \
+    SLURM_STDINMODE=none SLURM_MPI_TYPE=pmix SLURM_MULTI_PROG=1 SLURM_EXACT=1 "$XRUN" -q -n 2 --map-by node hostname
+verdict "options of Slurm in the environment" 0
+[ "$(sort out | tr '\n' ' ')" = "hosta hostb " ] && good "they do not matter" || bad "they do not matter" "$(cat out)"
+# Another step has all cores of the job: the agents need none of their own.
+salloc 30 "-N2 -n2" sh -c "srun -n2 '$rest' 1000 & p=\$!; until squeue -h -s -o %j | grep -q rest; do :; done; '$XRUN' -q -n 2 hostname; kill \$p; wait"
+verdict "beside a step that has all cores" 0
+[ "$(sort out | tr '\n' ' ')" = "hosta hostb " ] && good "they share" || bad "they share" "$(cat out)"
+
+# ------------------------------------------------------------------------- what they say and hear
+head -c 3000000 /dev/urandom | base64 >text
+salloc 60 "-N2 -n2" "$XRUN" -q -n 2 --output-dir "$PWD/dir" cat "$PWD/text"
+verdict "much output" 0
+cmp -s text dir/rank.0.out && cmp -s text dir/rank.1.out && good "it comes whole" || bad "it comes whole" "$(ls -l dir)"
+batch "-N2 -n2" "$XRUN -q -n 2 --map-by node sh -c '[ \$XRUN_RANK = 0 ] || exec cat $PWD/text' <text"
+batch_ends 20
+verdict "much output in a script" 0
+cmp -s text out && good "it comes whole, too" || bad "it comes whole, too" "$(wc -c <out)"
+salloc 30 "-N2 -n2" sh -c "'$XRUN' -q --stdin 1 -n 2 sh -c '[ \$XRUN_RANK = 0 ] || exec md5sum' <'$PWD/text'"
+verdict "input for the other host" 0
+[ "$(cat out)" = "$(md5sum <text)" ] && good "it hears all" || bad "it hears all" "$(cat out)"
+
+# ------------------------------------------------------------------------- librank
+for program in boot teams; do
+    salloc 60 "-N2 -n4" "$XRUN" -q -n 4 --map-by node --timeout 50 "$mp/$program.mp"
+    verdict "$program over both hosts" 0
+done
+batch "-N2 -n4" "$XRUN -q -n 4 --timeout 50 $top_builddir/examples/ring"
+batch_ends 60
+verdict "a ring, in a script" 0
+
+# ------------------------------------------------------------------------- ends
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node sh -c "[ \$XRUN_RANK = 0 ] || exit 7; exec '$rest' 1000"
+verdict "a rank fails" 7 'rank 1 \(host hostb, pid [0-9]+\) exited with code 7'
+batch "-N2 -n2" "exec $XRUN -q -n 2 --map-by node sh -c '[ \$XRUN_RANK = 0 ] || exit 7; exec $rest 1000'"
+batch_ends 20
+verdict "a rank fails in a script" 7 'rank 1 \(host hostb, pid [0-9]+\) exited with code 7'
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --timeout 1 "$rest" 1000
+verdict "--timeout" 124 'did not end within 1 s'
+begin_in "-N2 -n2" "$XRUN" -q -n 2 sh -c 'trap "echo got TERM >&2; exit 0" INT TERM; echo ready; while :; do sleep 0.1; done'
+until_true 20 ready 2 || bad "INT: start" "$(cat out err)"
+on hosta pkill -INT -x xrun
+finish_in 10
+verdict "INT" 130
+[ "$(grep -c 'got TERM' err)" = 2 ] && good "INT reaches all" || bad "INT reaches all" "$(cat err)"
+batch "-N2 -n2" "$XRUN -q -n 2 --map-by node sh -c 'echo ready; exec $rest 1000'"
+until_true 20 ready 2 || bad "scancel: start" "$(cat out err)"
+on hosta scancel "$job"
+batch_ends 20
+verdict "scancel of a script" 0 # the signal is what it ended by
+begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node sh -c "echo ready; exec '$rest' 1000"
+until_true 20 ready 2 || bad "scancel: start" "$(cat out err)"
+on hosta scancel -u root
+finish_in 20
+[ "$rc" != 0 ] && [ "$rc" != hung ] && rc=ended
+verdict "scancel of an allocation" ended
+for what in xrun srun agent keeper; do
+    begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 60 sh -c "echo ready; exec '$rest' 1000"
+    until_true 20 ready 2 || bad "kill -9 of $what: start" "$(cat out err)"
+    case $what in
+    agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
+    # Its agent ends the ranks, or Slurm ends what is left of its task: which of them is first is not known.
+    keeper) on hostb pkill -9 -x job-keeper; want=ended says='host hostb|agent on hostb' ;;
+    xrun) on hosta pkill -9 -x xrun; want=0 says= ;; # salloc takes that for no failure
+    # The job goes on without it.
+    srun) on hosta pkill -9 -x srun; on hostb pkill -TERM -x rest; want=143 says='rank 1 .* signal 15' ;;
+    esac
+    finish_in 15
+    [ $want != ended ] || { [ "$rc" != 0 ] && [ "$rc" != hung ] && rc=ended; }
+    verdict "kill -9 of $what" $want "$says"
+done
+begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 60 --on-failure continue \
+    sh -c "echo ready; [ \$XRUN_RANK = 0 ] || exec '$rest' 1000; while [ ! -e '$PWD/go' ]; do sleep 0.05; done; echo on"
+until_true 20 ready 2 || bad "the others go on: start" "$(cat out err)"
+# Its agent ends rank 1, or Slurm the agent; srun leaves the other task alone.
+on hostb pkill -9 -x job-keeper
+until_true 10 grep -q 'the others go on' err || bad "the others go on: the loss" "$(cat err)"
+touch go
+finish_in 15
+[ "$rc" = 0 ] || [ "$rc" = hung ] || rc=ended
+[ "$(grep -cx on out)" = 1 ] && verdict "the others go on without a host" ended 'the others go on' || bad "the others go on without a host" "$(cat out)"
+
+# ------------------------------------------------------------------------- what does not start
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --prefix /no/such true
+verdict "xrun is not there" 1 'srun ended with code 2 before the agents on hosta, hostb came: .*/no/such/bin/xrun: No such file.*--prefix'
+mkdir -p prefix/bin
+printf '#!/bin/sh\n[ "$(hostname)" != hostb ] || exec "%s" 1000\nexec "%s" "$@"\n' "$rest" "$XRUN" >prefix/bin/xrun
+chmod +x prefix/bin/xrun
+salloc 30 "-N2 -n2" "$XRUN" -n 2 --map-by node --prefix "$PWD/prefix" --start-timeout 3 true
+verdict "an agent that does not come" 1 '1 of 2 hosts did not come within 3 s \(--start-timeout\): hostb'
+grep -q '^xrun: waiting for 1 of 2 hosts: hostb' err && good "it is waited for" || bad "it is waited for" "no such line"
+within "an agent that does not come" 6000
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --agent "srun --no-such-option" true
+verdict "srun refuses" 1 'srun ended with code [0-9]+ before'
+salloc 30 "-N2 -n2" env SLURM_JOB_ID=9999 "$XRUN" -q -n 2 true
+verdict "a job that is over" 1 'srun ended with code [0-9]+ before .*9999'
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --if 192.0.2.0/24 true
+verdict "no such network" 1 'no network address of 192\.0\.2\.0/24'
+
+# ------------------------------------------------------------------------- a lost host: last, since Slurm waits for it
+begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 100 sh -c "echo ready; exec '$rest' 1000"
+until_true 20 ready 2 || bad "a host is cut off: start" "$(cat out err)"
+"$hosts" link hostb down
+until_true 12 grep -q 'agent on hostb died' err && good "a host is cut off: noticed" || bad "a host is cut off: noticed" "$(cat err)"
+gone() { [ -z "$(of_job "$1" | grep -v slurmstepd)" ]; }
+finish_in 20
+[ "$rc" = 1 ] && until_true 20 gone hosta && until_true 20 gone hostb && good "a host is cut off: all ends" ||
+    bad "a host is cut off: all ends" "exit code $rc; $(of_job hosta) $(of_job hostb)"
+finish

@@ -1,0 +1,81 @@
+#!/bin/bash
+# allocated.sh: what resource managers say of a job's hosts, as they were recorded; and hosts that need no agents.
+# The agents of other hosts are started by a command that notes who was asked for, and fails.
+. "$(dirname "$0")/cases.sh"
+host=$(hostname)
+unset "${!SLURM@}" "${!PBS@}" "${!LSB@}"
+
+cat >note <<'SH'
+#!/bin/sh
+echo "$1" >>"${0%/*}/asked"
+exit 3
+SH
+chmod +x note
+
+# asks NAME HOSTS ARGS...: for agents on HOSTS, in any order
+asks() {
+    local name=$1 hosts=$2
+    shift 2
+    rm -f asked
+    : >asked
+    run 10 --agent "$PWD/note" --fanout 64 "$@"
+    if [ "$(sort asked | tr '\n' ' ')" = "$hosts${hosts:+ }" ]; then good "$name"; else bad "$name" "asked: $(sort asked | tr '\n' ' ')"; fi
+    clean "$name"
+}
+# slots NAME WANTED: "host slots" of each, with ranks enough for all, as the map of a dry run tells
+slots() {
+    local name=$1 wanted=$2
+    run 10 -n 1 --dry-run --json-map map.json true
+    if [ "$(python3 -c 'import json; print(*(h["name"]+" "+str(h["slots"]) for h in json.load(open("map.json"))["hosts"]), sep=", ")' 2>&1)" = "$wanted" ]; then
+        check "$name" 0 ''
+    else
+        bad "$name" "$(cat map.json)"
+    fi
+}
+
+# ------------------------------------------------------------------------------------------- node files
+# A chunk's lines follow each other, or hosts come in turn: names are counted wherever they stand.
+printf '%s\n' node3.cluster node3.cluster node7.cluster node3.cluster node7.cluster >pbs
+PBS_NODEFILE=$PWD/pbs asks "PBS: all hosts of the file" "node3.cluster node7.cluster" -n 5 true
+printf '%s\n' "$host" "$host" "$host" >here
+PBS_NODEFILE=$PWD/here slots "PBS: a line a slot" "$host 3"
+# The first line is the host of the job's script, which may have no slots; a word may stand behind the name.
+printf '%s\n' 'hostk' 'hostk' 'hostl' 'hostl' >lsf
+LSB_DJOB_HOSTFILE=$PWD/lsf asks "LSF: all hosts of the file" "hostk hostl" -n 4 true
+LSB_DJOB_HOSTFILE=$PWD/here LSB_MCPU_HOSTS='x 1' LSB_HOSTS=y slots "LSF: the file comes first" "$host 3"
+LSB_MCPU_HOSTS='hostk 2 hostl 2 ' LSB_HOSTS='hosty' asks "LSF: pairs" "hostk hostl" -n 4 true
+LSB_MCPU_HOSTS="$host 16" slots "LSF: the slots of a pair" "$host 16"
+LSB_HOSTS='hostk hostl hostk hostl' asks "LSF: words" "hostk hostl" -n 4 true
+LSB_HOSTS="$host $host" slots "LSF: each word is a slot" "$host 2"
+SLURM_JOB_NODELIST='gpu[01-02,10],login' SLURM_TASKS_PER_NODE='2(x3),1' asks "Slurm: ranges" "gpu01 gpu02 gpu10 login" -n 7 true
+SLURM_JOB_NODELIST='gpu[01-02,10],login' SLURM_TASKS_PER_NODE='2(x3),1' run 10 -n 7 --agent "$PWD/note" --host login,gpu10 true
+[ "$(tail -n 2 asked | sort | tr '\n' ' ')" = "gpu10 login " ] && good "Slurm: --host chooses" || bad "Slurm: --host chooses" "$(cat asked)"
+for bad in "PBS_NODEFILE=$PWD/none" "LSB_DJOB_HOSTFILE=$PWD/none" LSB_MCPU_HOSTS='a 2 b' LSB_HOSTS='  ' SLURM_TASKS_PER_NODE=3; do
+    export "$bad"
+    [ "${bad%%=*}" != SLURM_TASKS_PER_NODE ] || export SLURM_JOB_NODELIST=a,b
+    run 10 -n 1 true
+    check "refused: $bad" 2 "${bad%%=*}"
+    unset "${bad%%=*}"
+done
+unset SLURM_JOB_NODELIST
+: >none
+PBS_NODEFILE=$PWD/none run 10 -n 1 true
+check "a node file without nodes" 2 'none, which PBS_NODEFILE names, holds no hosts'
+
+# ------------------------------------------------------------------------------------------- who gets no ranks
+printf 'n%02d slots=2\n' $(seq 64) >many
+asks "two ranks over 64 hosts: one agent" "n01" -n 2 --hostfile many true
+asks "a third needs another" "n01 n02" -n 3 --hostfile many true
+asks "no -n is one rank" "n01" --hostfile many true
+asks "one on each in turn" "n01 n02 n03" -n 3 --hostfile many --map-by node true
+asks "without slots, one for each rank at most" "a b" -n 2 --host a,b,c,d true
+asks "several programs are counted together" "a b c" --host a,b,c,d -n 1 true : -n 2 true
+asks "as many as there are" "a b c d" --map-by ppr:1:node --host a,b,c,d true
+asks "but not more than -n" "a b" -n 2 --map-by ppr:1:node --host a,b,c,d true
+printf 'rank 0=b\nrank 1=a\n' >ranks
+asks "a rankfile names them" "a b" --rankfile ranks --host a,b,c,d true
+run 10 -n 2 --host "$host:2,no-such-host:2" --agent "$PWD/note" sh -c 'echo $XRUN_NODES'
+[ "$(sort -u out)" = 1 ] && check "this host suffices" 0 '' || bad "this host suffices" "$(cat out)"
+
+echo "# allocated: $passed passed, $failed failed"
+[ $failed -eq 0 ]
