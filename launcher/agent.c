@@ -294,6 +294,8 @@ static void on_pmi1_errand(void *arg, uint32_t local, enum rk_errand what, struc
 {
     struct rk_agent *agent = arg;
 
+    if (what == RK_ERRAND_SPAWN)
+        rk_outputs_share(agent->outputs);
     rk_errands_send(agent->errands, what, agent->ranks[local].rank, payload, on_pmi1_answer, agent,
                     (void *)(uintptr_t)local);
 }
@@ -413,6 +415,8 @@ static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_p
 {
     struct rk_agent *agent = arg;
 
+    if (what == RK_ERRAND_SPAWN)
+        rk_outputs_share(agent->outputs);
     rk_errands_send(agent->errands, what, rank, payload, on_errand_done, agent, token);
 }
 

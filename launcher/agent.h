@@ -142,6 +142,8 @@ void rk_outputs_drain(struct rk_outputs *outputs, uint32_t local);
 uint32_t rk_outputs_open_count(const struct rk_outputs *outputs);
 /* Is reading stopped, or something still to be written, because the user does not keep up? */
 bool rk_outputs_stalled(const struct rk_outputs *outputs);
+/* Others will write to standard output, too: leave all of it to the front end from now on. */
+void rk_outputs_share(struct rk_outputs *outputs);
 /* What a rank has logged, if it is ours to write. */
 bool rk_outputs_log(struct rk_outputs *outputs, uint32_t rank, int stream, const char *text);
 /* The front end has passed bytes on. */

@@ -109,6 +109,36 @@ static rank_status_t open_direct(struct rk_outputs *all)
     return rk_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
 }
 
+/* What is queued goes to the front end before whatever it is told next. */
+void rk_outputs_share(struct rk_outputs *all)
+{
+    size_t n = all && all->direct ? rk_stream_backlog(all->direct) : 0;
+    struct rk_packer msg = {0};
+    char *data = NULL;
+    uint32_t rank;
+    bool partial;
+
+    if (!all || !all->direct || !all->agent->wire)
+        return;
+    if (n && !(data = malloc(n)))
+        return; /* lines may be torn, but none is lost */
+    if (n) {
+        rk_stream_take_back(all->direct, data, n, &rank, &partial);
+        rk_pack_u32(&msg, rank);
+        rk_pack_u32(&msg, 1);
+        rk_pack_u32(&msg, partial ? RK_OUT_PARTIAL : 0);
+        rk_pack_bytes(&msg, data, n);
+        rk_wire_send(all->agent->wire, RK_MSG_OUTPUT, &msg);
+        all->under_way += n;
+    }
+    free(data);
+    atomic_store(&all->agent->direct->queued, 0);
+    rk_stream_close(all->direct);
+    all->direct = NULL;
+    if (all->stalled && all->under_way <= all->window / 2)
+        resume(all);
+}
+
 bool rk_outputs_log(struct rk_outputs *all, uint32_t rank, int stream, const char *text)
 {
     size_t len = strlen(text);

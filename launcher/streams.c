@@ -293,6 +293,13 @@ void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
     flush(s);
 }
 
+void rk_stream_take_back(struct rk_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
+{
+    evbuffer_remove(s->queue, data, len);
+    *rank = s->open_rank;
+    *partial = s->open_line;
+}
+
 size_t rk_stream_backlog(const struct rk_stream *s)
 {
     return evbuffer_get_length(s->queue);

@@ -40,6 +40,9 @@ void rk_stream_pass(struct rk_stream *stream, const char *data, size_t len);
 /* A line of xrun's own; the newline is added. */
 void rk_stream_say(struct rk_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
 
+/* Take back what is queued: len bytes, rk_stream_backlog of them. Whose the last are, and whether they do not end a line. */
+void rk_stream_take_back(struct rk_stream *stream, char *data, size_t len, uint32_t *rank, bool *partial);
+
 size_t rk_stream_backlog(const struct rk_stream *stream);
 /* Bytes written so far: whether the reader moves. */
 uint64_t rk_stream_written(const struct rk_stream *stream);
