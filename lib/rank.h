@@ -229,7 +229,7 @@ typedef struct rank_spawn_params {
     const char *program;     /* a path, or a name that the launcher looks for in PATH */
     const char *const *args; /* behind the program's name; ends with NULL; NULL: none */
     const char *const *env;  /* NAME=value, beside what the launcher gives; ends with NULL; NULL: none */
-    const char *dir;         /* its working directory; NULL: the launcher's choice */
+    const char *dir;         /* its working directory; NULL: root's own */
     int32_t n;               /* how many processes */
     int32_t reserved;        /* 0 */
 } rank_spawn_params_t;
@@ -241,11 +241,15 @@ typedef struct rank_spawn_params {
  * call only. Returns when the new ranks are in rank_init, which waits for the parents; each gets the
  * same team from rank_parent.
  * The team is the caller's to free, on both sides. A rank that dies, on either side, is to the other a dead
- * peer. Needs UCX, and a launcher that can start programs at run time, as xrun and Open MPI's can.
+ * peer, where the launcher lets the rest go on (xrun: --on-failure continue; else it ends all
+ * connected jobs).
+ * From then on the caller's progress looks after UCX, too. Needs UCX, and a launcher that can start
+ * programs at run time, as xrun and Open MPI's can.
  * Errors, the same on every rank that lives, with no team made: RANK_ERR_ARG and RANK_ERR_COUNT for
  * params, RANK_ERR_NOT_SUPPORTED where the launcher does not do it or there is none, RANK_ERR_SPAWN
  * if it could not (no such program, no room), RANK_ERR_PEER_DEAD if one of the new ranks ended before
- * it had joined, or a rank of team died, RANK_ERR_CONFIG, RANK_ERR_CHANNEL, RANK_ERR_NO_MEMORY.
+ * it had joined, or a rank of team died, RANK_ERR_BOOT if what they said makes no sense,
+ * RANK_ERR_CONFIG, RANK_ERR_CHANNEL, RANK_ERR_NO_MEMORY.
  */
 RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
                                   rank_team_t *both);

@@ -78,6 +78,7 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
                        .maxprocs = app->n};
     pmix_info_t info[1];
     bool yes = true;
+    pmix_status_t rc;
 
     (void)boot;
     *out = s;
@@ -90,9 +91,11 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     s->program = app->program;
     /* That a job which never joins has ended is else no event. */
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
-    s->rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
-    if (s->rc != PMIX_SUCCESS)
-        atomic_store(&s->over, true); /* no callback will come */
+    rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
+    if (rc != PMIX_SUCCESS) { /* no callback will come; else s may be the callback's already */
+        s->rc = rc;
+        atomic_store(&s->over, true);
+    }
     PMIX_INFO_DESTRUCT(&info[0]);
 out:
     free(parent);

@@ -70,7 +70,7 @@ rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *fir
     if (w)
         return size <= w->size ? RANK_OK : RANK_ERR_BOOT;
     if (job == e->job)
-        return RANK_OK;
+        return size == ctx->boot->size ? RANK_OK : RANK_ERR_BOOT;
     if (size < 1 || size > RK_JOB_SIZE_MAX || e->npeers > INT32_MAX - size)
         return RANK_ERR_BOOT;
     w = calloc(1, sizeof(*w) + (size_t)size * sizeof(struct kept_card *));

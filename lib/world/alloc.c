@@ -127,6 +127,8 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
         struct rk_peer *peer;
         if (mem->part[r])
             continue;
+        if (cards[r].len > KEY_MAX)
+            return RANK_ERR_INTERNAL; /* what came is no card */
         peer = rk_team_peer(mem->team, r);
         st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
         if (!st)
