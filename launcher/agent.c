@@ -185,6 +185,19 @@ static void tell_joined(struct rk_agent *agent)
     rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
 }
 
+/* A script may live on where its client is gone: who waits for it in other jobs, or on other hosts, must know. */
+static void tell_lost(struct rk_agent *agent, struct rk_rank *r, bool lost)
+{
+    struct rk_packer p = {0};
+
+    if (r->told_lost == lost || !agent->wire)
+        return;
+    r->told_lost = lost;
+    rk_pack_u32(&p, r->rank);
+    rk_pack_u32(&p, lost);
+    rk_wire_send(agent->wire, RK_MSG_CLIENT_LOST, &p);
+}
+
 static void on_connected(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
@@ -199,6 +212,7 @@ static void on_connected(void *arg, uint32_t rank)
         agent->clients++;
     r->connected = true;
     r->finalized = false;
+    tell_lost(agent, r, false);
     rk_stand_in_check(agent);
 }
 
@@ -228,8 +242,10 @@ static void on_lost(void *arg, uint32_t rank)
     if (!r || r->exited)
         return;
     r->clients--;
-    if (is_broken(r))
+    if (is_broken(r)) {
         rk_modexes_ended(agent->modexes, rank);
+        tell_lost(agent, r, true);
+    }
 }
 
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)

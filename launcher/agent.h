@@ -42,6 +42,7 @@ struct rk_rank {
     uint64_t start_ns;
     bool exited, connected, finalized;
     bool killed; /* by a signal */
+    bool told_lost; /* that its client is gone */
     int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };
 

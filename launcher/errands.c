@@ -49,7 +49,7 @@ void rk_errands_send(struct rk_errands *e, enum rk_errand what, uint32_t rank,
     struct errand *x = calloc(1, sizeof(*x));
     struct rk_packer p = {0};
 
-    if (!x || payload->failed || !rk_tree_parent(e->tree)) {
+    if (!x || payload->failed || payload->len > RK_MESSAGE_MAX / 2 || !rk_tree_parent(e->tree)) {
         free(x);
         rk_packer_free(payload);
         done(arg, token, NULL);

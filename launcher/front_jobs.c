@@ -69,7 +69,7 @@ static void on_modex(void *arg, void *token, enum rk_found found, const void *da
     struct rk_packer p = {0};
 
     rk_pack_u32(&p, (uint32_t)(uintptr_t)token);
-    rk_pack_u32(&p, found == RK_FOUND);
+    rk_pack_u32(&p, found);
     rk_pack_bytes(&p, data, len);
     say(arg, RK_UP_MODEX, &p);
 }
@@ -100,7 +100,7 @@ static bool take_answer(struct front *f, struct rk_unpacker *u)
 
 static bool take_question(struct front *f, struct rk_unpacker *u)
 {
-    uint32_t id = rk_unpack_u32(u), rank = rk_unpack_u32(u), node;
+    uint32_t id = rk_unpack_u32(u), rank = rk_unpack_u32(u), timeout_s = rk_unpack_u32(u), node;
     void *token = (void *)(uintptr_t)id;
 
     if (!rk_unpack_done(u))
@@ -109,7 +109,7 @@ static bool take_question(struct front *f, struct rk_unpacker *u)
     if (node == RK_NO_HOST || f->nodes[node].done || f->nodes[node].gone)
         on_modex(f, token, RK_FOUND_NEVER, NULL, 0);
     else
-        rk_modexes_ask(f->jobs->modexes, node, rank, 0, token);
+        rk_modexes_ask(f->jobs->modexes, node, rank, timeout_s, token);
     return true;
 }
 
@@ -121,7 +121,9 @@ static bool take_end(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || sig < 0 || sig > 64)
         return false;
-    f->jobs->obeying = true;
+    f->jobs->obeying = !f->jobs->hub; /* the first xrun still has others to end */
+    if (!sig)
+        rk_front_blame(f); /* it may have been one of our own */
     if (sig) {
         rk_front_force(f, code, sig, ms);
     } else if (!f->done && !f->ending) {
@@ -403,7 +405,7 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     struct rk_packer p = {0};
     int fd = -1, output[2];
 
-    if (f->ending || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
+    if (f->ending || f->forced || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
         rk_packer_free(&p);
         return false;
     }
@@ -477,6 +479,23 @@ void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_si
     rk_pack_u32(&p, failed);
     rk_pack_u32(&p, by_signal);
     say(f, RK_UP_ENDED, &p);
+}
+
+void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u)
+{
+    struct rk_packer p = {0};
+
+    if (!f->told)
+        return;
+    rk_pack_raw(&p, u->at, u->left);
+    say(f, RK_UP_BROKEN, &p);
+}
+
+void rk_front_jobs_done(struct front *f, uint32_t node)
+{
+    /* It answers no more questions. */
+    if (f->jobs->modexes)
+        rk_modexes_lost(f->jobs->modexes, node);
 }
 
 void rk_front_jobs_lost(struct front *f, uint32_t node)

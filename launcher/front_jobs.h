@@ -19,6 +19,10 @@ rank_status_t rk_front_jobs_told(struct front *f);
 /* The ranks of one more host run. */
 void rk_front_jobs_started(struct front *f);
 void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
+/* RK_MSG_CLIENT_LOST */
+void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u);
+/* A host has ended well, or is lost. */
+void rk_front_jobs_done(struct front *f, uint32_t node);
 void rk_front_jobs_lost(struct front *f, uint32_t node);
 /* RK_MSG_ERRAND, RK_MSG_MODEX_ANSWER. False: it makes no sense. */
 bool rk_front_jobs_take(struct front *f, uint32_t kind, struct rk_unpacker *u);

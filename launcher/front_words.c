@@ -171,6 +171,7 @@ static bool on_abort(struct front *f, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u))
         return false;
+    rk_front_blame(f); /* who failed before is the cause */
     if (f->ending)
         return true;
     rk_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
@@ -231,6 +232,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
     if (lost == 0)
         return;
     rk_branches_lost(f->branches, top);
+    rk_front_blame(f);
     if (!f->ending) {
         rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
@@ -322,6 +324,7 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
     if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
+    rk_front_jobs_done(f, node);
     f->done = ++f->ndone == f->nnodes;
     if (f->done)
         rk_front_blame(f);
@@ -374,6 +377,9 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return rk_report_message(f->report, kind, u);
     case RK_MSG_BROKEN:
         return on_broken(f, u);
+    case RK_MSG_CLIENT_LOST:
+        rk_front_jobs_broken(f, u);
+        return true;
     case RK_MSG_STRANGERS:
         return on_strangers(f, u);
     case RK_MSG_NOTICE:

@@ -1,5 +1,6 @@
 /* gathers.c: see gathers.h. */
 #include "launcher/gathers.h"
+#include "launcher/message.h"
 #include "lib/base/list.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct gather {
     uint32_t nwho;
     struct rk_packer data;
     uint32_t *jobs, njobs;
+    bool failed; /* answered; who has not come yet shall not wait for those who have */
 };
 
 struct rk_gathers {
@@ -118,13 +120,19 @@ static struct gather *make(struct rk_gathers *g, enum rk_errand what, struct pro
 
 static void finish(struct rk_gathers *g, struct gather *x, enum rk_errand_status status)
 {
-    rk_list_remove(&x->link); /* whoever comes now begins anew */
+    rk_list_remove(&x->link); /* who has come and comes again begins anew */
     if (status == RK_DONE)
         g->ops->together(g->arg, x->what, x->jobs, x->njobs);
     for (uint32_t i = 0; i < x->nwho; i++)
         g->ops->answer(g->arg, &x->who[i], status, x->data.data, status == RK_DONE ? x->data.len : 0,
                        x->jobs, x->njobs);
-    destroy(x);
+    if (status != RK_SOMEBODY_LOST || x->come >= x->want) {
+        destroy(x);
+        return;
+    }
+    x->failed = true;
+    rk_packer_free(&x->data);
+    rk_list_append(&g->active, &x->link);
 }
 
 static bool any_ended(struct rk_gathers *g, const struct gather *x)
@@ -173,10 +181,16 @@ void rk_gathers_join(struct rk_gathers *g, enum rk_errand what, const struct rk_
     x->who = longer;
     x->who[x->nwho++] = *who;
     x->come += here;
+    if (x->failed) {
+        refuse(g, who, RK_SOMEBODY_LOST);
+        if (x->come >= x->want)
+            destroy(x);
+        return;
+    }
     rk_pack_raw(&x->data, data, len);
     if (lost || any_ended(g, x))
         finish(g, x, RK_SOMEBODY_LOST);
-    else if (x->data.failed)
+    else if (x->data.failed || x->data.len > RK_MESSAGE_MAX / 2)
         finish(g, x, RK_NO_ROOM);
     else if (x->come >= x->want)
         finish(g, x, RK_DONE);
@@ -188,6 +202,8 @@ void rk_gathers_ended(struct rk_gathers *g, uint32_t job, uint32_t rank)
         struct gather *x = rk_list_entry(l, struct gather, link);
         bool part = false;
         next = l->next;
+        if (x->failed)
+            continue;
         for (uint32_t i = 0; i < x->n && !part; i++)
             part = x->all[i].job == job && (rank == RK_ALL_RANKS || x->all[i].rank == RK_ALL_RANKS ||
                                             x->all[i].rank == rank);

@@ -2,6 +2,7 @@
 #include "launcher/hub.h"
 #include "launcher/names.h"
 #include "launcher/outline.h"
+#include "launcher/pmix/server.h"
 #include "launcher/program.h"
 #include "lib/base/list.h"
 
@@ -14,9 +15,9 @@
 struct job {
     struct rk_job outline;
     bool known, gone; /* its outline has come; it is over */
-    bool *ended;      /* [outline.size] */
+    bool *ended, *broken; /* [outline.size]; broken: the rank lives, but not its client */
     uint32_t *left;   /* [outline.napps] ranks that have not ended */
-    uint32_t nended;
+    uint32_t nended, nbroken;
     uint32_t *friends, nfriends; /* jobs that it is connected with */
     uint32_t parent; /* the job that has spawned it, or RK_NO_JOB */
     struct rk_gather_who spawner; /* who waits for its start, if starting */
@@ -54,6 +55,7 @@ static void free_job(struct job *j)
         return;
     rk_job_clear(&j->outline);
     free(j->ended);
+    free(j->broken);
     free(j->left);
     free(j->friends);
     free(j);
@@ -123,10 +125,11 @@ static bool take_outline(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
             return false;
     }
     j->ended = calloc(j->outline.size, sizeof(*j->ended));
+    j->broken = calloc(j->outline.size, sizeof(*j->broken));
     j->left = calloc(j->outline.napps, sizeof(*j->left));
     for (uint32_t i = 0; j->left && i < j->outline.napps; i++)
         j->left[i] = j->outline.apps[i].n;
-    j->known = j->ended && j->left;
+    j->known = j->ended && j->broken && j->left;
     return j->known;
 }
 
@@ -260,7 +263,7 @@ static bool has_ended(void *arg, uint32_t job, uint32_t rank)
 {
     const struct job *j = ((struct rk_hub *)arg)->jobs[job];
 
-    return j->gone || (rank == RK_ALL_RANKS ? j->nended > 0 : j->ended[rank]);
+    return j->gone || (rank == RK_ALL_RANKS ? j->nended + j->nbroken > 0 : j->ended[rank] || j->broken[rank]);
 }
 
 static void on_together(void *arg, enum rk_errand what, const uint32_t *jobs, uint32_t n)
@@ -304,7 +307,7 @@ static const struct rk_gathers_ops gathers_ops = {find_job, size_of, has_ended, 
 static void ask(struct rk_hub *h, const struct rk_gather_who *who, struct rk_unpacker *u)
 {
     const char *id = rk_unpack_string(u);
-    uint32_t rank = rk_unpack_u32(u), to;
+    uint32_t rank = rk_unpack_u32(u), timeout_s = rk_unpack_u32(u), to;
     struct rk_packer p = {0};
     struct question *q;
 
@@ -331,6 +334,7 @@ static void ask(struct rk_hub *h, const struct rk_gather_who *who, struct rk_unp
     rk_list_append(&h->questions, &q->link);
     rk_pack_u32(&p, q->id);
     rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, timeout_s);
     h->ops->send(h->arg, to, RK_DOWN_MODEX, &p);
 }
 
@@ -347,7 +351,8 @@ static bool take_modex(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
         if (q->id != id || q->to != job)
             continue;
         rk_list_remove(&q->link);
-        answer_with(h, &q->who, found ? RK_DONE : RK_NOT_FOUND, data, len, h->jobs[job]);
+        answer_with(h, &q->who, found == RK_FOUND ? RK_DONE : found == RK_FOUND_LATE ? RK_TOO_LATE : RK_NOT_FOUND, data,
+                    len, h->jobs[job]);
         free(q);
         return true;
     }
@@ -388,19 +393,44 @@ static void tell_started(struct rk_hub *h, struct job *j, enum rk_errand_status 
 
 /* ------------------------------------------------------------------------- ends */
 
+/* Which jobs have to do with this one, directly or by others: a team may hold ranks of all. NULL: no memory. */
+static bool *concerned(const struct rk_hub *h, uint32_t job)
+{
+    bool *near = calloc(h->njobs, sizeof(*near));
+    uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0;
+
+    if (near && next) {
+        near[job] = true;
+        next[n++] = job;
+    }
+    while (n > 0) {
+        const struct job *j = h->jobs[next[--n]];
+        for (uint32_t i = 0; i < j->nfriends; i++) {
+            if (!near[j->friends[i]])
+                next[n++] = j->friends[i];
+            near[j->friends[i]] = true;
+        }
+    }
+    free(next);
+    return near;
+}
+
 /* Of a rank, or (RK_ALL_RANKS) of the whole job: told to those whom it concerns. */
 static void tell_of_end(struct rk_hub *h, uint32_t job, uint32_t rank, bool by_signal)
 {
+    bool *near = concerned(h, job);
+
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct rk_packer p = {0};
         if (i == job || h->jobs[i]->gone || !h->jobs[i]->known ||
-            !(connected(h, job, i) || (rank == RK_ALL_RANKS && h->jobs[job]->parent == i)))
+            !((near ? near[i] : connected(h, job, i)) || (rank == RK_ALL_RANKS && h->jobs[job]->parent == i)))
             continue;
         rk_pack_string(&p, h->jobs[job]->outline.id);
         rk_pack_u32(&p, rank);
         rk_pack_u32(&p, by_signal);
         h->ops->send(h->arg, i, RK_DOWN_DIED, &p);
     }
+    free(near);
 }
 
 static bool take_ended(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
@@ -422,6 +452,21 @@ static bool take_ended(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
     rk_gathers_ended(h->gathers, job, rank);
     if (failed)
         tell_of_end(h, job, rank, by_signal != 0);
+    return true;
+}
+
+static bool take_broken(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), lost = rk_unpack_u32(u);
+    struct job *j = h->jobs[job];
+
+    if (!rk_unpack_done(u) || !j->known || rank >= j->outline.size || lost > 1)
+        return false;
+    j->nbroken += lost;
+    j->nbroken -= j->broken[rank];
+    j->broken[rank] = lost;
+    if (lost)
+        rk_gathers_ended(h->gathers, job, rank);
     return true;
 }
 
@@ -525,6 +570,8 @@ bool rk_hub_take(struct rk_hub *h, uint32_t job, enum rk_word word, struct rk_un
         return take_errand(h, job, u);
     case RK_UP_ENDED:
         return take_ended(h, job, u);
+    case RK_UP_BROKEN:
+        return take_broken(h, job, u);
     case RK_UP_MODEX:
         return take_modex(h, job, u);
     case RK_UP_FAILING:

@@ -21,12 +21,13 @@ enum rk_word {
     RK_UP_STARTED,     /* nothing: all ranks run */
     RK_UP_ERRAND,      /* as RK_MSG_ERRAND */
     RK_UP_ENDED,       /* u32 rank, u32 it has failed, u32 by a signal */
-    RK_UP_MODEX,       /* u32 id, u32 found, bytes */
+    RK_UP_MODEX,       /* u32 id, u32 enum rk_found, bytes */
     RK_UP_FAILING,     /* u32 exit code: it has been told to end */
+    RK_UP_BROKEN,      /* as RK_MSG_CLIENT_LOST */
 
     RK_DOWN_HELLO = 32, /* request.h: the first, to a spawned job */
     RK_DOWN_ANSWER,     /* u32 node, u32 its number for the errand, then the answer */
-    RK_DOWN_MODEX,      /* u32 id, u32 rank */
+    RK_DOWN_MODEX,      /* u32 id, u32 rank, u32 time-out in s or 0 */
     RK_DOWN_DIED,       /* string job, u32 rank (RK_ALL_RANKS: the job is over), u32 by a signal */
     RK_DOWN_END,        /* u32 exit code of what failed, u32 ms between the signal and KILL, u32 signal */
     RK_DOWN_SIGNAL      /* u32 signal for every rank */

@@ -46,6 +46,7 @@ enum rk_message {
     RK_MSG_JOINED,       /* u32 node: a rank there is a client; with several hosts, once */
     RK_MSG_ALONE,        /* u32 node, u32 whether all its ranks have ended, string: none has become one, see
                             singletons.h */
+    RK_MSG_CLIENT_LOST = 87, /* u32 rank, u32: 1 its client is gone without finalizing, and it lives; 0 another has come */
     RK_MSG_BROKEN = 88,  /* u32 errno: standard output, which the agent writes itself, cannot be written */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string */

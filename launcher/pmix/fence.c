@@ -74,8 +74,7 @@ static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[]
     return f->ranks != NULL;
 }
 
-/* The library counts out clients that it loses, and says so. */
-static bool is_broken(const pmix_info_t info[], size_t n)
+bool rk_infos_say_broken(const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)
@@ -94,7 +93,7 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     for (size_t i = 0; i < nprocs; i++) {
         if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
             free(f);
-            return rk_upcall_fence_jobs(procs, nprocs, data, ndata, done, done_arg);
+            return rk_upcall_fence_jobs(procs, nprocs, info, ninfo, data, ndata, done, done_arg);
         }
     }
     if (!f || !list_ranks(server, procs, nprocs, f)) {
@@ -105,7 +104,7 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->post.run = run;
     f->data = data;
     f->len = ndata;
-    f->broken = is_broken(info, ninfo);
+    f->broken = rk_infos_say_broken(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
     rk_mailbox_post(server->mailbox, &f->post);

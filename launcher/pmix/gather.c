@@ -61,6 +61,7 @@ struct gather_post {
     struct gather *g;
     pmix_proc_t *procs;
     size_t n;
+    bool broken; /* clients are gone that the library has counted out */
     char *data; /* or NULL */
     size_t len;
 };
@@ -71,7 +72,7 @@ static void leave(struct rk_post *post, void *arg)
     struct rk_server *server = arg;
     struct rk_packer *p = &gp->g->call.payload;
     uint32_t count = 0;
-    bool lost = false;
+    bool lost = gp->broken;
 
     for (size_t i = 0; i < gp->n; i++) {
         bool all = gp->procs[i].rank == PMIX_RANK_WILDCARD;
@@ -100,8 +101,8 @@ static void leave(struct rk_post *post, void *arg)
 }
 
 /* Takes g and data over. */
-static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, struct gather *g,
-                          char *data, size_t len)
+static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, bool broken,
+                          struct gather *g, char *data, size_t len)
 {
     struct gather_post *gp = calloc(1, sizeof(*gp));
 
@@ -117,6 +118,7 @@ static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t
     gp->post.run = leave;
     gp->g = g;
     gp->n = n;
+    gp->broken = broken;
     gp->data = data;
     gp->len = len;
     rk_mailbox_post(rk_server_serving()->mailbox, &gp->post);
@@ -138,21 +140,18 @@ static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, vo
 pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    (void)info;
-    (void)ninfo;
-    return post(RK_ERRAND_CONNECT, procs, nprocs, make(done, NULL, done_arg), NULL, 0);
+    return post(RK_ERRAND_CONNECT, procs, nprocs, rk_infos_say_broken(info, ninfo), make(done, NULL, done_arg), NULL, 0);
 }
 
 pmix_status_t rk_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    (void)info;
-    (void)ninfo;
-    return post(RK_ERRAND_DISCONNECT, procs, nprocs, make(done, NULL, done_arg), NULL, 0);
+    return post(RK_ERRAND_DISCONNECT, procs, nprocs, rk_infos_say_broken(info, ninfo), make(done, NULL, done_arg), NULL, 0);
 }
 
-pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, char *data, size_t ndata,
-                                   pmix_modex_cbfunc_t done, void *done_arg)
+pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                   size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                                   void *done_arg)
 {
-    return post(RK_ERRAND_FENCE, procs, nprocs, make(NULL, done, done_arg), data, ndata);
+    return post(RK_ERRAND_FENCE, procs, nprocs, rk_infos_say_broken(info, ninfo), make(NULL, done, done_arg), data, ndata);
 }

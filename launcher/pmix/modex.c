@@ -52,7 +52,11 @@ static void on_answer(struct rk_server *server, struct rk_errand_call *call, pmi
     /* The job first: what is known of one of its ranks is kept with it. */
     if (u && rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
         status = PMIX_ERROR;
-    rk_server_modex_done(server, a->modex, status == PMIX_SUCCESS ? RK_FOUND : RK_FOUND_NEVER, data, len);
+    rk_server_modex_done(server, a->modex,
+                         status == PMIX_SUCCESS       ? RK_FOUND
+                         : status == PMIX_ERR_TIMEOUT ? RK_FOUND_LATE
+                                                      : RK_FOUND_NEVER,
+                         data, len);
 }
 
 static void ask_elsewhere(struct rk_server *server, struct modex *m)
@@ -68,6 +72,7 @@ static void ask_elsewhere(struct rk_server *server, struct modex *m)
     a->call.done = on_answer;
     rk_pack_string(&a->call.payload, m->job);
     rk_pack_u32(&a->call.payload, m->rank);
+    rk_pack_u32(&a->call.payload, m->timeout_s);
     server->events->errand(server->arg, RK_ERRAND_MODEX, RK_ALL_RANKS, &a->call.payload, a);
 }
 

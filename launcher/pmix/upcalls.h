@@ -110,8 +110,11 @@ pmix_status_t rk_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *done_arg);
 /* gather.c: of processes of several jobs. Takes data over. */
-pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, char *data, size_t ndata,
-                                   pmix_modex_cbfunc_t done, void *done_arg);
+pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                   size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                                   void *done_arg);
+/* fence.c: has the library counted out clients that it has lost? It says so to collectives. */
+bool rk_infos_say_broken(const pmix_info_t info[], size_t n);
 
 void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
