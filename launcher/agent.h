@@ -120,6 +120,15 @@ const cpu_set_t *rk_agent_cpus(const struct rk_agent *agent, uint32_t local);
 void rk_agent_report(struct rk_agent *agent);
 void rk_agent_report_topology(struct rk_agent *agent);
 
+/* clients.c: what PMIx's and PMI-1's clients among the ranks do. */
+extern const struct rk_server_events rk_clients_server_events;
+extern const struct rk_modex_ops rk_clients_modex_ops;
+extern const struct rk_pmi1_ops rk_clients_pmi1_ops[2]; /* [1]: with other hosts */
+void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
+
+/* run_job.c: the agent has been told its seats and its job. */
+void rk_agent_run_job(struct rk_agent *agent);
+
 /* agent.c: told by the others. */
 void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms);
 /* Something ended; see whether all is done. */

@@ -1,0 +1,309 @@
+/* clients.c: what PMIx's and PMI-1's clients among the ranks do, and whom the agent tells of it. See agent.h. */
+#include "launcher/agent.h"
+#include "launcher/message.h"
+#include "launcher/notice.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+/* One of the ranks here is a client. Another host's may not have come so far, or be done. */
+static void tell_joined(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+
+    rk_singletons_joined(agent->singletons);
+    if (agent->joined || agent->nused < 2 || !agent->wire)
+        return;
+    agent->joined = true;
+    rk_pack_u32(&p, agent->node);
+    rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
+}
+
+/* A script may live on where its client is gone: who waits for it in other jobs, or on other hosts, must know. */
+static void tell_lost(struct rk_agent *agent, struct rk_rank *r, bool lost)
+{
+    struct rk_packer p = {0};
+
+    if (r->told_lost == lost || !agent->wire)
+        return;
+    r->told_lost = lost;
+    rk_pack_u32(&p, r->rank);
+    rk_pack_u32(&p, lost);
+    rk_wire_send(agent->wire, RK_MSG_CLIENT_LOST, &p);
+}
+
+static void on_connected(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited) /* its stand-in */
+        return;
+    r->clients++;
+    tell_joined(agent);
+    /* A program that a rank runs after another starts anew. */
+    if (!r->connected || r->finalized)
+        agent->clients++;
+    r->connected = true;
+    r->finalized = false;
+    tell_lost(agent, r, false);
+    rk_stand_in_check(agent);
+}
+
+static void on_finalized(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited || r->finalized)
+        return;
+    r->clients--;
+    r->finalized = true;
+    agent->clients--;
+}
+
+/* Its client has ended without finalizing, and no other has come after it. */
+static bool is_broken(const struct rk_rank *r)
+{
+    return r->connected && !r->finalized && r->clients <= 0;
+}
+
+static void on_lost(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited)
+        return;
+    r->clients--;
+    if (is_broken(r)) {
+        rk_modexes_ended(agent->modexes, rank);
+        tell_lost(agent, r, true);
+    }
+}
+
+static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct rk_packer p = {0};
+
+    /* It may be gone when xrun's answer comes. */
+    rk_leftovers_note(agent->leftovers);
+    if (agent->wire && r) {
+        rk_pack_u32(&p, rank);
+        rk_pack_u32(&p, (uint32_t)r->pid);
+        rk_pack_u32(&p, (uint32_t)code);
+        rk_pack_string(&p, text);
+        rk_wire_send(agent->wire, RK_MSG_ABORT, &p);
+    }
+}
+
+static void on_log(void *arg, uint32_t rank, int stream, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire || rk_outputs_log(agent->outputs, rank, stream, text))
+        return;
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, (uint32_t)stream);
+    rk_pack_bytes(&p, text, strlen(text));
+    rk_wire_send(agent->wire, RK_MSG_LOG, &p);
+}
+
+static void send_errand(struct rk_agent *agent, enum rk_errand what, uint32_t rank, struct rk_packer *payload,
+                        rk_errand_done_fn done, void *token)
+{
+    /* The new job's output will come by the front end: ours must go there, too. */
+    if (what == RK_ERRAND_SPAWN)
+        rk_outputs_share(agent->outputs);
+    rk_errands_send(agent->errands, what, rank, payload, done, agent, token);
+}
+
+/* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
+static void on_pmi1_joined(void *arg, uint32_t local)
+{
+    struct rk_agent *agent = arg;
+
+    (void)local;
+    tell_joined(agent);
+}
+
+static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
+{
+    struct rk_agent *agent = arg;
+
+    on_aborted(agent, agent->ranks[local].rank, code, text);
+}
+
+static void on_pmi1_stranded(void *arg, uint32_t local)
+{
+    on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
+}
+
+static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+}
+
+static void on_pmi1_errand(void *arg, uint32_t local, enum rk_errand what, struct rk_packer *payload)
+{
+    struct rk_agent *agent = arg;
+
+    send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)local);
+}
+
+/* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
+static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_enter(agent->fences, RK_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
+}
+
+/* It may not have been reaped yet. */
+static bool has_ended(const struct rk_rank *r)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return r->exited || is_broken(r) ||
+           (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
+}
+
+static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
+                     size_t len, void *token)
+{
+    struct rk_agent *agent = arg;
+    /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
+    bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
+
+    for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
+        lost = lost || has_ended(&agent->ranks[i]);
+    for (uint32_t i = 0; i < nranks; i++) {
+        const struct rk_rank *r = rk_agent_rank(agent, ranks[i]);
+        lost = lost || (r && has_ended(r));
+    }
+    rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
+}
+
+void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    /* MPICH 5's ranks end when they hear that, and leave their segments. */
+    if (token == agent->pmi1 && status)
+        rk_leftovers_note(agent->leftovers);
+    if (token == agent->pmi1)
+        rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
+    else
+        rk_server_fence_done(agent->server, token, status, data, len);
+}
+
+static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    /* Those of this host PMIx finds itself. */
+    if (agent->job.host_of[rank] == agent->node)
+        rk_server_modex_done(agent->server, token, RK_FOUND_NEVER, NULL, 0);
+    else
+        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
+}
+
+static void on_modex_answer(void *arg, void *token, enum rk_found found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_modex_done(agent->server, token, found, data, len);
+}
+
+static void on_asked(void *arg, uint32_t rank, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || !agent->server || (r->exited && !r->connected))
+        rk_modexes_found(agent->modexes, id, false, NULL, 0);
+    else
+        rk_server_look_up(agent->server, rank, id);
+    if (r && agent->server && has_ended(r))
+        rk_server_settle(agent->server, id);
+}
+
+/* The answer may be on its way. */
+static void on_modex_ended(void *arg, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_settle(agent->server, id);
+}
+
+static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_modexes_found(agent->modexes, id, found, data, len);
+}
+
+/* xrun passes it on to all hosts. */
+static void on_raised(void *arg, const struct rk_notice *notice)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (agent->nused < 2 || !agent->wire)
+        return;
+    rk_notice_pack(notice, &p);
+    rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
+}
+
+static void on_errand_done(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_errand_done(agent->server, token, answer);
+}
+
+static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    send_errand(agent, what, rank, payload, on_errand_done, token);
+}
+
+static bool on_ended(void *arg, uint32_t rank)
+{
+    const struct rk_rank *r = rk_agent_rank(arg, rank);
+
+    return r && has_ended(r);
+}
+
+const struct rk_server_events rk_clients_server_events = {
+    .connected = on_connected,
+    .finalized = on_finalized,
+    .lost = on_lost,
+    .aborted = on_aborted,
+    .log = on_log,
+    .fence = on_fence,
+    .modex = on_modex,
+    .looked_up = on_looked_up,
+    .raised = on_raised,
+    .errand = on_errand,
+    .ended = on_ended};
+const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
+
+/* On one host nothing is exchanged. */
+const struct rk_pmi1_ops rk_clients_pmi1_ops[2] = {
+    {.joined = on_pmi1_joined,
+     .aborted = on_pmi1_aborted,
+     .stranded = on_pmi1_stranded,
+     .errand = on_pmi1_errand},
+    {.joined = on_pmi1_joined,
+     .aborted = on_pmi1_aborted,
+     .exchange = on_pmi1_exchange,
+     .stranded = on_pmi1_stranded,
+     .errand = on_pmi1_errand},
+};

@@ -1,0 +1,192 @@
+/* run_job.c: an agent knows its job and starts it: limits, PMIx's server, PMI-1, the ranks. See agent.h. */
+#include "launcher/agent.h"
+#include "launcher/keeper.h"
+#include "launcher/limits.h"
+#include "launcher/message.h"
+#include "launcher/program.h"
+#include "launcher/watch.h"
+#include "lib/base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void refuse(struct rk_agent *agent, int code, const char *text)
+{
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, (uint32_t)code);
+    rk_pack_string(&p, text);
+    rk_wire_send(agent->wire, RK_MSG_REFUSED, &p);
+}
+
+static void say_started(struct rk_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+{
+    const struct {
+        const char *name;
+        uint64_t ns;
+    } phase[] = {{"PMIx server", init}, {"namespace", nspace}, {"ranks", ranks}};
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, 3);
+    for (int i = 0; i < 3; i++) {
+        rk_pack_string(&p, phase[i].name);
+        rk_pack_u64(&p, phase[i].ns);
+    }
+    rk_wire_send(agent->wire, RK_MSG_STARTED, &p);
+}
+
+static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint64_t *register_ns)
+{
+    struct rk_server_job job = {.id = agent->job.id,
+                                .host = agent->job.hosts[agent->node],
+                                .size = agent->job.size,
+                                .nlocal = agent->nlocal,
+                                .folder = rk_leftovers_folder(agent->leftovers),
+                                .oversubscribed = agent->seats.oversubscribed,
+                                .topology = agent->topology,
+                                .origin = &agent->job.origin};
+    struct rk_job_map map = {0};
+    struct rk_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
+    uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
+    rank_status_t st = local && apps ? rk_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
+
+    for (uint32_t i = 0; apps && i < agent->job.napps; i++)
+        apps[i] = (struct rk_server_app){agent->job.apps[i].first, agent->job.apps[i].n};
+    job.apps = apps;
+    job.napps = agent->job.napps;
+
+    for (uint32_t i = 0; !st && i < agent->nlocal; i++)
+        local[i] = agent->ranks[i].rank;
+    job.local = local;
+    job.nhosts = map.n;
+    job.hosts = map.hosts;
+    job.ranks_of = (const char *const *)map.ranks;
+    job.runs = map.runs;
+    if (!st)
+        st = rk_server_open(agent->base, &job, &rk_clients_server_events, agent, &agent->server, init_ns,
+                            register_ns);
+    rk_job_map_clear(&map);
+    free(local);
+    free(apps);
+    return st;
+}
+
+static rank_status_t open_pmi1(struct rk_agent *agent)
+{
+    const struct rk_pmi1_job job = {.id = agent->job.id,
+                                    .size = agent->job.size,
+                                    .local = agent->nlocal,
+                                    .keys = agent->job.origin.keys,
+                                    .node_of = agent->nused > 1 ? agent->job.host_of : NULL};
+
+    return rk_pmi1_open(agent->base, &job, &rk_clients_pmi1_ops[agent->nused > 1], agent, &agent->pmi1);
+}
+
+static rank_status_t prepare_job(struct rk_agent *agent)
+{
+    rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, rk_clients_fence_done, agent,
+                                      &agent->fences);
+
+    if (!st)
+        st = rk_errands_open(agent->tree, agent->node, &agent->errands);
+    return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &rk_clients_modex_ops, agent, &agent->modexes);
+}
+
+/* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
+static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
+{
+    uint64_t nofile; /* the user's, which ranks shall have, is that of xrun's host */
+    char why[768];
+
+    if (agent->setup->nodes == 1 ||
+        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0, &nofile, why,
+                        sizeof(why)))
+        return true;
+    snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);
+    return false;
+}
+
+/* Of the first rank here. */
+static const char *program_of_first(const struct rk_agent *agent)
+{
+    return rk_job_app_of(&agent->job, agent->ranks[0].rank)->program;
+}
+
+static void on_alone(void *arg, bool over, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, over);
+    rk_pack_string(&p, text);
+    rk_wire_send(agent->wire, RK_MSG_ALONE, &p);
+}
+
+/*
+ * Have the table of open files as large as it will be, while there is one thread. The kernel doubles it when it is
+ * full, and if threads share it waits each time until no processor may still look at the old one: 10 ms.
+ */
+static void widen_file_table(const struct rk_agent *agent)
+{
+    int most = 64 + 8 * (int)agent->nlocal, fd;
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)most >= lim.rlim_cur)
+        most = (int)lim.rlim_cur - 1;
+    fd = fcntl(agent->exits, F_DUPFD_CLOEXEC, most);
+    if (fd >= 0)
+        close(fd);
+}
+
+void rk_agent_run_job(struct rk_agent *agent)
+{
+    uint64_t init_ns = 0, register_ns = 0, t;
+    char text[1024] = "";
+    int code = 1;
+    rank_status_t st = prepare_job(agent);
+
+    agent->phase = RK_AGENT_RUNNING;
+    rk_keeper_serves(agent->job.id);
+    if (agent->nlocal == 0) { /* it only passes on what others say */
+        rk_agent_check_done(agent);
+        return;
+    }
+    if (!st && !check_limits(agent, text, sizeof(text))) {
+        code = RK_EXIT_USAGE;
+        st = RANK_ERR_SYSTEM;
+    }
+    if (!st)
+        st = rk_leftovers_create(agent->job.id, &agent->leftovers);
+    widen_file_table(agent);
+    if (!st)
+        st = open_server(agent, &init_ns, &register_ns);
+    if (st && !text[0])
+        snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);
+    if (!st)
+        st = open_pmi1(agent);
+    t = rk_clock_ns();
+    agent->watch = rk_watch_open(agent);
+    if (!st)
+        st = rk_ranks_start(agent, &code, text, sizeof(text));
+    if (!st && !agent->plain)
+        st = rk_singletons_watch(agent->base, agent->job.size, agent->nlocal, program_of_first(agent),
+                                 agent->ranks[0].pid, on_alone, agent, &agent->singletons);
+    if (!st) {
+        say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        rk_account_placed(agent);
+    } else {
+        refuse(agent, code, text);
+        rk_agent_end(agent, 0);
+    }
+    rk_ranks_reap(agent);
+}
