@@ -293,21 +293,27 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&b->watch);
 }
 
+/* Whom an event is about. */
+static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            return info[i].value.data.proc;
+    }
+    return source;
+}
+
 static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     struct pmix_boot *b = atomic_load(&watching);
-    const pmix_proc_t *who = source;
+    const pmix_proc_t *who = affected(source, info, ninfo);
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
-    for (size_t i = 0; i < ninfo; i++) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
-            who = info[i].value.data.proc;
-    }
     if (b && who && PMIX_CHECK_NSPACE(who->nspace, b->me.nspace)) {
         atomic_fetch_add(&b->deaths, 1);
         pass_on(who->rank < (pmix_rank_t)b->pub.size ? (int)who->rank : -1, b);
@@ -325,16 +331,12 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     struct pmix_boot *b = atomic_load(&watching);
-    const pmix_proc_t *who = source;
+    const pmix_proc_t *who = affected(source, info, ninfo);
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
-    for (size_t i = 0; i < ninfo; i++) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
-            who = info[i].value.data.proc;
-    }
     if (b && who && !PMIX_CHECK_NSPACE(who->nspace, b->me.nspace))
         rk_spaces_ended(b->spaces, who->nspace, RK_SPACE_ALL, pass_on, b);
     if (done)
