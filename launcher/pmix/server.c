@@ -19,7 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ANSWER_S 60
 
 static struct rk_server *serving;
 
@@ -64,11 +67,26 @@ static void on_answer_to_none(pmix_status_t status, void *arg)
         a->failed = status;
 }
 
+/* It comes in milliseconds, for a very large job in seconds. If PMIx's thread is stuck no client can go on either, and
+ * what it may still write to lies on our stack: then the agent's end, which its keeper sees to, is the only good one. */
+static void wait_bounded(struct rk_answer *a)
+{
+    struct timespec end;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += ANSWER_S;
+    while (sem_timedwait(&a->come, &end)) {
+        if (errno == EINTR)
+            continue;
+        rk_error("PMIx's server has not answered for %d s; ending the ranks of this host", ANSWER_S);
+        _exit(1);
+    }
+}
+
 pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc)
 {
     if (rc == PMIX_SUCCESS) {
-        while (sem_wait(&a->come) && errno == EINTR)
-            ;
+        wait_bounded(a);
         rc = a->failed ? a->failed : a->status;
     }
     sem_destroy(&a->come);
