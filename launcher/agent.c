@@ -240,6 +240,20 @@ static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+static bool take_over(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    uint32_t n = rk_unpack_u32(u);
+
+    while (n-- && !u->failed) {
+        uint32_t node = rk_unpack_u32(u);
+        if (u->failed || node >= agent->setup->nodes)
+            return false;
+        if (agent->modexes)
+            rk_modexes_lost(agent->modexes, node);
+    }
+    return rk_unpack_done(u);
+}
+
 static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
 {
     struct rk_notice notice;
@@ -290,6 +304,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return take_died(agent, u);
     case RK_MSG_LOST:
         return take_lost(agent, u);
+    case RK_MSG_OVER:
+        return take_over(agent, u);
     case RK_MSG_NOTICE:
         return take_notice(agent, u);
     case RK_MSG_END:

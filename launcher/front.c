@@ -71,8 +71,9 @@ static rank_status_t open_front(struct front *f)
     f->silence = evtimer_new(f->base, rk_front_on_silence, f);
     f->timeout = evtimer_new(f->base, rk_front_on_timeout, f);
     f->linger = evtimer_new(f->base, rk_front_on_linger, f);
+    f->over = evtimer_new(f->base, rk_front_on_over, f);
     f->blame = evtimer_new(f->base, rk_front_on_blame, f);
-    if (!st && (!f->silence || !f->timeout || !f->linger || !f->blame))
+    if (!st && (!f->silence || !f->timeout || !f->linger || !f->over || !f->blame))
         st = RANK_ERR_NO_MEMORY;
     return st;
 }
@@ -129,6 +130,8 @@ static void close_front(struct front *f)
         event_free(f->timeout);
     if (f->linger)
         event_free(f->linger);
+    if (f->over)
+        event_free(f->over);
     if (f->blame)
         event_free(f->blame);
     rk_life_close(f->life);

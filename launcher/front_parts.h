@@ -26,6 +26,7 @@
 /* A host of the job. */
 struct node {
     bool done, gone; /* all of it has ended well; its agent is no more */
+    bool told_over;  /* the others know that it is done */
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
@@ -66,7 +67,7 @@ struct front {
     struct event *signals[12];
     int nsignals;
     struct rk_life *life;
-    struct event *timeout, *silence, *linger, *blame;
+    struct event *timeout, *silence, *linger, *blame, *over;
     struct rk_failure failure; /* the one to be blamed, while blaming */
     bool blaming;
     int code;         /* what xrun exits with */
@@ -86,6 +87,7 @@ struct front {
 
 /* front_end.c: how a job ends. */
 void rk_front_on_linger(evutil_socket_t fd, short what, void *arg);
+void rk_front_on_over(evutil_socket_t fd, short what, void *arg);
 void rk_front_leave_if_over(struct front *f);
 uint32_t rk_front_grace(const struct front *f, uint32_t dflt_ms);
 void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#define OVER_MS 50
 #define STALL_AT (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
 #define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
 
@@ -317,8 +318,36 @@ static bool on_joined(struct front *f, struct rk_unpacker *u)
     return rk_unpack_done(u) && node < f->nnodes;
 }
 
+/*
+ * Hosts that are done answer no questions, which others may have asked them just then. All that end at about the
+ * same time are told of at once: at the end of a large job that is one message, or none.
+ */
+void rk_front_on_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct front *f = arg;
+    struct rk_packer p = {0}, nodes = {0};
+    uint32_t n = 0;
+
+    (void)fd;
+    (void)what;
+    for (uint32_t i = 0; i < f->nnodes && !f->done; i++) {
+        if (!f->nodes[i].done || f->nodes[i].told_over)
+            continue;
+        f->nodes[i].told_over = true;
+        rk_pack_u32(&nodes, i);
+        n++;
+    }
+    if (n) {
+        rk_pack_u32(&p, n);
+        rk_pack_raw(&p, nodes.data, nodes.len);
+        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_OVER, &p);
+    }
+    rk_packer_free(&nodes);
+}
+
 static bool on_done(struct front *f, struct rk_unpacker *u)
 {
+    const struct timeval soon = {0, OVER_MS * 1000};
     uint32_t node = rk_unpack_u32(u);
 
     if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
@@ -326,6 +355,8 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
     f->nodes[node].done = true;
     rk_front_jobs_done(f, node);
     f->done = ++f->ndone == f->nnodes;
+    if (!f->done && !event_pending(f->over, EV_TIMEOUT, NULL))
+        event_add(f->over, &soon);
     if (f->done)
         rk_front_blame(f);
     if (f->done && f->alone)

@@ -21,6 +21,8 @@ struct rk_modexes {
     const struct rk_modex_ops *ops;
     void *arg;
     struct rk_link asked, asking; /* by us; us */
+    bool *gone; /* [ngone] by node */
+    uint32_t ngone;
 };
 
 static struct question *add(struct rk_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
@@ -85,7 +87,7 @@ static void answer(struct rk_modexes *m, uint32_t node, uint32_t id, bool found,
 void rk_modexes_ask(struct rk_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = add(m, &m->asked, node, rank);
+    struct question *q = node < m->ngone && m->gone[node] ? NULL : add(m, &m->asked, node, rank);
     struct rk_packer p = {0};
 
     if (q && timeout_s)
@@ -152,8 +154,21 @@ bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u)
     return true;
 }
 
+static void note_gone(struct rk_modexes *m, uint32_t node)
+{
+    bool *longer = node >= m->ngone ? realloc(m->gone, ((size_t)node + 1) * sizeof(*longer)) : m->gone;
+
+    if (!longer)
+        return; /* who asks it will wait until the job ends, or for the time-out */
+    m->gone = longer;
+    while (m->ngone <= node)
+        m->gone[m->ngone++] = false;
+    m->gone[node] = true;
+}
+
 void rk_modexes_lost(struct rk_modexes *m, uint32_t node)
 {
+    note_gone(m, node);
     for (struct rk_link *l = m->asked.next, *next; l != &m->asked; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
@@ -184,5 +199,6 @@ void rk_modexes_close(struct rk_modexes *m)
         drop(rk_list_entry(m->asked.next, struct question, link));
     while (!rk_list_empty(&m->asking))
         drop(rk_list_entry(m->asking.next, struct question, link));
+    free(m->gone);
     free(m);
 }

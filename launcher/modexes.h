@@ -34,7 +34,7 @@ void rk_modexes_found(struct rk_modexes *m, uint32_t id, bool found, const void 
 void rk_modexes_ended(struct rk_modexes *m, uint32_t rank);
 /* RK_MSG_MODEX_ASK or _ANSWER. False: it makes no sense. */
 bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u);
-/* A node is gone: it answers nothing any more. */
+/* A node has ended, well or not: it answers nothing any more, and who asks it from now on is told so at once. */
 void rk_modexes_lost(struct rk_modexes *m, uint32_t node);
 
 #endif

@@ -52,6 +52,10 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far get-$when-death 3 behind; sleep 3; exit 5; }; exec $far get-$when-death 3 behind"
         right "PMIx_Get $when the death of a client behind a script" 3 5
     done
+    for when in before after; do
+        job 30 "$far" get-$when-leave 3
+        right "PMIx_Get $when the ranks of a host have left" 4 0
+    done
     for when in before in; do
         job 30 --on-failure continue "$far" die-$when-fence 3
         right "death $when a fence" 3 137

@@ -281,6 +281,27 @@ static int get_of_the_dead(bool before, bool wrapped)
     return finish();
 }
 
+/* All of its host end well, without having committed. late: who asks does so when that is over. */
+static int get_of_who_left(bool late)
+{
+    const struct timespec later = {0, 500000000};
+    double begin;
+    pmix_status_t rc;
+
+    need("PMIx_Fence", fence());
+    if (is_near(special))
+        return finish();
+    if (late)
+        nanosleep(&later, NULL);
+    begin = now();
+    rc = get_card(special, -1);
+    if (rc == PMIX_SUCCESS || now() - begin > 4) {
+        fprintf(stderr, "rank %u: %s after %.3f s\n", me.rank, PMIx_Error_string(rc), now() - begin);
+        return 9;
+    }
+    return finish();
+}
+
 /* ------------------------------------------------------------------------ fence */
 
 /* It dies before the others come to a fence, or in it. */
@@ -317,6 +338,10 @@ int main(int argc, char **argv)
         return get_of_the_dead(true, argc > 3);
     if (strcmp(mode, "get-after-death") == 0)
         return get_of_the_dead(false, argc > 3);
+    if (strcmp(mode, "get-before-leave") == 0)
+        return get_of_who_left(false);
+    if (strcmp(mode, "get-after-leave") == 0)
+        return get_of_who_left(true);
     if (strcmp(mode, "die-before-fence") == 0)
         return fence_with_the_dead(false);
     if (strcmp(mode, "die-in-fence") == 0)
