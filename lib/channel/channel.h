@@ -20,6 +20,13 @@ struct rk_channel_mem; /* a channel's view of one symmetric allocation */
 /* send could not be done now; try again after progress. Not a public status. */
 #define RK_AGAIN ((rank_status_t)1)
 
+/* What take found: nothing yet, a frame that is for others to handle, the message. */
+enum rk_taken { RK_TAKEN_NONE, RK_TAKEN_OTHER, RK_TAKEN };
+
+struct rk_message {
+    uint64_t tag, bytes; /* bytes: as sent */
+};
+
 struct rk_channel {
     const char *name;
 
@@ -43,6 +50,12 @@ struct rk_channel {
     /* As send, with a second piece of payload behind the first. hdr->len is the sum. */
     rank_status_t (*send2)(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
                            size_t first_len, const void *second);
+
+    /* The shortest way for a receive that is the first in line: if the peer's next frame has come and is
+     * the message of (team, src, tag), copy up to cap bytes of it and take it. tag may be RK_TAG_ANY.
+     * NULL: the channel has no such way. */
+    enum rk_taken (*take)(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
+                          size_t cap, struct rk_message *out);
 
     /* Announce a large message; in order with frames. The channel completes req
      * (rk_req_complete) when the buffer may be reused, which implies that the receiver matched.

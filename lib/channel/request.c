@@ -27,6 +27,7 @@ struct rk_requests {
     struct rank_request *free; /* chained through link.next */
     struct name *names;
     uint32_t nnames, first_free;
+    struct rank_request sent;
 };
 
 rank_status_t rk_requests_open(struct rk_ctx *ctx)
@@ -35,6 +36,15 @@ rank_status_t rk_requests_open(struct rk_ctx *ctx)
     if (!ctx->engine->requests)
         return RANK_ERR_NO_MEMORY;
     ctx->engine->requests->first_free = UINT32_MAX;
+    ctx->engine->requests->sent = (struct rank_request){
+        .magic = RK_REQ_MAGIC,
+        .type = RK_REQ_SEND,
+        .flags = RK_REQ_POOLED | RK_REQ_SHARED,
+        .done = true,
+        .status = RANK_OK,
+        .elem = 1,
+        .ctx = ctx,
+    };
     return RANK_OK;
 }
 
@@ -95,9 +105,16 @@ void rk_req_free(struct rank_request *req)
 {
     struct rk_requests *r = req->ctx->engine->requests;
 
+    if (req->flags & RK_REQ_SHARED)
+        return;
     req->magic = 0; /* a second test or wait with a copy of the handle is refused */
     req->link.next = (struct rk_link *)(void *)r->free;
     r->free = req;
+}
+
+struct rank_request *rk_req_sent(struct rk_ctx *ctx)
+{
+    return &ctx->engine->requests->sent;
 }
 
 /* ---------------------------------------------------------------------- names */

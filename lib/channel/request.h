@@ -23,7 +23,8 @@ enum {
     RK_REQ_SYNC = 2,   /* a send that completes when matched */
     RK_REQ_POSTED = 4, /* a receive in the match tables */
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
-    RK_REQ_NAMED = 16  /* has an id in the table of requests */
+    RK_REQ_NAMED = 16, /* has an id in the table of requests */
+    RK_REQ_SHARED = 32 /* done before it began, and everybody's: never changed, never freed */
 };
 
 struct rank_request {
@@ -81,6 +82,9 @@ struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: 
 void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg);
 /* For that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
 void rk_req_fail_if_of(struct rank_request *req, void *peer);
+
+/* A send that is done, for all those that were at once. */
+struct rank_request *rk_req_sent(struct rk_ctx *ctx);
 
 /* Wait for one that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);

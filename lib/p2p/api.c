@@ -66,20 +66,12 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
 rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                         rank_team_t team, rank_envelope_t *envelope)
 {
-    struct rank_request req;
     size_t bytes;
     rank_status_t st = check_message(buf, count, dtype, team, &bytes);
 
     if (rk_unlikely(st) || rk_unlikely((st = check_source(team, peer, tag))))
         return st;
-    rk_req_init(&req, NULL, NULL);
-    rk_p2p_irecv(team, buf, bytes, peer, match_tag(tag), 0, &req);
-    st = rk_req_wait(&req);
-    if (envelope) {
-        req.elem = rk_dtype_bytes[dtype];
-        rk_req_envelope(&req, envelope);
-    }
-    return st;
+    return rk_p2p_recv(team, buf, bytes, peer, match_tag(tag), rk_dtype_bytes[dtype], envelope);
 }
 
 static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
@@ -93,6 +85,13 @@ static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dty
         return st;
     if (!out)
         return RANK_ERR_ARG;
+    if (!flags) {
+        st = rk_p2p_send_now(team, buf, bytes, peer, (uint64_t)tag);
+        if (rk_likely(!st)) {
+            *out = rk_req_sent(team->ctx);
+            return RANK_OK;
+        }
+    }
     req = rk_req_alloc(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;

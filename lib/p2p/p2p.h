@@ -22,9 +22,17 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
 void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                   uint64_t space, struct rank_request *req);
 
+/* A message that leaves at once, without a request; RK_AGAIN if it cannot. */
+rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
+                              uint64_t tag);
+
 /* The blocking send of users: no request at all when the channel takes the message at once. */
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag);
+
+/* The blocking receive of users; envelope may be NULL. elem: bytes of an element. */
+rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                          uint32_t elem, rank_envelope_t *envelope);
 
 /* Would a send of so many bytes, which fits in a frame, go as an announcement for want of credit? */
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes);

@@ -120,28 +120,42 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
         rk_req_complete(req, st);
 }
 
-/* The shortest way for a blocking send: no request at all if the channel takes it now. */
+/* The shortest way: no request at all if the channel takes it now. */
+RK_INLINE rank_status_t send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
+                                 uint64_t tag)
+{
+    struct rk_peer *peer = rk_team_peer(team, dest);
+    rank_status_t st;
+
+    if (rk_unlikely(!peer || peer->state != RK_PEER_UP || !rk_list_empty(&peer->pending) ||
+                    bytes > peer->eager_limit || !has_credit(peer, bytes)))
+        return RK_AGAIN;
+    struct rk_hdr hdr = {.kind = RK_KIND_MSG,
+                         .epoch = peer->epoch,
+                         .src = (uint32_t)team->rank,
+                         .len = (uint32_t)bytes,
+                         .team = team->id,
+                         .tag = tag};
+    st = peer->channel->send(peer, &hdr, buf);
+    if (rk_likely(!st))
+        peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+    return st;
+}
+
+rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
+                              uint64_t tag)
+{
+    return send_now(team, buf, bytes, dest, tag);
+}
+
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag)
 {
-    struct rk_peer *peer = rk_team_peer(team, dest);
+    rank_status_t st = send_now(team, buf, bytes, dest, tag);
     struct rank_request req;
 
-    if (rk_likely(peer && peer->state == RK_PEER_UP && rk_list_empty(&peer->pending) &&
-                  bytes <= peer->eager_limit && has_credit(peer, bytes))) {
-        struct rk_hdr hdr = {.kind = RK_KIND_MSG,
-                             .epoch = peer->epoch,
-                             .src = (uint32_t)team->rank,
-                             .len = (uint32_t)bytes,
-                             .team = team->id,
-                             .tag = tag};
-        rank_status_t st = peer->channel->send(peer, &hdr, buf);
-        if (rk_likely(st != RK_AGAIN)) {
-            if (!st)
-                peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
-            return st;
-        }
-    }
+    if (rk_likely(st != RK_AGAIN))
+        return st;
     rk_req_init(&req, NULL, NULL);
     rk_p2p_isend(team, buf, bytes, dest, tag, 0, &req);
     return rk_req_wait(&req);

@@ -26,7 +26,7 @@ static void shapes(void **state)
         struct rk_box_shape s = rk_box_shape(bytes);
         assert_true(s.cells >= 2 && (s.cells & (s.cells - 1)) == 0);
         assert_true(s.ring >= 1024 && (s.ring & (s.ring - 1)) == 0);
-        assert_true(sizeof(struct rk_box) + s.cells * sizeof(struct rk_cell) <= s.ring_at);
+        assert_true(sizeof(struct rk_box) + s.cells * sizeof(union rk_cell) <= s.ring_at);
         assert_true(s.ring_at + s.ring <= bytes);
         assert_int_equal(s.ring_at % 64, 0);
         assert_true(s.frame <= s.ring / 2); /* or a frame could wait for room for ever */
@@ -36,28 +36,62 @@ static void shapes(void **state)
 
 static void copy_small(void **state)
 {
-    unsigned char from[64], to[66];
+    unsigned char from[64], to[98];
 
     (void)state;
-    for (uint32_t n = 0; n <= RK_CELL_INLINE; n++) {
+    for (uint32_t n = 0; n <= 64; n++) {
         for (int i = 0; i < 64; i++)
             from[i] = (unsigned char)(i + 1);
         memset(to, 0xaa, sizeof(to));
         rk_copy_small(to + 1, from, n);
         assert_memory_equal(to + 1, from, n);
         assert_int_equal(to[0], 0xaa);
-        for (uint32_t i = n + 1; i < 66; i++)
+        for (uint32_t i = n + 1; i < 98; i++)
             assert_int_equal(to[i], 0xaa);
     }
 }
 
-/* Lengths that make trouble: none, inline or not, whole frames. */
+/* Lengths that make trouble: none, compact in one slot to four, in a cell or not, whole frames. */
 static uint32_t length(uint64_t i, uint32_t frame)
 {
-    static const uint32_t l[] = {0, 1, 8, 31, 32, 33, 63, 64, 65, 100};
-    uint64_t k = i * 2654435761u % 13;
+    static const uint32_t l[] = {0, 1, 8, 8, 9, 24, 25, 31, 32, 33, 40, 41, 56, 57, 63, 64, 65, 100};
+    uint64_t k = i * 2654435761u % 23;
 
-    return k < 10 ? l[k] : k == 10 ? frame : k == 11 ? frame - 1 : (uint32_t)(i * 7919 % frame);
+    return k < 18 ? l[k] : k == 18 ? frame : k == 19 ? frame - 1 : k < 22 ? 8 : (uint32_t)(i * 7919 % frame);
+}
+
+/* Most are messages of one team; more teams than there are bindings, tags that fit in no compact frame, other kinds. */
+static struct rk_hdr header(uint64_t i, uint32_t frame)
+{
+    struct rk_hdr h = {.kind = RK_KIND_MSG, .len = length(i, frame), .tag = i, .team = 7, .src = 42, .epoch = 3};
+
+    switch (i * 40503 % 17) {
+    case 0:
+        h.team = i * 0x9e3779b97f4a7c15ull;
+        break;
+    case 1:
+        h.team = i % 5;
+        h.src = (uint32_t)(i % 3);
+        break;
+    case 2:
+        h.tag = ~i;
+        break;
+    case 3:
+        h.tag = RK_COMPACT_TAG_MAX - i % 2;
+        break;
+    case 4:
+        h.kind = RK_KIND_CREDIT;
+        break;
+    case 5:
+        h.flags = 1;
+        break;
+    case 6:
+        h.epoch = (uint16_t)i;
+        break;
+    default:
+        break;
+    }
+    return h;
 }
 
 static void fill(unsigned char *p, uint32_t n, uint64_t key)
@@ -68,26 +102,22 @@ static void fill(unsigned char *p, uint32_t n, uint64_t key)
 
 static bool put(struct rk_box_out *o, uint64_t i, uint32_t frame, unsigned char *buf)
 {
-    struct rk_hdr h = {.kind = 1, .len = length(i, frame), .tag = i, .team = ~i, .src = 42};
-    uint32_t first = (uint32_t)(i % 3 == 0 ? h.len : i % 3 == 1 ? 0 : h.len / 2);
+    struct rk_hdr h = header(i, frame);
+    uint32_t first = (uint32_t)(i % 5 ? h.len : i % 2 ? 0 : h.len / 2);
 
-    if (h.len <= RK_CELL_INLINE && first > RK_CELL_INLINE)
-        first = 0;
-    if (!rk_box_room(o, h.len))
-        return false;
     fill(buf, h.len, i);
-    rk_box_put(o, &h, buf, first, buf + first);
-    return true;
+    return rk_box_put(o, &h, buf, first, buf + first);
 }
 
 /* 0 if the frame that has come is the i-th. */
 static int take(struct rk_box_in *in, uint64_t i, uint32_t frame, unsigned char *buf)
 {
-    struct rk_hdr h = in->cell->hdr;
+    struct rk_hdr h, want = header(i, frame);
     uint64_t behind;
-    const void *p = rk_box_payload(in, frame, &behind);
+    const void *p = rk_box_read(in, frame, &h, &behind);
 
-    if (!p || h.tag != i || h.team != ~i || h.src != 42 || h.kind != 1 || h.len != length(i, frame))
+    if (!p || h.tag != want.tag || h.team != want.team || h.src != want.src || h.kind != want.kind ||
+        h.flags != want.flags || h.epoch != want.epoch || h.len != want.len)
         return 1;
     fill(buf, h.len, i);
     if (memcmp(buf, p, h.len) != 0)
@@ -116,7 +146,7 @@ static void brim(void **state)
             while (put(&o, sent, s.frame, buf))
                 sent++;
             assert_true(sent - at >= 1);
-            assert_true(sent - got <= s.cells);
+            assert_true(sent - got <= s.cells * (uint64_t)RK_SLOTS);
             /* drain a part, so that the next round begins anywhere */
             for (uint64_t left = round % 3 ? (sent - got) / 2 + 1 : sent - got; left > 0; left--) {
                 assert_true(rk_box_ready(&in));
@@ -152,10 +182,9 @@ static void always_room_when_empty(void **state)
         for (int i = 0; i < 2; i++) {
             struct rk_hdr h = {.kind = 1, .len = lens[i]};
             uint64_t behind;
-            assert_true(rk_box_room(&o, h.len));
-            rk_box_put(&o, &h, buf, h.len, NULL);
+            assert_true(rk_box_put(&o, &h, buf, h.len, NULL));
             assert_true(rk_box_ready(&in));
-            assert_non_null(rk_box_payload(&in, s.frame, &behind));
+            assert_non_null(rk_box_read(&in, s.frame, &h, &behind));
             rk_box_take(&in, behind);
         }
     }
@@ -163,28 +192,85 @@ static void always_room_when_empty(void **state)
     munmap(mem, s.bytes);
 }
 
-/* A length that no sender would write is told apart, not followed. */
-static void broken_length(void **state)
+/* Small messages of one team share cells: four of 8 bytes move one line. */
+static void compact(void **state)
 {
     struct rk_box_shape s = rk_box_shape(16384);
     void *mem = shared(s.bytes);
+    struct rk_hdr h = {.kind = RK_KIND_MSG, .len = 8, .team = 1ull << 63, .src = 5};
+    unsigned char data[64] = {0};
     struct rk_box_out o;
     struct rk_box_in in;
-    struct rk_hdr h = {.kind = 1, .len = 4};
     uint64_t behind;
 
     (void)state;
     rk_box_out_init(&o, mem, &s);
     rk_box_in_init(&in, mem, &s);
-    rk_box_put(&o, &h, "abcd", 4, NULL);
-    in.cell->hdr.len = s.frame + 1;
-    assert_null(rk_box_payload(&in, s.frame, &behind));
-    in.cell->hdr.len = UINT32_MAX;
-    assert_null(rk_box_payload(&in, s.frame, &behind));
+    for (h.tag = 0; h.tag < 9; h.tag++) {
+        memcpy(data, &h.tag, sizeof(h.tag));
+        assert_true(rk_box_put(&o, &h, data, 8, NULL));
+    }
+    assert_int_equal(o.next, 3); /* one full frame, that binds, and twice four */
+    for (uint64_t tag = 0; tag < 9; tag++) {
+        struct rk_hdr got;
+        const void *p;
+        assert_true(rk_box_ready(&in));
+        p = rk_box_read(&in, s.frame, &got, &behind);
+        assert_non_null(p);
+        assert_int_equal(got.tag, tag);
+        assert_memory_equal(p, &tag, 8);
+        rk_box_take(&in, behind);
+    }
+    assert_false(rk_box_ready(&in));
     munmap(mem, s.bytes);
 }
 
-/* The counters run over 2^32: the flag of a cell is its number for ever, modulo that. */
+static void write_head(struct rk_box_in *in, uint32_t form, uint32_t bind)
+{
+    atomic_store(&in->cell->slot[in->slot].head, rk_box_lap(in->next, in->mask) | form << 8 | bind << 16);
+    assert_true(rk_box_ready(in));
+}
+
+/* What no sender would write is told apart, not followed. */
+static void broken(void **state)
+{
+    struct rk_box_shape s = rk_box_shape(16384);
+    void *mem = shared(s.bytes);
+    struct rk_box_out o;
+    struct rk_box_in in;
+    struct rk_hdr h = {.kind = RK_KIND_MSG, .len = 4, .team = 1}, got;
+    unsigned char data[64] = "abcd";
+    uint64_t behind;
+
+    (void)state;
+    rk_box_out_init(&o, mem, &s);
+    rk_box_in_init(&in, mem, &s);
+    assert_true(rk_box_put(&o, &h, data, 4, NULL));
+    in.cell->full.hdr.len = s.frame + 1;
+    assert_true(rk_box_ready(&in));
+    assert_null(rk_box_read(&in, s.frame, &got, &behind));
+    in.cell->full.hdr.len = UINT32_MAX;
+    assert_null(rk_box_read(&in, s.frame, &got, &behind));
+    rk_box_take(&in, behind); /* the next one is looked at all the same */
+    assert_false(rk_box_ready(&in));
+
+    write_head(&in, RK_FORM_COMPACT | 57, rk_bind_index(1));
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* too long */
+    write_head(&in, RK_FORM_COMPACT | 8, rk_bind_index(1) ^ 1);
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* bound to nothing */
+    write_head(&in, 7, 0);
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* no such form */
+    write_head(&in, RK_FORM_COMPACT | 8, rk_bind_index(1));
+    assert_non_null(rk_box_read(&in, s.frame, &got, &behind));
+    rk_box_take(&in, behind);
+    write_head(&in, RK_FORM_COMPACT | 56, rk_bind_index(1));
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* reaches out of the cell */
+    write_head(&in, RK_FORM_FULL, 0);
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* begins in the middle */
+    munmap(mem, s.bytes);
+}
+
+/* The counters run over 2^32: the laps go on in turn. */
 static void counter_wraps(void **state)
 {
     struct rk_box_shape s = rk_box_shape(16384);
@@ -202,7 +288,7 @@ static void counter_wraps(void **state)
     o.limit = start + s.cells;
     atomic_store(&o.box->taken, start);
     for (uint32_t i = 0; i < s.cells; i++) /* what the round before left */
-        o.box->cells[i].hdr.turn = start - s.cells + i + 1;
+        atomic_store(&o.box->cells[i].slot[0].head, rk_box_lap(start - s.cells, o.mask));
     in.cell = &in.box->cells[start & in.mask];
     while (got < 10 * s.cells) {
         while (put(&o, sent, s.frame, buf))
@@ -282,8 +368,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),        cmocka_unit_test(copy_small),
         cmocka_unit_test(brim),          cmocka_unit_test(always_room_when_empty),
-        cmocka_unit_test(broken_length), cmocka_unit_test(counter_wraps),
-        cmocka_unit_test(two_processes),
+        cmocka_unit_test(compact),       cmocka_unit_test(broken),
+        cmocka_unit_test(counter_wraps), cmocka_unit_test(two_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

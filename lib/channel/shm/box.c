@@ -35,10 +35,12 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
     o->ring = (char *)mem + shape->ring_at;
     o->mask = shape->cells - 1;
     o->next = 0;
+    o->slot = RK_SLOTS;
     o->limit = shape->cells;
     o->at = 0;
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
+    memset(o->binds, 0, sizeof(o->binds));
 }
 
 void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape)
@@ -47,7 +49,10 @@ void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *
     in->ring = (char *)mem + shape->ring_at;
     in->mask = shape->cells - 1;
     in->next = 0;
+    in->slot = in->span = 0;
+    in->head = 0;
     in->cell = &in->box->cells[0];
     in->at = 0;
     in->ring_bytes = shape->ring;
+    memset(in->binds, 0, sizeof(in->binds));
 }

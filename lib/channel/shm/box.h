@@ -1,18 +1,23 @@
 /*
  * box.h: a one-way box between two ranks of a node: a ring of cells, a ring of bytes.
  *
- * One producer, one consumer. A cell is one cache line: a frame's header and
- * up to 32 bytes of payload. Its first word is the flag: cell number p (counted
- * from 0 for ever) bears p + 1 once it is filled, so nothing has to be cleared
- * and a message of up to 32 bytes moves exactly one line. Longer payload lies
- * in the byte ring, contiguous, in the order of the cells. Both sides compute
- * where it begins from the lengths alone.
+ * One producer, one consumer. A cell is one cache line of four slots. A frame either fills a
+ * cell, header and up to 32 bytes of payload, or is compact: a message of up to 56 bytes whose
+ * team and sender were bound to a number by an earlier frame. Its header is 8 bytes, so that it takes one to
+ * four slots and several share a line. What follows a compact frame and fits is put behind it
+ * into the same cell; what does not, says so there (SKIP) and begins the next one. Payload that
+ * fits in no cell lies in the byte ring, contiguous, in the order of the cells. Both sides
+ * compute where it begins from the lengths alone.
+ *
+ * The first byte of a frame is its flag: the parity of the lap, 1 or 2. Where a cell begins that byte
+ * is a flag in every lap, so that nothing has to be cleared there; the other slots' are cleared
+ * by the producer before it shows the first compact frame of a cell.
  *
  * The consumer says how far it is in a line of its own, which the producer
  * reads only when its last reading leaves no room.
  *
- * Memory order: the producer's release store of the flag publishes cell and
- * payload; the consumer's release stores of its counters give them back.
+ * Memory order: the producer's release store of a frame's first word publishes the
+ * frame; the consumer's release stores of its counters give cells and bytes back.
  */
 #ifndef RK_CHANNEL_SHM_BOX_H
 #define RK_CHANNEL_SHM_BOX_H
@@ -25,11 +30,33 @@
 #define RK_CELL_BYTES 64u
 #define RK_CELL_INLINE 32u
 
-struct rk_cell {
-    struct rk_hdr hdr; /* hdr.turn is the flag */
-    unsigned char payload[RK_CELL_INLINE];
+#define RK_COMPACT_MAX 56u
+#define RK_BINDS 8u
+#define RK_COMPACT_TAG_MAX (1ull << 40)
+
+enum { RK_SLOT_BYTES = 16, RK_SLOTS = 4 };
+
+/* The second byte of a frame; the first is the flag, the third a binding. */
+enum { RK_FORM_FULL = 1, RK_FORM_SKIP = 2, RK_FORM_COMPACT = 0x40 /* plus the length */ };
+
+union rk_cell {
+    struct {
+        struct rk_hdr hdr; /* in place of hdr.turn: flag, form, binding + 1 that it makes or 0, 0 */
+        unsigned char payload[RK_CELL_INLINE];
+    } full;
+    struct {
+        _Atomic uint64_t head; /* flag, form, binding, and 40 bits of tag */
+        unsigned char payload[RK_SLOT_BYTES - 8];
+    } slot[RK_SLOTS];
 } RK_ALIGNED_LINE;
-_Static_assert(sizeof(struct rk_cell) == RK_CELL_BYTES, "a cell is a line");
+_Static_assert(sizeof(union rk_cell) == RK_CELL_BYTES, "a cell is a line");
+
+/* What a compact frame leaves out. */
+struct rk_bind {
+    uint64_t team;
+    uint32_t src;
+    uint16_t epoch, bound;
+};
 
 /* The front of a box in shared memory. Zero is its right initial state. */
 struct rk_box {
@@ -41,7 +68,7 @@ struct rk_box {
     _Atomic uint32_t helped;
     /* written by the producer */
     _Atomic uint32_t has_bytes RK_ALIGNED_LINE; /* the byte ring is backed */
-    struct rk_cell cells[];
+    union rk_cell cells[];
 };
 
 /* How a box's memory is divided; the same on both sides. */
@@ -58,18 +85,23 @@ struct rk_box_shape rk_box_shape(size_t bytes);
 struct rk_box_out { /* the producer's end */
     struct rk_box *box;
     char *ring;
-    uint32_t mask, next, limit; /* cells: next to fill, first that may not be filled */
+    uint32_t mask, next, limit; /* cells: next to begin, first that may not be begun */
+    uint32_t slot;              /* where the cell before next goes on; RK_SLOTS: it is closed */
     uint64_t at, ring_limit;    /* bytes: next to fill, first that may not be */
     uint32_t ring_bytes;
+    struct rk_bind binds[RK_BINDS];
 };
 
 struct rk_box_in { /* the consumer's end */
     struct rk_box *box;
     char *ring;
-    struct rk_cell *cell; /* the one to look at */
+    union rk_cell *cell; /* the one to look at, and where in it */
+    uint32_t slot, span; /* span: slots of the frame that rk_box_read gave */
     uint32_t mask, next;
+    uint64_t head;       /* the first word of the frame that is ready */
     uint64_t at;
     uint32_t ring_bytes;
+    struct rk_bind binds[RK_BINDS];
 };
 
 void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape);
@@ -89,31 +121,14 @@ RK_INLINE uint64_t rk_ring_behind(uint64_t place, uint32_t len)
     return (place + len + RK_CELL_BYTES - 1) & ~(uint64_t)(RK_CELL_BYTES - 1);
 }
 
-/* Room for a frame of len payload bytes? */
-RK_INLINE bool rk_box_room(struct rk_box_out *o, uint32_t len)
-{
-    if (rk_unlikely(o->next == o->limit)) {
-        o->limit = atomic_load_explicit(&o->box->taken, memory_order_acquire) + o->mask + 1;
-        if (o->next == o->limit)
-            return false;
-    }
-    if (len > RK_CELL_INLINE) {
-        uint64_t end = rk_ring_behind(rk_ring_place(o->at, len, o->ring_bytes), len);
-        if (rk_unlikely(end > o->ring_limit)) {
-            o->ring_limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) +
-                            o->ring_bytes;
-            if (end > o->ring_limit)
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Copy that the compiler turns into a few moves for the sizes that matter most. */
+/* Copy that the compiler turns into a few moves for the sizes that matter most; n <= 64. */
 RK_INLINE void rk_copy_small(void *to, const void *from, uint32_t n)
 {
     if (n == 8) {
         memcpy(to, from, 8);
+    } else if (n > 32) {
+        memcpy(to, from, 32);
+        memcpy((char *)to + n - 32, (const char *)from + n - 32, 32);
     } else if (n >= 16) {
         memcpy(to, from, 16);
         memcpy((char *)to + n - 16, (const char *)from + n - 16, 16);
@@ -130,64 +145,213 @@ RK_INLINE void rk_copy_small(void *to, const void *from, uint32_t n)
     }
 }
 
-/* Put a frame; there is room. The payload is in two pieces, the second may be empty. */
-RK_INLINE void rk_box_put(struct rk_box_out *o, const struct rk_hdr *hdr, const void *first,
-                          uint32_t first_len, const void *second)
+/* The flag of a cell's frames: 1 and 2 in turn, lap by lap. */
+RK_INLINE uint64_t rk_box_lap(uint32_t next, uint32_t mask)
 {
-    struct rk_cell *c = &o->box->cells[o->next & o->mask];
-    uint32_t rest = hdr->len - first_len;
+    return 1 + ((next & (mask + 1)) != 0);
+}
 
-    if (rk_likely(hdr->len <= RK_CELL_INLINE)) {
-        rk_copy_small(c->payload, first, first_len);
-        if (second && rest)
-            rk_copy_small(c->payload + first_len, second, rest);
+RK_INLINE uint32_t rk_bind_index(uint64_t team)
+{
+    return (uint32_t)(team * 0x9e3779b97f4a7c15ull >> 61);
+}
+
+/* How many slots a compact frame takes. */
+RK_INLINE uint32_t rk_compact_span(uint32_t len)
+{
+    return (len + 8 + RK_SLOT_BYTES - 1) / RK_SLOT_BYTES;
+}
+
+/* A cell to begin? */
+RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
+{
+    if (rk_unlikely(o->next == o->limit)) {
+        o->limit = atomic_load_explicit(&o->box->taken, memory_order_acquire) + o->mask + 1;
+        return o->next != o->limit;
+    }
+    return true;
+}
+
+/* Room for so many bytes in the byte ring? */
+RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
+{
+    uint64_t end = rk_ring_behind(rk_ring_place(o->at, len, o->ring_bytes), len);
+
+    if (rk_unlikely(end > o->ring_limit)) {
+        o->ring_limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) +
+                        o->ring_bytes;
+        return end <= o->ring_limit;
+    }
+    return true;
+}
+
+/* The cell that is being filled takes no more: send the consumer on to the next. */
+RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
+{
+    if (o->slot < RK_SLOTS)
+        atomic_store_explicit(&o->box->cells[(o->next - 1) & o->mask].slot[o->slot].head,
+                              rk_box_lap(o->next - 1, o->mask) | RK_FORM_SKIP << 8,
+                              memory_order_release);
+    o->slot = RK_SLOTS;
+}
+
+RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, const struct rk_hdr *hdr,
+                                  const void *payload)
+{
+    uint32_t span = rk_compact_span(hdr->len), at = o->slot;
+    union rk_cell *c;
+
+    if (at + span > RK_SLOTS) {
+        if (rk_unlikely(!rk_box_cell_room(o)))
+            return false;
+        rk_box_close_cell(o);
+        c = &o->box->cells[o->next & o->mask];
+        o->next++;
+        at = 0;
+        for (uint32_t i = span; i < RK_SLOTS; i++)
+            atomic_store_explicit(&c->slot[i].head, 0, memory_order_relaxed);
     } else {
-        uint64_t place = rk_ring_place(o->at, hdr->len, o->ring_bytes);
-        char *to = o->ring + (place & (o->ring_bytes - 1));
+        c = &o->box->cells[(o->next - 1) & o->mask];
+    }
+    rk_copy_small(c->slot[at].payload, payload, hdr->len);
+    o->slot = at + span;
+    atomic_store_explicit(&c->slot[at].head,
+                          rk_box_lap(o->next - 1, o->mask) |
+                              (uint64_t)(RK_FORM_COMPACT | hdr->len) << 8 | (uint64_t)bind << 16 |
+                              hdr->tag << 24,
+                          memory_order_release);
+    return true;
+}
+
+RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct rk_hdr *hdr,
+                               const void *first, uint32_t first_len, const void *second)
+{
+    uint32_t rest = hdr->len - first_len;
+    uint64_t place;
+    union rk_cell *c;
+    char *to;
+
+    if (rk_unlikely(!rk_box_cell_room(o)) ||
+        (hdr->len > RK_CELL_INLINE && rk_unlikely(!rk_box_ring_room(o, hdr->len))))
+        return false;
+    rk_box_close_cell(o);
+    c = &o->box->cells[o->next & o->mask];
+    if (hdr->len <= RK_CELL_INLINE) {
+        rk_copy_small(c->full.payload, first, first_len);
+        if (second && rest)
+            rk_copy_small(c->full.payload + first_len, second, rest);
+    } else {
+        place = rk_ring_place(o->at, hdr->len, o->ring_bytes);
+        to = o->ring + (place & (o->ring_bytes - 1));
         memcpy(to, first, first_len);
         if (second && rest)
             memcpy(to + first_len, second, rest);
         o->at = rk_ring_behind(place, hdr->len);
     }
-    memcpy((char *)&c->hdr + 4, (const char *)hdr + 4, sizeof(*hdr) - 4);
+    memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);
     o->next++;
-    atomic_store_explicit((_Atomic uint32_t *)&c->hdr.turn, o->next, memory_order_release);
+    atomic_store_explicit(&c->slot[0].head,
+                          rk_box_lap(o->next - 1, o->mask) | RK_FORM_FULL << 8 |
+                              (uint64_t)bind << 16 | (uint64_t)hdr->kind << 32 |
+                              (uint64_t)hdr->flags << 40 | (uint64_t)hdr->epoch << 48,
+                          memory_order_release);
+    return true;
+}
+
+/* Put a frame, or return false: no room. The payload is in two pieces, the second may be empty. */
+RK_INLINE bool rk_box_put(struct rk_box_out *o, const struct rk_hdr *hdr, const void *first,
+                          uint32_t first_len, const void *second)
+{
+    struct rk_bind *b;
+    uint32_t i;
+
+    if (rk_unlikely(hdr->kind != RK_KIND_MSG || hdr->flags))
+        return rk_box_put_full(o, 0, hdr, first, first_len, second);
+    i = rk_bind_index(hdr->team);
+    b = &o->binds[i];
+    if (rk_likely(b->team == hdr->team && b->src == hdr->src && b->epoch == hdr->epoch && b->bound)) {
+        if (hdr->len <= RK_COMPACT_MAX && rk_likely(hdr->tag < RK_COMPACT_TAG_MAX) &&
+            first_len == hdr->len)
+            return rk_box_put_compact(o, i, hdr, first);
+        return rk_box_put_full(o, 0, hdr, first, first_len, second);
+    }
+    if (!rk_box_put_full(o, i + 1, hdr, first, first_len, second))
+        return false;
+    *b = (struct rk_bind){hdr->team, hdr->src, hdr->epoch, 1};
+    return true;
+}
+
+RK_INLINE void rk_box_next_cell(struct rk_box_in *in)
+{
+    in->next++;
+    in->slot = 0;
+    in->cell = &in->box->cells[in->next & in->mask];
+    __builtin_prefetch(&in->box->cells[(in->next + 1) & in->mask]);
+    atomic_store_explicit(&in->box->taken, in->next, memory_order_release);
 }
 
 /* Has the next frame come? */
-RK_INLINE bool rk_box_ready(const struct rk_box_in *in)
+RK_INLINE bool rk_box_ready(struct rk_box_in *in)
 {
-    return atomic_load_explicit((_Atomic uint32_t *)&in->cell->hdr.turn, memory_order_acquire) ==
-           in->next + 1;
+    for (;;) {
+        uint64_t head = atomic_load_explicit(&in->cell->slot[in->slot].head, memory_order_acquire);
+
+        if ((head & 0xff) != rk_box_lap(in->next, in->mask))
+            return false;
+        in->head = head;
+        if (rk_likely((head >> 8 & 0xff) != RK_FORM_SKIP))
+            return true;
+        rk_box_next_cell(in);
+    }
 }
 
 /*
- * The payload of the frame that has come, and how far the byte ring is behind
- * it. NULL for a length that no sender of ours would write: the peer's memory
- * is broken.
+ * The frame that is ready: its header and payload, and how far the byte ring is behind it.
+ * NULL for one that no sender of ours would write: the peer's memory is broken.
  */
-RK_INLINE const void *rk_box_payload(const struct rk_box_in *in, uint32_t frame_max,
-                                     uint64_t *behind)
+RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, struct rk_hdr *hdr,
+                                  uint64_t *behind)
 {
-    uint32_t len = in->cell->hdr.len;
+    uint32_t form = (uint32_t)(in->head >> 8 & 0xff), bind = (uint32_t)(in->head >> 16 & 0xff);
     uint64_t place;
 
     *behind = in->at;
-    if (rk_likely(len <= RK_CELL_INLINE))
-        return in->cell->payload;
-    if (len > frame_max)
+    in->span = RK_SLOTS - in->slot;
+    if (rk_likely(form >= RK_FORM_COMPACT)) {
+        uint32_t len = form - RK_FORM_COMPACT, span = rk_compact_span(len);
+        const struct rk_bind *b = &in->binds[bind % RK_BINDS];
+
+        if (rk_unlikely(len > RK_COMPACT_MAX || span > in->span || !b->bound))
+            return NULL;
+        in->span = span;
+        *hdr = (struct rk_hdr){.kind = RK_KIND_MSG,
+                               .epoch = b->epoch,
+                               .src = b->src,
+                               .len = len,
+                               .team = b->team,
+                               .tag = in->head >> 24};
+        return in->cell->slot[in->slot].payload;
+    }
+    if (rk_unlikely(form != RK_FORM_FULL || in->slot != 0))
         return NULL;
-    place = rk_ring_place(in->at, len, in->ring_bytes);
-    *behind = rk_ring_behind(place, len);
+    *hdr = in->cell->full.hdr;
+    if (bind)
+        in->binds[(bind - 1) % RK_BINDS] = (struct rk_bind){hdr->team, hdr->src, hdr->epoch, 1};
+    if (hdr->len <= RK_CELL_INLINE)
+        return in->cell->full.payload;
+    if (hdr->len > frame_max)
+        return NULL;
+    place = rk_ring_place(in->at, hdr->len, in->ring_bytes);
+    *behind = rk_ring_behind(place, hdr->len);
     return in->ring + (place & (in->ring_bytes - 1));
 }
 
-/* Give the frame's room back. */
+/* Give the room of the frame that was read back. */
 RK_INLINE void rk_box_take(struct rk_box_in *in, uint64_t behind)
 {
-    in->next++;
-    in->cell = &in->box->cells[in->next & in->mask];
-    atomic_store_explicit(&in->box->taken, in->next, memory_order_release);
+    in->slot += in->span;
+    if (in->slot >= RK_SLOTS)
+        rk_box_next_cell(in);
     if (behind != in->at) {
         in->at = behind;
         atomic_store_explicit(&in->box->drained, behind, memory_order_release);

@@ -258,9 +258,8 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         if (st)
             return st;
     }
-    if (rk_unlikely(!rk_box_room(&ep->out, hdr->len)))
+    if (rk_unlikely(!rk_box_put(&ep->out, hdr, first, first_len, second)))
         return RK_AGAIN;
-    rk_box_put(&ep->out, hdr, first, first_len, second);
     if (shm->by_bits)
         atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
     rk_node_wake(shm->ctx->node, to);
@@ -340,9 +339,9 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
     int n = 0;
 
     while (n < FRAMES_PER_PASS && rk_box_ready(in)) {
-        struct rk_hdr hdr = in->cell->hdr;
+        struct rk_hdr hdr;
         uint64_t behind;
-        const void *payload = rk_box_payload(in, shm->shape.frame, &behind);
+        const void *payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
 
         if (rk_likely(payload && hdr.epoch == peer->epoch))
             frame_arrived(shm, peer, &hdr, payload);
@@ -352,6 +351,33 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
         n++;
     }
     return n;
+}
+
+static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
+                              void *buf, size_t cap, struct rk_message *out)
+{
+    struct rk_shm *shm = ((struct rk_shm_ep *)peer->ep)->shm;
+    struct rk_box_in *in = &shm->in[peer->local];
+    struct rk_hdr hdr;
+    const void *payload;
+    uint64_t behind;
+
+    if (rk_unlikely(!in->box) || !rk_box_ready(in))
+        return RK_TAKEN_NONE;
+    payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
+    if (rk_unlikely(!payload || hdr.kind != RK_KIND_MSG || hdr.team != team || hdr.src != src ||
+                    (hdr.tag != tag && tag != RK_TAG_ANY) || hdr.epoch != peer->epoch))
+        return RK_TAKEN_OTHER;
+    out->tag = hdr.tag;
+    out->bytes = hdr.len;
+    if (hdr.len < cap)
+        cap = hdr.len;
+    if (cap <= RK_CELL_BYTES)
+        rk_copy_small(buf, payload, (uint32_t)cap);
+    else
+        memcpy(buf, payload, cap);
+    rk_box_take(in, behind);
+    return RK_TAKEN;
 }
 
 static int drain_by_bits(struct rk_shm *shm)
@@ -440,6 +466,7 @@ const struct rk_channel rk_channel_shm = {
     .frame_max = shm_frame_max,
     .send = shm_send,
     .send2 = shm_send2,
+    .take = shm_take,
     .rndv_send = rk_shm_rndv_send,
     .rndv_recv = rk_shm_rndv_recv,
     .rndv_drop = rk_shm_rndv_drop,
