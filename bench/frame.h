@@ -1,0 +1,39 @@
+/*
+ * frame.h: what the frame's files share: the run of one command line.
+ *
+ *   frame.c          the command line, and the benchmarks it names
+ *   frame_measure.c  one benchmark, size by size: how often, how long, and is it right
+ *   frame_print.c    what is printed of it, and written as JSON
+ */
+#ifndef BENCH_FRAME_H
+#define BENCH_FRAME_H
+
+#include "bench/bench.h"
+#include "bench/frame_json.h"
+#include "bench/frame_stats.h"
+
+enum { FRAME_MAX_SAMPLES = 20000, FRAME_MIN_SAMPLES = 10 };
+
+struct frame {
+    struct bench_opts opts;
+    struct bench_json json;
+    char library[128], host[64], channel[16];
+    double *samples;
+    int64_t wrong; /* of all */
+};
+
+/* Rank 0 does. */
+static inline bool frame_speaks(void)
+{
+    return be_rank() == 0;
+}
+
+/* Every rank calls it: all types, operations, roots and sizes that the options ask for. */
+void frame_run_entry(struct frame *f, const struct bench_entry *e);
+
+void frame_print_head(const struct frame *f, const struct bench_entry *e);
+/* s: of the samples; alg, bus: GB/s. Prints the row and writes the record. */
+void frame_print_size(struct frame *f, const struct bench_run *run, const struct bench_stats *s,
+                      double alg, double bus, int64_t iters, int64_t wrong);
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * frame_measure.c: one benchmark, size by size: how many iterations, when, and
+ * whether what they moved is right. Everything that times is in bench_*.c.
+ */
+#include "bench/frame.h"
+#include "bench/frame_ctl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { INFLIGHT_BYTES = 32 << 20 };
+
+/* Rank 0 has decided. */
+static int64_t agreed(int64_t v)
+{
+    bench_ctl_bcast(&v, sizeof(v));
+    return v;
+}
+
+static bool takes_part(const struct bench_run *run)
+{
+    return run->entry->table == BENCH_COLLECTIVE || be_rank() < 2;
+}
+
+static double sample(struct bench_run *run, int n)
+{
+    return takes_part(run) ? run->entry->sample(run, n) : 0;
+}
+
+/* Warm up, and learn how long one iteration takes: twice as many until a quarter of the time is
+ * over. */
+static double warm_up(struct bench_run *run)
+{
+    double us = 0, budget = (double)run->opts->time / 4e3, start = bench_now_us();
+    int64_t n = 1;
+
+    if (run->opts->warmup != BENCH_AUTO) {
+        if (run->opts->warmup > 0)
+            us = sample(run, (int)run->opts->warmup);
+        return us;
+    }
+    for (;;) {
+        us = sample(run, (int)n);
+        n = agreed(bench_now_us() - start < budget && n < (1 << 20) ? n * 2 : 0);
+        if (n == 0)
+            return us;
+    }
+}
+
+static int measure(struct frame *f, struct bench_run *run)
+{
+    /* A bandwidth test's sample is a message's share of its window. */
+    double us = warm_up(run) * run->inflight;
+    int64_t batch = 1, n;
+
+    /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
+    if (bench_inside(run))
+        batch = us > 0 && us < 20 ? (int64_t)(20 / us) + 1 : 1;
+    if (run->opts->iters != BENCH_AUTO) {
+        if (batch > run->opts->iters)
+            batch = run->opts->iters;
+        n = (run->opts->iters + batch - 1) / batch;
+    } else {
+        n = us > 0 ? (int64_t)((double)run->opts->time / 1e3 / us / (double)batch) : FRAME_MIN_SAMPLES;
+        n = n < FRAME_MIN_SAMPLES ? FRAME_MIN_SAMPLES : n;
+    }
+    n = n > FRAME_MAX_SAMPLES ? FRAME_MAX_SAMPLES : n;
+    run->batch = batch = agreed(batch);
+    n = agreed(n);
+    bench_ctl_meet();
+    for (int64_t i = 0; i < n; i++)
+        f->samples[i] = sample(run, (int)batch);
+    if (run->entry->table == BENCH_COLLECTIVE)
+        bench_ctl_combine(f->samples, (size_t)n, run->opts->average);
+    return (int)n;
+}
+
+static int64_t verify(struct bench_run *run)
+{
+    int64_t wrong = 0;
+
+    for (int64_t i = 0; i < run->opts->check; i++) {
+        run->turn = (uint64_t)i * 977 + (uint64_t)run->bytes; /* the same on all ranks */
+        if (takes_part(run))
+            wrong += run->entry->check(run);
+    }
+    return bench_ctl_sum(wrong);
+}
+
+/* ----------------------------------------------------------------------- one size */
+
+static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **mem)
+{
+    void *p = NULL;
+
+    *mem = NULL;
+    bytes = bytes ? bytes : 1;
+    if (f->opts.mem == BENCH_MEM_ALLOC) {
+        *mem = be_memory_create(bytes, &p);
+        if (!*mem)
+            be_abort(1, "the library has no memory for the buffers");
+    } else if (posix_memalign(&p, 4096, bytes)) {
+        be_abort(1, "out of memory for the buffers");
+    }
+    memset(p, 0, bytes);
+    return p;
+}
+
+static void one_size(struct frame *f, struct bench_run *run)
+{
+    const struct bench_entry *e = run->entry;
+    struct be_memory *smem, *rmem;
+    struct bench_stats s;
+    size_t room = (size_t)run->bytes;
+    int64_t wrong;
+    double alg, bus;
+    int n;
+
+    run->inflight = 1;
+    if (e->table == BENCH_BANDWIDTH) {
+        int64_t fit = run->bytes ? INFLIGHT_BYTES / run->bytes : f->opts.window;
+        run->inflight = (int)(fit < 1 ? 1 : fit < f->opts.window ? fit : f->opts.window);
+        room *= (size_t)run->inflight;
+    }
+    run->sbuf = get_buffer(f, room, &smem);
+    run->rbuf = get_buffer(f, room, &rmem);
+    run->reqs = calloc((size_t)run->inflight, sizeof(*run->reqs));
+    if (!run->reqs)
+        be_abort(1, "out of memory for requests");
+    if (e->one_sided) {
+        void *base;
+        run->window = be_window_create(room ? room : 1, &base);
+        if (!run->window)
+            be_abort(1, "the library has no memory for the window");
+        run->window_base = base;
+    }
+    n = measure(f, run);
+    wrong = verify(run);
+    if (frame_speaks()) {
+        s = bench_stats_of(f->samples, (size_t)n);
+        alg = s.median > 0 ? (double)run->bytes / s.median / 1e3 : 0;
+        bus = e->bus ? alg * e->bus(be_size()) : alg;
+        frame_print_size(f, run, &s, alg, bus, n * run->batch, wrong);
+        f->wrong += wrong;
+    }
+    if (run->window)
+        be_window_destroy(run->window);
+    run->window = NULL;
+    if (smem)
+        be_memory_destroy(smem);
+    else
+        free(run->sbuf);
+    if (rmem)
+        be_memory_destroy(rmem);
+    else
+        free(run->rbuf);
+    free(run->reqs);
+}
+
+/* One way of a byte: what an answer costs. */
+static double ack_time(struct bench_run *run)
+{
+    char c[2] = {0, 0};
+    double v[200], t;
+
+    if (be_rank() > 1)
+        return 0;
+    for (int i = 0; i < 200; i++) {
+        t = bench_now_us();
+        for (int k = 0; k < 20; k++) {
+            if (be_rank() == 0) {
+                be_send(c, 1, 1, BE_TAG_DATA);
+                be_recv(c + 1, 1, 1, BE_TAG_DATA);
+            } else {
+                be_recv(c + 1, 1, 0, BE_TAG_DATA);
+                be_send(c, 1, 0, BE_TAG_DATA);
+            }
+        }
+        v[i] = (bench_now_us() - t) / 40;
+    }
+    (void)run;
+    return bench_stats_of(v, 200).median;
+}
+
+/* ----------------------------------------------------------------- one benchmark */
+
+/* Sizes become whole blocks of whole elements. */
+static bool fit_size(struct bench_run *run, int64_t size)
+{
+    int64_t es = rank_dtype_size(run->dtype), blocks = run->entry->pieces ? be_size() : 1;
+
+    if (run->entry->table != BENCH_COLLECTIVE) {
+        run->bytes = size;
+        return true;
+    }
+    run->count = size / es / blocks;
+    run->bytes = run->count * es * blocks;
+    return run->count > 0 || size == 0 || !run->entry->dtype;
+}
+
+static void all_sizes(struct frame *f, struct bench_run *run)
+{
+    const struct bench_opts *o = &f->opts;
+    bool coll = run->entry->table == BENCH_COLLECTIVE;
+    int64_t min = o->min != BENCH_AUTO ? o->min : coll ? 8 : 1;
+    int64_t max = o->max != BENCH_AUTO ? o->max : coll ? 1 << 20 : 4 << 20;
+    int64_t *sizes, last = -1;
+    int n;
+
+    if (!run->entry->dtype && coll)
+        min = max = 0;
+    sizes = bench_sizes(min, max < min ? min : max, o->step, o->factor, &n);
+    if (!sizes)
+        be_abort(1, "out of memory");
+    for (int i = 0; i < n; i++) {
+        int64_t *counts = NULL, *displs = NULL;
+
+        if (!fit_size(run, sizes[i]) || run->bytes == last)
+            continue;
+        last = run->bytes;
+        if (run->entry->pieces == 2) {
+            counts = calloc((size_t)be_size(), sizeof(int64_t));
+            displs = calloc((size_t)be_size(), sizeof(int64_t));
+            if (!counts || !displs)
+                be_abort(1, "out of memory");
+            for (int r = 0; r < be_size(); r++) {
+                counts[r] = run->count;
+                displs[r] = run->count * r;
+            }
+            run->blocks = be_blocks_create(counts, displs, be_size());
+        }
+        one_size(f, run);
+        if (run->blocks)
+            be_blocks_destroy(run->blocks);
+        run->blocks = NULL;
+        free(counts);
+        free(displs);
+    }
+    free(sizes);
+}
+
+void frame_run_entry(struct frame *f, const struct bench_entry *e)
+{
+    const struct bench_opts *o = &f->opts;
+    int dt0 = o->dtype, dt1 = o->dtype, op0 = o->op, op1 = o->op;
+    int r0 = (int)o->root, r1 = (int)o->root;
+    double ack;
+    struct bench_run run = {.opts = o, .entry = e};
+
+    if (!e->dtype)
+        dt0 = dt1 = RANK_BYTE;
+    else if (o->dtype == RANK_DTYPE_COUNT)
+        dt0 = 0, dt1 = RANK_DTYPE_COUNT - 1;
+    if (!e->op)
+        op0 = op1 = RANK_SUM;
+    else if (o->op == RANK_OP_COUNT)
+        op0 = 0, op1 = RANK_OP_COUNT - 1;
+    if (!e->root)
+        r0 = r1 = 0;
+    else if (o->root == BENCH_AUTO)
+        r0 = 0, r1 = be_size() - 1;
+    ack = e->table == BENCH_COLLECTIVE ? 0 : ack_time(&run);
+    frame_print_head(f, e);
+    for (int d = dt0; d <= dt1; d++) {
+        for (int op = op0; op <= op1; op++) {
+            if (e->dtype && !be_dtype_supported((rank_dtype_t)d))
+                continue;
+            if (e->op && !be_op_supported((rank_op_t)op, (rank_dtype_t)d))
+                continue;
+            for (int root = r0; root <= r1; root++) {
+                run = (struct bench_run){.opts = o, .entry = e, .dtype = (rank_dtype_t)d,
+                                         .op = (rank_op_t)op, .root = root, .ack_us = ack};
+                all_sizes(f, &run);
+            }
+        }
+    }
+}
+
