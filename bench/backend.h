@@ -27,7 +27,8 @@ typedef rank_request_t be_request_t;
 
 enum {
     BE_TAG_DATA, /* what is measured */
-    BE_TAG_CTL   /* the frame's own messages */
+    BE_TAG_CTL,  /* the frame's own messages */
+    BE_TAG_QUEUE /* and those behind it: of messages that are in the way */
 };
 
 /* --------------------------------------------------------------------- life */
@@ -68,7 +69,10 @@ struct be_window *be_window_create(size_t bytes, void **base);
 void be_window_destroy(struct be_window *window);
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset);
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset);
-/* What was put is visible at peer; what was got is here. */
+/* On an int64_t; both are complete, and *before is written, after the flush. */
+void be_add(struct be_window *window, int64_t value, int peer, size_t offset);
+void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before);
+/* What was put or added is visible at peer; what was got or fetched is here. */
 void be_flush_puts(struct be_window *window, int peer);
 void be_flush_gets(struct be_window *window, int peer);
 /* Before the owner of a part reads or writes what others put there or get: makes both copies one. */

@@ -19,6 +19,7 @@ struct be_memory {
 
 struct be_window {
     MPI_Win win;
+    int64_t value; /* of an addition, until the flush */
 };
 
 struct be_blocks {
@@ -190,6 +191,20 @@ void be_put(struct be_window *window, const void *src, size_t bytes, int peer, s
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset)
 {
     MPI_Get(dst, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win);
+}
+
+void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
+{
+    window->value = value;
+    MPI_Accumulate(&window->value, 1, MPI_INT64_T, peer, (MPI_Aint)offset, 1, MPI_INT64_T, MPI_SUM,
+                   window->win);
+}
+
+void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before)
+{
+    window->value = value;
+    MPI_Fetch_and_op(&window->value, before, MPI_INT64_T, peer, (MPI_Aint)offset, MPI_SUM,
+                     window->win);
 }
 
 void be_flush_puts(struct be_window *window, int peer)

@@ -157,12 +157,25 @@ void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t 
     must(rank_get(dst, (int64_t)bytes, peer, window->mem, (int64_t)offset), "rank_get");
 }
 
+void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
+{
+    must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->mem, (int64_t)offset, NULL),
+         "rank_atomic");
+}
+
+void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before)
+{
+    must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &value, peer, window->mem, (int64_t)offset,
+                     before),
+         "rank_atomic");
+}
+
 void be_flush_puts(struct be_window *window, int peer)
 {
     must(rank_flush(window->mem, peer), "rank_flush");
 }
 
-/* rank_get returns with the data. */
+/* rank_get and rank_atomic return with the data. */
 void be_flush_gets(struct be_window *window, int peer)
 {
     (void)window;

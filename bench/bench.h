@@ -19,8 +19,10 @@ struct bench_entry;
 struct bench_run {
     const struct bench_opts *opts;
     const struct bench_entry *entry;
-    int64_t bytes;  /* as printed: a message, or a collective's whole vector */
-    int64_t count;  /* elements handed to the collective */
+    int64_t bytes;   /* as printed: a message, a collective's whole vector, or what the table says */
+    int64_t message; /* bytes of a message */
+    int64_t stride;  /* from one message of a window to the next */
+    int64_t count;   /* elements handed to the collective */
     rank_dtype_t dtype;
     rank_op_t op;
     int root;
@@ -28,34 +30,82 @@ struct bench_run {
     struct be_window *window;
     char *window_base;
     struct be_blocks *blocks;
-    be_request_t *reqs;
+    be_request_t *reqs; /* two for each message of a window */
     int inflight;   /* messages in a window */
+    int lanes;      /* messages that move at the time of each that is timed */
     double ack_us;  /* one way of a single byte */
+    double extra;   /* of the last sample, where the entry has one */
     int64_t batch;  /* iterations of one sample */
     uint64_t turn;  /* differs in every iteration */
     uint64_t sink;  /* what was read, so that it is */
+    void *state;    /* the entry's own, from begin to end */
 };
 
-enum bench_table { BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_COLLECTIVE };
+enum bench_table {
+    BENCH_LATENCY,
+    BENCH_BANDWIDTH,
+    BENCH_COLLECTIVE,
+    BENCH_RATE,  /* of messages */
+    BENCH_DEPTH, /* a latency; the size is how many others are in the way */
+    BENCH_IDLE   /* a latency; the size is the microseconds that somebody has waited */
+};
 
 struct bench_entry {
     const char *name, *doc;
     enum bench_table table;
     bool dtype, op, root, one_sided; /* what it has */
+    bool all;     /* all ranks take part, each gives a time, and the longest counts */
+    bool outside; /* buffers are written and read outside the timed part, at every size */
+    bool single;  /* each iteration is timed by itself, at every size */
+    bool one_by_one; /* a rate without a window */
+    bool apart;   /* messages of a window lie in cache lines of their own */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
+    int rounds; /* windows in an iteration; 0: 1 */
+    int64_t least, most; /* sizes if none are asked for; 0: the table's. Equal: there is no other */
+    double sample_us;    /* how long a sample of short iterations is made; 0: 20 */
+    const char *extra[2]; /* a second figure: its name in JSON, and as a column */
     double (*bus)(int n); /* busbw / algbw; NULL: 1 */
-    /* Some iterations on every rank; the microseconds of one, as this rank timed it (p2p: rank 0). */
+    /* Before anything of a size, and after all of it: what was wrong (elements). NULL: nothing to do. */
+    void (*begin)(struct bench_run *run);
+    int64_t (*end)(struct bench_run *run);
+    /* Some iterations on every rank; the microseconds of one, as this rank timed it (p2p: rank 0);
+     * of windows: of one message. */
     double (*sample)(struct bench_run *run, int iterations);
     /* One iteration whose every byte is verified; the number of wrong ones (elements) here. */
     int64_t (*check)(struct bench_run *run);
 };
 
-extern const struct bench_entry bench_p2p[], bench_coll[]; /* end with a NULL name */
+/* Each ends with a NULL name. */
+extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_wait[], bench_rma[],
+    bench_coll[];
+
+static inline bool bench_windowed(const struct bench_entry *e)
+{
+    return (e->table == BENCH_BANDWIDTH || e->table == BENCH_RATE || e->apart) && !e->one_by_one;
+}
 
 static inline bool bench_inside(const struct bench_run *run)
 {
-    return run->bytes <= BENCH_SMALL && !run->entry->root;
+    return run->message <= BENCH_SMALL && !run->entry->root && !run->entry->single;
 }
+
+/* A byte beside what is measured. */
+static inline void bench_tell(int peer)
+{
+    char c = 1;
+
+    be_send(&c, 1, peer, BE_TAG_CTL);
+}
+
+static inline void bench_hear(int peer)
+{
+    char c;
+
+    be_recv(&c, 1, peer, BE_TAG_CTL);
+}
+
+/* A message to peer and one back, verified. Both call it. */
+int64_t bench_exchange_wrong(struct bench_run *run, int peer);
 
 double bench_now_us(void);
 

@@ -9,13 +9,26 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct bench_entry *find(const char *name)
-{
-    const struct bench_entry *const tables[] = {bench_p2p, bench_coll};
+static const struct bench_entry *const tables[] = {bench_p2p,  bench_rate, bench_match,
+                                                   bench_wait, bench_rma,  bench_coll};
 
-    for (int t = 0; t < 2; t++) {
+enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
+
+/* The i-th benchmark that name means: its own, or, if it is the first word of some, all these
+ * ("matchq": matchq_posted, matchq_unexpected). NULL: there are no more. */
+static const struct bench_entry *find(const char *name, int i)
+{
+    size_t len = strlen(name);
+
+    for (int t = 0; t < TABLES; t++) {
         for (const struct bench_entry *e = tables[t]; e->name; e++) {
             if (strcmp(e->name, name) == 0)
+                return i == 0 ? e : NULL;
+        }
+    }
+    for (int t = 0; t < TABLES; t++) {
+        for (const struct bench_entry *e = tables[t]; e->name; e++) {
+            if (strncmp(e->name, name, len) == 0 && e->name[len] == '_' && i-- == 0)
                 return e;
         }
     }
@@ -24,11 +37,10 @@ static const struct bench_entry *find(const char *name)
 
 static const char *nearest(const char *name)
 {
-    const struct bench_entry *const tables[] = {bench_p2p, bench_coll};
     const char *best = NULL;
     int least = (int)strlen(name) / 2 + 1;
 
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < TABLES; t++) {
         for (const struct bench_entry *e = tables[t]; e->name; e++) {
             int d = rk_edit_distance(e->name, name);
             if (d < least) {
@@ -42,11 +54,9 @@ static const char *nearest(const char *name)
 
 static void list(FILE *out)
 {
-    const struct bench_entry *const tables[] = {bench_p2p, bench_coll};
-
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < TABLES; t++) {
         for (const struct bench_entry *e = tables[t]; e->name; e++)
-            fprintf(out, "  %-16s %s\n", e->name, e->doc);
+            fprintf(out, "  %-22s %s\n", e->name, e->doc);
     }
 }
 
@@ -66,7 +76,7 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     const struct bench_opts *o = &f->opts;
 
     for (int i = 0; i < o->names_n; i++) {
-        const struct bench_entry *e = find(o->names[i]);
+        const struct bench_entry *e = find(o->names[i], 0);
         if (!e) {
             const char *near = nearest(o->names[i]);
             snprintf(err, len, "unknown benchmark %s%s%s%s; --list names them", o->names[i],
@@ -80,6 +90,10 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     }
     if (o->names_n == 0) {
         snprintf(err, len, "no benchmark is named; --list names them");
+        return err;
+    }
+    if (o->pairs > be_size() / 2) {
+        snprintf(err, len, "--pairs %lld: there are %d ranks", (long long)o->pairs, be_size());
         return err;
     }
     if (o->root >= be_size()) {
@@ -100,6 +114,7 @@ static int fail(const char *text)
 /* What the command line asks for, on a library that is up. Returns the exit code. */
 static int run(struct frame *f, int argc, char **argv)
 {
+    const struct bench_entry *e;
     char err[512];
 
     if (bench_opts_parse(&f->opts, argc, argv, err, sizeof(err)))
@@ -117,15 +132,19 @@ static int run(struct frame *f, int argc, char **argv)
     if (gethostname(f->host, sizeof(f->host) - 1))
         snprintf(f->host, sizeof(f->host), "unknown");
     snprintf(f->channel, sizeof(f->channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
-    f->samples = calloc(FRAME_MAX_SAMPLES, sizeof(double));
-    if (!f->samples)
+    f->max_samples = f->opts.hist ? FRAME_HIST_SAMPLES : FRAME_MAX_SAMPLES;
+    f->samples = calloc((size_t)f->max_samples, sizeof(double));
+    f->extras = calloc((size_t)f->max_samples, sizeof(double));
+    if (!f->samples || !f->extras)
         be_abort(1, "out of memory");
     if (frame_speaks() && f->opts.json[0] && bench_json_open(&f->json, f->opts.json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(2, err);
     }
-    for (int i = 0; i < f->opts.names_n; i++)
-        frame_run_entry(f, find(f->opts.names[i]));
+    for (int i = 0; i < f->opts.names_n; i++) {
+        for (int k = 0; (e = find(f->opts.names[i], k)); k++)
+            frame_run_entry(f, e);
+    }
     if (f->json.out && bench_json_close(&f->json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(1, err);
@@ -143,6 +162,7 @@ int main(int argc, char **argv)
     be_init(&argc, &argv);
     rc = run(&f, argc, argv);
     free(f.samples);
+    free(f.extras);
     bench_opts_free(&f.opts);
     be_finalize();
     return rc;

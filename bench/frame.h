@@ -12,13 +12,14 @@
 #include "bench/frame_json.h"
 #include "bench/frame_stats.h"
 
-enum { FRAME_MAX_SAMPLES = 20000, FRAME_MIN_SAMPLES = 10 };
+enum { FRAME_MAX_SAMPLES = 20000, FRAME_HIST_SAMPLES = 200000, FRAME_MIN_SAMPLES = 10 };
 
 struct frame {
     struct bench_opts opts;
     struct bench_json json;
     char library[128], host[64], channel[16];
-    double *samples;
+    double *samples, *extras; /* room for as many as the next */
+    int64_t max_samples;
     int64_t wrong; /* of all */
 };
 
@@ -32,8 +33,19 @@ static inline bool frame_speaks(void)
 void frame_run_entry(struct frame *f, const struct bench_entry *e);
 
 void frame_print_head(const struct frame *f, const struct bench_entry *e);
-/* s: of the samples; alg, bus: GB/s. Prints the row and writes the record. */
-void frame_print_size(struct frame *f, const struct bench_run *run, const struct bench_stats *s,
-                      double alg, double bus, int64_t iters, int64_t wrong);
+
+/* What came of one size. */
+struct frame_result {
+    struct bench_stats s;
+    double alg, bus;     /* GB/s, of all messages that move at a time */
+    double rate;         /* of these, messages a second */
+    double extra;        /* median */
+    int64_t iters, wrong;
+};
+
+/* Prints the row and writes the record. */
+void frame_print_size(struct frame *f, const struct bench_run *run, const struct frame_result *res);
+/* All samples of the size, which are sorted. */
+void frame_print_hist(const struct frame *f, const struct frame_result *res, size_t n);
 
 #endif

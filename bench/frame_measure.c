@@ -19,7 +19,7 @@ static int64_t agreed(int64_t v)
 
 static bool takes_part(const struct bench_run *run)
 {
-    return run->entry->table == BENCH_COLLECTIVE || be_rank() < 2;
+    return run->entry->table == BENCH_COLLECTIVE || run->entry->all || be_rank() < 2;
 }
 
 static double sample(struct bench_run *run, int n)
@@ -49,29 +49,33 @@ static double warm_up(struct bench_run *run)
 
 static int measure(struct frame *f, struct bench_run *run)
 {
-    /* A bandwidth test's sample is a message's share of its window. */
-    double us = warm_up(run) * run->inflight;
-    int64_t batch = 1, n;
+    const struct bench_entry *e = run->entry;
+    /* A window's sample is a message's share of it. */
+    double us = warm_up(run) * run->inflight * (e->rounds ? e->rounds : 1);
+    double least_us = e->sample_us > 0 ? e->sample_us : 20;
+    int64_t batch = 1, n, min = e->table == BENCH_IDLE ? 3 : FRAME_MIN_SAMPLES;
 
     /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
-    if (bench_inside(run))
-        batch = us > 0 && us < 20 ? (int64_t)(20 / us) + 1 : 1;
+    if (bench_inside(run) && !run->opts->hist)
+        batch = us > 0 && us < least_us ? (int64_t)(least_us / us) + 1 : 1;
     if (run->opts->iters != BENCH_AUTO) {
         if (batch > run->opts->iters)
             batch = run->opts->iters;
         n = (run->opts->iters + batch - 1) / batch;
     } else {
-        n = us > 0 ? (int64_t)((double)run->opts->time / 1e3 / us / (double)batch) : FRAME_MIN_SAMPLES;
-        n = n < FRAME_MIN_SAMPLES ? FRAME_MIN_SAMPLES : n;
+        n = us > 0 ? (int64_t)((double)run->opts->time / 1e3 / us / (double)batch) : min;
+        n = n < min ? min : n;
     }
-    n = n > FRAME_MAX_SAMPLES ? FRAME_MAX_SAMPLES : n;
+    n = n > f->max_samples ? f->max_samples : n;
     run->batch = batch = agreed(batch);
     n = agreed(n);
     bench_ctl_meet();
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         f->samples[i] = sample(run, (int)batch);
-    if (run->entry->table == BENCH_COLLECTIVE)
-        bench_ctl_combine(f->samples, (size_t)n, run->opts->average);
+        f->extras[i] = run->extra;
+    }
+    if (e->table == BENCH_COLLECTIVE || e->all)
+        bench_ctl_combine(f->samples, (size_t)n, e->all ? BENCH_MAX : run->opts->average);
     return (int)n;
 }
 
@@ -106,25 +110,54 @@ static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **
     return p;
 }
 
+/* How many messages a window has, where they lie, and how many bytes all of them need. */
+static size_t lay_out(struct bench_run *run)
+{
+    enum { APART = 128 }; /* two lines: they are fetched in pairs */
+    const struct bench_entry *e = run->entry;
+    int64_t window = run->opts->window, fit;
+
+    run->message = e->table == BENCH_DEPTH || e->table == BENCH_IDLE ? 8 : run->bytes;
+    run->stride = e->apart ? (run->message + APART - 1) / APART * APART : run->message;
+    run->inflight = 1;
+    run->lanes = 1;
+    if (bench_windowed(e)) {
+        fit = run->stride ? INFLIGHT_BYTES / run->stride : window;
+        run->inflight = (int)(fit < 1 ? 1 : fit < window ? fit : window);
+    }
+    return (size_t)run->stride * (size_t)run->inflight;
+}
+
+static void conclude(struct frame *f, const struct bench_run *run, int n, int64_t wrong)
+{
+    const struct bench_entry *e = run->entry;
+    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = n * run->batch,
+                             .wrong = wrong};
+
+    if (r.s.median > 0) {
+        r.rate = run->lanes * 1e6 / r.s.median;
+        r.alg = (double)run->message * run->lanes / r.s.median / 1e3;
+    }
+    r.bus = e->bus ? r.alg * e->bus(be_size()) : r.alg;
+    if (e->extra[0])
+        r.extra = bench_stats_of(f->extras, (size_t)n).median;
+    frame_print_size(f, run, &r);
+    if (run->opts->hist)
+        frame_print_hist(f, &r, (size_t)n);
+    f->wrong += wrong;
+}
+
 static void one_size(struct frame *f, struct bench_run *run)
 {
     const struct bench_entry *e = run->entry;
     struct be_memory *smem, *rmem;
-    struct bench_stats s;
-    size_t room = (size_t)run->bytes;
+    size_t room = lay_out(run);
     int64_t wrong;
-    double alg, bus;
     int n;
 
-    run->inflight = 1;
-    if (e->table == BENCH_BANDWIDTH) {
-        int64_t fit = run->bytes ? INFLIGHT_BYTES / run->bytes : f->opts.window;
-        run->inflight = (int)(fit < 1 ? 1 : fit < f->opts.window ? fit : f->opts.window);
-        room *= (size_t)run->inflight;
-    }
     run->sbuf = get_buffer(f, room, &smem);
     run->rbuf = get_buffer(f, room, &rmem);
-    run->reqs = calloc((size_t)run->inflight, sizeof(*run->reqs));
+    run->reqs = calloc(2 * (size_t)run->inflight, sizeof(*run->reqs));
     if (!run->reqs)
         be_abort(1, "out of memory for requests");
     if (e->one_sided) {
@@ -134,15 +167,14 @@ static void one_size(struct frame *f, struct bench_run *run)
             be_abort(1, "the library has no memory for the window");
         run->window_base = base;
     }
+    if (e->begin)
+        e->begin(run);
     n = measure(f, run);
     wrong = verify(run);
-    if (frame_speaks()) {
-        s = bench_stats_of(f->samples, (size_t)n);
-        alg = s.median > 0 ? (double)run->bytes / s.median / 1e3 : 0;
-        bus = e->bus ? alg * e->bus(be_size()) : alg;
-        frame_print_size(f, run, &s, alg, bus, n * run->batch, wrong);
-        f->wrong += wrong;
-    }
+    if (e->end)
+        wrong += bench_ctl_sum(e->end(run));
+    if (frame_speaks())
+        conclude(f, run, n, wrong);
     if (run->window)
         be_window_destroy(run->window);
     run->window = NULL;
@@ -198,17 +230,32 @@ static bool fit_size(struct bench_run *run, int64_t size)
     return run->count > 0 || size == 0 || !run->entry->dtype;
 }
 
+/* The least and the most where the user asks for none; if they are equal, there is no other. */
+static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *max)
+{
+    static const int64_t of[][2] = {
+        [BENCH_LATENCY] = {1, 4 << 20}, [BENCH_BANDWIDTH] = {1, 4 << 20},
+        [BENCH_COLLECTIVE] = {8, 1 << 20}, [BENCH_RATE] = {1, 4096},
+        [BENCH_DEPTH] = {1, 16384}, [BENCH_IDLE] = {1000, 1024000},
+    };
+
+    *min = e->least ? e->least : of[e->table][0];
+    *max = e->most ? e->most : of[e->table][1];
+    if (e->table == BENCH_COLLECTIVE && !e->dtype)
+        *min = *max = 0;
+}
+
 static void all_sizes(struct frame *f, struct bench_run *run)
 {
+    int64_t *sizes, last = -1, min, max;
     const struct bench_opts *o = &f->opts;
-    bool coll = run->entry->table == BENCH_COLLECTIVE;
-    int64_t min = o->min != BENCH_AUTO ? o->min : coll ? 8 : 1;
-    int64_t max = o->max != BENCH_AUTO ? o->max : coll ? 1 << 20 : 4 << 20;
-    int64_t *sizes, last = -1;
     int n;
 
-    if (!run->entry->dtype && coll)
-        min = max = 0;
+    default_sizes(run->entry, &min, &max);
+    if (min != max) {
+        min = o->min != BENCH_AUTO ? o->min : min;
+        max = o->max != BENCH_AUTO ? o->max : max;
+    }
     sizes = bench_sizes(min, max < min ? min : max, o->step, o->factor, &n);
     if (!sizes)
         be_abort(1, "out of memory");

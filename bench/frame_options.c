@@ -43,12 +43,16 @@ static const struct rk_conf_row rows[] = {
     {"--window", RK_CONF_INT, "64", "",
      "messages in flight in bandwidth tests, fewer where they exceed 32 MiB", NULL, 1, 1 << 16,
      AT(window)},
+    {"--pairs", RK_CONF_INT, "auto", "", "senders of mrate; auto: half of the ranks", "auto", 1,
+     1 << 20, AT(pairs)},
     {"--mem", RK_CONF_ENUM, "any", "",
      "buffers from malloc (any) or from the library (alloc: rank_alloc, MPI_Alloc_mem)",
      "any|alloc", 0, 0, AT(mem)},
     {"--untouched", RK_CONF_BOOL, "off", "",
      "do not write the buffers before and read them after each iteration", NULL, 0, 0,
      AT(untouched)},
+    {"--hist", RK_CONF_BOOL, "off", "",
+     "time each iteration by itself and print how the times are spread", NULL, 0, 0, AT(hist)},
     {"--json", RK_CONF_STRING, "", "", "write an array with one record a size to this file", NULL,
      0, 0, AT(json)},
     {"--list", RK_CONF_BOOL, "off", "", "name the benchmarks", NULL, 0, 0, AT(list)},
@@ -57,7 +61,7 @@ static const struct rk_conf_row rows[] = {
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora  m j h";
+static const char letters[] = "befinwcdora   m  j h";
 
 /* Words that nccl-tests' users know. */
 static const char *known_as(const char *row, const char *text)

@@ -21,7 +21,8 @@ struct bench_opts {
     int dtype, op;                  /* RANK_DTYPE_COUNT, RANK_OP_COUNT: all */
     int64_t root;                   /* auto: all */
     int average, mem;
-    bool untouched;
+    int64_t pairs;                  /* of mrate; auto: half of the ranks */
+    bool untouched, hist;
     const char *json; /* "": none */
     bool help, list;
     const char *names[BENCH_MAX_NAMES]; /* benchmarks, as given */

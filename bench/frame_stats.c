@@ -12,7 +12,7 @@ static int ascending(const void *a, const void *b)
 
 struct bench_stats bench_stats_of(double *v, size_t n)
 {
-    struct bench_stats s = {0, 0, 0, 0};
+    struct bench_stats s = {0, 0, 0, 0, 0};
 
     if (n == 0)
         return s;
@@ -21,5 +21,6 @@ struct bench_stats bench_stats_of(double *v, size_t n)
     s.max = v[n - 1];
     s.median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
     s.p99 = v[(n * 99 + 99) / 100 - 1];
+    s.p999 = v[(n * 999 + 999) / 1000 - 1];
     return s;
 }

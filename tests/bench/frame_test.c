@@ -2,11 +2,15 @@
 #include "tests/unit/unit.h"
 
 #include "bench/bench.h"
+#include "bench/frame_hist.h"
 #include "bench/frame_json.h"
 #include "bench/frame_stats.h"
 
+#include <math.h>
+
 static void stats_of_known_samples(void **state)
 {
+    static double lots[10000];
     double one[] = {7}, even[] = {4, 1, 3, 2}, many[200];
     struct bench_stats s = bench_stats_of(one, 1);
 
@@ -17,9 +21,57 @@ static void stats_of_known_samples(void **state)
     for (int i = 0; i < 200; i++)
         many[i] = 200 - i;
     s = bench_stats_of(many, 200);
-    assert_true(s.min == 1 && s.median == 100.5 && s.p99 == 198 && s.max == 200);
+    assert_true(s.min == 1 && s.median == 100.5 && s.p99 == 198 && s.p999 == 200 && s.max == 200);
     s = bench_stats_of(many, 0);
-    assert_true(s.min == 0 && s.median == 0 && s.p99 == 0 && s.max == 0);
+    assert_true(s.min == 0 && s.median == 0 && s.p99 == 0 && s.p999 == 0 && s.max == 0);
+    for (int i = 0; i < 10000; i++)
+        lots[i] = (i * 7919 + 5) % 10000 + 1;
+    s = bench_stats_of(lots, 10000);
+    assert_true(s.p99 == 9900 && s.p999 == 9990 && s.max == 10000);
+}
+
+static void buckets_are_powers_of_two(void **state)
+{
+    (void)state;
+    assert_int_equal(bench_hist_bucket(0), 0);
+    assert_int_equal(bench_hist_bucket(-1), 0);
+    assert_int_equal(bench_hist_bucket(0.0005), 0);
+    assert_int_equal(bench_hist_bucket(0.001), 1);
+    for (int i = 1; i < 40; i++) {
+        double low = ldexp(1e-3, i - 1);
+        assert_int_equal(bench_hist_bucket(low * 1.001), i);
+        assert_int_equal(bench_hist_bucket(low * 1.999), i);
+    }
+    assert_int_equal(bench_hist_bucket(1e30), BENCH_HIST_BUCKETS - 1);
+}
+
+static void histogram_as_text(void **state)
+{
+    struct bench_hist hist = {.n = 0};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    (void)state;
+    assert_non_null(out);
+    bench_hist_print(&hist, out); /* nothing */
+    for (int i = 0; i < 998; i++)
+        bench_hist_add(&hist, 0.1);
+    bench_hist_add(&hist, 0.3);
+    bench_hist_add(&hist, 0.3);
+    fclose(out);
+    assert_int_equal(len, 0);
+    free(text);
+    out = open_memstream(&text, &len);
+    assert_non_null(out);
+    bench_hist_print(&hist, out);
+    fclose(out);
+    assert_string_equal(text,
+                        "#    64 ns -   128 ns       998  99.80 % "
+                        "##################################################\n"
+                        "#   128 ns -   256 ns         0   0.00 % \n"
+                        "#   256 ns -   512 ns         2   0.20 % #\n");
+    free(text);
 }
 
 static void expect_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int n,
@@ -266,6 +318,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stats_of_known_samples),
+        cmocka_unit_test(buckets_are_powers_of_two),
+        cmocka_unit_test(histogram_as_text),
         cmocka_unit_test(sizes_by_factor_and_step),
         cmocka_unit_test(options_as_nccl_tests),
         cmocka_unit_test(mistakes_are_named),

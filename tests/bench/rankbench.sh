@@ -19,7 +19,8 @@ job() {
     timeout 120 "$XRUN" -n "$n" "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
 }
 
-p2p="lat bw put_lat put_bw get_bw"
+p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate"
+single="atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate" # of one size
 coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
@@ -58,8 +59,10 @@ every() {
 # Two sizes of each, one of barrier; 3 blocks of an element do not fit in 8 bytes.
 # shellcheck disable=SC2086
 {
-    every 2 10 $p2p
-    every 3 10 $p2p
+    every 2 26 $p2p
+    every 3 26 $p2p
+    every 2 3 $single
+    every 3 3 atomics
     every 1 19 $coll
     every 2 19 $coll
     every 3 13 $coll
@@ -68,6 +71,18 @@ every() {
 job 2 -b 4K -e 4K -d all -o all -r all --time 1ms -c 2 reduce allreduce reduce_scatter &&
     [ "$(grep -c ' 4096 ' "$work/out")" -gt 300 ] && ok "every datatype and operation, every root" ||
     not_ok "every datatype and operation, every root"
+job 2 -b 1 -e 1000 -f 1000 --time 2ms -c 2 -j "$work/j" matchq && grep -q '^1000 ' "$work/out" &&
+    { [ -z "$have_python" ] || [ "$(json "$work/j" 2 2>>"$work/err")" = 4 ]; } &&
+    ok "both queues, empty and 1000 deep" || not_ok "both queues, empty and 1000 deep"
+job 2 -b 2000 -e 2000 -n 2 -w 1 -j "$work/j" wake && grep -q '^2000 ' "$work/out" &&
+    grep -q '"idle_us": 2000, .*"waiting_cpu_pct": ' "$work/j" && ok "wake" || not_ok "wake"
+job 5 -b 8 -e 8 --time 2ms -c 2 --pairs 2 -j "$work/j" mrate random_pairs &&
+    { [ -z "$have_python" ] || [ "$(json "$work/j" 5 2>>"$work/err")" = 2 ]; } &&
+    ok "two pairs of five ranks, and random ones" || not_ok "two pairs of five ranks, and random ones"
+# Each iteration is a sample of its own: the lines of the histogram count all of them.
+job 2 -b 8 -e 8 -n 500 -w 10 --hist lat && grep -q '^# p50 .* of 500$' "$work/out" &&
+    [ "$(awk '/^# .* - .* %/ { n += $7 } END { print n + 0 }' "$work/out")" = 500 ] &&
+    ok "--hist" || not_ok "--hist"
 for mem in alloc any; do
     job 2 -b 8 -e 1M -f 512 --time 2ms -c 2 -m $mem --untouched lat bw allreduce && ok "--mem $mem, --untouched" ||
         not_ok "--mem $mem, --untouched"
@@ -78,6 +93,10 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" lat bw allreduce &&
         grep -q '"channel": "ucx"' "$work/j" && [ "$(json "$work/j" 2 2>>"$work/err")" = 6 ] &&
         ok "over ucx, and it says so" || not_ok "over ucx, and it says so"
+    # shellcheck disable=SC2086
+    RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" $p2p $single &&
+        [ "$(json "$work/j" 2 2>>"$work/err")" = 29 ] && ok "messages and one-sided operations over ucx" ||
+        not_ok "messages and one-sided operations over ucx"
 fi
 
 # refused CODE TEXT RANKS words...
@@ -98,7 +117,10 @@ refused 2 "did you mean --maxbytes?" 2 --maxbyte 8 lat
 refused 2 "no benchmark is named" 2
 refused 2 "lat needs 2 ranks" 1 lat
 refused 2 "there are 2 ranks" 2 -r 2 bcast
+refused 2 "there are 3 ranks" 3 --pairs 2 mrate
+refused 2 "did you mean get_lat?" 2 get_la
+refused 2 "unknown benchmark mat" 2 mat
 refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
-job 2 --list && [ "$(wc -l <"$work/out")" = 15 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 29 ] && ok "--list" || not_ok "--list"
 exit $bad

@@ -1,0 +1,137 @@
+/*
+ * bench_match.c: what finding the right message costs where many others wait.
+ *
+ * A ping-pong of 8 bytes, as in lat, while on both sides lie as many receives
+ * that were posted before, or messages that nobody has asked for yet, as the
+ * size says. They have tags of their own and are matched, and verified, at the
+ * end.
+ */
+#include "bench/bench.h"
+
+#include <stdlib.h>
+
+/* MPI promises tags up to 32767; beyond, some share one, which order sorts out. */
+enum { MANY_TAGS = 30000 };
+
+struct crowd {
+    int64_t n;
+    uint64_t *in, *out;
+    be_request_t *reqs; /* n receives, n sends */
+};
+
+static uint64_t word_of(int rank, int64_t i)
+{
+    return (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank;
+}
+
+static struct crowd *gather_crowd(struct bench_run *run)
+{
+    struct crowd *c = calloc(1, sizeof(*c));
+    size_t n = (size_t)run->bytes + 1;
+
+    if (be_rank() > 1) {
+        free(c);
+        return NULL;
+    }
+    if (!c || !(c->in = calloc(n, sizeof(*c->in))) || !(c->out = calloc(n, sizeof(*c->out))) ||
+        !(c->reqs = calloc(2 * n, sizeof(*c->reqs))))
+        be_abort(1, "out of memory for the queue");
+    c->n = run->bytes;
+    for (int64_t i = 0; i < c->n; i++)
+        c->out[i] = word_of(be_rank(), i);
+    run->state = c;
+    return c;
+}
+
+static void post(struct crowd *c)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        be_irecv(&c->in[i], 8, 1 - be_rank(), BE_TAG_QUEUE + (int)(i % MANY_TAGS), &c->reqs[i]);
+}
+
+static void send_all(struct crowd *c)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        be_isend(&c->out[i], 8, 1 - be_rank(), BE_TAG_QUEUE + (int)(i % MANY_TAGS),
+                 &c->reqs[c->n + i]);
+}
+
+static void posted_begin(struct bench_run *run)
+{
+    struct crowd *c = gather_crowd(run);
+
+    if (c)
+        post(c);
+}
+
+static void unexpected_begin(struct bench_run *run)
+{
+    struct crowd *c = gather_crowd(run);
+
+    if (c)
+        send_all(c);
+}
+
+static int64_t finish(struct bench_run *run, void (*rest)(struct crowd *))
+{
+    struct crowd *c = run->state;
+    int64_t wrong = 0;
+
+    if (!c)
+        return 0;
+    rest(c);
+    be_waitall((int)(2 * c->n), c->reqs);
+    for (int64_t i = 0; i < c->n; i++)
+        wrong += c->in[i] != word_of(1 - be_rank(), i);
+    free(c->in);
+    free(c->out);
+    free(c->reqs);
+    free(c);
+    run->state = NULL;
+    return wrong;
+}
+
+static int64_t posted_end(struct bench_run *run)
+{
+    return finish(run, send_all);
+}
+
+static int64_t unexpected_end(struct bench_run *run)
+{
+    return finish(run, post);
+}
+
+static double match_sample(struct bench_run *run, int n)
+{
+    int peer = 1 - be_rank();
+    double t = bench_now_us();
+
+    for (int i = 0; i < n; i++) {
+        if (be_rank() == 0) {
+            bench_write(run, run->sbuf, 8);
+            be_send(run->sbuf, 8, peer, BE_TAG_DATA);
+        }
+        be_recv(run->rbuf, 8, peer, BE_TAG_DATA);
+        bench_read(run, run->rbuf, 8);
+        if (be_rank() == 1) {
+            bench_write(run, run->sbuf, 8);
+            be_send(run->sbuf, 8, peer, BE_TAG_DATA);
+        }
+    }
+    return (bench_now_us() - t) / n / 2;
+}
+
+static int64_t match_check(struct bench_run *run)
+{
+    return bench_exchange_wrong(run, 1 - be_rank());
+}
+
+const struct bench_entry bench_match[] = {
+    {.name = "matchq_posted", .doc = "latency behind that many posted receives",
+     .table = BENCH_DEPTH, .begin = posted_begin, .end = posted_end, .sample = match_sample,
+     .check = match_check},
+    {.name = "matchq_unexpected", .doc = "latency behind that many messages nobody has asked for",
+     .table = BENCH_DEPTH, .begin = unexpected_begin, .end = unexpected_end,
+     .sample = match_sample, .check = match_check},
+    {.name = NULL},
+};

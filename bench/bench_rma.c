@@ -1,0 +1,322 @@
+/*
+ * bench_rma.c: one-sided operations of rank 0 on rank 1's window: puts, gets
+ * and atomic additions; latencies, bandwidths and rates.
+ *
+ * A new operation is a function for one piece of the window (one_...), its
+ * completion (be_flush_...), a check, and rows of the table at the end.
+ *
+ * The latency of what fetches is that of data which rank 1 has just written:
+ * pieces lie in cache lines of their own, in an order that no prefetcher
+ * guesses, and each operation has its data before the next begins.
+ */
+#include "bench/bench.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------ one piece of the window */
+
+static void one_put(struct bench_run *run, int64_t at)
+{
+    be_put(run->window, run->sbuf + at, (size_t)run->bytes, 1, (size_t)at);
+}
+
+static void one_get(struct bench_run *run, int64_t at)
+{
+    be_get(run->window, run->rbuf + at, (size_t)run->bytes, 1, (size_t)at);
+}
+
+static void one_fetch_add(struct bench_run *run, int64_t at)
+{
+    be_fetch_add(run->window, 1, 1, (size_t)at, (int64_t *)(run->rbuf + at));
+}
+
+/* All of a window on one counter, as a program that counts does. */
+static void counter_fetch_add(struct bench_run *run, int64_t at)
+{
+    be_fetch_add(run->window, 1, 1, 0, (int64_t *)(run->rbuf + at));
+}
+
+static void counter_add(struct bench_run *run, int64_t at)
+{
+    (void)at;
+    be_add(run->window, 1, 1, 0);
+}
+
+/* ------------------------------------------------------------------------------ rates */
+
+/* Inlined into one function per operation, so that the call in the loop is direct. Rank 1 has
+ * written its window before, and reads it after each iteration. */
+static inline __attribute__((always_inline)) double
+rate(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t),
+     void (*complete)(struct be_window *, int))
+{
+    int w = run->inflight, rounds = run->entry->rounds;
+    int64_t all = run->stride * w;
+    double t, sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (be_rank() == 1) {
+            bench_write(run, run->window_base, all);
+            be_window_sync(run->window);
+            bench_tell(0);
+            bench_hear(0);
+            be_window_sync(run->window);
+            bench_read(run, run->window_base, all);
+            continue;
+        }
+        bench_write(run, run->sbuf, all);
+        bench_hear(1);
+        t = bench_now_us();
+        for (int r = 0; r < rounds; r++) {
+            for (int k = 0; k < w; k++)
+                one(run, k * run->stride);
+            complete(run->window, 1);
+        }
+        sum += bench_now_us() - t;
+        bench_read(run, run->rbuf, all);
+        bench_tell(1);
+    }
+    return sum / n / rounds / w;
+}
+
+static double put_rate_sample(struct bench_run *r, int n) { return rate(r, n, one_put, be_flush_puts); }
+static double get_rate_sample(struct bench_run *r, int n) { return rate(r, n, one_get, be_flush_gets); }
+static double add_rate_sample(struct bench_run *r, int n) { return rate(r, n, counter_add, be_flush_puts); }
+
+static double fetch_add_rate_sample(struct bench_run *r, int n)
+{
+    return rate(r, n, counter_fetch_add, be_flush_gets);
+}
+
+/* -------------------------------------------------------------------------- latencies */
+
+/* One after the other, each completed, on lines that rank 1 has just written. */
+static inline __attribute__((always_inline)) double
+fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
+{
+    int w = run->inflight, step = w > 37 && w % 37 ? 37 : 1;
+    int64_t all = run->stride * w;
+    double t, sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (be_rank() == 1) {
+            bench_write(run, run->window_base, all);
+            be_window_sync(run->window);
+            bench_tell(0);
+            bench_hear(0);
+            continue;
+        }
+        bench_hear(1);
+        t = bench_now_us();
+        for (int k = 0, at = 0; k < w; k++) {
+            one(run, at * run->stride);
+            be_flush_gets(run->window, 1);
+            /* Which one is next hangs on what came (nothing that is written has the highest bit
+             * of a byte), or the processor would fetch many lines at a time. */
+            at += step + ((unsigned char)run->rbuf[at * run->stride] >> 7);
+            at -= at >= w ? w : 0;
+        }
+        sum += bench_now_us() - t;
+        bench_read(run, run->rbuf, all);
+        bench_tell(1);
+    }
+    return sum / n / w;
+}
+
+static double get_lat_sample(struct bench_run *r, int n) { return fetching(r, n, one_get); }
+static double fetch_add_lat_sample(struct bench_run *r, int n) { return fetching(r, n, one_fetch_add); }
+
+/* ------------------------------------------------------------------- puts, bandwidth */
+
+/* Rank 0 puts a window of pieces and completes them; rank 1 then reads them. */
+static double put_some(struct bench_run *run, int n, int inflight, bool together)
+{
+    size_t bytes = (size_t)run->bytes;
+    double t = bench_now_us(), sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (be_rank() == 0) {
+            bench_write(run, run->sbuf, run->bytes * inflight);
+            if (!together)
+                t = bench_now_us();
+            for (int k = 0; k < inflight; k++)
+                be_put(run->window, run->sbuf + (size_t)k * bytes, bytes, 1, (size_t)k * bytes);
+            be_flush_puts(run->window, 1);
+            if (!together)
+                sum += bench_now_us() - t;
+        }
+        if (together)
+            continue;
+        if (be_rank() == 0) {
+            bench_tell(1);
+            bench_hear(1);
+        } else {
+            bench_hear(0);
+            be_window_sync(run->window);
+            bench_read(run, run->window_base, run->bytes * inflight);
+            bench_tell(0);
+        }
+    }
+    if (!together)
+        return sum / n;
+    t = bench_now_us() - t;
+    if (be_rank() == 0)
+        bench_tell(1);
+    else
+        bench_hear(0);
+    return t / n;
+}
+
+static double put_lat_sample(struct bench_run *run, int n)
+{
+    return put_some(run, n, 1, run->bytes <= BENCH_SMALL);
+}
+
+static double put_bw_sample(struct bench_run *run, int n)
+{
+    return put_some(run, n, run->inflight, false) / run->inflight;
+}
+
+static double get_bw_sample(struct bench_run *run, int n)
+{
+    size_t bytes = (size_t)run->bytes;
+    double t, sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (be_rank() == 0) {
+            bench_hear(1);
+            t = bench_now_us();
+            for (int k = 0; k < run->inflight; k++)
+                be_get(run->window, run->rbuf + (size_t)k * bytes, bytes, 1, (size_t)k * bytes);
+            be_flush_gets(run->window, 1);
+            sum += bench_now_us() - t;
+            bench_read(run, run->rbuf, run->bytes * run->inflight);
+            bench_tell(1);
+        } else {
+            bench_write(run, run->window_base, run->bytes * run->inflight);
+            be_window_sync(run->window);
+            bench_tell(0);
+            bench_hear(0);
+        }
+    }
+    return sum / n / run->inflight;
+}
+
+/* ----------------------------------------------------------------------------- checks */
+
+static int64_t put_check(struct bench_run *run)
+{
+    int64_t wrong;
+
+    if (be_rank() == 0) {
+        bench_pattern(run, 0, run->sbuf, run->bytes);
+        be_put(run->window, run->sbuf, (size_t)run->bytes, 1, 0);
+        be_flush_puts(run->window, 1);
+        bench_tell(1);
+        bench_hear(1); /* until it is looked at, the next check must not put over it */
+        return 0;
+    }
+    bench_hear(0);
+    be_window_sync(run->window);
+    wrong = bench_pattern_wrong(run, 0, run->window_base, run->bytes);
+    bench_tell(0);
+    return wrong;
+}
+
+static int64_t get_check(struct bench_run *run)
+{
+    int64_t wrong = 0;
+
+    if (be_rank() == 1) {
+        bench_pattern(run, 1, run->window_base, run->bytes);
+        be_window_sync(run->window);
+        bench_tell(0);
+        bench_hear(0);
+        return 0;
+    }
+    bench_hear(1);
+    memset(run->rbuf, 0, (size_t)run->bytes);
+    be_get(run->window, run->rbuf, (size_t)run->bytes, 1, 0);
+    be_flush_gets(run->window, 1);
+    wrong = bench_pattern_wrong(run, 1, run->rbuf, run->bytes);
+    bench_tell(1);
+    return wrong;
+}
+
+/* Both ranks count up one counter at once: no addition is lost, and what each fetches only grows. */
+static int64_t counted_wrong(struct bench_run *run, bool fetch)
+{
+    enum { TIMES = 500 };
+    int64_t start = (int64_t)run->turn << 20, last = start - 1, got = 0, wrong = 0;
+
+    if (be_rank() == 1) {
+        memcpy(run->window_base, &start, sizeof(start));
+        be_window_sync(run->window);
+        bench_tell(0);
+    } else {
+        bench_hear(1);
+    }
+    for (int i = 0; i < TIMES; i++) {
+        if (!fetch) {
+            be_add(run->window, 3, 1, 0);
+            continue;
+        }
+        be_fetch_add(run->window, 3, 1, 0, &got);
+        be_flush_gets(run->window, 1);
+        wrong += got <= last || (got - start) % 3 != 0;
+        last = got;
+    }
+    be_flush_puts(run->window, 1);
+    if (be_rank() == 0) {
+        bench_tell(1);
+        bench_hear(1);
+        return wrong;
+    }
+    bench_hear(0);
+    be_window_sync(run->window);
+    be_get(run->window, &got, sizeof(got), 1, 0);
+    be_flush_gets(run->window, 1);
+    bench_tell(0);
+    return wrong + (got != start + 2 * 3 * TIMES);
+}
+
+static int64_t fetch_add_check(struct bench_run *run)
+{
+    return counted_wrong(run, true);
+}
+
+static int64_t add_check(struct bench_run *run)
+{
+    return counted_wrong(run, false);
+}
+
+/* Windows in an iteration of a rate: between two looks at the data. */
+enum { ROUNDS = 16 };
+
+const struct bench_entry bench_rma[] = {
+    {.name = "put_lat", .doc = "a put and its completion at the target", .table = BENCH_LATENCY,
+     .one_sided = true, .sample = put_lat_sample, .check = put_check},
+    {.name = "put_bw", .doc = "bandwidth of many puts", .table = BENCH_BANDWIDTH,
+     .one_sided = true, .outside = true, .sample = put_bw_sample, .check = put_check},
+    {.name = "put_rate", .doc = "puts a second", .table = BENCH_RATE, .one_sided = true,
+     .outside = true, .rounds = ROUNDS, .most = 4096, .sample = put_rate_sample,
+     .check = put_check},
+    {.name = "get_lat", .doc = "a get, complete, of what the target has just written",
+     .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true,
+     .sample = get_lat_sample, .check = get_check},
+    {.name = "get_bw", .doc = "bandwidth of many gets", .table = BENCH_BANDWIDTH,
+     .one_sided = true, .outside = true, .sample = get_bw_sample, .check = get_check},
+    {.name = "get_rate", .doc = "gets a second", .table = BENCH_RATE, .one_sided = true,
+     .outside = true, .rounds = ROUNDS, .most = 4096, .sample = get_rate_sample,
+     .check = get_check},
+    {.name = "atomics_fetch_add_lat", .doc = "a fetching addition to what the target has just written",
+     .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true, .least = 8,
+     .most = 8, .sample = fetch_add_lat_sample, .check = fetch_add_check},
+    {.name = "atomics_fetch_add_rate", .doc = "fetching additions a second, one counter",
+     .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8,
+     .most = 8, .sample = fetch_add_rate_sample, .check = fetch_add_check},
+    {.name = "atomics_add_rate", .doc = "additions a second, one counter", .table = BENCH_RATE,
+     .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8, .most = 8,
+     .sample = add_rate_sample, .check = add_check},
+    {.name = NULL},
+};
