@@ -1,0 +1,66 @@
+/* copy_cma.c: process_vm_readv of a buffer that another process has just written. */
+#include "bench/limits/limits.h"
+
+#include <sys/uio.h>
+
+enum { SAMPLES = 61 };
+
+struct shared {
+    struct limit_flag to, from;
+    char *theirs; /* in the writer */
+    int samples;
+};
+
+static void writer(void *arg)
+{
+    struct shared *s = arg;
+    uint64_t turn = 0;
+
+    s->theirs = aligned_alloc(4096, LIMIT_MOST);
+    if (!s->theirs)
+        limit_die("memory");
+    memset(s->theirs, 1, LIMIT_MOST);
+    for (int k = 0; k < LIMIT_SIZES; k++) {
+        for (int i = 0; i < s->samples; i++) {
+            limit_await(&s->to, ++turn);
+            limit_fill(s->theirs, limit_size[k], turn);
+            limit_set(&s->from, turn);
+        }
+    }
+    limit_await(&s->to, ++turn); /* until all is read */
+    free(s->theirs);
+}
+
+int main(int argc, char **argv)
+{
+    struct shared *s = limit_shared(sizeof(*s));
+    char *mine = aligned_alloc(4096, LIMIT_MOST);
+    uint64_t turn = 0;
+    double v[SAMPLES], t;
+    pid_t pid;
+
+    if (!mine)
+        limit_die("memory");
+    memset(mine, 1, LIMIT_MOST);
+    s->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
+    pid = limit_fork(writer, s);
+    for (int k = 0; k < LIMIT_SIZES; k++) {
+        for (int i = 0; i < s->samples; i++) {
+            struct iovec to = {mine, limit_size[k]}, from = {NULL, limit_size[k]};
+            limit_set(&s->to, ++turn);
+            limit_await(&s->from, turn);
+            from.iov_base = s->theirs;
+            t = limit_ns();
+            if (process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)limit_size[k])
+                limit_die("process_vm_readv");
+            v[i] = limit_ns() - t;
+            limit_check_filled(mine, limit_size[k], turn);
+        }
+        limit_print_copy("copy_cma", limit_size[k], limit_median(v, s->samples),
+                         "a private buffer that another process has just written, by process_vm_readv");
+    }
+    limit_set(&s->to, ++turn);
+    limit_join(pid);
+    free(mine);
+    return 0;
+}

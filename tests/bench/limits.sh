@@ -1,0 +1,31 @@
+# limits.sh: every program in bench/limits measures something, and finds its data right.
+work=$(mktemp -d "$top_builddir/tests/limits.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# expect COUNT OPTIONS...: so many lines, each with a name of its own, a value above 0 and a unit
+expect() {
+    local count=$1
+    shift
+    timeout 120 "$top_srcdir/bench/limits/run" --quick "$@" "$top_builddir" >"$work/out" 2>"$work/err"
+    case $? in
+    0) ;;
+    *) if grep -q 'needs two cores' "$work/err"; then echo "ok - limits # SKIP one core"; exit 0; fi
+       bad=1 ;;
+    esac
+    if [ $bad = 0 ] && [ "$(awk '$2 > 0 && $3 ~ /^(ns|us|GB\/s|M\/s)$/ { print $1 }' "$work/out" | sort -u | wc -l)" = "$count" ] &&
+        [ "$(wc -l <"$work/out")" = "$count" ]; then
+        echo "ok - limits $*"
+    else
+        echo "not ok - limits $*"
+        sed 's/^/    /' "$work/out" "$work/err"
+        bad=1
+    fi
+}
+expect 30
+if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
+    expect 34 --hosts
+else
+    echo "ok - limits --hosts # SKIP $(cat "$work/why")"
+fi
+exit $bad
