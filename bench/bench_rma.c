@@ -11,6 +11,7 @@
  */
 #include "bench/bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------ one piece of the window */
@@ -90,17 +91,45 @@ static double fetch_add_rate_sample(struct bench_run *r, int n)
 
 /* -------------------------------------------------------------------------- latencies */
 
+/* The places of a window in an order that is the same everywhere. */
+static void shuffle(struct bench_run *run)
+{
+    int n = run->inflight, *order = calloc((size_t)n, sizeof(*order));
+    uint64_t seed = 11;
+
+    if (!order)
+        be_abort(1, "out of memory for the order of the pieces");
+    for (int i = 0; i < n; i++) {
+        int j;
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        j = (int)((seed >> 33) % (uint64_t)(i + 1));
+        order[i] = order[j];
+        order[j] = i;
+    }
+    run->state = order;
+}
+
+static int64_t forget(struct bench_run *run)
+{
+    free(run->state);
+    run->state = NULL;
+    return 0;
+}
+
 /* One after the other, each completed, on lines that rank 1 has just written. */
 static inline __attribute__((always_inline)) double
 fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
 {
-    int w = run->inflight, step = w > 37 && w % 37 ? 37 : 1;
-    int64_t all = run->stride * w;
+    const int *order = run->state;
+    int w = run->inflight;
     double t, sum = 0;
 
     for (int i = 0; i < n; i++) {
+        int64_t at = 0, high = 0;
         if (be_rank() == 1) {
-            bench_write(run, run->window_base, all);
+            /* Piece by piece: a long memset may leave nothing in this core's cache. */
+            for (int k = 0; k < w; k++)
+                bench_write(run, run->window_base + order[k] * run->stride, run->bytes);
             be_window_sync(run->window);
             bench_tell(0);
             bench_hear(0);
@@ -108,16 +137,16 @@ fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
         }
         bench_hear(1);
         t = bench_now_us();
-        for (int k = 0, at = 0; k < w; k++) {
-            one(run, at * run->stride);
-            be_flush_gets(run->window, 1);
+        for (int k = 0; k < w; k++) {
             /* Which one is next hangs on what came (nothing that is written has the highest bit
              * of a byte), or the processor would fetch many lines at a time. */
-            at += step + ((unsigned char)run->rbuf[at * run->stride] >> 7);
-            at -= at >= w ? w : 0;
+            at = (order[k] + high) * run->stride;
+            one(run, at);
+            be_flush_gets(run->window, 1);
+            high = (unsigned char)run->rbuf[at] >> 7;
         }
         sum += bench_now_us() - t;
-        bench_read(run, run->rbuf, all);
+        bench_read(run, run->rbuf, run->stride * w);
         bench_tell(1);
     }
     return sum / n / w;
@@ -303,7 +332,7 @@ const struct bench_entry bench_rma[] = {
      .check = put_check},
     {.name = "get_lat", .doc = "a get, complete, of what the target has just written",
      .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true,
-     .sample = get_lat_sample, .check = get_check},
+     .begin = shuffle, .end = forget, .sample = get_lat_sample, .check = get_check},
     {.name = "get_bw", .doc = "bandwidth of many gets", .table = BENCH_BANDWIDTH,
      .one_sided = true, .outside = true, .sample = get_bw_sample, .check = get_check},
     {.name = "get_rate", .doc = "gets a second", .table = BENCH_RATE, .one_sided = true,
@@ -311,7 +340,7 @@ const struct bench_entry bench_rma[] = {
      .check = get_check},
     {.name = "atomics_fetch_add_lat", .doc = "a fetching addition to what the target has just written",
      .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true, .least = 8,
-     .most = 8, .sample = fetch_add_lat_sample, .check = fetch_add_check},
+     .most = 8, .begin = shuffle, .end = forget, .sample = fetch_add_lat_sample, .check = fetch_add_check},
     {.name = "atomics_fetch_add_rate", .doc = "fetching additions a second, one counter",
      .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8,
      .most = 8, .sample = fetch_add_rate_sample, .check = fetch_add_check},
