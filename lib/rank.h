@@ -65,7 +65,9 @@ extern "C" {
     X(-18, ERR_SYSTEM, "a system call failed")                                  \
     X(-19, ERR_INTERNAL, "internal error")                                      \
     X(-20, ERR_TIMED_OUT, "timed out")                                          \
-    X(-21, ERR_SPAWN, "the launcher could not start the processes")
+    X(-21, ERR_SPAWN, "the launcher could not start the processes")             \
+    X(-22, ERR_CANCELED, "the operation was taken back before it began")        \
+    X(-23, ERR_AGAIN, "there is something to do: make progress first")
 
 typedef enum rank_status {
 #define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,
@@ -83,10 +85,12 @@ RANK_API const char *rank_version(void);
 
 typedef struct rank_team *rank_team_t;       /* a group of ranks with its own tags */
 typedef struct rank_request *rank_request_t; /* something in flight */
+typedef struct rank_message *rank_message_t; /* a message that a probe has taken out of the queues */
 typedef struct rank_mem *rank_mem_t;         /* memory that peers may put to and get from */
 
 #define RANK_TEAM_NULL ((rank_team_t)0)
 #define RANK_REQUEST_NULL ((rank_request_t)0)
+#define RANK_MESSAGE_NULL ((rank_message_t)0)
 #define RANK_MEM_NULL ((rank_mem_t)0)
 
 enum {
@@ -315,11 +319,70 @@ RANK_API rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team,
 RANK_API rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
                                    rank_envelope_t *envelope);
 
+/*
+ * Matched probe: as rank_probe, and the message is taken out of the queues, so
+ * that no other receive or probe gets it. *message is to be given to rank_mrecv
+ * or rank_imrecv, once; a message that never is, is freed by rank_finalize, and
+ * its sender may wait until then.
+ */
+RANK_API rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team,
+                                   rank_message_t *message, rank_envelope_t *envelope);
+/* *found is 0 and *message untouched if there is none. */
+RANK_API rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
+                                    rank_message_t *message, rank_envelope_t *envelope);
+
+/*
+ * Receive that message and set *message to RANK_MESSAGE_NULL. RANK_ERR_PEER_DEAD
+ * if it was announced only and its sender has died meanwhile. Such a receive
+ * has matched: rank_cancel does nothing to it.
+ */
+RANK_API rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype,
+                                  rank_message_t *message, rank_envelope_t *envelope);
+RANK_API rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype,
+                                   rank_message_t *message, rank_request_t *req);
+
+/*
+ * A piece of data that is not in one piece: count blocks of bytes bytes, the
+ * first at base and each stride bytes behind the one before it (stride may be
+ * negative). count 0 counts as 1, so that {.base = p, .bytes = n} is n bytes
+ * at p; {.base = &a[0][j], .bytes = 8, .count = rows, .stride = 8 * cols} is
+ * column j of a matrix of doubles.
+ */
+typedef struct rank_iov {
+    void *base;
+    int64_t bytes;
+    int64_t count;
+    int64_t stride;
+} rank_iov_t;
+
+/*
+ * Send and receive n such pieces, one behind the other, as one message of
+ * their bytes. It matches a receive or a send of any shape, rank_recv and
+ * rank_send among them; a longer one is cut as by rank_recv. Pieces may be
+ * empty, n may be 0. The list belongs to the library until the request is
+ * complete, as the data does. An envelope counts bytes.
+ * RANK_ERR_COUNT: a negative number, or a piece or the sum goes beyond what
+ * addresses can be. RANK_ERR_ARG: no base, or pieces of a receive overlap (one
+ * with itself by its stride; one with another is found in debug builds only,
+ * and is an error in any).
+ */
+RANK_API rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                  rank_team_t team);
+RANK_API rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                  rank_team_t team, rank_envelope_t *envelope);
+RANK_API rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                   rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                   rank_team_t team, rank_request_t *req);
+
 /* ---------------------------------------------------------------- requests */
 
 /*
  * Each returns the status of the operation, frees the request when it is
- * complete and sets it to RANK_REQUEST_NULL. A null request is complete.
+ * complete and sets it to RANK_REQUEST_NULL; a persistent one it leaves, ready
+ * to be started again. A null request is complete, and so is a persistent one
+ * that is not under way. From within a callback (rank_on_done) a wait for what
+ * is not complete is RANK_ERR_STATE.
  */
 RANK_API rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope);
 RANK_API rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope);
@@ -331,8 +394,92 @@ RANK_API rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t
 RANK_API rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index,
                                     rank_envelope_t *envelope);
 
+/* Are all complete? If so, *done is 1 and all end as by rank_waitall; if not, none does. */
+RANK_API rank_status_t rank_testall(int n, rank_request_t *reqs, int *done,
+                                    rank_envelope_t *envelopes);
+
+/* Is one complete? If so, *done is 1 and it ends as by rank_waitany; so too if all are null. */
+RANK_API rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
+                                    rank_envelope_t *envelope);
+
+/*
+ * Waits for one and ends all that are complete then: *ndone of them, their
+ * places in indices (room for n), what they learned in the first *ndone of
+ * envelopes (may be NULL), each with its status. Returns the first error in
+ * array order. *ndone is RANK_UNDEFINED if all are null. Nothing is allocated.
+ */
+RANK_API rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+                                     rank_envelope_t *envelopes);
+/* The same without waiting: *ndone may be 0. */
+RANK_API rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+                                     rank_envelope_t *envelopes);
+
+/*
+ * Take back what has not begun: a receive that has not matched, a send that
+ * waits in this process for room. It then completes with RANK_ERR_CANCELED, in
+ * its status and in its envelope's; test or wait have still to be called. What
+ * is complete or further on is left alone and ends as it would have. Local: it
+ * never waits, and makes no progress. RANK_ERR_NOT_SUPPORTED for collectives.
+ */
+RANK_API rank_status_t rank_cancel(rank_request_t *req);
+
+/*
+ * Call fn when the request is complete: exactly once, at once if it is already
+ * (inside another callback: soon after that has returned). *req becomes
+ * RANK_REQUEST_NULL: the library frees the request before it calls. A
+ * persistent one stays the caller's and is ready to be started again when fn
+ * is called; until then test and wait of it are RANK_ERR_STATE.
+ * fn is called from within this or any other call that makes progress, on the
+ * thread that made it. It may start operations and give them callbacks, test,
+ * and make progress; it must not wait or finalize. Callbacks run one after the
+ * other, never inside each other, in the order in which requests completed.
+ * What is not complete when rank_finalize returns is not told.
+ */
+typedef void (*rank_done_fn)(const rank_envelope_t *envelope, void *arg);
+RANK_API rank_status_t rank_on_done(rank_request_t *req, rank_done_fn fn, void *arg);
+
+/*
+ * Persistent operations: described once, started often. They are not under way
+ * until rank_start, and again when test or wait have found them complete. The
+ * arguments are those of the nonblocking forms, which a started one behaves as.
+ */
+RANK_API rank_status_t rank_send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                      int64_t tag, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype,
+                                       int peer, int64_t tag, rank_team_t team,
+                                       rank_request_t *req);
+RANK_API rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                      int64_t tag, rank_team_t team, rank_request_t *req);
+
+/* RANK_ERR_STATE if it is under way already, RANK_ERR_HANDLE if it is not persistent or its team
+ * has been freed. startall starts in array order, and none if one of them cannot be. */
+RANK_API rank_status_t rank_start(rank_request_t *req);
+RANK_API rank_status_t rank_startall(int n, rank_request_t *reqs);
+
+/*
+ * Let go of a request and set *req to RANK_REQUEST_NULL. One that is under way
+ * goes on and is freed when it is complete; its buffer belongs to the library
+ * until then, and nothing tells when that is. RANK_ERR_NOT_SUPPORTED for a
+ * collective that is under way.
+ */
+RANK_API rank_status_t rank_request_free(rank_request_t *req);
+
 /* Move things on without waiting. */
 RANK_API rank_status_t rank_progress(void);
+
+/*
+ * A descriptor for the caller's own event loop (poll, epoll, libevent): the
+ * library's, always the same one, closed by rank_finalize; not to be read.
+ * rank_progress_arm before each wait on it: RANK_OK says that nothing is left
+ * to do and that the descriptor will become readable when there is;
+ * RANK_ERR_AGAIN that there was something (look at your requests), or that a
+ * send waits for room, for which nobody rings: call rank_progress and arm
+ * again. When it has become readable, call rank_progress; it may be for nothing.
+ * Arm again after any other call. RANK_ERR_STATE: arm before rank_progress_fd.
+ * RANK_ERR_SYSTEM: no descriptor is left.
+ */
+RANK_API rank_status_t rank_progress_fd(int *fd);
+RANK_API rank_status_t rank_progress_arm(void);
 
 /* --------------------------------------------------------------- one-sided */
 

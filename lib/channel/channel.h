@@ -23,7 +23,7 @@ struct rk_channel_mem; /* a channel's view of one symmetric allocation */
 /* What take found: nothing yet, a frame that is for others to handle, the message. */
 enum rk_taken { RK_TAKEN_NONE, RK_TAKEN_OTHER, RK_TAKEN };
 
-struct rk_message {
+struct rk_took {
     uint64_t tag, bytes; /* bytes: as sent */
 };
 
@@ -55,7 +55,7 @@ struct rk_channel {
      * the message of (team, src, tag), copy up to cap bytes of it and take it. tag may be RK_TAG_ANY.
      * NULL: the channel has no such way. */
     enum rk_taken (*take)(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
-                          size_t cap, struct rk_message *out);
+                          size_t cap, struct rk_took *out);
 
     /* Announce a large message; in order with frames. The channel completes req
      * (rk_req_complete) when the buffer may be reused, which implies that the receiver matched.

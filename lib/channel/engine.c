@@ -33,8 +33,10 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
     ctx->engine = e;
     pthread_mutex_init(&e->deaths_lock, NULL);
     e->epoll = -1;
+    e->watch_timer = -1;
     e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
     rk_list_init(&e->busy);
+    rk_list_init(&e->calls);
     e->npeers = ctx->boot->size;
     e->peers = calloc((size_t)e->npeers, sizeof(struct rk_peer *));
     e->boot_dead = calloc((size_t)(e->npeers + 63) / 64, sizeof(uint64_t));
@@ -110,6 +112,8 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     for (int i = 0; e->peers && i < e->npeers; i++)
         free(e->peers[i]);
+    if (e->watch_timer >= 0)
+        close(e->watch_timer);
     if (e->epoll >= 0)
         close(e->epoll);
     rk_requests_close(ctx);

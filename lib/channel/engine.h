@@ -50,6 +50,8 @@ struct rk_engine {
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
     struct rk_requests *requests; /* pool and names: request.c */
+    struct rk_link calls; /* done requests whose callbacks are to be called: p2p's done.c */
+    bool calling;         /* one of them runs */
 
     uint32_t deaths_seen;         /* of node->head->deaths */
     pthread_mutex_t deaths_lock;  /* the table below grows, and PMIx's thread writes there */
@@ -59,7 +61,10 @@ struct rk_engine {
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;
-    int epoll;              /* -1 until a channel with an fd makes sleeping need it */
+    int epoll;              /* -1 until a channel with an fd, or the user, makes sleeping need it */
+    int in_epoll;           /* the first so many open channels have been added to it */
+    int watch_timer;        /* watch.c: a descriptor in epoll, or -1 */
+    bool watched;           /* the user may be asleep on epoll: we are rung there */
 };
 
 /* After boot and node are there. Opens no channel. */

@@ -7,6 +7,7 @@
 #include "lib/base/compiler.h"
 #include "lib/rank.h"
 
+struct iovec;
 struct rk_ctx;
 struct rk_peer;
 
@@ -65,6 +66,9 @@ typedef void (*rk_handler_fn)(struct rk_ctx *ctx, struct rk_peer *peer, const st
 struct rk_view_ops {
     void (*pack)(const void *base, size_t offset, void *to, size_t bytes);
     void (*unpack)(void *base, size_t offset, const void *from, size_t bytes);
+    /* The memory itself, for those who can copy it by address: at most max pieces that hold the bytes
+     * from offset on, at most bytes; returns how many. NULL where there is no such memory. */
+    int (*list)(const void *base, size_t offset, size_t bytes, struct iovec *out, int max);
 };
 
 struct rk_view {

@@ -98,6 +98,7 @@ struct rank_request *rk_req_alloc(struct rk_ctx *ctx)
     req->on_done = NULL;
     req->cancel = NULL;
     req->flags = RK_REQ_POOLED;
+    req->hold = 0;
     return req;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/list.h"
 #include "lib/channel/frame.h"
+#include "lib/channel/pieces.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
@@ -25,6 +26,13 @@ enum {
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
     RK_REQ_NAMED = 16, /* has an id in the table of requests */
     RK_REQ_SHARED = 32 /* done before it began, and everybody's: never changed, never freed */
+};
+
+/* What a user's handle is more than that: hold, in pooled ones. */
+enum {
+    RK_HOLD_PERSISTENT = 1, /* test and wait leave it */
+    RK_HOLD_ACTIVE = 2,     /* a persistent one that has been started */
+    RK_HOLD_CALLS = 4       /* its end is told by a callback, and only so */
 };
 
 struct rank_request {
@@ -48,6 +56,7 @@ struct rank_request {
     /* what a receive learned */
     uint64_t got, sent, env_tag;
     uint32_t env_src;
+    uint8_t hold;         /* RK_HOLD_* */
 
     struct rk_id id;      /* while RK_REQ_NAMED */
     uint64_t priv[4];     /* the channel's, during a rendezvous */
@@ -55,6 +64,13 @@ struct rank_request {
     void (*on_done)(struct rank_request *req, void *arg);
     void *arg;
     void (*cancel)(struct rank_request *req); /* collectives: tear down on a death */
+
+    /* Users' requests only; nobody reads these in others. */
+    rank_done_fn call; /* RK_HOLD_CALLS */
+    void *call_arg;
+    rank_status_t (*start)(struct rank_request *req); /* RK_HOLD_PERSISTENT */
+    struct rank_team *on;
+    struct rk_pieces pieces; /* what view.base points to where payload is not in one piece */
 };
 
 #define RK_SRC_ANY UINT32_MAX

@@ -94,8 +94,7 @@ static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *vie
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
     }
-    if (n)
-        memcpy(view->base, sender->view.base, n);
+    rk_view_copy(view, &sender->view, n);
     rk_req_complete(sender, RANK_OK);
     rk_req_complete(req, RANK_OK);
 }

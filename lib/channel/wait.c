@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/channel/engine.h"
 #include "lib/channel/tell.h"
+#include "lib/channel/watch.h"
 #include "lib/mem/node.h"
 
 #include <sched.h>
@@ -19,45 +20,47 @@
 
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
 
-/* -1 while the futex is enough. */
-static int epoll_for(struct rk_ctx *ctx)
+int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
 {
     struct rk_engine *e = ctx->engine;
     struct epoll_event ev = {.events = EPOLLIN};
     int fds[RK_CHANNELS_MAX + 1], n = 0;
 
-    if (e->epoll >= 0)
+    if (e->epoll >= 0 && e->in_epoll == e->nopen)
         return e->epoll;
-    for (int i = 0; i < e->nopen; i++) {
+    for (int i = e->in_epoll; i < e->nopen; i++) { /* a channel may have been opened since */
         int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
         if (fd >= 0)
             fds[n++] = fd;
     }
-    if (n == 0)
-        return -1;
-    fds[n] = rk_node_bell_fd(ctx->node);
-    if (fds[n] < 0)
-        return -1;
-    n++;
-    e->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (e->epoll < 0)
-        return -1;
+    if (e->epoll < 0) {
+        if (n == 0 && !anyway)
+            return -1;
+        fds[n] = rk_node_bell_fd(ctx->node);
+        if (fds[n] < 0)
+            return -1;
+        n++;
+        e->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (e->epoll < 0)
+            return -1;
+    }
     for (int i = 0; i < n; i++) {
         ev.data.fd = fds[i];
         if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
             rk_debug("cannot wait for a channel's descriptor: %m");
             close(e->epoll);
             e->epoll = -1;
+            e->in_epoll = 0;
             return -1;
         }
     }
+    e->in_epoll = e->nopen;
     return e->epoll;
 }
 
-/* May we sleep until somebody rings? Not while something waits for room: nobody rings for that. */
-static bool all_armed(struct rk_engine *e)
+bool rk_wait_all_armed(struct rk_engine *e)
 {
-    if (!rk_list_empty(&e->busy))
+    if (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls))
         return false;
     for (int i = 0; i < e->nopen; i++) {
         if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
@@ -69,25 +72,19 @@ static bool all_armed(struct rk_engine *e)
 static void nap_in_epoll(struct rk_ctx *ctx, int epoll)
 {
     struct epoll_event ev[4];
-    char drain[64];
-    int n = epoll_wait(epoll, ev, 4, NAP_NS / 1000000);
 
-    for (int i = 0; i < n; i++) {
-        if (ev[i].data.fd == ctx->node->bell_rd) {
-            while (read(ctx->node->bell_rd, drain, sizeof(drain)) == (ssize_t)sizeof(drain))
-                ;
-        }
-    }
+    if (epoll_wait(epoll, ev, 4, NAP_NS / 1000000) > 0)
+        rk_watch_drain(ctx);
 }
 
 static RK_COLD void nap(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     struct rk_node *node = ctx->node;
-    int epoll = epoll_for(ctx);
+    int epoll = rk_wait_epoll(ctx, false);
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
 
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg)) {
-        bool armed = all_armed(ctx->engine);
+        bool armed = rk_wait_all_armed(ctx->engine);
 
         if (epoll < 0)
             rk_node_sleep(node, bell, armed ? NAP_NS : SHORT_NAP_NS);

@@ -1,49 +1,15 @@
 /* api.c: the point-to-point calls of rank.h: check the arguments, then do it. */
 #include "lib/base/dtype.h"
-#include "lib/base/log.h"
+#include "lib/p2p/api_check.h"
 #include "lib/p2p/p2p_state.h"
-
-/* What every call with a message checks; *bytes is the span of the buffer. */
-RK_INLINE rank_status_t check_message(const void *buf, int64_t count, rank_dtype_t dtype,
-                                      const struct rank_team *team, size_t *bytes)
-{
-    rank_status_t st = rk_team_check(team);
-
-    if (rk_unlikely(st))
-        return st;
-    st = rk_dtype_span(dtype, count, bytes);
-    if (rk_unlikely(st))
-        return st;
-    return rk_likely(buf || *bytes == 0) ? RANK_OK : RANK_ERR_ARG;
-}
-
-RK_INLINE rank_status_t check_dest(const struct rank_team *team, int peer, int64_t tag)
-{
-    if (rk_unlikely((unsigned)peer >= (unsigned)team->size))
-        return RANK_ERR_RANK;
-    return rk_likely(tag >= 0) ? RANK_OK : RANK_ERR_TAG;
-}
-
-RK_INLINE rank_status_t check_source(const struct rank_team *team, int peer, int64_t tag)
-{
-    if (rk_unlikely((unsigned)peer >= (unsigned)team->size && peer != RANK_ANY_SOURCE))
-        return RANK_ERR_RANK;
-    return rk_likely(tag >= 0 || tag == RANK_ANY_TAG) ? RANK_OK : RANK_ERR_TAG;
-}
-
-RK_INLINE uint64_t match_tag(int64_t tag)
-{
-    return (uint64_t)tag; /* RANK_ANY_TAG becomes RK_TAG_ANY */
-}
-_Static_assert((uint64_t)RANK_ANY_TAG == RK_TAG_ANY, "a wildcard is a wildcard");
 
 rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                         rank_team_t team)
 {
     size_t bytes;
-    rank_status_t st = check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = check_dest(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
         return st;
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
@@ -53,9 +19,9 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
 {
     struct rank_request req;
     size_t bytes;
-    rank_status_t st = check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
-    if (st || (st = check_dest(team, peer, tag)))
+    if (st || (st = rk_check_dest(team, peer, tag)))
         return st;
     rk_req_init(&req, NULL, NULL);
     req.flags = RK_REQ_SYNC;
@@ -67,11 +33,11 @@ rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, 
                         rank_team_t team, rank_envelope_t *envelope)
 {
     size_t bytes;
-    rank_status_t st = check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = check_source(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
         return st;
-    return rk_p2p_recv(team, buf, bytes, peer, match_tag(tag), rk_dtype_bytes[dtype], envelope);
+    return rk_p2p_recv(team, buf, bytes, peer, rk_match_tag(tag), rk_dtype_bytes[dtype], envelope);
 }
 
 static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
@@ -79,9 +45,9 @@ static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dty
 {
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
-    if (st || (st = check_dest(team, peer, tag)))
+    if (st || (st = rk_check_dest(team, peer, tag)))
         return st;
     if (!out)
         return RANK_ERR_ARG;
@@ -122,9 +88,9 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
 {
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
-    if (st || (st = check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(team, peer, tag)))
         return st;
     if (!out)
         return RANK_ERR_ARG;
@@ -132,7 +98,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes[dtype];
-    rk_p2p_irecv(team, buf, bytes, peer, match_tag(tag), 0, req);
+    rk_p2p_irecv(team, buf, bytes, peer, rk_match_tag(tag), 0, req);
     *out = req;
     return RANK_OK;
 }
@@ -143,14 +109,14 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
 {
     struct rank_request send, recv;
     size_t sbytes, rbytes;
-    rank_status_t st = check_message(sbuf, scount, sdtype, team, &sbytes), st_recv;
+    rank_status_t st = rk_check_message(sbuf, scount, sdtype, team, &sbytes), st_recv;
 
-    if (st || (st = check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
-        (st = check_dest(team, dest, stag)) || (st = check_source(team, source, rtag)))
+    if (st || (st = rk_check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
+        (st = rk_check_dest(team, dest, stag)) || (st = rk_check_source(team, source, rtag)))
         return st;
     rk_req_init(&recv, NULL, NULL);
     recv.elem = rk_dtype_bytes[rdtype];
-    rk_p2p_irecv(team, rbuf, rbytes, source, match_tag(rtag), 0, &recv);
+    rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
     rk_req_init(&send, NULL, NULL);
     rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
     st = rk_req_wait(&send);
@@ -166,20 +132,30 @@ bool rk_probe_over(void *arg)
 {
     struct rk_probe *p = arg;
 
-    if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope))
+    if (p->take) {
+        p->taken = rk_p2p_take(p->team, p->source, p->tag);
+        if (p->taken)
+            return true;
+    } else if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope)) {
         return true;
+    }
     p->dead = rk_p2p_cannot_come(p->team, p->source);
     return p->dead;
 }
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
 {
-    struct rk_probe p = {team, peer, match_tag(tag), envelope, false};
+    struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
+                         .envelope = envelope};
     rank_status_t st = rk_team_check(team);
 
-    if (st || (st = check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(team, peer, tag)))
         return st;
-    rk_wait(team->ctx, rk_probe_over, &p);
+    if (!rk_probe_over(&p)) {
+        if (team->ctx->engine->calling)
+            return RANK_ERR_STATE;
+        rk_wait(team->ctx, rk_probe_over, &p);
+    }
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
@@ -188,15 +164,15 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
 {
     rank_status_t st = rk_team_check(team);
 
-    if (st || (st = check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(team, peer, tag)))
         return st;
     if (!found)
         return RANK_ERR_ARG;
-    *found = rk_p2p_probe(team, peer, match_tag(tag), envelope);
+    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
     rk_progress(team->ctx);
-    *found = rk_p2p_probe(team, peer, match_tag(tag), envelope);
+    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 

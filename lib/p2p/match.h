@@ -16,9 +16,12 @@
 
 enum { RK_UNEXPECTED_INLINE = 64 };
 
+#define RK_MESSAGE_MAGIC 0x6d657373u
+
 /* A message that nobody has asked for yet. */
 struct rk_unexpected {
-    struct rk_link bucket, order;
+    struct rk_link bucket, order; /* order: also in p2p's list of those taken out by a probe */
+    uint32_t magic;     /* RK_MESSAGE_MAGIC while a user holds it as a rank_message_t */
     uint64_t team, tag;
     uint32_t src;
     uint8_t kind;       /* RK_KIND_MSG, _SMSG or _RNDV */

@@ -69,6 +69,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     ctx->p2p = p2p;
     rk_list_init(&p2p->teams);
+    rk_list_init(&p2p->probed);
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
     e->handler[RK_KIND_MSG] = rk_recv_on_frame;

@@ -26,6 +26,13 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
 rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
                               uint64_t tag);
 
+/* The same with payload that is not in one piece. The view's base, and what it points to, must stay
+ * until the request is done. */
+void rk_p2p_isend_view(struct rank_team *team, const struct rk_view *view, int dest, uint64_t tag,
+                       struct rank_request *req);
+void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag,
+                       struct rank_request *req);
+
 /* The blocking send of users: no request at all when the channel takes the message at once. */
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag);
@@ -56,5 +63,7 @@ RK_INLINE void rk_req_init(struct rank_request *req, void (*on_done)(struct rank
 /* Take back a receive that has not matched; completes it with status. A send or a matched receive
  * is left alone and false is returned. */
 bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status);
+/* Take back a send that the channel has not been given yet; as above. */
+bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status);
 
 #endif

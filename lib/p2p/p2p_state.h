@@ -14,6 +14,7 @@ struct rk_p2p {
     struct rk_link teams;            /* all of the context */
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
+    struct rk_link probed;           /* messages that rank_mprobe took out, by order */
     bool deaths;                     /* has any peer died? */
 };
 
@@ -33,6 +34,13 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 void rk_recv_free_kept(struct rk_p2p *p2p);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 
+/* A message for such a receive, taken out of the queues; NULL if there is none. It is rk_p2p_mrecv's
+ * then, or freed at the end. */
+struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag);
+void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope);
+/* Receive it; frees u. As rk_p2p_irecv. */
+void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req);
+
 /* api.c, api_wait.c: what their calls wait for. */
 struct rk_probe {
     struct rank_team *team;
@@ -40,6 +48,8 @@ struct rk_probe {
     uint64_t tag;
     rank_envelope_t *envelope;
     bool dead;
+    bool take;                   /* out of the queues, to: */
+    struct rk_unexpected *taken;
 };
 bool rk_probe_over(void *probe);
 

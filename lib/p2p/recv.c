@@ -34,6 +34,7 @@ static struct rk_unexpected *kept_alloc(struct rk_p2p *p2p)
         u = p2p->free_kept;
     }
     p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
+    u->magic = 0;
     return u;
 }
 
@@ -55,6 +56,12 @@ void rk_recv_free_kept(struct rk_p2p *p2p)
     struct rk_link *l;
 
     rk_list_for_each(l, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (on_heap(u))
+            free(u->u.heap);
+    }
+    rk_list_for_each(l, &p2p->probed)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
         if (on_heap(u))
@@ -86,8 +93,12 @@ RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uin
 
 RK_INLINE void deliver(struct rank_request *req, const void *payload)
 {
-    if (req->got == 8)
+    /* For one piece ops is NULL, and this asks for 8 bytes; for several it is an address, which no
+     * message in a frame is as long as. So the shortest way has one test and not two. */
+    if (req->got - 8 == (uintptr_t)req->view.ops)
         memcpy(req->view.base, payload, 8);
+    else if (rk_unlikely(req->view.ops != NULL))
+        req->view.ops->unpack(req->view.base, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
     rk_req_complete(req, RANK_OK);
@@ -204,13 +215,12 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     rk_match_keep(&p2p->match, u);
 }
 
-/* A receive has found a message that was kept. */
+/* A receive has found a message that was kept, which is in no list any more. */
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_peer *peer = u->peer;
     uint64_t bytes = u->bytes;
 
-    rk_match_drop(&p2p->match, u);
     learned(req, u->src, u->tag, bytes);
     if (u->kind == RK_KIND_RNDV) {
         struct rk_rndv rndv = u->u.rndv;
@@ -223,7 +233,9 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     if (u->kind == RK_KIND_SMSG)
         rk_send_reply(peer, RK_KIND_MATCHED, u->sync);
     rk_recv_consumed(peer, bytes);
-    if (req->got)
+    if (req->view.ops)
+        req->view.ops->unpack(req->view.base, 0, on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    else if (req->got)
         memcpy(req->view.base, on_heap(u) ? u->u.heap : u->u.inl, req->got);
     kept_free(p2p, u);
     rk_req_complete(req, RANK_OK);
@@ -245,8 +257,8 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
     return true;
 }
 
-void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
-                  uint64_t space, struct rank_request *req)
+RK_INLINE void start_receive(struct rank_team *team, struct rk_view view, int source, uint64_t tag,
+                             uint64_t space, struct rank_request *req)
 {
     struct rk_p2p *p2p = team->ctx->p2p;
     struct rk_unexpected *u;
@@ -255,7 +267,7 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
     req->type = RK_REQ_RECV;
     req->done = false;
     req->ctx = team->ctx;
-    req->view = (struct rk_view){buf, bytes, NULL};
+    req->view = view;
     req->team = team->id | space;
     req->tag = tag;
     req->got = req->sent = 0;
@@ -276,6 +288,7 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
     rk_list_init(&req->link);
     u = rk_match_find(&p2p->match, req->team, req->src, req->tag);
     if (u) {
+        rk_match_drop(&p2p->match, u);
         receive_kept(p2p, req, u);
         return;
     }
@@ -284,6 +297,50 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
         return;
     }
     rk_match_post(&p2p->match, req);
+}
+
+void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                  uint64_t space, struct rank_request *req)
+{
+    start_receive(team, (struct rk_view){buf, bytes, NULL}, source, tag, space, req);
+}
+
+void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag,
+                       struct rank_request *req)
+{
+    start_receive(team, *view, source, tag, 0, req);
+}
+
+struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)
+{
+    struct rk_p2p *p2p = team->ctx->p2p;
+    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    struct rk_unexpected *u = rk_match_find(&p2p->match, team->id, src, tag);
+
+    if (!u)
+        return NULL;
+    rk_match_drop(&p2p->match, u);
+    u->magic = RK_MESSAGE_MAGIC;
+    rk_list_append(&p2p->probed, &u->order);
+    return u;
+}
+
+void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req)
+{
+    req->magic = RK_REQ_MAGIC;
+    req->type = RK_REQ_RECV;
+    req->done = false;
+    req->ctx = u->peer->ctx;
+    req->peer = u->peer;
+    req->view = (struct rk_view){buf, bytes, NULL};
+    req->team = u->team;
+    req->tag = u->tag;
+    req->src = u->src;
+    req->cancel = NULL;
+    rk_list_init(&req->link);
+    rk_list_remove(&u->order);
+    u->magic = 0;
+    receive_kept(req->ctx->p2p, req, u);
 }
 
 /* The general way to receive and wait. */
@@ -304,7 +361,7 @@ static rank_status_t recv_and_wait(struct rank_team *team, void *buf, size_t byt
 }
 
 /* No request, no matching: the message is the next in line, and the receive too. */
-static rank_status_t took(struct rk_peer *peer, const struct rk_message *m, size_t bytes,
+static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t bytes,
                           int source, uint32_t elem, rank_envelope_t *envelope)
 {
     uint64_t got = m->bytes < bytes ? m->bytes : bytes;
@@ -331,7 +388,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
 {
     const struct rk_match *match = &team->ctx->p2p->match;
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
-    struct rk_message m;
+    struct rk_took m;
 
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
@@ -355,6 +412,15 @@ bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
     return true;
 }
 
+void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope)
+{
+    memset(envelope, 0, sizeof(*envelope));
+    envelope->size = sizeof(*envelope);
+    envelope->source = (int32_t)u->src;
+    envelope->tag = (int64_t)u->tag;
+    envelope->count = envelope->bytes = envelope->sent_bytes = (int64_t)u->bytes;
+}
+
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
 {
     uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
@@ -362,13 +428,8 @@ bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelop
 
     if (!u)
         return false;
-    if (envelope) {
-        memset(envelope, 0, sizeof(*envelope));
-        envelope->size = sizeof(*envelope);
-        envelope->source = (int32_t)u->src;
-        envelope->tag = (int64_t)u->tag;
-        envelope->count = envelope->bytes = envelope->sent_bytes = (int64_t)u->bytes;
-    }
+    if (envelope)
+        rk_message_envelope(u, envelope);
     return true;
 }
 

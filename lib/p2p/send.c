@@ -13,6 +13,11 @@
 /* A synchronous send of up to this goes whole with a request for an answer. */
 enum { SYNC_EAGER_MAX = 128 };
 
+/* In a request: payload in pieces. Never on a wire. */
+enum { RK_KIND_PIECES = RK_KIND_CHANNEL_FIRST - 1 };
+/* More of them is fetched, and gathered on the way. */
+enum { PACK_MAX = 16384 };
+
 RK_INLINE bool has_credit(const struct rk_peer *peer, uint64_t bytes)
 {
     return peer->eager_out + (int64_t)bytes + RK_KEEP_COST <= rk_conf.eager_window;
@@ -25,7 +30,7 @@ bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
     return peer && bytes <= peer->eager_limit && !has_credit(peer, bytes);
 }
 
-static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr)
+static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr, const void *payload)
 {
     rank_status_t st = rk_req_name(req);
 
@@ -33,12 +38,39 @@ static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr)
         return st;
     hdr->kind = RK_KIND_SMSG;
     hdr->len = (uint32_t)(sizeof(req->id) + req->view.bytes);
-    st = req->peer->channel->send2(req->peer, hdr, &req->id, sizeof(req->id), req->view.base);
+    st = req->peer->channel->send2(req->peer, hdr, &req->id, sizeof(req->id), payload);
     if (st)
         rk_req_unname(req);
     else
         req->peer->eager_out += (int64_t)req->view.bytes + RK_KEEP_COST;
     return st;
+}
+
+/* As rk_send_offer, of what is not in one piece: small ones are packed here. */
+static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hdr *hdr)
+{
+    bool sync = req->flags & RK_REQ_SYNC;
+    struct rk_peer *peer = req->peer;
+    uint64_t bytes = req->view.bytes;
+    char packed[PACK_MAX];
+    rank_status_t st;
+
+    if (bytes <= peer->eager_limit && has_credit(peer, bytes) &&
+        bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
+        req->view.ops->pack(req->view.base, 0, packed, bytes);
+        if (sync)
+            return offer_sync(req, hdr, packed);
+        hdr->kind = RK_KIND_MSG;
+        st = peer->channel->send(peer, hdr, packed);
+        if (!st) {
+            peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+            rk_req_complete(req, RANK_OK);
+        }
+        return st;
+    }
+    hdr->kind = RK_KIND_RNDV;
+    hdr->len = 0;
+    return peer->channel->rndv_send(peer, hdr, &req->view, req);
 }
 
 rank_status_t rk_send_offer(struct rank_request *req)
@@ -53,6 +85,8 @@ rank_status_t rk_send_offer(struct rank_request *req)
                          .tag = req->tag};
     rank_status_t st;
 
+    if (req->kind == RK_KIND_PIECES)
+        return offer_pieces(req, &hdr);
     if (req->kind != RK_KIND_MSG) { /* a reply: always accepted, never counted */
         st = peer->channel->send(peer, &hdr, req->view.base);
         if (!st)
@@ -69,7 +103,7 @@ rank_status_t rk_send_offer(struct rank_request *req)
             return st;
         }
         if (bytes <= SYNC_EAGER_MAX)
-            return offer_sync(req, &hdr);
+            return offer_sync(req, &hdr, req->view.base);
     }
     hdr.kind = RK_KIND_RNDV;
     hdr.len = 0;
@@ -83,8 +117,8 @@ static void enqueue(struct rank_request *req)
     rk_engine_mark_busy(req->ctx, req->peer);
 }
 
-void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
-                  uint64_t space, struct rank_request *req)
+RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t kind, int dest,
+                          uint64_t tag, uint64_t space, struct rank_request *req)
 {
     struct rk_peer *peer = rk_team_peer(team, dest);
     rank_status_t st;
@@ -92,10 +126,10 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
     req->magic = RK_REQ_MAGIC;
     req->type = RK_REQ_SEND;
     req->done = false;
-    req->kind = RK_KIND_MSG;
+    req->kind = kind;
     req->ctx = team->ctx;
     req->peer = peer;
-    req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
+    req->view = view;
     req->team = team->id | space;
     req->tag = tag;
     req->src = (uint32_t)team->rank;
@@ -118,6 +152,29 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
         enqueue(req);
     else if (rk_unlikely(st))
         rk_req_complete(req, st);
+}
+
+void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
+                  uint64_t space, struct rank_request *req)
+{
+    start_send(team, (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL}, RK_KIND_MSG, dest, tag,
+               space, req);
+}
+
+void rk_p2p_isend_view(struct rank_team *team, const struct rk_view *view, int dest, uint64_t tag,
+                       struct rank_request *req)
+{
+    start_send(team, *view, view->ops ? RK_KIND_PIECES : RK_KIND_MSG, dest, tag, 0, req);
+}
+
+bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status)
+{
+    if (req->type != RK_REQ_SEND || !(req->flags & RK_REQ_QUEUED))
+        return false;
+    rk_list_remove(&req->link);
+    req->flags &= (uint8_t)~RK_REQ_QUEUED;
+    rk_req_complete(req, status);
+    return true;
 }
 
 /* The shortest way: no request at all if the channel takes it now. */

@@ -69,7 +69,7 @@ static void tell_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wai
         const struct rank_request *req = any->reqs[i];
         struct rk_wait_for one = {.flags = 0};
 
-        if (!req)
+        if (!req || req->done)
             continue;
         n++;
         if (req->type == RK_REQ_COLL)

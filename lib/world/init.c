@@ -15,6 +15,7 @@
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/channel/tell.h"
+#include "lib/channel/watch.h"
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
@@ -50,8 +51,21 @@ rank_status_t rank_progress(void)
 {
     if (atomic_load(&state) != IN)
         return RANK_ERR_STATE;
+    rk_watch_end(the_ctx);
     rk_progress(the_ctx);
     return RANK_OK;
+}
+
+rank_status_t rank_progress_fd(int *fd)
+{
+    if (atomic_load(&state) != IN)
+        return RANK_ERR_STATE;
+    return fd ? rk_watch_fd(the_ctx, fd) : RANK_ERR_ARG;
+}
+
+rank_status_t rank_progress_arm(void)
+{
+    return atomic_load(&state) == IN ? rk_watch_arm(the_ctx) : RANK_ERR_STATE;
 }
 
 /* ---------------------------------------------------------------------- joining */
@@ -337,6 +351,8 @@ rank_status_t rank_finalize(void)
 {
     int in = IN;
 
+    if (rank_initialized() && the_ctx->engine->calling)
+        return RANK_ERR_STATE; /* from within a callback */
     if (!atomic_compare_exchange_strong(&state, &in, LEFT))
         return RANK_ERR_STATE;
     if (the_ctx->board)

@@ -9,6 +9,7 @@
  */
 #include "tests/mp/mp.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -166,6 +167,54 @@ static void iprobe_it(struct scene *s)
 
     UNTIL_ENDED(s, rank_iprobe(s->victim, 2, s->mp.world, &found, NULL));
     MP_CHECK(!found);
+}
+
+/* The victim announces a large message to everybody; they hold it when its sender dies. */
+static void victim_announces(struct scene *s)
+{
+    rank_request_t req;
+
+    for (int r = 0; r < s->mp.size; r++) {
+        if (r != s->victim)
+            MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, r, 2, s->mp.world, &req));
+    }
+    victim_waits(s);
+}
+
+static void hold_a_message(struct scene *s)
+{
+    rank_message_t message, none = RANK_MESSAGE_NULL;
+    rank_envelope_t env;
+
+    MP_OK(rank_mprobe(s->victim, 2, s->mp.world, &message, &env));
+    MP_CHECK_EQ(env.bytes, s->bytes);
+    ENDED(s, rank_mprobe(s->victim, 3, s->mp.world, &none, NULL));
+    MP_STATUS(rank_mrecv(s->in, (int64_t)s->bytes, RANK_BYTE, &message, &env), RANK_ERR_PEER_DEAD);
+    MP_CHECK_EQ(env.status, RANK_ERR_PEER_DEAD);
+    MP_CHECK_EQ(env.bytes, 0);
+}
+
+/* A program that sleeps in its own poll() and hears of it by a callback. */
+static void told(const rank_envelope_t *env, void *arg)
+{
+    *(rank_status_t *)arg = env->status;
+}
+
+static void in_a_loop(struct scene *s)
+{
+    struct pollfd p = {.events = POLLIN};
+    rank_status_t status = RANK_OK;
+    rank_request_t req;
+
+    MP_OK(rank_progress_fd(&p.fd));
+    MP_OK(rank_irecv(s->in, 1, RANK_BYTE, s->victim, 2, s->mp.world, &req));
+    MP_OK(rank_on_done(&req, told, &status));
+    while (status == RANK_OK) {
+        if (rank_progress_arm() == RANK_OK)
+            MP_CHECK(poll(&p, 1, 20000) == 1);
+        MP_OK(rank_progress());
+    }
+    ENDED(s, status);
 }
 
 /* Everybody against the victim, to and fro. */
@@ -372,6 +421,8 @@ static const struct {
     {"stream", stream, take_stream},       {"sends", victim_waits, send_many},
     {"sends-asleep", victim_sleeps, send_many}, {"ssend", victim_waits, send_sync},
     {"ssend-asleep", victim_sleeps, send_sync},
+    {"mprobe", victim_announces, hold_a_message},
+    {"loop", victim_waits, in_a_loop},     {"loop-asleep", victim_sleeps, in_a_loop},
 };
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
 

@@ -83,7 +83,7 @@ static void unpack_turned(void *base, size_t offset, const void *from, size_t by
         ((unsigned char *)base)[offset + k] = (unsigned char)~((const unsigned char *)from)[k];
 }
 
-static const struct rk_view_ops turned = {pack_turned, unpack_turned};
+static const struct rk_view_ops turned = {.pack = pack_turned, .unpack = unpack_turned};
 
 /* ----------------------------------------------------------------------- receiving */
 

@@ -16,6 +16,7 @@
  */
 #include "lib/base/log.h"
 #include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/gather.h"
 #include "lib/channel/shm/shm.h"
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
@@ -24,12 +25,13 @@
 enum { ASSIST_MIN = 24 << 10, CHUNK_MIN = 16 << 10, CHUNK_MAX = 128 << 10 };
 
 #define STREAM_ONLY UINT64_MAX
+#define IN_PIECES (UINT64_MAX - 1)
 
 struct announcement { /* payload of RK_KIND_RNDV */
     uint64_t total;
     struct rk_id sender;
     uint64_t at;      /* address in the sender, or offset in the segment */
-    uint64_t segment; /* 0: private memory; STREAM_ONLY: not contiguous */
+    uint64_t segment; /* 0: private memory; STREAM_ONLY: none; IN_PIECES: a list, struct rk_pieces */
 };
 
 struct fetch {
@@ -89,7 +91,7 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     req->view = *view;
     a.sender = req->id;
     if (view->ops) {
-        a.segment = STREAM_ONLY;
+        a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
     } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL) {
         a.segment = seg->id;
         a.at = (uint64_t)((char *)view->base - seg->base);
@@ -142,7 +144,7 @@ static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
     rank_status_t st;
 
     if (req->view.ops) {
-        char packed[1024];
+        char packed[8192];
         if (n > sizeof(packed))
             n = sizeof(packed);
         hdr.len = n + (uint32_t)sizeof(receiver);
@@ -366,10 +368,10 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         finish(ep, req, sender, RANK_OK);
         return;
     }
-    if (rndv->priv[P_SEGMENT] && rndv->priv[P_SEGMENT] != STREAM_ONLY && !view->ops) {
+    if (rndv->priv[P_SEGMENT] && rndv->priv[P_SEGMENT] < IN_PIECES) {
         seg = rk_segment_by_id(shm->ctx, rndv->priv[P_SEGMENT]);
         if (seg && rndv->priv[P_AT] <= seg->bytes && want <= seg->bytes - rndv->priv[P_AT]) {
-            memcpy(view->base, seg->base + rndv->priv[P_AT], want);
+            rk_view_copy(view, &(struct rk_view){seg->base + rndv->priv[P_AT], want, NULL}, want);
             finish(ep, req, sender, RANK_OK);
             return;
         }
@@ -388,6 +390,13 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                 "messages are copied twice from now on",
                 rndv->peer->id.rank);
         ep->cma = false;
+    }
+    if (rndv->priv[P_SEGMENT] == IN_PIECES || (rndv->priv[P_SEGMENT] == 0 && view->ops)) {
+        st = rk_shm_gather(ep, rndv->priv[P_AT], rndv->priv[P_SEGMENT] == IN_PIECES, view, want);
+        if (st != RANK_ERR_CHANNEL) {
+            finish(ep, req, sender, st);
+            return;
+        }
     }
     ask_for_stream(shm, ep, rndv, req, want);
 }

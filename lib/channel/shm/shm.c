@@ -354,7 +354,7 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
 }
 
 static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
-                              void *buf, size_t cap, struct rk_message *out)
+                              void *buf, size_t cap, struct rk_took *out)
 {
     struct rk_shm *shm = ((struct rk_shm_ep *)peer->ep)->shm;
     struct rk_box_in *in = &shm->in[peer->local];

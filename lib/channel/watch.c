@@ -1,0 +1,103 @@
+/*
+ * watch.c: see watch.h.
+ *
+ * The descriptor is the epoll that our own naps use: the doorbell, what the
+ * channels have, and a timer. Arming is the beginning of a nap that the user
+ * takes in our place: the slot says asleep, so that whoever sends rings. It
+ * stays so until the next rank_progress or arm, or until somebody has rung. A
+ * byte in the doorbell is taken out before arming, never after, so none is lost:
+ * what came between is found by the look that follows.
+ *
+ * Not every death is rung for (under launchers that report none), and our own
+ * naps end after a tenth of a second for that. The timer does it here.
+ */
+#include "lib/channel/watch.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/mem/node.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { LOOK_NS = 125 * 1000 * 1000 };
+
+rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
+{
+    struct rk_engine *e = ctx->engine;
+    struct epoll_event ev = {.events = EPOLLIN};
+    int epoll = rk_wait_epoll(ctx, true);
+
+    if (epoll < 0) {
+        rk_error("rank_progress_fd: no descriptor could be made (%m); look at ulimit -n");
+        return RANK_ERR_SYSTEM;
+    }
+    if (e->watch_timer < 0) {
+        int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        ev.data.fd = timer;
+        if (timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &ev) < 0) {
+            rk_error("rank_progress_fd: no timer could be made (%m); look at ulimit -n");
+            if (timer >= 0)
+                close(timer);
+            return RANK_ERR_SYSTEM;
+        }
+        e->watch_timer = timer;
+    }
+    *fd = epoll;
+    return RANK_OK;
+}
+
+void rk_watch_drain(struct rk_ctx *ctx)
+{
+    int bell = ctx->node->bell_rd;
+    char drain[64];
+
+    while (bell >= 0 && read(bell, drain, sizeof(drain)) == (ssize_t)sizeof(drain))
+        ;
+    if (ctx->engine->watch_timer >= 0 &&
+        read(ctx->engine->watch_timer, drain, sizeof(uint64_t)) < 0)
+        return; /* it has not run out */
+}
+
+static void set_timer(struct rk_engine *e, long ns)
+{
+    struct itimerspec t = {.it_value = {.tv_nsec = ns}};
+
+    timerfd_settime(e->watch_timer, 0, &t, NULL);
+}
+
+void rk_watch_end_slow(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    e->watched = false;
+    rk_node_sleep_end(ctx->node);
+    set_timer(e, 0);
+    rk_watch_drain(ctx);
+}
+
+rank_status_t rk_watch_arm(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
+    bool busy;
+    uint64_t now;
+
+    if (e->watch_timer < 0 || rk_wait_epoll(ctx, true) < 0)
+        return RANK_ERR_STATE; /* rank_progress_fd comes first */
+    rk_watch_drain(ctx);
+    now = rk_clock_ns();
+    if (now >= e->next_check_ns)
+        rk_engine_check_lives(ctx, now);
+    rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
+    busy = !rk_list_empty(&e->busy);
+    if (rk_progress(ctx) > 0 || busy || deaths != e->deaths_seen + e->boot_deaths_seen ||
+        !rk_wait_all_armed(e)) {
+        rk_node_sleep_end(ctx->node);
+        e->watched = false;
+        return RANK_ERR_AGAIN;
+    }
+    e->watched = true;
+    set_timer(e, LOOK_NS);
+    return RANK_OK;
+}

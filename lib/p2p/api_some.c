@@ -1,0 +1,129 @@
+/*
+ * api_some.c: test and wait for several requests at once: testall, testany, waitsome, testsome.
+ *
+ * Nothing is allocated, whatever n is: the caller's arrays are all that is needed.
+ */
+#include "lib/p2p/api_request.h"
+
+/* Ends all that are done, in array order; the status of the first that failed. */
+static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *indices,
+                                 rank_envelope_t *envelopes)
+{
+    rank_status_t first = RANK_OK;
+    int k = 0;
+
+    for (int i = 0; i < n; i++) {
+        rank_status_t st;
+        if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
+            continue;
+        st = rk_finish(&reqs[i], envelopes ? &envelopes[k] : NULL);
+        indices[k++] = i;
+        if (st && !first)
+            first = st;
+    }
+    *ndone = k;
+    return first;
+}
+
+rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+                            rank_envelope_t *envelopes)
+{
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
+    rank_status_t st = rk_check_requests(n, reqs);
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!ndone || (n > 0 && !indices))
+        return RANK_ERR_ARG;
+    ctx = rk_any_ctx(n, reqs);
+    if (!ctx) {
+        *ndone = RANK_UNDEFINED;
+        return RANK_OK;
+    }
+    if (!rk_any_done(&a)) {
+        if (!rk_may_wait(ctx))
+            return RANK_ERR_STATE;
+        rk_wait(ctx, rk_any_done, &a);
+    }
+    return finish_done(n, reqs, ndone, indices, envelopes);
+}
+
+rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+                            rank_envelope_t *envelopes)
+{
+    rank_status_t st = rk_check_requests(n, reqs);
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!ndone || (n > 0 && !indices))
+        return RANK_ERR_ARG;
+    ctx = rk_any_ctx(n, reqs);
+    if (!ctx) {
+        *ndone = RANK_UNDEFINED;
+        return RANK_OK;
+    }
+    rk_progress(ctx);
+    return finish_done(n, reqs, ndone, indices, envelopes);
+}
+
+rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
+                           rank_envelope_t *envelope)
+{
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
+    rank_status_t st = rk_check_requests(n, reqs);
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!index || !done)
+        return RANK_ERR_ARG;
+    ctx = rk_any_ctx(n, reqs);
+    if (!ctx) {
+        *index = RANK_UNDEFINED;
+        *done = 1;
+        rk_null_envelope(envelope);
+        return RANK_OK;
+    }
+    if (!rk_any_done(&a))
+        rk_progress(ctx);
+    *done = rk_any_done(&a);
+    *index = a.found;
+    return *done ? rk_finish(&reqs[a.found], envelope) : RANK_OK;
+}
+
+static bool all_done(int n, const rank_request_t *reqs)
+{
+    for (int i = 0; i < n; i++) {
+        if (reqs[i] && !reqs[i]->done)
+            return false;
+    }
+    return true;
+}
+
+rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
+{
+    rank_status_t st = rk_check_requests(n, reqs), first = RANK_OK;
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!done)
+        return RANK_ERR_ARG;
+    ctx = rk_any_ctx(n, reqs);
+    if (ctx && !all_done(n, reqs))
+        rk_progress(ctx);
+    *done = all_done(n, reqs);
+    for (int i = 0; i < n && *done; i++) {
+        rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
+        if (rk_req_is_idle(reqs[i])) {
+            rk_null_envelope(envelope);
+            continue;
+        }
+        st = rk_finish(&reqs[i], envelope);
+        if (st && !first)
+            first = st;
+    }
+    return first;
+}

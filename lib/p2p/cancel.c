@@ -1,0 +1,26 @@
+/*
+ * cancel.c: rank_cancel: take back what has not begun. It is local: it sends nothing and makes no
+ * progress, so a message that lies in a box and has not been looked at does not count as matched.
+ */
+#include "lib/p2p/api_request.h"
+
+rank_status_t rank_cancel(rank_request_t *handle)
+{
+    struct rank_request *req;
+    rank_status_t st;
+
+    if (!handle)
+        return RANK_ERR_ARG;
+    req = *handle;
+    if (!req)
+        return RANK_ERR_HANDLE;
+    st = rk_check_request(req);
+    if (st)
+        return st;
+    if (req->type == RK_REQ_COLL)
+        return RANK_ERR_NOT_SUPPORTED;
+    /* Neither does anything to a request that is done, or under way. */
+    if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))
+        rk_p2p_cancel_send(req, RANK_ERR_CANCELED);
+    return RANK_OK;
+}

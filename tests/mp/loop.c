@@ -1,0 +1,211 @@
+/*
+ * loop.c: the library in an event loop of the program's own: one epoll over rank_progress_fd and a
+ * timer. A token goes round, with pauses; nothing spins, and nothing is slept through.
+ *
+ * --idle MS: how long the idle part lasts (1000)
+ */
+#include "tests/mp/mp.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TAG = 3, LAPS = 40 };
+
+struct loop {
+    struct mp *mp;
+    int epoll, timer, lib;
+    int64_t token, out, laps, wakes, ticks;
+    rank_request_t recv;
+};
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void set_timer(struct loop *l, int64_t ms)
+{
+    struct itimerspec t = {.it_value = {ms / 1000, ms % 1000 * 1000000},
+                           .it_interval = {ms / 1000, ms % 1000 * 1000000}};
+
+    MP_CHECK(timerfd_settime(l->timer, 0, &t, NULL) == 0);
+}
+
+static void watch(struct loop *l, int fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+    MP_CHECK(epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) == 0);
+}
+
+static int before(const struct mp *mp) { return (mp->rank - 1 + mp->size) % mp->size; }
+
+static void pass(struct loop *l)
+{
+    rank_request_t send;
+
+    l->out = l->token + 1;
+    MP_OK(rank_isend(&l->out, 1, RANK_INT64, (l->mp->rank + 1) % l->mp->size, TAG, l->mp->world,
+                     &send));
+    MP_OK(rank_wait(&send, NULL)); /* small: it has left */
+}
+
+/* Has the token come? Then it goes on. */
+static bool look(struct loop *l)
+{
+    int done;
+
+    if (!l->recv)
+        return false;
+    MP_OK(rank_test(&l->recv, &done, NULL));
+    if (!done)
+        return false;
+    if (++l->laps < LAPS || l->mp->rank != 0)
+        pass(l);
+    if (l->laps < LAPS)
+        MP_OK(rank_irecv(&l->token, 1, RANK_INT64, before(l->mp), TAG, l->mp->world, &l->recv));
+    return true;
+}
+
+/* Sleep until something is there, at most ms. */
+static void step(struct loop *l, int ms)
+{
+    struct epoll_event ev[4];
+    uint64_t expired;
+    rank_status_t st;
+    int n;
+
+    do {
+        while (look(l))
+            ;
+        st = rank_progress_arm();
+    } while (st == RANK_ERR_AGAIN);
+    MP_OK(st);
+    if (l->laps == LAPS && l->recv == RANK_REQUEST_NULL && ms > 1000)
+        return; /* that was the last */
+    n = epoll_wait(l->epoll, ev, 4, ms);
+    for (int i = 0; i < n; i++) {
+        if (ev[i].data.fd == l->timer) {
+            MP_CHECK(read(l->timer, &expired, sizeof(expired)) == sizeof(expired));
+            l->ticks += (int64_t)expired;
+        } else {
+            l->wakes++;
+        }
+    }
+    MP_OK(rank_progress());
+}
+
+static void round_and_round(struct loop *l)
+{
+    double end = mp_now() + 60;
+
+    l->laps = 0;
+    MP_OK(rank_irecv(&l->token, 1, RANK_INT64, before(l->mp), TAG, l->mp->world, &l->recv));
+    if (l->mp->rank == 0)
+        pass(l);
+    while (l->laps < LAPS) {
+        step(l, 10000);
+        MP_CHECK(mp_now() < end);
+    }
+}
+
+/* Nothing to do but the timer's ticks: next to no time is used. */
+static void idle(struct loop *l, int64_t ms)
+{
+    double cpu, begin;
+
+    mp_barrier(l->mp->world);
+    l->recv = RANK_REQUEST_NULL;
+    l->ticks = 0;
+    set_timer(l, 50);
+    for (double settled = mp_now() + 0.3; mp_now() < settled;)
+        step(l, 100);
+    l->wakes = 0;
+    begin = mp_now();
+    cpu = cpu_seconds();
+    while (mp_now() - begin < (double)ms * 1e-3)
+        step(l, 1000);
+    cpu = cpu_seconds() - cpu;
+    set_timer(l, 0);
+    printf("rank %d: %.2f %% of a core, %lld ticks, %lld wakes\n", l->mp->rank,
+           cpu / (mp_now() - begin) * 100, (long long)l->ticks, (long long)l->wakes);
+    MP_CHECK(l->ticks >= 5);
+    MP_CHECK(l->wakes < 100);
+#if !defined(__SANITIZE_THREAD__)
+    MP_CHECK(cpu / (mp_now() - begin) < 0.02);
+#endif
+}
+
+/* One rank sleeps in poll(); the others send after a while: it wakes at once. */
+static void wake_up(struct loop *l)
+{
+    struct pollfd p = {.fd = l->lib, .events = POLLIN};
+    struct mp *mp = l->mp;
+    double begin;
+    int64_t x = 5;
+
+    if (mp->size < 2)
+        return;
+    if (mp->rank == 0) {
+        rank_request_t req;
+        int done = 0;
+        MP_OK(rank_irecv(&x, 1, RANK_INT64, 1, TAG + 1, mp->world, &req));
+        begin = mp_now();
+        while (!done) {
+            if (rank_progress_arm() == RANK_OK)
+                MP_CHECK(poll(&p, 1, 10000) == 1);
+            MP_OK(rank_test(&req, &done, NULL));
+            MP_CHECK(mp_now() < begin + 20);
+        }
+        MP_CHECK_EQ(x, 17);
+    } else if (mp->rank == 1) {
+        struct timespec nap = {0, 300 * 1000 * 1000}; /* so that the other one surely sleeps */
+        nanosleep(&nap, NULL);
+        x = 17;
+        MP_OK(rank_send(&x, 1, RANK_INT64, 0, TAG + 1, mp->world));
+    }
+    mp_barrier(mp->world);
+}
+
+int main(int argc, char **argv)
+{
+    struct loop l = {.laps = 0};
+    struct mp mp;
+    int fd;
+
+    MP_STATUS(rank_progress_arm(), RANK_ERR_STATE);
+    MP_STATUS(rank_progress_fd(&fd), RANK_ERR_STATE);
+    mp_start(&mp, &argc, argv);
+    l.mp = &mp;
+    MP_STATUS(rank_progress_arm(), RANK_ERR_STATE);
+    MP_STATUS(rank_progress_fd(NULL), RANK_ERR_ARG);
+    MP_OK(rank_progress_fd(&l.lib));
+    MP_OK(rank_progress_fd(&fd));
+    MP_CHECK_EQ(fd, l.lib);
+    l.epoll = epoll_create1(EPOLL_CLOEXEC);
+    l.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    MP_CHECK(l.epoll >= 0 && l.timer >= 0);
+    watch(&l, l.lib);
+    watch(&l, l.timer);
+    mp_case(&mp, "round and round");
+    round_and_round(&l);
+    mp_case(&mp, "wake up");
+    wake_up(&l);
+    mp_case(&mp, "idle");
+    idle(&l, mp_option(argc, argv, "--idle", 1000));
+    mp_case(&mp, "round again, and blocking calls between");
+    round_and_round(&l);
+    mp_barrier(mp.world);
+    close(l.timer);
+    close(l.epoll);
+    mp_end(&mp);
+    return 0;
+}
