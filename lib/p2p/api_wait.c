@@ -32,13 +32,15 @@ rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelop
         return RANK_ERR_ARG;
     if (*req && (st = rk_check_request(*req)) != RANK_OK)
         return st;
-    if (rk_req_is_idle(*req)) {
-        *done = 1;
-        rk_null_envelope(envelope);
-        return RANK_OK;
+    if (rk_unlikely(!*req || (*req)->hold)) {
+        if (rk_req_is_idle(*req)) {
+            *done = 1;
+            rk_null_envelope(envelope);
+            return RANK_OK;
+        }
+        if ((*req)->hold & RK_HOLD_CALLS)
+            return RANK_ERR_STATE;
     }
-    if (rk_unlikely((*req)->hold & RK_HOLD_CALLS))
-        return RANK_ERR_STATE;
     if (!(*req)->done)
         rk_progress((*req)->ctx);
     *done = (*req)->done;
@@ -53,12 +55,14 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
         return RANK_ERR_ARG;
     if (*req && (st = rk_check_request(*req)) != RANK_OK)
         return st;
-    if (rk_req_is_idle(*req)) {
-        rk_null_envelope(envelope);
-        return RANK_OK;
+    if (rk_unlikely(!*req || (*req)->hold)) {
+        if (rk_req_is_idle(*req)) {
+            rk_null_envelope(envelope);
+            return RANK_OK;
+        }
+        if ((*req)->hold & RK_HOLD_CALLS)
+            return RANK_ERR_STATE;
     }
-    if (rk_unlikely((*req)->hold & RK_HOLD_CALLS))
-        return RANK_ERR_STATE;
     if (!(*req)->done) {
         if (!rk_may_wait((*req)->ctx))
             return RANK_ERR_STATE;

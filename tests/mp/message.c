@@ -131,6 +131,7 @@ int main(int argc, char **argv)
 {
     rank_message_t never;
     char text[100] = "never received";
+    rank_request_t send;
     struct mp mp;
 
     mp_start(&mp, &argc, argv);
@@ -147,7 +148,7 @@ int main(int argc, char **argv)
     mp_case(&mp, "backwards");
     backwards(&mp);
     mp_case(&mp, "never received"); /* freed by finalize: a leak checker sees to it */
-    MP_OK(rank_send(text, sizeof(text), RANK_BYTE, right(&mp), 9, mp.world));
+    MP_OK(rank_isend(text, sizeof(text), RANK_BYTE, right(&mp), 9, mp.world, &send));
     MP_OK(rank_mprobe(left(&mp), 9, mp.world, &never, NULL));
     MP_OK(rank_team_free(&team));
     mp_end(&mp);

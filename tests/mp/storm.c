@@ -5,7 +5,9 @@
  * received) follows from the seed alone, so every rank knows all of it. Because
  * messages of one stream (team, source, tag) are received in the order sent,
  * the k-th receive, in the order of posting, that got one of a stream must
- * hold the stream's k-th message: that is all there is to check.
+ * hold the stream's k-th message: that is all there is to check. So each rank is
+ * free to choose which of the calls that mean the same it uses: in pieces or in
+ * one, persistent, matched by a probe, waited for one by one or told by callbacks.
  *
  *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N
  */
@@ -32,6 +34,8 @@ enum shape {
     SHAPES
 };
 
+enum { CUTS = 4 };
+
 enum how { ISEND, ISSEND, SEND, SSEND, HOWS };
 
 struct message {
@@ -53,6 +57,8 @@ struct receive {
     rank_envelope_t env;
     rank_status_t status;
     bool ended;
+    bool persistent; /* with a callback, and not yet freed */
+    rank_iov_t iov[CUTS];
 };
 
 struct storm {
@@ -160,11 +166,86 @@ static void make_receives(struct storm *s)
     }
 }
 
+/* Memory as pieces, at places of my own choice. */
+static void cut(struct storm *s, rank_iov_t iov[CUTS], char *buf, size_t bytes)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < CUTS; i++) {
+        size_t n = i == CUTS - 1 ? bytes - at : mp_below(&s->own, bytes - at + 1);
+        iov[i] = (rank_iov_t){.base = buf + at, .bytes = (int64_t)n};
+        if (n >= 4 && n % 4 == 0 && mp_below(&s->own, 2)) /* the same once more, as blocks */
+            iov[i] = (rank_iov_t){.base = buf + at, .bytes = 4, .count = (int64_t)n / 4, .stride = 4};
+        at += n;
+    }
+}
+
+static void called(const rank_envelope_t *env, void *arg)
+{
+    struct receive *r = arg;
+
+    MP_CHECK(!r->ended);
+    r->env = *env;
+    r->status = env->status;
+    r->ended = true;
+}
+
+static void start_receive(struct storm *s, struct receive *r)
+{
+    rank_team_t team = s->team[r->team];
+
+    switch (mp_below(&s->own, 6)) {
+    case 0:
+        cut(s, r->iov, r->buf, r->room);
+        MP_OK(rank_irecvv(r->iov, CUTS, r->src, r->tag, team, &r->req));
+        break;
+    case 1:
+        MP_OK(rank_recv_init(r->buf, (int64_t)r->room, RANK_BYTE, r->src, r->tag, team, &r->req));
+        MP_OK(rank_start(&r->req));
+        break;
+    default:
+        MP_OK(rank_irecv(r->buf, (int64_t)r->room, RANK_BYTE, r->src, r->tag, team, &r->req));
+    }
+}
+
+/* A persistent request stays: it has done its work here. */
+static void part_with(rank_request_t *req)
+{
+    if (*req != RANK_REQUEST_NULL)
+        MP_OK(rank_request_free(req));
+}
+
 static void post(struct storm *s, struct receive *r)
 {
+    rank_status_t st;
+    int done = 0;
+
     r->buf = mp_alloc(r->room);
-    MP_OK(rank_irecv(r->buf, (int64_t)r->room, RANK_BYTE, r->src, r->tag, s->team[r->team],
-                     &r->req));
+    start_receive(s, r);
+    if (mp_below(&s->own, 10) == 0) { /* thought better of it, twice */
+        MP_OK(rank_cancel(&r->req));
+        st = rank_test(&r->req, &done, &r->env);
+        if (st == RANK_ERR_CANCELED) {
+            MP_CHECK_EQ(done, 1);
+            part_with(&r->req);
+            start_receive(s, r);
+        } else if (done) { /* it had matched */
+            part_with(&r->req);
+            r->status = st;
+            r->ended = true;
+            return;
+        }
+    }
+    if (mp_below(&s->own, 6) == 0) {
+        rank_request_t req = r->req;
+        MP_OK(rank_on_done(&req, called, r));
+        if (req == RANK_REQUEST_NULL || r->ended)
+            r->req = RANK_REQUEST_NULL;
+        else
+            r->persistent = true; /* it is still mine, for later */
+        if (req != RANK_REQUEST_NULL && r->ended)
+            part_with(&req);
+    }
 }
 
 /* Blocking; with a probe first a buffer that just fits. */
@@ -175,7 +256,21 @@ static void receive_now(struct storm *s, struct receive *r)
 
     if (mp_below(&s->own, 2)) {
         rank_envelope_t seen;
+        rank_message_t message;
         int found = 0;
+        if (mp_below(&s->own, 2)) { /* what was probed, and nothing else */
+            if (mp_below(&s->own, 2)) {
+                MP_OK(rank_mprobe(src, tag, s->team[r->team], &message, &seen));
+            } else {
+                while (!found)
+                    MP_OK(rank_improbe(src, tag, s->team[r->team], &found, &message, &seen));
+            }
+            r->room = (size_t)seen.bytes;
+            r->buf = mp_alloc(r->room);
+            r->status = rank_mrecv(r->buf, seen.bytes, RANK_BYTE, &message, &r->env);
+            r->ended = true;
+            return;
+        }
         if (mp_below(&s->own, 2)) {
             MP_OK(rank_probe(src, tag, s->team[r->team], &seen));
         } else {
@@ -197,19 +292,41 @@ static void start_send(struct storm *s, const struct message *m)
     rank_team_t team = s->team[m->team];
     int dst = to_team(s, m->team, m->dst);
     int64_t n = (int64_t)m->bytes;
-    char *buf = mp_alloc(m->bytes);
+    rank_iov_t *iov = mp_alloc(CUTS * sizeof(*iov) + m->bytes); /* the list stays with the data */
+    char *buf = (char *)(iov + CUTS);
+    uint64_t way = mp_below(&s->own, 5);
 
     mp_fill(buf, m->bytes, m->key);
-    s->out[s->nsends] = buf;
+    if (way == 0)
+        cut(s, iov, buf, m->bytes);
+    s->out[s->nsends] = (char *)iov;
     s->sends[s->nsends] = RANK_REQUEST_NULL;
     switch (m->how) {
     case ISEND:
+        if (way == 0) {
+            MP_OK(rank_isendv(iov, CUTS, dst, m->tag, team, &s->sends[s->nsends]));
+            break;
+        }
+        if (way == 1) {
+            MP_OK(rank_send_init(buf, n, RANK_BYTE, dst, m->tag, team, &s->sends[s->nsends]));
+            MP_OK(rank_start(&s->sends[s->nsends]));
+            break;
+        }
         MP_OK(rank_isend(buf, n, RANK_BYTE, dst, m->tag, team, &s->sends[s->nsends]));
         break;
     case ISSEND:
+        if (way == 1) {
+            MP_OK(rank_ssend_init(buf, n, RANK_BYTE, dst, m->tag, team, &s->sends[s->nsends]));
+            MP_OK(rank_startall(1, &s->sends[s->nsends]));
+            break;
+        }
         MP_OK(rank_issend(buf, n, RANK_BYTE, dst, m->tag, team, &s->sends[s->nsends]));
         break;
     case SEND:
+        if (way == 0) {
+            MP_OK(rank_sendv(iov, CUTS, dst, m->tag, team));
+            break;
+        }
         MP_OK(rank_send(buf, n, RANK_BYTE, dst, m->tag, team));
         break;
     case SSEND:
@@ -251,43 +368,72 @@ static void run_round(struct storm *s)
     }
 }
 
+static void ends(struct receive *r, rank_request_t *req, rank_status_t st,
+                 const rank_envelope_t *env)
+{
+    MP_CHECK(!r->ended);
+    part_with(req);
+    r->status = st;
+    r->env = *env;
+    r->ended = true;
+}
+
 /* Wait for the posted receives by whichever call comes up. */
 static void finish_receives(struct storm *s)
 {
-    rank_request_t *reqs = mp_alloc((size_t)s->nrecv * sizeof(*reqs));
-    int left = 0, index;
+    size_t n = (size_t)s->nrecv + 1;
+    rank_request_t *reqs = mp_alloc(n * sizeof(*reqs));
+    rank_envelope_t *envs = mp_alloc(n * sizeof(*envs)), env;
+    int *indices = mp_alloc(n * sizeof(*indices)), left = 0, index, done, some;
 
     for (int i = 0; i < s->nrecv; i++) {
-        reqs[i] = s->recv[i].req;
+        reqs[i] = s->recv[i].persistent ? RANK_REQUEST_NULL : s->recv[i].req;
         left += reqs[i] != RANK_REQUEST_NULL;
     }
     while (left > 0) {
-        struct receive *r = NULL;
-        rank_envelope_t env;
         rank_status_t st = RANK_OK;
         memset(&env, 0, sizeof(env));
-        if (mp_below(&s->own, 3) == 0) {
+        done = some = 0;
+        switch (mp_below(&s->own, 6)) {
+        case 0:
             st = rank_waitany(s->nrecv, reqs, &index, &env);
-            MP_CHECK(index >= 0 && index < s->nrecv);
-            r = &s->recv[index];
-        } else {
-            int done = 0;
+            done = 1;
+            break;
+        case 1:
+            st = rank_testany(s->nrecv, reqs, &index, &done, &env);
+            break;
+        case 2:
+            (void)rank_waitsome(s->nrecv, reqs, &some, indices, envs);
+            MP_CHECK(some > 0);
+            break;
+        case 3:
+            (void)rank_testsome(s->nrecv, reqs, &some, indices, envs);
+            break;
+        default:
             index = (int)mp_below(&s->own, (uint64_t)s->nrecv);
             if (reqs[index] == RANK_REQUEST_NULL)
                 continue;
             st = rank_test(&reqs[index], &done, &env);
-            if (!done)
-                continue;
-            r = &s->recv[index];
         }
-        MP_CHECK(reqs[index] == RANK_REQUEST_NULL);
-        MP_CHECK(!r->ended);
-        r->status = st;
-        r->env = env;
-        r->ended = true;
-        left--;
+        for (int k = 0; k < some; k++) {
+            ends(&s->recv[indices[k]], &reqs[indices[k]], envs[k].status, &envs[k]);
+            left--;
+        }
+        if (done) {
+            MP_CHECK(index >= 0 && index < s->nrecv);
+            ends(&s->recv[index], &reqs[index], st, &env);
+            left--;
+        }
+    }
+    for (int i = 0; i < s->nrecv; i++) { /* those with callbacks */
+        while (!s->recv[i].ended)
+            MP_OK(rank_progress());
+        if (s->recv[i].persistent)
+            part_with(&s->recv[i].req);
     }
     free(reqs);
+    free(envs);
+    free(indices);
 }
 
 static void check_receive(struct storm *s, struct receive *r, int i)
@@ -334,8 +480,10 @@ static void one_round(struct storm *s, int number)
     run_round(s);
     finish_receives(s);
     MP_OK(rank_waitall(s->nsends, s->sends, NULL));
-    for (int i = 0; i < s->nsends; i++)
+    for (int i = 0; i < s->nsends; i++) {
+        part_with(&s->sends[i]);
         free(s->out[i]);
+    }
     for (int i = 0; i < s->nrecv; i++)
         check_receive(s, &s->recv[i], i);
     mp_barrier(s->control);
