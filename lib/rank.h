@@ -481,7 +481,11 @@ RANK_API rank_status_t rank_progress(void);
 RANK_API rank_status_t rank_progress_fd(int *fd);
 RANK_API rank_status_t rank_progress_arm(void);
 
-/* --------------------------------------------------------------- one-sided */
+/* ------------------------------------------------------ memory and one-sided */
+
+/*
+ * What is visible when, to whom, and what a death does: doc/rma.md.
+ */
 
 typedef enum rank_mem_kind {
     RANK_MEM_HOST = 0,
@@ -491,7 +495,7 @@ typedef enum rank_mem_kind {
 /*
  * Allocate bytes on every rank of the team, the same number on each, zeroed
  * and page-aligned. Collective. *ptr is this rank's part, *mem names all
- * parts. flags: 0. Fails on every rank or on none.
+ * parts. flags: 0. Fails on every rank or on none. Free it before its team.
  */
 RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
                                   uint64_t flags, void **ptr, rank_mem_t *mem);
@@ -503,9 +507,35 @@ RANK_API rank_status_t rank_free(rank_mem_t *mem);
 RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
 
 /*
+ * Register memory of this rank, from wherever it is, so that peers can be given a key
+ * to it. Not collective. The handle is this rank's own: its one peer is the caller's rank in the
+ * world. The memory must stay until rank_dereg, which the caller makes after the peers' last
+ * rank_flush.
+ */
+RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
+RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
+
+enum { RANK_RKEY_MAX = 1024 }; /* no key is longer */
+
+/* Write the key of registered memory, to be sent to peers in any way. *len: in, the room in key;
+ * out, the key's length. RANK_ERR_TRUNCATED: there is too little room. */
+RANK_API rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len);
+
+/*
+ * Open a key that peer has packed: *mem then serves one-sided calls with that peer (a rank of the
+ * team), offsets from the beginning of the registered memory. What is no key of that peer, or of
+ * memory that is no longer registered, is refused with RANK_ERR_HANDLE. Where the peer's memory cannot
+ * be looked into from here the peer is asked: it has to be in a call of the library.
+ */
+RANK_API rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
+                                      rank_mem_t *mem);
+/* Waits as rank_flush does, and forgets it; sets *mem to RANK_MEM_NULL. */
+RANK_API rank_status_t rank_rkey_close(rank_mem_t *mem);
+
+/*
  * Copy bytes to offset in peer's part. On return src may be reused; the data
  * is visible at the peer after rank_flush. Puts to one peer are not ordered
- * before that.
+ * before that, unless rank_fence stands between them.
  */
 RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                                 int64_t offset);
@@ -514,21 +544,114 @@ RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_m
 RANK_API rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem,
                                 int64_t offset);
 
-/* All puts and atomics of this rank to peer (or RANK_ALL) are complete and visible there. */
+/* Nonblocking forms: src may be reused, dst holds the data, when the request is complete. Their
+ * requests are tested and waited for like others, also after rank_flush has completed them. */
+RANK_API rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                 int64_t offset, rank_request_t *req);
+RANK_API rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem,
+                                 int64_t offset, rank_request_t *req);
+
+/* A piece of a vector. A put reads local, a get writes it. */
+typedef struct rank_piece {
+    void *local;
+    int64_t bytes;
+    int64_t offset; /* in peer's part */
+} rank_piece_t;
+
+/* As n calls of rank_put or rank_get, but faster for many small pieces. If one piece is
+ * refused none is moved. pieces is read during the call only. */
+RANK_API rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
+RANK_API rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
+
+/* count blocks of block bytes each, block i at src + i * src_stride here and at
+ * offset + i * stride there. Strides are in bytes and may be negative; blocks must not overlap where they
+ * are written. */
+RANK_API rank_status_t rank_put_strided(const void *src, int64_t src_stride, int64_t block,
+                                        int64_t count, int peer, rank_mem_t mem, int64_t offset,
+                                        int64_t stride);
+RANK_API rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t block,
+                                        int64_t count, int peer, rank_mem_t mem, int64_t offset,
+                                        int64_t stride);
+
+/* All that this rank has started towards peer (or RANK_ALL) on mem is complete: puts and atomics are
+ * visible there, gets have their data. */
 RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
+
+/* As far as this rank goes: buffers of its nonblocking calls with peer (or RANK_ALL) on mem may be
+ * reused, and gets have their data. */
+RANK_API rank_status_t rank_flush_local(rank_mem_t mem, int peer);
+
+/* Puts and atomics on mem before it are visible at a peer before those to that peer after it. */
+RANK_API rank_status_t rank_fence(rank_mem_t mem);
 
 typedef enum rank_amo {
     RANK_AMO_ADD = 0,  /* result may be NULL and is not written */
-    RANK_AMO_FETCH_ADD /* the value before goes to *result */
+    RANK_AMO_FETCH_ADD, /* FETCH and SWAP: the value before goes to *result */
+    RANK_AMO_SWAP,
+    RANK_AMO_AND,
+    RANK_AMO_FETCH_AND,
+    RANK_AMO_OR,
+    RANK_AMO_FETCH_OR,
+    RANK_AMO_XOR,
+    RANK_AMO_FETCH_XOR,
+    RANK_AMO_COUNT
 } rank_amo_t;
 
 /*
- * An atomic update of one naturally aligned integer (INT32, UINT32, INT64,
- * UINT64) in peer's part; atomic with every other rank_atomic on it, and with
- * plain CPU atomics of ranks on the peer's node.
+ * An atomic update of one naturally aligned element in peer's part, of type INT32, UINT32, INT64,
+ * UINT64, or for ADD, FETCH_ADD and SWAP also F32 and F64. Atomic with every other atomic of the
+ * library on it, and with plain CPU atomics of ranks on the peer's node. One that
+ * gives no result may still be under way when it returns; rank_flush completes it.
  */
 RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand,
                                    int peer, rank_mem_t mem, int64_t offset, void *result);
+
+/* If the element has the bits of *expected it becomes *desired. *result: the value before, which
+ * tells. Types as for RANK_AMO_SWAP. */
+RANK_API rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected,
+                                         const void *desired, int peer, rank_mem_t mem,
+                                         int64_t offset, void *result);
+
+typedef enum rank_signal_op {
+    RANK_SIGNAL_SET = 0,
+    RANK_SIGNAL_ADD
+} rank_signal_op_t;
+
+/*
+ * Put, then update a signal, a uint64_t at signal_offset (a multiple of 8) of peer's part of signal_mem,
+ * and wake the peer if it sleeps. Whoever sees the signal's new value sees the data. peer is the same
+ * process in both; bytes may be 0. On return src may be reused. Not ordered with other puts but by rank_fence.
+ */
+RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                       int64_t offset, rank_mem_t signal_mem,
+                                       int64_t signal_offset, uint64_t value,
+                                       rank_signal_op_t op);
+
+typedef enum rank_cmp {
+    RANK_CMP_EQ = 0,
+    RANK_CMP_NE,
+    RANK_CMP_GT,
+    RANK_CMP_GE,
+    RANK_CMP_LT,
+    RANK_CMP_LE
+} rank_cmp_t;
+
+/*
+ * Wait until the uint64_t at offset (a multiple of 8) of this rank's own part compares so with value, as
+ * unsigned numbers. Any one-sided call, or a CPU store of a rank of this node, may write it; the wait
+ * looks at least once a millisecond. RANK_ERR_PEER_DEAD: a rank of mem's team has died; it is told
+ * once for each such death, and a later call waits for the others, while there are any.
+ */
+RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                       uint64_t value);
+
+/*
+ * The same for a signal that peer (or RANK_ANY_SOURCE) gives by rank_put_signal, and no other way: the wait may
+ * sleep until it is woken. *seen (seen may be NULL) is the value that ended it. RANK_ERR_PEER_DEAD: that peer is
+ * dead and has not given it; for RANK_ANY_SOURCE as in rank_wait_until.
+ */
+RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                        uint64_t value, int peer, uint64_t *seen);
 
 /* -------------------------------------------------------------- collectives */
 

@@ -76,7 +76,9 @@ struct rk_channel {
     int (*fd)(void *state);
     rank_status_t (*arm)(void *state);
 
-    /* One-sided; NULL where peers map the memory (shm, self). mem is what expose/attach made. */
+    /* One-sided; NULL where peers map the memory (shm, self). mem is what expose/attach made. Atomics,
+     * and what else the owner does itself, are frames of lib/rma. bytes 0: memory of nobody here, to attach
+     * peers' to; key is NULL then. */
     rank_status_t (*mem_expose)(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
                                 struct rk_channel_mem **mem, void *key, size_t *keylen);
     void (*mem_close)(void *state, struct rk_channel_mem *mem);
@@ -87,8 +89,12 @@ struct rk_channel {
                          const void *src, size_t bytes, size_t offset);
     rank_status_t (*get)(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
                          size_t bytes, size_t offset);
-    rank_status_t (*fetch_add)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                               uint64_t operand, size_t width, size_t offset, uint64_t *result);
+    /* The same without waiting: the channel completes req, unless it returns an error. */
+    rank_status_t (*iput)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                          const void *src, size_t bytes, size_t offset, struct rank_request *req);
+    rank_status_t (*iget)(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
+                          size_t bytes, size_t offset, struct rank_request *req);
+    /* Puts to peer (NULL: to all) are visible there. */
     rank_status_t (*flush)(struct rk_channel_mem *mem, struct rk_peer *peer);
 
     /* Everything sent has left this process's buffers (finalize). RK_AGAIN: not yet. */

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 4 };
+enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 8 };
 
 struct rk_wait_for;
 struct rk_world;
@@ -47,6 +47,7 @@ struct rk_engine {
     void *card;              /* what a channel that has one told of me */
     size_t card_len;
     struct rk_link busy;    /* peers with pending sends */
+    uint32_t unsent;        /* frames of others than p2p that wait for room, and are offered again by a hook */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
     struct rk_requests *requests; /* pool and names: request.c */
@@ -127,6 +128,7 @@ struct rk_waiter {
     uint32_t rounds;
     uint32_t told; /* it is on the status board (tell.h) */
     uint64_t since;
+    bool unrung;   /* nobody may ring: sleep for a millisecond at most */
 };
 
 /* One bout: progress, then relax, yield or sleep. */
@@ -136,13 +138,24 @@ void rk_wait_over(struct rk_ctx *ctx);
 
 RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {0, 0, 0};
+    struct rk_waiter w = {0, 0, 0, false};
 
     if (cond(arg))
         return;
     do
         rk_wait_step(ctx, &w, cond, arg);
     while (!cond(arg));
+    if (rk_unlikely(w.told))
+        rk_wait_over(ctx);
+}
+
+/* For a condition that may become true without anybody's waking us. */
+RK_INLINE void rk_wait_unrung(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    struct rk_waiter w = {0, 0, 0, true};
+
+    while (!cond(arg))
+        rk_wait_step(ctx, &w, cond, arg);
     if (rk_unlikely(w.told))
         rk_wait_over(ctx);
 }

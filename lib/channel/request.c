@@ -194,8 +194,11 @@ void rk_req_fail_if_of(struct rank_request *req, void *peer)
 
 void rk_req_complete(struct rank_request *req, rank_status_t status)
 {
-    if (rk_unlikely(req->flags & RK_REQ_NAMED))
+    if (rk_unlikely(req->flags & (RK_REQ_NAMED | RK_REQ_LISTED))) {
         rk_req_unname(req);
+        if (req->flags & RK_REQ_LISTED)
+            rk_list_remove(&req->link);
+    }
     if (rk_unlikely(req->type == RK_REQ_RECV && req->sent > req->got && status == RANK_OK))
         status = RANK_ERR_TRUNCATED;
     req->status = status;

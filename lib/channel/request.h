@@ -17,7 +17,7 @@
 
 #define RK_REQ_MAGIC 0x72657175u
 
-enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL };
+enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA };
 
 enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
@@ -25,7 +25,8 @@ enum {
     RK_REQ_POSTED = 4, /* a receive in the match tables */
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
     RK_REQ_NAMED = 16, /* has an id in the table of requests */
-    RK_REQ_SHARED = 32 /* done before it began, and everybody's: never changed, never freed */
+    RK_REQ_SHARED = 32, /* done before it began, and everybody's: never changed, never freed */
+    RK_REQ_LISTED = 128 /* in a list that completing takes it from */
 };
 
 /* What a user's handle is more than that: hold, in pooled ones. */

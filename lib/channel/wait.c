@@ -60,7 +60,7 @@ int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
 
 bool rk_wait_all_armed(struct rk_engine *e)
 {
-    if (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls))
+    if (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent)
         return false;
     for (int i = 0; i < e->nopen; i++) {
         if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
@@ -69,15 +69,15 @@ bool rk_wait_all_armed(struct rk_engine *e)
     return true;
 }
 
-static void nap_in_epoll(struct rk_ctx *ctx, int epoll)
+static void nap_in_epoll(struct rk_ctx *ctx, int epoll, int ms)
 {
     struct epoll_event ev[4];
 
-    if (epoll_wait(epoll, ev, 4, NAP_NS / 1000000) > 0)
+    if (epoll_wait(epoll, ev, 4, ms) > 0)
         rk_watch_drain(ctx);
 }
 
-static RK_COLD void nap(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), void *arg)
 {
     struct rk_node *node = ctx->node;
     int epoll = rk_wait_epoll(ctx, false);
@@ -85,11 +85,12 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg)) {
         bool armed = rk_wait_all_armed(ctx->engine);
+        int ns = armed && !unrung ? NAP_NS : SHORT_NAP_NS;
 
         if (epoll < 0)
-            rk_node_sleep(node, bell, armed ? NAP_NS : SHORT_NAP_NS);
+            rk_node_sleep(node, bell, (uint64_t)ns);
         else if (armed)
-            nap_in_epoll(ctx, epoll);
+            nap_in_epoll(ctx, epoll, ns / 1000000);
     }
     rk_node_sleep_end(node);
 }
@@ -122,5 +123,5 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     if (rk_unlikely(now - w->since >= RK_TELL_NS))
         rk_tell(ctx, w, cond, arg, now);
     if (now - w->since >= e->spin_ns)
-        nap(ctx, cond, arg);
+        nap(ctx, w->unrung, cond, arg);
 }

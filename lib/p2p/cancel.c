@@ -17,7 +17,7 @@ rank_status_t rank_cancel(rank_request_t *handle)
     st = rk_check_request(req);
     if (st)
         return st;
-    if (req->type == RK_REQ_COLL)
+    if (req->type == RK_REQ_COLL || req->type == RK_REQ_RMA)
         return RANK_ERR_NOT_SUPPORTED;
     /* Neither does anything to a request that is done, or under way. */
     if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))

@@ -72,7 +72,7 @@ static void tell_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wai
         if (!req || req->done)
             continue;
         n++;
-        if (req->type == RK_REQ_COLL)
+        if (req->type > RK_REQ_RECV)
             continue;
         tell_message(ctx, req, &one);
         if (one.npeers)
@@ -87,7 +87,7 @@ bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_
     const struct rank_request *req = arg;
     const struct rk_probe *probe = arg;
 
-    if (cond == rk_req_is_done && req->type != RK_REQ_COLL) {
+    if (cond == rk_req_is_done && req->type <= RK_REQ_RECV) {
         tell_message(ctx, req, out);
     } else if (cond == rk_any_done) {
         tell_any(ctx, arg, out);

@@ -1,37 +1,89 @@
 /*
- * mem.c: the objects behind rank_mem_t.
+ * mem.c: the room's state, and the objects behind rank_mem_t.
  *
  * A handle outlives what it names, in users' hands: a freed object's memory
  * stays, its magic spoilt, until another takes it.
  */
-#include "lib/rma/rma.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/rma/far.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct rk_rma {
-    struct rk_link mems;
-};
+#include <unistd.h>
 
 static struct rank_mem *freed; /* the process's, as handles outlive the context; by link.next */
 
+/* Who waits for it hears of it; what is queued for it goes. */
+static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    struct rk_rma *rma = ctx->rma;
+    struct rk_line *line;
+
+    if (!rma)
+        return;
+    line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
+    if (line) {
+        rk_serve_drop(ctx, line);
+        while (!rk_list_empty(&line->jobs))
+            rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_PEER_DEAD);
+        rk_list_remove(&line->on_busy);
+    }
+    for (uint32_t i = 0; i < rma->job_names.n; i++) {
+        struct rk_job *job = rma->job_names.at[i].held;
+        if (job && job->peer == peer)
+            rk_job_fail(job, RANK_ERR_PEER_DEAD);
+    }
+}
+
 rank_status_t rk_rma_open(struct rk_ctx *ctx)
 {
-    ctx->rma = malloc(sizeof(*ctx->rma));
-    if (!ctx->rma)
+    struct rk_engine *e = ctx->engine;
+    struct rk_rma *rma = calloc(1, sizeof(*rma));
+    uint32_t gen = (uint32_t)(rk_clock_ns() >> 8) ^ (uint32_t)getpid() << 16;
+
+    if (!rma)
         return RANK_ERR_NO_MEMORY;
-    rk_list_init(&ctx->rma->mems);
+    ctx->rma = rma;
+    rk_list_init(&rma->mems);
+    rk_list_init(&rma->busy);
+    rk_names_init(&rma->mem_names, gen);
+    rk_names_init(&rma->job_names, gen);
+    e->handler[RK_KIND_RMA_REQ] = rk_serve;
+    e->handler[RK_KIND_RMA_REP] = rk_job_answered;
+    e->on_death[e->ndeath++] = on_death;
+    e->tells[e->ntells++] = rk_rma_tell;
     return RANK_OK;
 }
 
 void rk_rma_close(struct rk_ctx *ctx)
 {
-    if (!ctx->rma)
+    struct rk_rma *rma = ctx->rma;
+
+    if (!rma)
         return;
-    while (!rk_list_empty(&ctx->rma->mems))
-        rk_mem_destroy(rk_list_entry(ctx->rma->mems.next, struct rank_mem, link));
-    free(ctx->rma);
-    ctx->rma = NULL;
+    while (!rk_list_empty(&rma->mems))
+        rk_mem_destroy(rk_list_entry(rma->mems.next, struct rank_mem, link));
+    for (int i = 0; i < rma->nlines; i++) {
+        struct rk_line *line = rma->lines[i];
+        if (!line)
+            continue;
+        rk_serve_drop(ctx, line);
+        while (!rk_list_empty(&line->jobs))
+            rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_STATE);
+    }
+    for (uint32_t i = 0; i < rma->job_names.n; i++) {
+        if (rma->job_names.at[i].held)
+            rk_job_fail(rma->job_names.at[i].held, RANK_ERR_STATE);
+    }
+    rk_jobs_destroy(rma);
+    rk_lines_destroy(rma);
+    rk_names_destroy(&rma->mem_names);
+    rk_names_destroy(&rma->job_names);
+    if (rma->bad_frames)
+        rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
+    ctx->rma = NULL; /* frames that still come find nobody */
+    free(rma);
 }
 
 static void give_memory(struct rank_mem *mem)
@@ -52,6 +104,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     memset(mem, 0, sizeof(*mem));
     mem->team = team;
     mem->bytes = bytes;
+    rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));
     if (!mem->part) {
         give_memory(mem);
@@ -64,13 +117,52 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 
 void rk_mem_destroy(struct rank_mem *mem)
 {
+    struct rk_ctx *ctx;
+
     if (!mem)
         return;
+    ctx = mem->team->ctx;
     rk_list_remove(&mem->link);
+    while (!rk_list_empty(&mem->requests)) { /* they end without us */
+        struct rank_request *req = rk_list_entry(mem->requests.next, struct rank_request, link);
+        rk_list_remove(&req->link);
+        req->flags &= (uint8_t)~RK_REQ_LISTED;
+    }
+    if (mem->mine)
+        rk_names_drop(&ctx->rma->mem_names, mem->id);
+    rk_key_record_free(mem);
     if (mem->channel_mem)
-        mem->channel->mem_close(rk_engine_state(mem->team->ctx, mem->channel), mem->channel_mem);
+        mem->channel->mem_close(rk_engine_state(ctx, mem->channel), mem->channel_mem);
     rk_segment_close(mem->segment);
     free(mem->part);
+    free(mem->ways);
     mem->part = NULL;
+    mem->ways = NULL;
     give_memory(mem);
+}
+
+rank_status_t rk_mem_enter(struct rank_mem *mem)
+{
+    struct rk_rma *rma = mem->team->ctx->rma;
+
+    if (!rk_names_take(&rma->mem_names, mem, &mem->id)) {
+        mem->mine = NULL;
+        return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_mem_add_ways(struct rank_mem *mem)
+{
+    mem->ways = calloc((size_t)mem->team->size, sizeof(*mem->ways));
+    return mem->ways ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx)
+{
+    for (int i = 0; i < ctx->engine->nopen; i++) {
+        if (ctx->engine->open[i].ops->mem_expose)
+            return ctx->engine->open[i].ops;
+    }
+    return NULL;
 }

@@ -2,9 +2,14 @@
  * rma.h: memory that peers may put to and get from.
  *
  * A part for each rank of the team. Parts of ranks on this node are mapped:
- * one-sided operations on them are loads and stores. All others go through the
- * channel that can reach them. The object is made by lib/world/alloc.c, which
- * needs collectives.
+ * one-sided operations on them are loads and stores. To all others there is a
+ * way: UCP's puts and gets, the kernel's copies between processes, or frames
+ * that the owner of the memory acts on (frame.h). Atomics on what is not
+ * mapped, and signals, are always the owner's to do: its CPU's atomics are the
+ * one domain that all share.
+ *
+ * The object is made by lib/world/alloc.c, which needs collectives, or by
+ * reg.c.
  */
 #ifndef RK_RMA_RMA_H
 #define RK_RMA_RMA_H
@@ -14,20 +19,93 @@
 
 #define RK_MEM_MAGIC 0x6d656d31u
 
+enum rk_way_how {
+    RK_WAY_NONE,    /* this rank has no part */
+    RK_WAY_CHANNEL, /* the channel's put and get */
+    RK_WAY_CMA,     /* process_vm_readv and its like */
+    RK_WAY_FRAMES
+};
+
+/* To a part that is not mapped. */
+struct rk_way {
+    uint8_t how;     /* enum rk_way_how: puts and gets */
+    struct rk_id id; /* the owner's name for the memory */
+    int index;       /* the channel's for the part */
+    int pid;         /* CMA: the owner, */
+    uint64_t base;   /* and where the part lies there */
+};
+
+enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
+
 struct rank_mem {
     uint32_t magic;
+    uint8_t sort;             /* enum rk_mem_sort */
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
     struct rk_segment *segment;
     char **part;              /* [team size] mapped address, or NULL */
+    struct rk_way *ways;      /* [team size]; NULL: all parts are mapped */
     const struct rk_channel *channel; /* for parts that are not mapped; NULL if none */
     struct rk_channel_mem *channel_mem;
+    char *mine;               /* my part, if I have one; then id is its name for peers */
+    struct rk_id id;
+    struct rk_key_record *record; /* REGISTERED: what peers look for (reg.c) */
+    struct rk_link requests;  /* nonblocking ones that are under way */
+    int deaths_told;          /* deaths in the team that a wait has reported */
     struct rk_link link;      /* in the context's list */
 };
 
 RK_INLINE rank_status_t rk_mem_check(const struct rank_mem *mem)
 {
     return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;
+}
+
+RK_INLINE rank_status_t rk_mem_check_access(const struct rank_mem *mem, const void *buf,
+                                            int64_t bytes, int peer, int64_t offset)
+{
+    rank_status_t st = rk_mem_check(mem);
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
+        return RANK_ERR_RANK;
+    if (rk_unlikely(bytes < 0))
+        return RANK_ERR_COUNT;
+    if (rk_unlikely(offset < 0 || (uint64_t)offset > mem->bytes ||
+                    (uint64_t)bytes > mem->bytes - (uint64_t)offset))
+        return RANK_ERR_BOUNDS;
+    return rk_likely(buf || bytes == 0) ? RANK_OK : RANK_ERR_ARG;
+}
+
+/* Into and out of mapped memory: a word is moved at once, never in pieces, for peers may poll it. */
+RK_INLINE void rk_mapped_put(char *to, const void *src, size_t bytes)
+{
+    if (bytes == 8 && ((uintptr_t)to & 7) == 0) {
+        uint64_t word;
+        __builtin_memcpy(&word, src, sizeof(word));
+        __atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELAXED);
+    } else if (bytes == 4 && ((uintptr_t)to & 3) == 0) {
+        uint32_t word;
+        __builtin_memcpy(&word, src, sizeof(word));
+        __atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELAXED);
+    } else {
+        __builtin_memcpy(to, src, bytes);
+    }
+}
+
+RK_INLINE void rk_mapped_get(void *dst, const char *from, size_t bytes)
+{
+    if (bytes == 8 && ((uintptr_t)from & 7) == 0) {
+        uint64_t word = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+        __builtin_memcpy(dst, &word, sizeof(word));
+    } else if (bytes == 4 && ((uintptr_t)from & 3) == 0) {
+        uint32_t word = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+        __builtin_memcpy(dst, &word, sizeof(word));
+    } else {
+        /* The compiler may not reuse what an earlier get read. */
+        __asm__ __volatile__("" ::: "memory");
+        __builtin_memcpy(dst, from, bytes);
+    }
 }
 
 rank_status_t rk_rma_open(struct rk_ctx *ctx);
@@ -38,5 +116,12 @@ void rk_rma_close(struct rk_ctx *ctx);
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; NULL and half-made are fine. */
 void rk_mem_destroy(struct rank_mem *mem);
+/* Give my part, mem->mine, a name, so that frames find it. */
+rank_status_t rk_mem_enter(struct rank_mem *mem);
+/* Room for ways, all of them RK_WAY_NONE. */
+rank_status_t rk_mem_add_ways(struct rank_mem *mem);
+
+/* A channel with puts and gets of its own, or NULL. */
+const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx);
 
 #endif

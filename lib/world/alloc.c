@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096, KEY_MAX = 1024 - 16 };
+enum { PAGE = 4096, KEY_MAX = 1024 - 24 };
 
 struct group_card { /* what each rank tells; the card is a maker's */
     struct rk_memfd_card card;
@@ -22,6 +22,7 @@ struct group_card { /* what each rank tells; the card is a maker's */
 
 struct key_card {
     uint64_t base;
+    struct rk_id id;
     uint32_t len;
     int32_t status;
     unsigned char key[KEY_MAX];
@@ -110,15 +111,6 @@ out:
     return st;
 }
 
-static const struct rk_channel *remote_channel(struct rk_ctx *ctx)
-{
-    for (int i = 0; i < ctx->engine->nopen; i++) {
-        if (ctx->engine->open[i].ops->mem_expose)
-            return ctx->engine->open[i].ops;
-    }
-    return NULL;
-}
-
 static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *cards)
 {
     rank_status_t st = RANK_OK;
@@ -134,6 +126,7 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
         if (!st)
             st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len,
                                           cards[r].base);
+        mem->ways[r] = (struct rk_way){.how = RK_WAY_CHANNEL, .id = cards[r].id, .index = r};
     }
     return st;
 }
@@ -147,14 +140,21 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part)
     size_t len = KEY_MAX;
     rank_status_t st = mine && cards ? RANK_OK : RANK_ERR_NO_MEMORY;
 
-    mem->channel = remote_channel(team->ctx);
+    mem->channel = rk_rma_channel(team->ctx);
     if (!st && !mem->channel)
         st = RANK_ERR_UNREACHABLE;
+    if (!st)
+        st = rk_mem_add_ways(mem);
+    if (!st) {
+        mem->mine = mem->part[team->rank];
+        st = rk_mem_enter(mem);
+    }
     if (!st)
         st = mem->channel->mem_expose(team->ctx, rk_engine_state(team->ctx, mem->channel),
                                       mem->part[team->rank], part, &mem->channel_mem, mine->key,
                                       &len);
     if (!st) {
+        mine->id = mem->id;
         mine->base = (uint64_t)(uintptr_t)mem->part[team->rank];
         mine->len = (uint32_t)len;
     }
@@ -228,6 +228,8 @@ rank_status_t rank_free(rank_mem_t *mem)
     if (!mem)
         return RANK_ERR_ARG;
     st = rk_mem_check(*mem);
+    if (!st && (*mem)->sort != RK_MEM_SYMMETRIC)
+        st = RANK_ERR_HANDLE;
     if (st)
         return st;
     rank_flush(*mem, RANK_ALL);

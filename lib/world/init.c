@@ -261,10 +261,10 @@ static rank_status_t join(struct rk_ctx *ctx)
     ctx->engine->tells[ctx->engine->ntells++] = tell_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
+    if (!st) /* before p2p: a death fails what waits here before it fails requests */
+        st = rk_rma_open(ctx);
     if (!st)
         st = rk_p2p_open(ctx);
-    if (!st)
-        st = rk_rma_open(ctx);
     if (!st)
         st = rk_coll_open(ctx);
     if (!st)
@@ -338,7 +338,7 @@ static bool drained(void *arg)
 {
     struct rk_engine *e = ((struct rk_ctx *)arg)->engine;
 
-    if (!rk_list_empty(&e->busy))
+    if (!rk_list_empty(&e->busy) || e->unsent)
         return false;
     for (int i = 0; i < e->nopen; i++) {
         if (e->open[i].ops->drained && e->open[i].ops->drained(e->open[i].state) == RK_AGAIN)

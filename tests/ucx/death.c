@@ -38,6 +38,11 @@ static void wait_frames(struct rig *r, int n)
     rk_wait(r->ctx, has_frame, &n);
 }
 
+static bool is_done(void *req)
+{
+    return ((struct rank_request *)req)->done;
+}
+
 static bool peer_dead(void *peer)
 {
     return ((struct rk_peer *)peer)->state == RK_PEER_DEAD;
@@ -134,7 +139,8 @@ void death_onesided_body(struct rig *r)
     struct rk_channel_mem *mem;
     struct rk_peer *p;
     char *buf = calloc(1, LONG);
-    uint64_t before, start;
+    struct rank_request later;
+    uint64_t start;
     rank_status_t st;
 
     RIG_CHECK(buf);
@@ -150,10 +156,16 @@ void death_onesided_body(struct rig *r)
                                  r->shared->key[1].base) == RANK_OK);
     start = rk_clock_ns();
     atomic_fetch_add(&r->shared->word[0], 1);
-    if (r->me == 0)
+    if (r->me == 0) {
         st = r->ucx->get(mem, p, 1, buf, LONG, 0);
-    else
-        st = r->ucx->fetch_add(mem, p, 1, 1, 8, 0, &before);
+    } else {
+        later = (struct rank_request){.type = RK_REQ_RMA, .ctx = r->ctx, .peer = p};
+        st = r->ucx->iget(mem, p, 1, buf, LONG, 0, &later);
+        if (st == RANK_OK) {
+            rk_wait(r->ctx, is_done, &later);
+            st = later.status;
+        }
+    }
     RIG_CHECK(st == RANK_ERR_PEER_DEAD);
     RIG_CHECK(rk_clock_ns() - start < 1000000000u);
     rk_wait(r->ctx, peer_dead, p);

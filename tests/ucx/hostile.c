@@ -56,24 +56,18 @@ static void throw(struct rig *r, uint8_t kind, const void *payload, size_t len)
 static void attack(struct rig *r)
 {
     struct rk_hdr last = {.kind = RK_KIND_MSG, .tag = LAST_TAG}, late = last;
-    struct rk_ucx_added added = {.before = 1};
     struct rk_ucx_pull pull = {.want = BYTES};
-    struct rk_ucx_add add = {.width = 8};
     unsigned char data[sizeof(struct rk_id) + BYTES];
 
     memset(data, 0xbb, sizeof(data));
     for (uint32_t index = 0; index < 8; index++) {
         for (uint32_t gen = 0; gen < 4; gen++) {
             struct rk_id id = {index, gen};
-            pull.sender = added.asker = id;
+            pull.sender = id;
             memcpy(data, &id, sizeof(id));
             throw(r, RK_UCX_PULL, &pull, sizeof(pull));
             throw(r, RK_UCX_DATA, data, sizeof(data));
             throw(r, RK_UCX_DROP, &id, sizeof(id));
-            throw(r, RK_UCX_ADDED, &added, sizeof(added));
-            add.mem = id;
-            add.offset = UINT64_MAX - 7;
-            throw(r, RK_UCX_ADD, &add, sizeof(add));
         }
     }
     pull.sender = (struct rk_id){UINT32_MAX, UINT32_MAX};

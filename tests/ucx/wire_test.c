@@ -180,8 +180,6 @@ static void test_lengths_of_our_own(void **state)
         {RK_UCX_PULL, sizeof(struct rk_ucx_pull), sizeof(struct rk_ucx_pull)},
         {RK_UCX_DATA, sizeof(struct rk_id), UINT32_MAX},
         {RK_UCX_DROP, sizeof(struct rk_id), sizeof(struct rk_id)},
-        {RK_UCX_ADD, sizeof(struct rk_ucx_add), sizeof(struct rk_ucx_add)},
-        {RK_UCX_ADDED, sizeof(struct rk_ucx_added), sizeof(struct rk_ucx_added)},
         {RK_UCX_BYE, 0, 0},
     };
     struct packet p;

@@ -15,10 +15,6 @@ static bool length_fits(const struct rk_hdr *hdr)
         return hdr->len >= sizeof(struct rk_id);
     case RK_UCX_DROP:
         return hdr->len == sizeof(struct rk_id);
-    case RK_UCX_ADD:
-        return hdr->len == sizeof(struct rk_ucx_add);
-    case RK_UCX_ADDED:
-        return hdr->len == sizeof(struct rk_ucx_added);
     case RK_UCX_BYE:
         return hdr->len == 0;
     default:

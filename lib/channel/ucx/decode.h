@@ -24,8 +24,6 @@ enum rk_ucx_kind {
     RK_UCX_DATA,                             /* sender -> receiver: here it is */
     RK_UCX_LONG,                             /* as DATA, by UCP's rendezvous; tag: the receiver's id */
     RK_UCX_DROP,                             /* receiver -> sender: keep it */
-    RK_UCX_ADD,                              /* add to memory of yours and say what was there */
-    RK_UCX_ADDED,                            /* the answer */
     RK_UCX_BYE,                              /* nothing comes after this; I leave in peace */
     RK_UCX_KIND_END
 };
@@ -57,18 +55,6 @@ struct rk_ucx_announce {
 struct rk_ucx_pull {
     struct rk_id sender, receiver;
     uint64_t want;
-};
-
-struct rk_ucx_add {
-    struct rk_id asker; /* goes back with the answer */
-    struct rk_id mem;
-    uint64_t offset, operand, width;
-};
-
-struct rk_ucx_added {
-    struct rk_id asker;
-    uint64_t before;
-    int64_t status; /* a rank_status_t */
 };
 
 /* DATA begins with the receiver's struct rk_id, DROP is the sender's. */

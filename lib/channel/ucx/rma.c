@@ -1,8 +1,7 @@
 /*
- * rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed, and
- * atomics of our own. Those have to be the CPU's, as a node peer's are; UCP
- * would emulate them too, with messages like ours, but on some versions not
- * together with its error handling.
+ * rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed.
+ * Atomics are not here: they have to be the CPU's, as a node peer's are, and are
+ * frames of lib/rma.
  *
  * Keys of peers are unpacked at first use: that needs an endpoint, and few
  * ranks touch the parts of all others. A call that UCP cannot finish at once
@@ -25,35 +24,12 @@ struct part {
 
 struct rk_channel_mem {
     struct rk_ucx *ucx;
-    struct rk_id id;    /* its name for peers, the first thing in its key */
-    char *base;
-    ucp_mem_h memh;
-    uint64_t bytes;
+    ucp_mem_h memh;     /* NULL: it is there for peers' parts only */
     struct part *parts; /* by rank in the team */
     int nparts;
 };
 
-/* Give it a name. */
-static rank_status_t enter(struct rk_ucx *ucx, struct rk_channel_mem *mem)
-{
-    uint32_t i = 0;
-
-    while (i < ucx->nmems && ucx->mems[i])
-        i++;
-    if (i == ucx->nmems) {
-        struct rk_channel_mem **mems = realloc(ucx->mems, (i + 1) * sizeof(*mems));
-        if (!mems)
-            return RANK_ERR_NO_MEMORY;
-        ucx->mems = mems;
-        ucx->nmems++;
-    }
-    ucx->mems[i] = mem;
-    mem->id = (struct rk_id){i, ++ucx->mem_gen};
-    return RANK_OK;
-}
-
-/* The name and UCP's key. */
-static rank_status_t write_key(struct rk_channel_mem *mem, unsigned char *key, size_t *keylen)
+static rank_status_t write_key(struct rk_channel_mem *mem, void *key, size_t *keylen)
 {
     void *packed;
     size_t len;
@@ -63,15 +39,13 @@ static rank_status_t write_key(struct rk_channel_mem *mem, unsigned char *key, s
         rk_error("UCX does not give a key to memory: %s", ucs_status_string(st));
         return rk_ucx_status(st);
     }
-    if (sizeof(mem->id) + len > *keylen) {
-        rk_error("UCX's key to memory takes %zu bytes and there are %zu", len,
-                 *keylen - sizeof(mem->id));
+    if (len > *keylen) {
+        rk_error("UCX's key to memory takes %zu bytes and there are %zu", len, *keylen);
         ucp_rkey_buffer_release(packed);
         return RANK_ERR_CHANNEL;
     }
-    memcpy(key, &mem->id, sizeof(mem->id));
-    memcpy(key + sizeof(mem->id), packed, len);
-    *keylen = sizeof(mem->id) + len;
+    memcpy(key, packed, len);
+    *keylen = len;
     ucp_rkey_buffer_release(packed);
     return RANK_OK;
 }
@@ -93,24 +67,23 @@ rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, siz
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->ucx = ucx;
-    mem->base = base;
-    mem->bytes = bytes;
+    *out = mem;
+    if (bytes == 0)
+        return RANK_OK;
     ust = ucp_mem_map(ucx->context, &params, &mem->memh);
     if (ust != UCS_OK) {
         rk_error("UCX does not register %zu bytes: %s (see ulimit -l)", bytes,
                  ucs_status_string(ust));
         free(mem);
+        *out = NULL;
         return rk_ucx_status(ust);
     }
-    st = enter(ucx, mem);
-    if (!st)
-        st = write_key(mem, key, keylen);
+    st = write_key(mem, key, keylen);
     if (st) {
         rk_ucx_mem_close(ucx, mem);
-        return st;
+        *out = NULL;
     }
-    *out = mem;
-    return RANK_OK;
+    return st;
 }
 
 void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem)
@@ -118,15 +91,14 @@ void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem)
     (void)state;
     if (!mem)
         return;
-    if (mem->id.gen)
-        mem->ucx->mems[mem->id.index] = NULL;
     for (int i = 0; i < mem->nparts; i++) {
         if (mem->parts[i].rkey)
             ucp_rkey_destroy(mem->parts[i].rkey);
         free(mem->parts[i].key);
     }
     free(mem->parts);
-    ucp_mem_unmap(mem->ucx->context, mem->memh);
+    if (mem->memh)
+        ucp_mem_unmap(mem->ucx->context, mem->memh);
     free(mem);
 }
 
@@ -135,7 +107,7 @@ rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer
 {
     struct part *p;
 
-    if (index < 0 || keylen <= sizeof(struct rk_id))
+    if (index < 0 || keylen == 0)
         return RANK_ERR_INTERNAL;
     if (index >= mem->nparts) {
         int n = index + 1 > 2 * mem->nparts ? index + 1 : 2 * mem->nparts;
@@ -175,7 +147,7 @@ static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int
         return RANK_ERR_PEER_DEAD;
     p = &mem->parts[index];
     if (!p->rkey) {
-        st = ucp_ep_rkey_unpack(l->ep, p->key + sizeof(struct rk_id), &p->rkey);
+        st = ucp_ep_rkey_unpack(l->ep, p->key, &p->rkey);
         if (st != UCS_OK) {
             p->rkey = NULL;
             rk_error("UCX does not take the key to memory of rank %u: %s", peer->id.rank,
@@ -260,78 +232,57 @@ rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
     return finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
 }
 
-rank_status_t rk_ucx_fetch_add(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                               uint64_t operand, size_t width, size_t offset, uint64_t *result)
+/* A call that was started for a request, which its callback completes; p is what UCP said. */
+static rank_status_t started(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
-    struct rk_ucx_add add = {.offset = offset, .operand = operand, .width = width};
+    struct rank_request *req = op->req;
+    rank_status_t st;
+
+    if (UCS_PTR_IS_PTR(p))
+        return RANK_OK;
+    st = rk_ucx_status(UCS_PTR_STATUS(p));
+    if (st == RANK_ERR_PEER_DEAD)
+        rk_ucx_link_broken(op->of);
+    rk_ucx_op_free(op);
+    if (!st)
+        rk_req_complete(req, RANK_OK);
+    return st;
+}
+
+rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              const void *src, size_t bytes, size_t offset,
+                              struct rank_request *req)
+{
+    ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
     struct part *part;
     uint64_t at;
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
+    if (!st)
+        st = begin(peer, &op, &param);
     if (st)
         return st;
-    op = rk_ucx_op_new(peer->ep, RK_UCX_OP_ASKED);
-    if (!op)
-        return RANK_ERR_NO_MEMORY;
-    add.asker = op->id;
-    memcpy(&add.mem, part->key, sizeof(add.mem));
-    rk_ucx_control(op->of, RK_UCX_ADD, &add, sizeof(add));
-    rk_wait(mem->ucx->ctx, is_done, op);
-    st = op->status;
-    if (!st && result)
-        *result = op->want;
-    rk_ucx_op_free(op);
-    return st;
+    op->req = req;
+    part->dirty = true;
+    return started(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
 }
 
-/* At the owner of the memory. */
-static rank_status_t add_here(struct rk_ucx *ucx, const struct rk_ucx_add *add, uint64_t *before)
+rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              void *dst, size_t bytes, size_t offset, struct rank_request *req)
 {
-    struct rk_channel_mem *mem = add->mem.index < ucx->nmems ? ucx->mems[add->mem.index] : NULL;
-    void *at;
-
-    if (!mem || mem->id.gen != add->mem.gen)
-        return RANK_ERR_HANDLE;
-    if ((add->width != 4 && add->width != 8) || add->width > mem->bytes ||
-        add->offset > mem->bytes - add->width || add->offset % add->width)
-        return RANK_ERR_BOUNDS;
-    at = mem->base + add->offset;
-    if (add->width == 8)
-        *before = __atomic_fetch_add((uint64_t *)at, add->operand, __ATOMIC_ACQ_REL);
-    else
-        *before = __atomic_fetch_add((uint32_t *)at, (uint32_t)add->operand, __ATOMIC_ACQ_REL);
-    return RANK_OK;
-}
-
-void rk_ucx_atomic_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
-{
-    struct rk_ucx_added added = {0};
-    struct rk_ucx_add add;
+    ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
+    struct part *part;
+    uint64_t at;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
-    if (hdr->kind == RK_UCX_ADD) {
-        if (!l->ep && (rk_peer_connect(l->peer) != RANK_OK || !l->ep)) {
-            rk_ucx_link_broken(l); /* the answer does not get there */
-            return;
-        }
-        memcpy(&add, payload, sizeof(add));
-        added.asker = add.asker;
-        added.status = add_here(l->ucx, &add, &added.before);
-        rk_ucx_control(l, RK_UCX_ADDED, &added, sizeof(added));
-        return;
-    }
-    memcpy(&added, payload, sizeof(added));
-    op = rk_ucx_op_find(l, added.asker, RK_UCX_OP_ASKED);
-    if (!op || op->done) {
-        l->ucx->bad_frames++;
-        return;
-    }
-    op->want = added.before;
-    op->status = added.status > 0 || added.status < RANK_ERR_TIMED_OUT
-                     ? RANK_ERR_CHANNEL
-                     : (rank_status_t)added.status;
-    op->done = true;
+    if (!st)
+        st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    op->req = req;
+    return started(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
 }
 
 static rank_status_t flush_part(struct part *part)

@@ -510,10 +510,6 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         else
             l->ucx->bad_frames++;
         break;
-    case RK_UCX_ADD:
-    case RK_UCX_ADDED:
-        rk_ucx_atomic_frame(l, hdr, payload);
-        break;
     case RK_UCX_BYE:
         l->bye = true;
         break;
@@ -544,10 +540,6 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
         op->req = NULL;
         if (op->type == RK_UCX_OP_UCP) {
             op->type = RK_UCX_OP_ORPHAN;
-            op->status = RANK_ERR_PEER_DEAD;
-            op->done = true;
-            rk_list_append(list, pos);
-        } else if (op->type == RK_UCX_OP_ASKED) { /* whoever waits frees it */
             op->status = RANK_ERR_PEER_DEAD;
             op->done = true;
             rk_list_append(list, pos);

@@ -24,7 +24,6 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     rk_ucx_links_destroy(ucx);
     rk_ucx_ops_destroy(ucx);
     rk_ucx_bufs_destroy(ucx);
-    free(ucx->mems);
     free(ucx);
 }
 
@@ -180,7 +179,8 @@ const struct rk_channel rk_channel_ucx = {
     .mem_attach = rk_ucx_mem_attach,
     .put = rk_ucx_put_mem,
     .get = rk_ucx_get_mem,
-    .fetch_add = rk_ucx_fetch_add,
+    .iput = rk_ucx_iput_mem,
+    .iget = rk_ucx_iget_mem,
     .flush = rk_ucx_flush_mem,
     .drained = ucx_drained,
 };

@@ -51,7 +51,6 @@ enum rk_ucx_op_type {
     RK_UCX_OP_OFFERED,   /* I announced it, the peer is to pull */
     RK_UCX_OP_SENDING,   /* pulled, and waits for room */
     RK_UCX_OP_PULLING,   /* I pulled, data is to come */
-    RK_UCX_OP_ASKED,     /* an atomic of mine, the answer is to come */
     RK_UCX_OP_UCP,       /* in UCP's hands: its callback will come */
     RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
 };
@@ -72,7 +71,7 @@ struct rk_ucx_op {
     struct rank_request *req;
     void *desc;          /* UCP's, of an announced message */
     uint64_t total;      /* bytes of the message */
-    uint64_t want;       /* PULLING, SENDING: bytes asked for; ASKED: the answer */
+    uint64_t want;       /* PULLING, SENDING: bytes asked for */
     struct rk_id theirs; /* PULLING: the sender's name; SENDING: the receiver's */
     struct rk_view view;
     unsigned char head[RK_UCX_HEAD_MAX];
@@ -147,9 +146,6 @@ struct rk_ucx {
     uint32_t nops, ops_cap;
     struct rk_ucx_op *free_ops;
     struct rk_ucx_control *free_control;
-    struct rk_channel_mem **mems; /* what I exposed, by index; NULL: closed */
-    uint32_t nmems;
-    uint32_t mem_gen;
 
     void **closing;            /* UCP's requests of endpoints that are being closed */
     uint32_t nclosing, closing_cap;
@@ -232,8 +228,6 @@ void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 /* rma.c */
 rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
                                 struct rk_channel_mem **mem, void *key, size_t *keylen);
-/* ADD and ADDED. */
-void rk_ucx_atomic_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload);
 void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem);
 rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                                 const void *key, size_t keylen, uint64_t base);
@@ -241,8 +235,11 @@ rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
                              const void *src, size_t bytes, size_t offset);
 rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
                              size_t bytes, size_t offset);
-rank_status_t rk_ucx_fetch_add(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                               uint64_t operand, size_t width, size_t offset, uint64_t *result);
+rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              const void *src, size_t bytes, size_t offset,
+                              struct rank_request *req);
+rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              void *dst, size_t bytes, size_t offset, struct rank_request *req);
 rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer);
 
 /* An op's callback for every UCP call that takes a ucp_send_nbx_callback_t. */

@@ -1,0 +1,93 @@
+/* atomic.c: atomics of rank.h. */
+#include "lib/base/dtype.h"
+#include "lib/rma/amo.h"
+#include "lib/rma/far.h"
+
+enum {
+    INTEGERS = 1 << RANK_INT32 | 1 << RANK_UINT32 | 1 << RANK_INT64 | 1 << RANK_UINT64,
+    FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
+               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
+};
+
+static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operand,
+                               uint64_t compare, int peer, struct rank_mem *mem, size_t offset,
+                               uint64_t *before)
+{
+    struct rk_rma_operands operands = {operand, compare};
+    const struct rk_way *way;
+    struct rk_job job;
+    struct rk_peer *p;
+    rank_status_t st = rk_far_reach(mem, peer, &p, &way);
+
+    if (st)
+        return st;
+    rk_job_init(&job, p, RK_RMA_AMO, way->id);
+    job.ask.amo = (uint8_t)amo;
+    job.ask.dtype = (uint8_t)dtype;
+    job.ask.offset = offset;
+    if (FETCHING >> amo & 1)
+        job.ask.flags = RK_RMA_WANTS_ANSWER;
+    rk_job_add(&job, &operands, sizeof(operands));
+    st = rk_job_run(&job);
+    *before = job.before;
+    return st;
+}
+
+/* amo and dtype fit each other. compare NULL: there is none. */
+RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *operand,
+                               const void *compare, int peer, struct rank_mem *mem,
+                               int64_t offset, void *result)
+{
+    size_t width = rk_dtype_bytes[dtype];
+    rank_status_t st = rk_mem_check_access(mem, operand, (int64_t)width, peer, offset);
+    uint64_t v = 0, c = 0, before = 0;
+    bool fetch = FETCHING >> amo & 1;
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely((size_t)offset & (width - 1)) || rk_unlikely(fetch && !result))
+        return RANK_ERR_ARG;
+    if (width == 8) {
+        memcpy(&v, operand, 8);
+        if (compare)
+            memcpy(&c, compare, 8);
+    } else {
+        memcpy(&v, operand, 4);
+        if (compare)
+            memcpy(&c, compare, 4);
+    }
+    if (rk_likely(mem->part[peer] != NULL)) {
+        char *at = mem->part[peer] + offset;
+        if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may begin anywhere */
+            return RANK_ERR_ARG;
+        before = rk_amo_apply(at, amo, dtype, v, c);
+    } else if ((st = ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
+        return st;
+    }
+    if (fetch && width == 8)
+        memcpy(result, &before, 8);
+    else if (fetch)
+        memcpy(result, &before, 4);
+    return RANK_OK;
+}
+
+rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand, int peer,
+                          rank_mem_t mem, int64_t offset, void *result)
+{
+    if (rk_unlikely((unsigned)amo >= RANK_AMO_COUNT))
+        return RANK_ERR_OP;
+    if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT || !(INTEGERS >> dtype & 1)) &&
+        !rk_amo_defined(amo, dtype))
+        return RANK_ERR_DTYPE;
+    return update(amo, dtype, operand, NULL, peer, mem, offset, result);
+}
+
+rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const void *desired,
+                                int peer, rank_mem_t mem, int64_t offset, void *result)
+{
+    if (!rk_amo_defined(RK_AMO_CSWAP, dtype))
+        return RANK_ERR_DTYPE;
+    if (!expected)
+        return RANK_ERR_ARG;
+    return update(RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
+}

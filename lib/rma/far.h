@@ -1,0 +1,124 @@
+/*
+ * far.h: what lib/rma shares inside: jobs, which make frames of a call and wait
+ * for the answers; the owner's side; the ways to memory that is not mapped.
+ *
+ * Frames to one peer leave in the order of the calls. What finds no room waits
+ * in the peer's line, and a progress hook offers it again.
+ */
+#ifndef RK_RMA_FAR_H
+#define RK_RMA_FAR_H
+
+#include "lib/rma/frame.h"
+#include "lib/rma/names.h"
+#include "lib/rma/rma.h"
+
+/* Questions of one get that are under way: an owner's answers have to wait somewhere. */
+enum { RK_JOB_WINDOW = 16 };
+
+/* One call's frames to one peer. */
+struct rk_job {
+    struct rk_link link;  /* in the line, while something waits for room */
+    struct rk_ctx *ctx;
+    struct rk_peer *peer;
+    struct rk_rma_ask ask;
+    uint32_t extra_len;
+    unsigned char extra[RK_RMA_EXTRA_MAX];
+    const rank_piece_t *pieces; /* what is to move; npieces 0: one frame without any */
+    rank_piece_t one;
+    int64_t npieces;
+    int64_t next;        /* the first piece that is not all sent, or asked for, */
+    size_t in;           /* and how much of it is */
+    uint32_t inflight;   /* answers to come */
+    bool named, pooled, queued, sent, done;
+    rank_status_t status;
+    uint64_t before;     /* an atomic's answer */
+    struct rank_request *req; /* to be completed with it, or NULL */
+};
+
+/* What there is for one peer. */
+struct rk_line {
+    struct rk_link jobs, answers; /* that wait for room */
+    struct rk_link on_busy;
+    uint32_t nanswers;
+    bool posted;          /* frames have gone that no answer has covered */
+    rank_status_t owed;   /* what one of its posted frames met here; told by its flush */
+};
+
+struct rk_rma {
+    struct rk_link mems;
+    struct rk_names mem_names, job_names;
+    struct rk_line **lines; /* by the peer's number */
+    int nlines;
+    struct rk_link busy;    /* lines with something that waits */
+    struct rk_job *free_jobs;
+    bool hooked;
+    uint64_t bad_frames;
+};
+
+/* NULL: out of memory. */
+struct rk_line *rk_line_of(struct rk_ctx *ctx, struct rk_peer *peer);
+void rk_lines_destroy(struct rk_rma *rma);
+/* Once something waits. */
+void rk_line_busy(struct rk_ctx *ctx, struct rk_line *line);
+
+/* ---- job.c */
+
+/* A job with no pieces and no extra. */
+void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
+void rk_job_add(struct rk_job *job, const void *extra, uint32_t len);
+void rk_job_move(struct rk_job *job, void *local, size_t bytes, size_t offset);
+/* From a pool, and goes back there when it is done; NULL: out of memory. */
+struct rk_job *rk_job_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
+void rk_job_free(struct rk_job *job);
+void rk_jobs_destroy(struct rk_rma *rma);
+/* Sends what there is room for. Without RK_RMA_WANTS_ANSWER it is done when all is sent.
+ * An error: nothing was started, and a pooled one is freed. */
+rank_status_t rk_job_start(struct rk_job *job);
+/* Start and wait; the caller's own job. */
+rank_status_t rk_job_run(struct rk_job *job);
+rank_status_t rk_job_wait(struct rk_job *job);
+bool rk_job_is_done(void *job);
+/* Bytes of a frame to a connected peer, all in all. */
+size_t rk_job_frame_room(const struct rk_peer *peer);
+/* More of it, as there is room. True: the line may go on with the next. */
+bool rk_job_push(struct rk_job *job);
+void rk_job_fail(struct rk_job *job, rank_status_t status);
+void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                     const void *payload, const struct rk_rndv *rndv);
+
+/* ---- serve.c */
+void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+              const void *payload, const struct rk_rndv *rndv);
+/* Answers that found no room. False: there is none yet. */
+bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line);
+void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line);
+
+/* ---- rma.c */
+
+/* The peer of a part that is not mapped, connected, and the way to the part. */
+rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
+                           const struct rk_way **way);
+/* As rank_put and rank_get on checked arguments, more than 0 bytes, memory that is not mapped. */
+rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                         size_t offset);
+rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset);
+
+/* ---- later.c */
+
+/* A request for a call that goes on, in mem's list; NULL: out of memory. */
+struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, bool put,
+                                    size_t bytes);
+/* Puts and atomics of ours to a part that is not mapped are visible there. */
+rank_status_t rk_far_flush(struct rank_mem *mem, int peer);
+
+/* ---- reg.c */
+
+/* Does the owner know this key? */
+bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum);
+void rk_key_record_free(struct rank_mem *mem);
+
+/* ---- tell.c */
+struct rk_rma_wait; /* signal.c */
+bool rk_rma_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+
+#endif

@@ -1,0 +1,266 @@
+/*
+ * reg.c: memory that a rank registers, and keys that open it to peers.
+ *
+ * A peer on this node moves data by CMA, where the kernel lets us look into it:
+ * then what a key says is compared with the record that lies in the owner's memory.
+ * Everybody else asks the owner whether the key is one of its own.
+ */
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/channel/shm/cma.h"
+#include "lib/mem/node.h"
+#include "lib/rma/far.h"
+#include "lib/rma/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { CHANNEL_KEY_MAX = RANK_RKEY_MAX - sizeof(struct rk_key) - sizeof(uint64_t) };
+
+bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum)
+{
+    return mem->record && mem->record->nonce == nonce && mem->record->sum == sum;
+}
+
+void rk_key_record_free(struct rank_mem *mem)
+{
+    if (mem->record) /* who looks for it later finds something else */
+        mem->record->nonce = mem->record->sum = 0;
+    free(mem->record);
+    mem->record = NULL;
+}
+
+/* ------------------------------------------------------------------------ the owner */
+
+static rank_status_t write_record(struct rank_mem *mem)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+    struct rk_peer *me = rk_engine_peer(ctx, rk_team_world_rank(mem->team, mem->team->rank));
+    struct rk_key_record *record = calloc(1, sizeof(*record) + RANK_RKEY_MAX);
+    unsigned char channel_key[CHANNEL_KEY_MAX];
+    size_t len = sizeof(channel_key);
+    struct rk_key key = {.id = mem->id, .base = (uint64_t)(uintptr_t)mem->mine,
+                         .bytes = mem->bytes};
+    rank_status_t st;
+
+    mem->record = record;
+    if (!record || !me)
+        return RANK_ERR_NO_MEMORY;
+    if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
+        return RANK_ERR_SYSTEM;
+    mem->channel = rk_rma_channel(ctx);
+    if (mem->channel && mem->bytes) {
+        st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), mem->mine,
+                                      mem->bytes, &mem->channel_mem, channel_key, &len);
+        if (st)
+            return st;
+        key.channel_len = (uint32_t)len;
+    }
+    key.job = me->id.job;
+    key.rank = me->id.rank;
+    key.record = (uint64_t)(uintptr_t)record;
+    record->len = (uint32_t)rk_key_write(key, channel_key, record->key);
+    record->nonce = key.nonce;
+    record->sum = rk_key_sum(record->key, record->len - sizeof(uint64_t));
+    return RANK_OK;
+}
+
+rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+{
+    rank_team_t world = rank_world();
+    struct rank_mem *mem;
+    rank_status_t st;
+
+    if (!world)
+        return RANK_ERR_STATE;
+    if (!ptr || !out)
+        return RANK_ERR_ARG;
+    if (bytes < 0)
+        return RANK_ERR_COUNT;
+    mem = rk_mem_new(world, (size_t)bytes);
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->sort = RK_MEM_REGISTERED;
+    mem->part[world->rank] = mem->mine = ptr;
+    st = rk_mem_enter(mem);
+    if (!st)
+        st = rk_mem_add_ways(mem);
+    if (!st)
+        st = write_record(mem);
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *out = mem;
+    return RANK_OK;
+}
+
+static rank_status_t check_sort(const rank_mem_t *mem, enum rk_mem_sort sort)
+{
+    rank_status_t st;
+
+    if (!mem)
+        return RANK_ERR_ARG;
+    st = rk_mem_check(*mem);
+    return !st && (*mem)->sort != sort ? RANK_ERR_HANDLE : st;
+}
+
+rank_status_t rank_dereg(rank_mem_t *mem)
+{
+    rank_status_t st = check_sort(mem, RK_MEM_REGISTERED);
+
+    if (st)
+        return st;
+    rk_mem_destroy(*mem);
+    *mem = RANK_MEM_NULL;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
+{
+    rank_status_t st = check_sort(&mem, RK_MEM_REGISTERED);
+
+    if (st)
+        return st;
+    if (!key || !len)
+        return RANK_ERR_ARG;
+    if (*len < mem->record->len)
+        return RANK_ERR_TRUNCATED;
+    memcpy(key, mem->record->key, mem->record->len);
+    *len = mem->record->len;
+    return RANK_OK;
+}
+
+/* ---------------------------------------------------------------------- who opens it */
+
+static rank_status_t ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
+{
+    struct rk_rma_operands what = {key->nonce, sum};
+    struct rk_job job;
+
+    rk_job_init(&job, peer, RK_RMA_KEY, key->id);
+    job.ask.flags = RK_RMA_WANTS_ANSWER;
+    rk_job_add(&job, &what, sizeof(what));
+    return rk_job_run(&job);
+}
+
+/* Can we copy from and to a peer of this node? */
+static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid)
+{
+    const struct rk_node_slot *slot;
+
+    if (peer->local < 0 || peer->channel != &rk_channel_shm || rk_conf.cma == RK_CONF_CMA_OFF)
+        return false;
+    slot = &ctx->node->slots[peer->local];
+    *pid = slot->pid;
+    return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
+}
+
+/* The record that the key names, in its owner's memory. */
+static bool record_agrees(int pid, const struct rk_key *key, uint64_t sum)
+{
+    struct rk_key_record there;
+
+    return rk_cma_read(pid, &there, key->record, sizeof(there)) == RANK_OK &&
+           there.nonce == key->nonce && there.sum == sum && there.len == key->len;
+}
+
+static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
+                            const void *channel_key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+    rank_status_t st;
+
+    mem->channel = peer->channel;
+    st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), NULL, 0,
+                                  &mem->channel_mem, NULL, NULL);
+    if (!st)
+        st = mem->channel->mem_attach(mem->channel_mem, peer, 0, channel_key, key->channel_len,
+                                      key->base);
+    return st;
+}
+
+static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *peer,
+                              const struct rk_key *key, const void *channel_key, uint64_t sum)
+{
+    struct rk_way *way = &mem->ways[rank];
+    rank_status_t st = rk_peer_connect(peer);
+
+    if (st)
+        return st;
+    way->id = key->id;
+    way->base = key->base;
+    if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
+        way->how = RK_WAY_CMA;
+        return record_agrees(way->pid, key, sum) ? RANK_OK : RANK_ERR_HANDLE;
+    }
+    st = ask_owner(peer, key, sum);
+    if (st)
+        return st;
+    way->how = RK_WAY_FRAMES;
+    if (!key->channel_len || !peer->channel->mem_expose)
+        return RANK_OK;
+    way->how = RK_WAY_CHANNEL;
+    return attach(mem, peer, key, channel_key);
+}
+
+static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)
+{
+    const struct rank_mem *it = rk_names_find(&mem->team->ctx->rma->mem_names, key->id);
+
+    if (!it || !rk_key_is(it, key->nonce, sum))
+        return RANK_ERR_HANDLE;
+    mem->part[rank] = it->mine;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
+                             rank_mem_t *out)
+{
+    rank_status_t st = rk_team_check(team);
+    const void *channel_key;
+    struct rank_mem *mem;
+    struct rk_peer *p;
+    struct rk_key k;
+    uint64_t sum;
+
+    if (st)
+        return st;
+    if ((unsigned)peer >= (unsigned)team->size)
+        return RANK_ERR_RANK;
+    if (!key || !out)
+        return RANK_ERR_ARG;
+    p = rk_team_peer(team, peer);
+    if (!p)
+        return RANK_ERR_NO_MEMORY;
+    if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != p->id.job ||
+        k.rank != p->id.rank)
+        return RANK_ERR_HANDLE;
+    mem = rk_mem_new(team, (size_t)k.bytes);
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->sort = RK_MEM_OPENED;
+    st = rk_mem_add_ways(mem);
+    if (!st)
+        st = peer == team->rank ? own(mem, peer, &k, sum)
+                                : find_way(mem, peer, p, &k, channel_key, sum);
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *out = mem;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_close(rank_mem_t *mem)
+{
+    rank_status_t st = check_sort(mem, RK_MEM_OPENED);
+
+    if (st)
+        return st;
+    st = rank_flush(*mem, RANK_ALL);
+    rk_mem_destroy(*mem);
+    *mem = RANK_MEM_NULL;
+    return st;
+}

@@ -1,0 +1,225 @@
+/*
+ * signal.c: put_signal, and the waits for words that peers write.
+ *
+ * A signal in mapped memory is a store behind the data, and a ring of the
+ * peer's bell if it sleeps. Elsewhere it is a frame that the owner acts on,
+ * with the data inside if there is room: one packet. Longer data goes first and
+ * is flushed, where it takes another way than frames.
+ */
+#include "lib/rma/signal.h"
+#include "lib/mem/node.h"
+#include "lib/rma/far.h"
+
+/* By CMA a system call costs more than two copies of this much. */
+enum { BY_CMA_MIN = 4096 };
+
+static rank_status_t check_word(const struct rank_mem *mem, int64_t offset)
+{
+    if (offset < 0 || mem->bytes < 8 || (uint64_t)offset > mem->bytes - 8)
+        return RANK_ERR_BOUNDS;
+    return offset % 8 ? RANK_ERR_ARG : RANK_OK;
+}
+
+/* The peer's process is one and the same. */
+static bool same_peer(const struct rank_mem *a, const struct rank_mem *b, int peer)
+{
+    return a->team == b->team ||
+           (peer < b->team->size &&
+            rk_team_world_rank(a->team, peer) == rk_team_world_rank(b->team, peer));
+}
+
+static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset, uint64_t value,
+                                   rank_signal_op_t op)
+{
+    uint64_t *at = (uint64_t *)(void *)(mem->part[peer] + offset);
+    struct rk_peer *p;
+
+    if (rk_unlikely((uintptr_t)at & 7))
+        return RANK_ERR_ARG;
+    if (op == RANK_SIGNAL_SET)
+        __atomic_store_n(at, value, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
+    if (rk_unlikely(peer == mem->team->rank))
+        return RANK_OK;
+    p = rk_team_peer(mem->team, peer);
+    if (rk_likely(p && p->local >= 0))
+        rk_node_wake(mem->team->ctx->node, p->local);
+    return RANK_OK;
+}
+
+/* By a frame: the data goes inside, or has gone before. */
+static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                                size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
+                                uint64_t value, rank_signal_op_t op)
+{
+    struct rk_rma_signal sig = {.offset = signal_offset, .value = value};
+    const struct rk_way *way, *sig_way;
+    struct rk_job job;
+    struct rk_peer *p;
+    size_t room;
+    rank_status_t st = rk_far_reach(signal_mem, peer, &p, &sig_way);
+
+    if (st)
+        return st;
+    if (bytes && mem->part[peer]) {
+        rk_mapped_put(mem->part[peer] + offset, src, bytes);
+        bytes = 0;
+    }
+    way = sig_way;
+    if (bytes && (st = rk_far_reach(mem, peer, &p, &way)) != RANK_OK)
+        return st;
+    room = rk_job_frame_room(p) - sizeof(struct rk_rma_ask) - sizeof(sig);
+    if (way->how == RK_WAY_CMA && room > BY_CMA_MIN)
+        room = BY_CMA_MIN;
+    if (bytes > room) {
+        st = rk_far_put(src, bytes, peer, mem, offset);
+        if (!st && way->how == RK_WAY_CHANNEL)
+            st = rk_far_flush(mem, peer);
+        if (st)
+            return st;
+        bytes = 0;
+    }
+    sig.mem = sig_way->id;
+    rk_job_init(&job, p, RK_RMA_SIGNAL, way->id);
+    job.ask.amo = (uint8_t)op;
+    rk_job_add(&job, &sig, sizeof(sig));
+    if (bytes)
+        rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset);
+    return rk_job_run(&job);
+}
+
+rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                              int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
+                              uint64_t value, rank_signal_op_t op)
+{
+    rank_status_t st = rk_mem_check_access(mem, src, bytes, peer, offset);
+
+    if (!st)
+        st = rk_mem_check(signal_mem);
+    if (!st)
+        st = check_word(signal_mem, signal_offset);
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD || !same_peer(mem, signal_mem, peer)))
+        return RANK_ERR_ARG;
+    if (rk_unlikely(!signal_mem->part[peer]))
+        return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
+                          (size_t)signal_offset, value, op);
+    if (rk_likely(mem->part[peer] != NULL)) {
+        if (bytes)
+            rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
+    } else if (bytes) {
+        st = rk_far_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+        if (!st)
+            st = rk_far_flush(mem, peer);
+        if (st)
+            return st;
+    }
+    return signal_mapped(signal_mem, peer, (size_t)signal_offset, value, op);
+}
+
+/* ------------------------------------------------------------------------ waiting */
+
+RK_INLINE bool matches(struct rk_rma_wait *w)
+{
+    uint64_t v = w->seen = __atomic_load_n(w->at, __ATOMIC_ACQUIRE);
+
+    switch (w->cmp) {
+    case RANK_CMP_EQ:
+        return v == w->value;
+    case RANK_CMP_NE:
+        return v != w->value;
+    case RANK_CMP_GT:
+        return v > w->value;
+    case RANK_CMP_GE:
+        return v >= w->value;
+    case RANK_CMP_LT:
+        return v < w->value;
+    default:
+        return v <= w->value;
+    }
+}
+
+/* Has one died who could have written it, and nobody been told? */
+RK_INLINE bool writers_died(const struct rk_rma_wait *w)
+{
+    const struct rank_team *team = w->mem->team;
+
+    if (w->peer)
+        return w->peer->state == RK_PEER_DEAD;
+    return team->ndead != w->mem->deaths_told ||
+           (rk_unlikely(team->ndead) && team->ndead >= team->size - 1);
+}
+
+bool rk_rma_word_is_so(void *wait)
+{
+    struct rk_rma_wait *w = wait;
+
+    if (matches(w))
+        return true;
+    if (rk_likely(!writers_died(w)))
+        return false;
+    w->dead = !matches(w); /* its last word may have come between the two looks */
+    return true;
+}
+
+static rank_status_t prepare(struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
+                             rank_cmp_t cmp, uint64_t value)
+{
+    rank_status_t st = rk_mem_check(mem);
+    char *mine;
+
+    if (!st)
+        st = check_word(mem, offset);
+    if (st)
+        return st;
+    mine = mem->sort == RK_MEM_OPENED ? NULL : mem->part[mem->team->rank];
+    if (!mine || (unsigned)cmp > RANK_CMP_LE || ((uintptr_t)(mine + offset) & 7))
+        return RANK_ERR_ARG;
+    *w = (struct rk_rma_wait){.mem = mem, .at = (const uint64_t *)(const void *)(mine + offset),
+                              .value = value, .cmp = cmp};
+    return RANK_OK;
+}
+
+static rank_status_t outcome(struct rk_rma_wait *w)
+{
+    if (rk_likely(!w->dead))
+        return RANK_OK;
+    if (!w->peer)
+        w->mem->deaths_told = w->mem->team->ndead;
+    return RANK_ERR_PEER_DEAD;
+}
+
+rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
+{
+    struct rk_rma_wait w;
+    rank_status_t st = prepare(&w, mem, offset, cmp, value);
+
+    if (rk_unlikely(st))
+        return st;
+    rk_wait_unrung(mem->team->ctx, rk_rma_word_is_so, &w);
+    return outcome(&w);
+}
+
+rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
+                               int peer, uint64_t *seen)
+{
+    struct rk_rma_wait w;
+    rank_status_t st = prepare(&w, mem, offset, cmp, value);
+
+    if (rk_unlikely(st))
+        return st;
+    if (peer != RANK_ANY_SOURCE) {
+        if ((unsigned)peer >= (unsigned)mem->team->size)
+            return RANK_ERR_RANK;
+        w.peer = rk_team_peer(mem->team, peer);
+        if (!w.peer)
+            return RANK_ERR_NO_MEMORY;
+    }
+    rk_wait(mem->team->ctx, rk_rma_word_is_so, &w);
+    st = outcome(&w);
+    if (!st && seen)
+        *seen = w.seen;
+    return st;
+}

@@ -1,0 +1,18 @@
+/* signal.h: a wait for a word of one's own memory. */
+#ifndef RK_RMA_SIGNAL_H
+#define RK_RMA_SIGNAL_H
+
+#include "lib/rma/rma.h"
+
+struct rk_rma_wait {
+    struct rank_mem *mem;
+    const uint64_t *at;
+    uint64_t value, seen;
+    rank_cmp_t cmp;
+    const struct rk_peer *peer; /* who is to write it; NULL: anybody */
+    bool dead;                  /* those who could are */
+};
+
+bool rk_rma_word_is_so(void *wait);
+
+#endif

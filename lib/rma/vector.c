@@ -1,0 +1,215 @@
+/*
+ * vector.c: puts and gets of many pieces, and of strided blocks.
+ *
+ * Mapped memory: copies. CMA: many pieces with one system call. Otherwise short
+ * pieces travel packed in frames to the owner, who spreads or gathers
+ * them, and long ones by the channel's put and get, all of them at once.
+ */
+#include "lib/channel/shm/cma.h"
+#include "lib/rma/far.h"
+#include "lib/rma/group.h"
+
+#include <sys/uio.h>
+
+/* A piece that the channel moves by itself; shorter ones go packed. BATCH: of a stride. */
+enum { LONG_PIECE = 4096, CMA_BATCH = 256, BATCH = 256 };
+
+static rank_status_t check_pieces(const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
+                                  int peer)
+{
+    rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
+
+    if (st)
+        return st;
+    if (n < 0)
+        return RANK_ERR_COUNT;
+    if (n && !pieces)
+        return RANK_ERR_ARG;
+    for (int64_t i = 0; i < n && !st; i++)
+        st = rk_mem_check_access(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
+    return st;
+}
+
+static void move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *part)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const rank_piece_t *p = &pieces[i];
+        if (p->bytes == 0)
+            continue;
+        if (put)
+            rk_mapped_put(part + p->offset, p->local, (size_t)p->bytes);
+        else
+            rk_mapped_get(p->local, part + p->offset, (size_t)p->bytes);
+    }
+}
+
+static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
+                                 const struct rk_way *way)
+{
+    struct iovec here[CMA_BATCH], there[CMA_BATCH];
+    rank_status_t st = RANK_OK;
+
+    for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
+        int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
+        for (int i = 0; i < k; i++) {
+            const rank_piece_t *p = &pieces[at + i];
+            here[i] = (struct iovec){p->local, (size_t)p->bytes};
+            there[i] = (struct iovec){(void *)(uintptr_t)(way->base + (uint64_t)p->offset),
+                                      (size_t)p->bytes};
+        }
+        if (rk_cma_move(way->pid, put, here, there, k))
+            continue;
+        for (int i = 0; i < k && !st; i++) {
+            const rank_piece_t *p = &pieces[at + i];
+            uint64_t far = way->base + (uint64_t)p->offset;
+            st = put ? rk_cma_write(way->pid, far, p->local, (size_t)p->bytes)
+                     : rk_cma_read(way->pid, p->local, far, (size_t)p->bytes);
+        }
+    }
+    return st;
+}
+
+static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_t n,
+                                    struct rk_peer *peer, const struct rk_way *way)
+{
+    struct rk_job job;
+
+    rk_job_init(&job, peer, put ? RK_RMA_PUT : RK_RMA_GET, way->id);
+    job.ask.flags = put ? 0 : RK_RMA_WANTS_ANSWER;
+    job.pieces = pieces;
+    job.npieces = n;
+    return rk_job_run(&job);
+}
+
+static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk_peer *peer,
+                                      struct rank_mem *mem, const struct rk_way *way,
+                                      struct rk_group *group)
+{
+    struct rank_request *req = rk_group_add(group, peer);
+    rank_status_t st;
+
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    st = put ? mem->channel->iput(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
+                                  (size_t)p->offset, req)
+             : mem->channel->iget(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
+                                  (size_t)p->offset, req);
+    if (st)
+        rk_group_undo(group, req);
+    return st;
+}
+
+/* Long pieces are started, runs of short ones between them go packed; then the long ones end. */
+static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64_t n,
+                                     struct rk_peer *peer, struct rank_mem *mem,
+                                     const struct rk_way *way)
+{
+    struct rk_group group = {0, RANK_OK};
+    rank_status_t st = RANK_OK, end;
+
+    for (int64_t i = 0; i < n && !st;) {
+        int64_t first = i;
+        while (i < n && pieces[i].bytes <= LONG_PIECE)
+            i++;
+        if (i > first)
+            st = move_by_frames(put, pieces + first, i - first, peer, way);
+        if (i < n && !st)
+            st = start_by_channel(put, &pieces[i++], peer, mem, way, &group);
+    }
+    end = rk_group_wait(peer->ctx, &group);
+    return st ? st : end;
+}
+
+/* Checked pieces. */
+static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
+                          struct rank_mem *mem)
+{
+    const struct rk_way *way;
+    struct rk_peer *p;
+    rank_status_t st;
+
+    if (n == 0)
+        return RANK_OK;
+    if (mem->part[peer]) {
+        move_mapped(put, pieces, n, mem->part[peer]);
+        return RANK_OK;
+    }
+    st = rk_far_reach(mem, peer, &p, &way);
+    if (st)
+        return st;
+    switch (way->how) {
+    case RK_WAY_CHANNEL:
+        return move_by_channel(put, pieces, n, p, mem, way);
+    case RK_WAY_CMA:
+        return move_by_cma(put, pieces, n, way);
+    default:
+        return move_by_frames(put, pieces, n, p, way);
+    }
+}
+
+rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
+{
+    rank_status_t st = check_pieces(mem, pieces, n, peer);
+
+    return st ? st : move(true, pieces, n, peer, mem);
+}
+
+rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
+{
+    rank_status_t st = check_pieces(mem, pieces, n, peer);
+
+    return st ? st : move(false, pieces, n, peer, mem);
+}
+
+/* ------------------------------------------------------------------------ strided */
+
+/* The first and the last block bound all others. */
+static rank_status_t check_strided(const struct rank_mem *mem, const void *local, int64_t block,
+                                   int64_t count, int peer, int64_t offset, int64_t stride)
+{
+    rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
+    int64_t last;
+
+    if (st)
+        return st;
+    if (block < 0 || count < 0)
+        return RANK_ERR_COUNT;
+    if (block == 0 || count == 0)
+        return RANK_OK;
+    if (__builtin_mul_overflow(stride, count - 1, &last) ||
+        __builtin_add_overflow(last, offset, &last))
+        return RANK_ERR_BOUNDS;
+    st = rk_mem_check_access(mem, local, block, peer, offset);
+    return st ? st : rk_mem_check_access(mem, local, block, peer, last);
+}
+
+static rank_status_t move_strided(bool put, char *local, int64_t local_stride, int64_t block,
+                                  int64_t count, int peer, struct rank_mem *mem, int64_t offset,
+                                  int64_t stride)
+{
+    rank_status_t st = check_strided(mem, local, block, count, peer, offset, stride);
+    rank_piece_t pieces[BATCH];
+
+    if (st || block == 0)
+        return st;
+    for (int64_t i = 0; i < count && !st;) {
+        int64_t k = 0;
+        for (; k < BATCH && i < count; k++, i++)
+            pieces[k] = (rank_piece_t){local + i * local_stride, block, offset + i * stride};
+        st = move(put, pieces, k, peer, mem);
+    }
+    return st;
+}
+
+rank_status_t rank_put_strided(const void *src, int64_t src_stride, int64_t block, int64_t count,
+                               int peer, rank_mem_t mem, int64_t offset, int64_t stride)
+{
+    return move_strided(true, (char *)(uintptr_t)src, src_stride, block, count, peer, mem, offset,
+                        stride);
+}
+
+rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t block, int64_t count,
+                               int peer, rank_mem_t mem, int64_t offset, int64_t stride)
+{
+    return move_strided(false, dst, dst_stride, block, count, peer, mem, offset, stride);
+}
