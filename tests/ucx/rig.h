@@ -73,5 +73,6 @@ void death_body(struct rig *r);
 void death_onesided_body(struct rig *r);
 void death_flush_body(struct rig *r);
 void hostile_body(struct rig *r);
+void hostile_rma_body(struct rig *r);
 
 #endif

@@ -1,0 +1,94 @@
+/*
+ * fuzz_rma.c: questions and answers of one-sided calls, and keys to memory, from
+ * strangers. The first byte says which. Whoever gets one reads all that it is
+ * told is there.
+ */
+#include "lib/rma/frame.h"
+#include "lib/rma/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len);
+
+static void read_all(const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        sum += at[i];
+    __asm__ __volatile__("" : : "r"(sum)); /* the compiler must not leave the reading out */
+}
+
+static void ask(const void *p, size_t len)
+{
+    struct rk_rma_asked q;
+    size_t sum = 0;
+
+    if (!rk_rma_decode_ask(p, len, &q))
+        return;
+    if (q.data)
+        read_all(q.data, q.bytes);
+    for (uint32_t i = 0; q.pieces && i < q.ask.n; i++)
+        sum += (size_t)rk_rma_piece_at(&q, i).bytes;
+    if (q.pieces && sum != q.bytes)
+        abort();
+    if (q.ask.op == RK_RMA_AMO && !rk_amo_defined(q.ask.amo, q.ask.dtype))
+        abort();
+}
+
+static void answer(const void *p, size_t len)
+{
+    struct rk_rma_answer a;
+    const void *data;
+    size_t bytes;
+
+    if (!rk_rma_decode_answer(p, len, &a, &data, &bytes))
+        return;
+    read_all(data, bytes);
+    if (a.status > 0)
+        abort();
+}
+
+/* As it comes, and once more with a sum that is right. */
+static void key(unsigned char *p, size_t len)
+{
+    const void *channel_key;
+    struct rk_key k;
+    uint64_t sum;
+
+    for (int pass = 0; pass < 2; pass++) {
+        if (rk_key_read(p, len, &k, &channel_key, &sum))
+            read_all(channel_key, k.channel_len);
+        if (len < sizeof(sum))
+            return;
+        sum = rk_key_sum(p, len - sizeof(sum));
+        memcpy(p + len - sizeof(sum), &sum, sizeof(sum));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
+{
+    unsigned char *p;
+
+    if (len == 0)
+        return 0;
+    p = malloc(len - 1 + (len == 1));
+    if (!p)
+        return 0;
+    memcpy(p, input + 1, len - 1);
+    switch (input[0] % 3) {
+    case 0:
+        ask(p, len - 1);
+        break;
+    case 1:
+        answer(p, len - 1);
+        break;
+    default:
+        key(p, len - 1);
+        break;
+    }
+    free(p);
+    return 0;
+}
