@@ -46,6 +46,37 @@ for n in 1 4; do
     fi
 done
 
+# ---------------------------------------------------------------------------------------- one-sided
+# one_sided N CHANNELS PROGRAM ARGS TEXT: prints that line once, and nothing else.
+one_sided() {
+    run 60 env RANK_CHANNELS="$2" "$XRUN" -n "$1" "$bin/$3" $4
+    if [ $rc = 0 ] && [ "$(grep -c "$5" "$work/out")" = 1 ] && [ "$(wc -l <"$work/out")" = 1 ] &&
+        [ ! -s "$work/err" ]; then
+        ok "$3, $1 ranks, $2"
+    else
+        not_ok "$3, $1 ranks, $2: exit code $rc"
+    fi
+}
+
+channels=default
+grep -q '^#define HAVE_UCX 1' "$top_builddir/config.h" && channels="default ucx,self"
+for c in $channels; do
+    [ "$c" = default ] && c=shm,self
+    for n in 1 2 4; do
+        one_sided $n "$c" account 100 "^$n ranks, 100 rounds each: the balance is $((100 * n * (n + 1) / 2)) (right)"
+        one_sided $n "$c" primes 50000 "^5133 primes below 50000, in 50 blocks by $n ranks"
+        one_sided $n "$c" gups "10 2" "all undone (right)"
+    done
+done
+for dies in 0 1 2; do
+    run 30 "$XRUN" -n 3 --on-failure continue "$bin/account" 400 --die $dies
+    if [ "$(grep -c '^rank [0-2]: the lock is broken after' "$work/out")" = 2 ] && [ $rc = 137 ]; then
+        ok "account, rank $dies dies with the lock"
+    else
+        not_ok "account, rank $dies dies with the lock: exit code $rc"
+    fi
+done
+
 # ----------------------------------------------------------------------------------------------- cg
 # check_cg WHAT: judge the last run against the serial reference, 995 iterations and error 8.2e-10.
 check_cg() {

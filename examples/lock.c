@@ -1,0 +1,67 @@
+/* lock.c: see lock.h. */
+#include "lock.h"
+
+/* Words of each rank's part. Ranks stand there as their number + 1, 0 is nobody. */
+enum { TAIL, NEXT, GRANTED, WORDS };
+
+rank_status_t lock_create(rank_team_t team, struct lock *lock)
+{
+    void *mine;
+    rank_status_t st = rank_alloc(team, RANK_MEM_HOST, WORDS * 8, 0, &mine, &lock->mem);
+
+    lock->mine = mine;
+    lock->me = rank_team_rank(team);
+    lock->broken = 0;
+    return st;
+}
+
+rank_status_t lock_destroy(struct lock *lock)
+{
+    return rank_free(&lock->mem);
+}
+
+static rank_status_t tell(struct lock *lock, uint64_t whom, int word, uint64_t value)
+{
+    return rank_put_signal(NULL, 0, (int)whom - 1, lock->mem, 0, lock->mem, word * 8, value,
+                           RANK_SIGNAL_SET);
+}
+
+/* Until somebody has written there. Not for one peer's death alone: whoever stands between it and me
+ * gives up too, and then nobody is left to write. */
+static rank_status_t wait_for(struct lock *lock, int word, uint64_t *value)
+{
+    rank_status_t st =
+        rank_signal_wait(lock->mem, word * 8, RANK_CMP_NE, 0, RANK_ANY_SOURCE, value);
+
+    lock->broken |= st == RANK_ERR_PEER_DEAD;
+    return st;
+}
+
+rank_status_t lock_acquire(struct lock *lock)
+{
+    uint64_t me = (uint64_t)lock->me + 1, before, granted;
+    rank_status_t st;
+
+    if (lock->broken)
+        return RANK_ERR_PEER_DEAD;
+    __atomic_store_n(&lock->mine[NEXT], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->mine[GRANTED], 0, __ATOMIC_RELAXED);
+    /* behind whoever stands last, which rank 0's word says */
+    st = rank_atomic(RANK_AMO_SWAP, RANK_UINT64, &me, 0, lock->mem, TAIL * 8, &before);
+    if (st || before == 0)
+        return st;
+    st = tell(lock, before, NEXT, me);
+    return st ? st : wait_for(lock, GRANTED, &granted);
+}
+
+rank_status_t lock_release(struct lock *lock)
+{
+    uint64_t me = (uint64_t)lock->me + 1, nobody = 0, was, next;
+    rank_status_t st;
+
+    st = rank_compare_swap(RANK_UINT64, &me, &nobody, 0, lock->mem, TAIL * 8, &was);
+    if (st || was == me)
+        return st; /* nobody waits */
+    st = wait_for(lock, NEXT, &next); /* it is about to say so */
+    return st ? st : tell(lock, next, GRANTED, 1);
+}
