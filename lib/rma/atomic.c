@@ -4,7 +4,6 @@
 #include "lib/rma/far.h"
 
 enum {
-    INTEGERS = 1 << RANK_INT32 | 1 << RANK_UINT32 | 1 << RANK_INT64 | 1 << RANK_UINT64,
     FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
                1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
 };
@@ -71,15 +70,39 @@ RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *ope
     return RANK_OK;
 }
 
+static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_dtype_t dtype,
+                                                          const void *operand, int peer,
+                                                          rank_mem_t mem, int64_t offset,
+                                                          void *result)
+{
+    if ((unsigned)amo >= RANK_AMO_COUNT)
+        return RANK_ERR_OP;
+    if (!rk_amo_defined(amo, dtype))
+        return RANK_ERR_DTYPE;
+    return update(amo, dtype, operand, NULL, peer, mem, offset, result);
+}
+
+/* The common ones, on mapped memory, cost little more than the instruction. */
 rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand, int peer,
                           rank_mem_t mem, int64_t offset, void *result)
 {
-    if (rk_unlikely((unsigned)amo >= RANK_AMO_COUNT))
-        return RANK_ERR_OP;
-    if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT || !(INTEGERS >> dtype & 1)) &&
-        !rk_amo_defined(amo, dtype))
-        return RANK_ERR_DTYPE;
-    return update(amo, dtype, operand, NULL, peer, mem, offset, result);
+    if (rk_likely((dtype == RANK_INT64 || dtype == RANK_UINT64) && amo <= RANK_AMO_FETCH_ADD) &&
+        rk_mem_check_access(mem, operand, 8, peer, offset) == RANK_OK &&
+        rk_likely(mem->part[peer] != NULL && (amo == RANK_AMO_ADD || result))) {
+        uint64_t *at = (uint64_t *)(void *)(mem->part[peer] + offset), v;
+
+        if (rk_likely(((uintptr_t)at & 7) == 0 && (offset & 7) == 0)) {
+            memcpy(&v, operand, sizeof(v));
+            if (amo == RANK_AMO_ADD) {
+                __atomic_add_fetch(at, v, __ATOMIC_ACQ_REL);
+            } else {
+                v = __atomic_fetch_add(at, v, __ATOMIC_ACQ_REL);
+                memcpy(result, &v, sizeof(v));
+            }
+            return RANK_OK;
+        }
+    }
+    return update_any(amo, dtype, operand, peer, mem, offset, result);
 }
 
 rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const void *desired,
