@@ -2,6 +2,7 @@
 #include "lib/mem/segment.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct rk_segments {
     struct rk_link list; /* few, the newest first */
@@ -37,6 +38,8 @@ static struct rk_segment *segment_new(struct rk_ctx *ctx, const struct rk_memfd_
     seg->base = base;
     seg->bytes = card->bytes;
     seg->fd = fd;
+    if (card->bytes > RK_SEGMENT_HUGE) /* where the system has them for shared memory; else nothing is lost */
+        madvise(base, card->bytes, MADV_HUGEPAGE);
     rk_list_insert_before(ctx->segments->list.next, &seg->link);
     return seg;
 }
@@ -49,8 +52,8 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
     void *base;
     int fd;
 
-    if (__builtin_mul_overflow((size_t)parts, part_bytes, &bytes) ||
-        __builtin_add_overflow(bytes, (size_t)RK_SEGMENT_FRONT, &bytes) || bytes > INT64_MAX)
+    if (__builtin_mul_overflow((size_t)parts, rk_segment_stride(part_bytes), &bytes) ||
+        __builtin_add_overflow(bytes, rk_segment_front(part_bytes), &bytes) || bytes > INT64_MAX)
         return RANK_ERR_NO_MEMORY;
     st = rk_memfd_create(bytes, "rank_alloc", &fd, &base, card);
     if (st)

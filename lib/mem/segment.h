@@ -12,8 +12,22 @@
 #include "lib/base/list.h"
 #include "lib/mem/memfd.h"
 
+/* A part of this size or more begins on such a boundary, so that huge pages can hold it. */
+#define RK_SEGMENT_HUGE (2u << 20)
+
 /* Room for the nonce before the first part. */
-#define RK_SEGMENT_FRONT 4096u
+static inline size_t rk_segment_front(size_t part_bytes)
+{
+    return part_bytes >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : 4096;
+}
+
+/* From one part to the next; what lies between is never backed. */
+static inline size_t rk_segment_stride(size_t part_bytes)
+{
+    size_t unit = rk_segment_front(part_bytes);
+
+    return part_bytes > SIZE_MAX - unit ? SIZE_MAX : (part_bytes + unit - 1) & ~(unit - 1);
+}
 
 struct rk_segment {
     uint64_t id; /* the nonce */

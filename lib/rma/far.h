@@ -14,12 +14,25 @@
 
 /* Questions of one get that are under way: an owner's answers have to wait somewhere. */
 enum { RK_JOB_WINDOW = 16 };
+/* And of all calls to one peer. */
+enum { RK_ASKED_MAX = 512 };
+
+/* What there is for one peer. */
+struct rk_line {
+    struct rk_link jobs, answers; /* that wait for room */
+    struct rk_link on_busy;
+    uint32_t nanswers;
+    uint32_t asked;       /* questions that the peer has not answered */
+    bool posted;          /* frames have gone that no answer has covered */
+    rank_status_t owed;   /* what one of its posted frames met here; told by its flush */
+};
 
 /* One call's frames to one peer. */
 struct rk_job {
     struct rk_link link;  /* in the line, while something waits for room */
     struct rk_ctx *ctx;
     struct rk_peer *peer;
+    struct rk_line *line; /* once it is started */
     struct rk_rma_ask ask;
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
@@ -33,15 +46,6 @@ struct rk_job {
     rank_status_t status;
     uint64_t before;     /* an atomic's answer */
     struct rank_request *req; /* to be completed with it, or NULL */
-};
-
-/* What there is for one peer. */
-struct rk_line {
-    struct rk_link jobs, answers; /* that wait for room */
-    struct rk_link on_busy;
-    uint32_t nanswers;
-    bool posted;          /* frames have gone that no answer has covered */
-    rank_status_t owed;   /* what one of its posted frames met here; told by its flush */
 };
 
 struct rk_rma {

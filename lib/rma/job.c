@@ -88,6 +88,9 @@ static void complete(struct rk_job *job)
     rank_status_t st = job->status;
 
     unqueue(job);
+    if (job->line)
+        job->line->asked -= job->inflight;
+    job->inflight = 0;
     if (job->named)
         rk_names_drop(&job->ctx->rma->job_names, job->ask.asker);
     job->named = false;
@@ -234,17 +237,19 @@ bool rk_job_push(struct rk_job *job)
             unqueue(job); /* an answer goes on with it */
             return true;
         }
+        if (answers && job->line->asked >= RK_ASKED_MAX)
+            return false;
         st = send_next(job);
         if (st == RK_AGAIN)
             return false;
         if (st) {
-            job->status = st;
-            job->inflight = 0;
-            job->sent = true;
-            break;
+            rk_job_fail(job, st);
+            return true;
         }
-        if (answers)
+        if (answers) {
             job->inflight++;
+            job->line->asked++;
+        }
         job->sent = job->next >= job->npieces;
     }
     if (job->inflight == 0)
@@ -276,6 +281,7 @@ rank_status_t rk_job_start(struct rk_job *job)
             rk_job_free(job);
         return st;
     }
+    job->line = line;
     if (!(job->ask.flags & RK_RMA_WANTS_ANSWER))
         line->posted = true;
     if (!rk_list_empty(&line->jobs) || !rk_job_push(job))
@@ -335,7 +341,6 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
                      const void *payload, const struct rk_rndv *rndv)
 {
     struct rk_rma_answer a;
-    struct rk_line *line;
     struct rk_job *job;
     const void *data;
     size_t bytes;
@@ -350,6 +355,7 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
         return;
     }
     job->inflight--;
+    job->line->asked--;
     job->before = a.before;
     if (a.status) {
         job->status = (rank_status_t)a.status;
@@ -362,7 +368,6 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     }
     if (job->sent || job->queued)
         return;
-    line = rk_line_of(ctx, peer);
-    if (!rk_job_push(job) && line)
-        enqueue(line, job);
+    if (!rk_job_push(job))
+        enqueue(job->line, job);
 }

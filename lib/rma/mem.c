@@ -102,7 +102,9 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     else if (!(mem = malloc(sizeof(*mem))))
         return NULL;
     memset(mem, 0, sizeof(*mem));
+    mem->ctx = team->ctx;
     mem->team = team;
+    mem->deaths_told = team->ndead; /* who is dead already is no news */
     mem->bytes = bytes;
     rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));
@@ -121,7 +123,7 @@ void rk_mem_destroy(struct rank_mem *mem)
 
     if (!mem)
         return;
-    ctx = mem->team->ctx;
+    ctx = mem->ctx;
     rk_list_remove(&mem->link);
     while (!rk_list_empty(&mem->requests)) { /* they end without us */
         struct rank_request *req = rk_list_entry(mem->requests.next, struct rank_request, link);

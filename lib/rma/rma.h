@@ -40,6 +40,7 @@ enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
 struct rank_mem {
     uint32_t magic;
     uint8_t sort;             /* enum rk_mem_sort */
+    struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
     struct rk_segment *segment;

@@ -69,12 +69,12 @@ static rank_status_t worst_of_all(struct rank_team *team, rank_status_t mine)
 
 static void map_parts(struct rank_mem *mem, size_t part)
 {
-    char *at = mem->segment->base + RK_SEGMENT_FRONT;
+    char *at = mem->segment->base + rk_segment_front(part);
 
     for (int r = 0; r < mem->team->size; r++) {
         if (is_neighbour(mem->team, r)) {
             mem->part[r] = at;
-            at += part;
+            at += rk_segment_stride(part);
         }
     }
 }
@@ -101,7 +101,8 @@ static rank_status_t share_node(struct rank_mem *mem, size_t part)
     if (g.maker != team->rank)
         st = rk_segment_attach(team->ctx, &cards[g.maker].card, &mem->segment);
     if (!st)
-        st = rk_memfd_commit(mem->segment->fd, RK_SEGMENT_FRONT + (size_t)g.mine * part, part,
+        st = rk_memfd_commit(mem->segment->fd,
+                             rk_segment_front(part) + (size_t)g.mine * rk_segment_stride(part), part,
                              "rank_alloc");
     st = worst_of_all(team, st);
     if (!st)

@@ -131,6 +131,29 @@ static void nonblocking(struct mp *mp, struct target *t, uint64_t *seed)
     free(buf);
 }
 
+/* More than any room holds, started without a look at what comes back. */
+static void storm(struct mp *mp, struct target *t, uint64_t *seed)
+{
+    enum { N = 3000 };
+    int to = (mp->rank + 1) % mp->size;
+    int64_t base = (int64_t)SHARE * mp->rank;
+    char *model = t->model + (size_t)to * SHARE, *in = mp_alloc(N * 8);
+    rank_request_t *req = calloc(N, sizeof(*req));
+
+    MP_CHECK(req != NULL);
+    mp_fill(model, N * 8, mp_random(seed));
+    for (int i = 0; i < N; i++)
+        MP_OK(rank_iput(model + i * 8, 8, to, t->mem[to], base + i * 8, &req[i]));
+    MP_OK(rank_waitall(N, req, NULL));
+    MP_OK(rank_flush(t->mem[to], to));
+    for (int i = 0; i < N; i++)
+        MP_OK(rank_iget(in + i * 8, 8, to, t->mem[to], base + i * 8, &req[i]));
+    MP_OK(rank_waitall(N, req, NULL));
+    MP_CHECK(memcmp(in, model, N * 8) == 0);
+    free(req);
+    free(in);
+}
+
 /* Long ones, which do not fit into a frame or a packet. */
 static void large(struct mp *mp, struct target *t, uint64_t *seed)
 {
@@ -298,6 +321,8 @@ int main(int argc, char **argv)
         set_up(&mp, &t, registered);
         mp_case(&mp, "nonblocking");
         nonblocking(&mp, &t, &seed);
+        mp_case(&mp, "storm");
+        storm(&mp, &t, &seed);
         mp_case(&mp, "large");
         large(&mp, &t, &seed);
         mp_case(&mp, "vectors");
