@@ -181,8 +181,12 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
         a->status = RANK_ERR_COUNT;
     } else if (q->ask.op == RK_RMA_GET) {
         data = locate(ctx, q->ask.mem, q->ask.offset, q->bytes);
-        if (!data)
+        if (!data) {
             a->status = RANK_ERR_BOUNDS;
+        } else if (q->bytes == 4 || q->bytes == 8) { /* a word is read at once */
+            rk_mapped_get(gathered, data, q->bytes);
+            data = gathered;
+        }
     } else if (!pieces_fit(ctx, q)) {
         a->status = RANK_ERR_BOUNDS;
     } else {
