@@ -29,6 +29,44 @@ static void memory(struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
+/* Registered memory and keys, and calls on it of each sort. */
+static void keys(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    static char mine[40000], buf[40000];
+    char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
+    size_t len = sizeof(key);
+    rank_piece_t p[3] = {{buf, 100, 8}, {buf + 100, 9000, 1000}, {buf, 0, 5}};
+    int64_t one = 1, was;
+    rank_request_t r[8];
+    rank_envelope_t env;
+    rank_mem_t own, far, bad = RANK_MEM_NULL;
+
+    MP_OK(rank_reg(mine, sizeof(mine), &own));
+    MP_OK(rank_rkey_pack(own, key, &len));
+    MP_OK(rank_sendrecv(key, (int64_t)len, RANK_BYTE, to, 1, theirs, sizeof(theirs), RANK_BYTE, from, 1,
+                        mp->world, &env));
+    MP_OK(rank_rkey_open(mp->world, from, theirs, (size_t)env.bytes, &far));
+    theirs[20] ^= 1;
+    MP_STATUS(rank_rkey_open(mp->world, from, theirs, (size_t)env.bytes, &bad), RANK_ERR_HANDLE);
+    for (int i = 0; i < 8; i++) {
+        if (i & 1)
+            MP_OK(rank_iput(buf, 1000 + i, from, far, 8, &r[i]));
+        else
+            MP_OK(rank_iget(buf + 20000, 2000 * (i + 1), from, far, 8, &r[i]));
+    }
+    MP_OK(rank_waitall(8, r, NULL));
+    MP_OK(rank_putv(p, 3, from, far));
+    MP_OK(rank_getv(p, 3, from, far));
+    MP_OK(rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, from, far, 0, NULL));
+    MP_OK(rank_atomic(RANK_AMO_SWAP, RANK_INT64, &one, from, far, 0, &was));
+    MP_OK(rank_put_signal(buf, 100, from, far, 8, far, 39992, 1, RANK_SIGNAL_ADD));
+    MP_OK(rank_flush(far, RANK_ALL));
+    MP_OK(rank_rkey_close(&far));
+    mp_barrier(mp->world);
+    MP_OK(rank_dereg(&own));
+}
+
 /* Posted and unexpected, short and long, truncated and synchronous. */
 static void messages(struct mp *mp)
 {
@@ -121,6 +159,7 @@ int main(int argc, char **argv)
     repeat(&mp, "messages", messages, times);
     repeat(&mp, "teams", teams, times);
     repeat(&mp, "memory", memory, times / 4);
+    repeat(&mp, "keys", keys, times / 2);
     repeat(&mp, "collectives", collectives, times);
     mp_end(&mp);
     return 0;
