@@ -1,0 +1,74 @@
+/* answers.c: answers of PMIx, and those who wait for them; see client.h. */
+#include "lib/boot/client.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { LOOK_MS = 20 };
+
+struct rk_answer *rk_answer_new(void)
+{
+    struct rk_answer *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        pthread_mutex_init(&a->lock, NULL);
+        pthread_cond_init(&a->over, NULL);
+    }
+    return a;
+}
+
+void rk_answer_free(struct rk_answer *a)
+{
+    pthread_cond_destroy(&a->over);
+    pthread_mutex_destroy(&a->lock);
+    free(a->bytes);
+    free(a);
+}
+
+void rk_answers_free(struct rk_client *c)
+{
+    while (c->given_up) {
+        struct rk_answer *a = c->given_up;
+        c->given_up = a->next;
+        rk_answer_free(a);
+    }
+}
+
+void rk_answer_came(pmix_status_t rc, void *arg)
+{
+    struct rk_answer *a = arg;
+
+    pthread_mutex_lock(&a->lock);
+    a->rc = rc;
+    a->done = true;
+    pthread_cond_signal(&a->over);
+    pthread_mutex_unlock(&a->lock);
+}
+
+bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace)
+{
+    int since_death = 0;
+    struct timespec until;
+    bool came;
+
+    pthread_mutex_lock(&a->lock);
+    while (!a->done && since_death < grace) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (pthread_cond_timedwait(&a->over, &a->lock, &until) && atomic_load(&c->deaths))
+            since_death += LOOK_MS;
+    }
+    came = a->done;
+    pthread_mutex_unlock(&a->lock);
+    if (!came)
+        rk_answer_give_up(c, a);
+    return came;
+}
+
+void rk_answer_give_up(struct rk_client *c, struct rk_answer *a)
+{
+    a->next = c->given_up;
+    c->given_up = a;
+}

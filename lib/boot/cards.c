@@ -1,0 +1,144 @@
+/* cards.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
+#include "lib/base/log.h"
+#include "lib/boot/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How long a card is asked for that the server says is not there yet. */
+enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000 };
+
+static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
+{
+    struct rk_answer *a = arg;
+
+    if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
+        a->bytes = malloc(v->data.bo.size + 1);
+        if (a->bytes)
+            memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
+        else
+            rc = PMIX_ERR_NOMEM;
+        a->size = v->data.bo.size;
+    }
+    rk_answer_came(rc, a);
+}
+
+rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
+{
+    pmix_value_t v;
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_BYTE_OBJECT;
+    v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
+    v.data.bo.size = len;
+    rc = PMIx_Put(PMIX_GLOBAL, key, &v);
+    return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Put", rc);
+}
+
+rank_status_t rk_boot_commit(struct rk_boot *boot)
+{
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    rc = PMIx_Commit();
+    return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Commit", rc);
+}
+
+/* Ask once. PMIX_ERR_TIMEOUT: a rank died and no answer came. Else *out is the caller's. */
+static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+                                  struct rk_answer **out)
+{
+    struct rk_answer *a = rk_answer_new();
+    pmix_status_t rc;
+
+    if (!a)
+        return PMIX_ERR_NOMEM;
+    rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
+    if (rc == PMIX_SUCCESS) {
+        if (!rk_answer_wait(c, a, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS))
+            return PMIX_ERR_TIMEOUT;
+        rc = a->rc;
+    }
+    if (rc == PMIX_SUCCESS)
+        *out = a;
+    else
+        rk_answer_free(a);
+    return rc;
+}
+
+/* A request that crosses with the commit of what it asks for is sometimes answered "not found" by
+ * the server (4.2.2). Until all have met that can only mean "not yet". */
+static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+                              struct rk_answer **out)
+{
+    const struct timespec pause = {0, CARD_PAUSE_NS};
+    pmix_status_t rc = ask_for_card(c, who, key, out);
+
+    for (int i = 0; rc == PMIX_ERR_NOT_FOUND && !c->met && i < CARD_TRIES; i++) {
+        nanosleep(&pause, NULL);
+        rc = ask_for_card(c, who, key, out);
+    }
+    return rc;
+}
+
+rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
+{
+    pmix_proc_t who;
+    struct rk_answer *a;
+    pmix_status_t rc;
+    rank_status_t st = RANK_OK;
+
+    if (boot->alone)
+        return RANK_ERR_UNREACHABLE;
+    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    rc = get_card(rk_client_of(boot), &who, key, &a);
+    if (rc == PMIX_ERR_TIMEOUT) {
+        rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
+        return RANK_ERR_PEER_DEAD;
+    }
+    if (rc != PMIX_SUCCESS) {
+        rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
+        return RANK_ERR_UNREACHABLE;
+    }
+    if (!a->bytes || a->size > *len) {
+        rk_error("the card %s of rank %d is not of this version", key, rank);
+        st = RANK_ERR_BOOT;
+    } else {
+        memcpy(data, a->bytes, a->size);
+        *len = a->size;
+    }
+    rk_answer_free(a);
+    return st;
+}
+
+rank_status_t rk_boot_fence(struct rk_boot *boot)
+{
+    struct rk_answer *a;
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    a = rk_answer_new();
+    if (!a)
+        return RANK_ERR_NO_MEMORY;
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_came, a);
+    if (rc == PMIX_SUCCESS) {
+        if (!rk_answer_wait(rk_client_of(boot), a, RK_GRACE_MS)) {
+            rk_error("a rank died before all had met");
+            return RANK_ERR_PEER_DEAD;
+        }
+        rc = a->rc;
+    } else if (rc == PMIX_OPERATION_SUCCEEDED) {
+        rc = PMIX_SUCCESS;
+    }
+    rk_answer_free(a);
+    if (rc != PMIX_SUCCESS)
+        return rk_client_failed("the PMIx fence", rc);
+    rk_client_of(boot)->met = true;
+    return RANK_OK;
+}

@@ -1,0 +1,137 @@
+/*
+ * deaths.c: the PMIx server's news of processes and jobs that have ended.
+ *
+ * Event handlers run on PMIx's thread: they look up whose number it is, and call who watches.
+ */
+#include "lib/base/compiler.h"
+#include "lib/base/log.h"
+#include "lib/boot/client.h"
+
+#include <limits.h>
+
+/* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
+static _Atomic(struct rk_client *) watching;
+
+static void pass_on(int number, void *arg)
+{
+    struct rk_client *c = arg;
+
+    pthread_mutex_lock(&c->watch);
+    if (c->death_fn)
+        c->death_fn(number, c->death_arg);
+    pthread_mutex_unlock(&c->watch);
+}
+
+/* Whom an event is about. */
+static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC)
+            return info[i].value.data.proc;
+    }
+    return source;
+}
+
+static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    struct rk_client *c = atomic_load(&watching);
+    const pmix_proc_t *who = affected(source, info, ninfo);
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
+        atomic_fetch_add(&c->deaths, 1);
+        pass_on(who->rank < (pmix_rank_t)c->pub.size ? (int)who->rank : -1, c);
+    } else if (c && who) {
+        rk_spaces_ended(c->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
+                        pass_on, c);
+    }
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+/* A job has ended, in whatever way; our own is no news. */
+static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
+                         pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
+                         pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    struct rk_client *c = atomic_load(&watching);
+    const pmix_proc_t *who = affected(source, info, ninfo);
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    if (c && who && !PMIX_CHECK_NSPACE(who->nspace, c->me.nspace))
+        rk_spaces_ended(c->spaces, who->nspace, RK_SPACE_ALL, pass_on, c);
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
+                                      PMIX_ERR_PROC_ABORTING};
+
+void rk_client_hear_deaths(struct rk_client *c)
+{
+    pmix_status_t rc;
+
+    atomic_store(&watching, c);
+    c->hearing_deaths = true;
+    rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+                                     NULL, NULL);
+    /* Without a callback the call blocks and returns the handler's number. */
+    if (rc < 0)
+        rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
+}
+
+rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
+{
+    struct rk_client *c = rk_client_of(boot);
+
+    pthread_mutex_lock(&c->watch);
+    c->death_fn = fn;
+    c->death_arg = arg;
+    pthread_mutex_unlock(&c->watch);
+    return RANK_OK;
+}
+
+static void registered(pmix_status_t rc, size_t id, void *what)
+{
+    (void)id;
+    if (rc != PMIX_SUCCESS)
+        rk_info("the PMIx server reports no %s (%s)", (const char *)what, PMIx_Error_string(rc));
+}
+
+rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
+{
+    static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
+                                        PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
+                                        PMIX_ERR_JOB_NON_ZERO_TERM, PMIX_ERR_JOB_KILLED_BY_CMD};
+    static char deaths[] = "deaths", ends[] = "ends of jobs";
+    struct rk_client *c = rk_client_of(boot);
+
+    atomic_store(&watching, c);
+    if (!c->hearing_deaths)
+        PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+                                    registered, deaths);
+    c->hearing_deaths = true;
+    if (!c->hearing_jobs)
+        PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
+                                    registered, ends);
+    c->hearing_jobs = true;
+    return RANK_OK;
+}
+
+rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)
+{
+    return rk_spaces_name(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
+}
+
+void rk_client_hear_nothing(void)
+{
+    atomic_store(&watching, NULL);
+}
