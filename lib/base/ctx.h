@@ -19,6 +19,7 @@ struct rk_ctx {
     struct rank_team *world;
     struct rank_team *parents;    /* with those who spawned us; NULL: nobody, or parted */
     int nparents;
+    struct rk_family *families;   /* lib/world: the jobs that we are connected with */
 };
 
 #endif

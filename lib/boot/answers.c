@@ -42,6 +42,8 @@ void rk_answer_came(pmix_status_t rc, void *arg)
     a->rc = rc;
     a->done = true;
     pthread_cond_signal(&a->over);
+    if (a->wake) /* within the lock: who sees that it is done may be gone before the call is over */
+        a->wake(a->wake_arg);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -67,8 +69,21 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace)
     return came;
 }
 
+bool rk_answer_is_there(struct rk_answer *a)
+{
+    bool done;
+
+    pthread_mutex_lock(&a->lock);
+    done = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
 void rk_answer_give_up(struct rk_client *c, struct rk_answer *a)
 {
+    pthread_mutex_lock(&a->lock);
+    a->wake = NULL;
+    pthread_mutex_unlock(&a->lock);
     a->next = c->given_up;
     c->given_up = a;
 }

@@ -57,6 +57,8 @@ rank_status_t rk_boot_fence(struct rk_boot *boot);
  * told then.
  */
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size);
+/* Its numbers, from first on, are taken back. */
+void rk_boot_forget_job(struct rk_boot *boot, int first);
 /* Hear of their deaths and ends from now on; does not wait. Once is enough. */
 rank_status_t rk_boot_hear_jobs(struct rk_boot *boot);
 
@@ -79,6 +81,17 @@ bool rk_boot_spawn_over(void *spawn);
 /* After that: its namespace. RANK_ERR_NOT_SUPPORTED: the launcher does not do that; RANK_ERR_SPAWN:
  * it could not. Both have been logged. */
 rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE_MAX]);
+
+struct rk_answer;
+
+/* Tell the launcher, together with all n processes that have these numbers, that their jobs are no longer connected;
+ * does not wait. wake as above. *out ends with rk_boot_part_end; NULL after an error. */
+rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+                                 void *arg, struct rk_answer **out);
+/* The condition for a wait. */
+bool rk_boot_part_over(void *answer);
+/* RANK_ERR_UNREACHABLE: it was not over, and nobody waits for it any more. */
+rank_status_t rk_boot_part_end(struct rk_boot *boot, struct rk_answer *answer);
 
 /* End the job through the server; returns if there is none or it did not act. */
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text);

@@ -12,8 +12,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct rk_answer;
-
 struct rk_client {
     struct rk_boot pub; /* first: what others see */
     pmix_proc_t me;
@@ -55,6 +53,8 @@ struct rk_answer {
     pthread_mutex_t lock;
     pthread_cond_t over;
     bool done;
+    void (*wake)(void *); /* called when it is there; or NULL */
+    void *wake_arg;
     pmix_status_t rc;
     void *bytes; /* of a card; NULL if it is none of ours */
     size_t size;
@@ -66,6 +66,7 @@ void rk_answer_free(struct rk_answer *a);
 void rk_answer_came(pmix_status_t rc, void *answer);
 /* Wait for it: true if it came, and then it is the caller's to free. grace: as below. */
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace);
+bool rk_answer_is_there(struct rk_answer *a);
 /* Keep one that did not come. */
 void rk_answer_give_up(struct rk_client *c, struct rk_answer *a);
 /* PMIx is gone. */

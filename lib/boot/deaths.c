@@ -126,6 +126,11 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
     return RANK_OK;
 }
 
+void rk_boot_forget_job(struct rk_boot *boot, int first)
+{
+    rk_spaces_forget(rk_client_of(boot)->spaces, first);
+}
+
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)
 {
     return rk_spaces_name(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));

@@ -107,6 +107,36 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
     return st;
 }
 
+void rk_spaces_forget(struct rk_spaces *s, int first)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct space **at = &s->known; *at; at = &(*at)->next) {
+        struct space *one = *at;
+        if (one->first != first)
+            continue;
+        *at = one->next;
+        free(one);
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], int *rank)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&s->lock);
+    for (const struct space *one = s->known; one && !found; one = one->next) {
+        found = number >= one->first && number - one->first < one->size;
+        if (!found)
+            continue;
+        memcpy(name, one->name, sizeof(one->name));
+        *rank = number - one->first;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
 static void keep(struct rk_spaces *s, const char *name, int rank)
 {
     struct heard *h = calloc(1, sizeof(*h));

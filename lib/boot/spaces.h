@@ -21,6 +21,10 @@ void rk_spaces_free(struct rk_spaces *spaces);
  * it twice is fine. */
 rank_status_t rk_spaces_name(struct rk_spaces *spaces, const char *space, int first, int size,
                              rk_boot_death_fn fn, void *arg);
+/* These numbers are somebody else's from now on. */
+void rk_spaces_forget(struct rk_spaces *spaces, int first);
+/* Whose number is it? False: of no namespace that was named. */
+bool rk_spaces_find(struct rk_spaces *spaces, int number, char name[RK_SPACE_MAX], int *rank);
 /* A rank of it, or all, has ended: fn is called for each number. Any thread. */
 void rk_spaces_ended(struct rk_spaces *spaces, const char *space, int rank, rk_boot_death_fn fn,
                      void *arg);

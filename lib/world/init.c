@@ -20,6 +20,7 @@
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma.h"
+#include "lib/world/family.h"
 #include "lib/world/world.h"
 
 #include <stdio.h>
@@ -230,6 +231,13 @@ static rank_status_t meet(struct rk_ctx *ctx)
     return st;
 }
 
+void rk_world_wake(void *ctx)
+{
+    struct rk_node *node = ((struct rk_ctx *)ctx)->node;
+
+    rk_node_wake(node, node->index);
+}
+
 static bool drained(void *arg);
 
 /* What the waits of rank_finalize itself are for. */
@@ -282,6 +290,7 @@ static void leave(struct rk_ctx *ctx)
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
     rk_p2p_close(ctx);
+    rk_families_close(ctx);
     if (ctx->boot) /* a job that we started may end just now */
         rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
@@ -358,7 +367,7 @@ rank_status_t rank_finalize(void)
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     rk_wait(the_ctx, drained, the_ctx);
-    rk_spawn_part(the_ctx, NULL);
+    rk_family_leave(the_ctx);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
     rank_barrier(the_ctx->world);
     rk_wait(the_ctx, drained, the_ctx);

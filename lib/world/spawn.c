@@ -21,6 +21,7 @@
 #include "lib/channel/worlds.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/p2p_state.h"
+#include "lib/world/family.h"
 #include "lib/world/introduce.h"
 #include "lib/world/world.h"
 
@@ -91,6 +92,8 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
         return st;
     rk_team_settle(team);
     st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
+    if (!st && (st = rk_family_add(team)))
+        rk_coll_team_close(team);
     if (st) {
         rk_team_destroy(team);
         return st;
@@ -101,6 +104,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
 
 static void close_both(struct rank_team *team)
 {
+    rk_family_drop(team);
     rk_coll_team_close(team);
     rk_team_destroy(team);
 }
@@ -180,13 +184,6 @@ static struct plan make_plan(const rank_spawn_params_t *p, const struct rk_boot 
     return plan;
 }
 
-static void wake(void *arg)
-{
-    struct rk_ctx *ctx = arg;
-
-    rk_node_wake(ctx->node, ctx->node->index);
-}
-
 /* Root: the launcher's answer, and the new job's name. */
 static rank_status_t start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                const struct plan *plan, char space[RK_SPACE_MAX])
@@ -210,7 +207,7 @@ static rank_status_t start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
     }
     if (text) {
         app.parent = text;
-        st = rk_boot_spawn_begin(ctx->boot, &app, wake, ctx, &spawn);
+        st = rk_boot_spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &spawn);
         if (!st)
             rk_wait(ctx, rk_boot_spawn_over, spawn);
         if (!st)
@@ -449,32 +446,4 @@ rank_status_t rank_parent(rank_team_t *both, int *nparents)
     if (nparents)
         *nparents = ctx->parents ? ctx->nparents : 0;
     return RANK_OK;
-}
-
-/* ------------------------------------------------------------------------- parting */
-
-/* All at once, for nobody knows in which order others part with theirs. */
-void rk_spawn_part(struct rk_ctx *ctx, struct rank_team *only)
-{
-    struct rk_link *l;
-    rank_request_t *req;
-    int n = 0;
-
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
-        n += t->mixed && t->coll && (!only || t == only);
-    }
-    req = n ? calloc((size_t)n, sizeof(*req)) : NULL;
-    if (!req)
-        return;
-    n = 0;
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        struct rank_team *t = rk_list_entry(l, struct rank_team, link);
-        if (t->mixed && t->coll && (!only || t == only) && rank_ibarrier(t, &req[n]) == RANK_OK)
-            n++;
-    }
-    rank_waitall(n, req, NULL);
-    free(req);
 }

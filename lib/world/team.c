@@ -12,6 +12,7 @@
 #include "lib/boot/boot.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/team.h"
+#include "lib/world/family.h"
 #include "lib/world/world.h"
 
 #include <stdlib.h>
@@ -165,7 +166,7 @@ rank_status_t rank_team_free(rank_team_t *team)
         return RANK_ERR_ARG;
     }
     if ((*team)->mixed)
-        rk_spawn_part((*team)->ctx, *team);
+        rk_family_part(*team);
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);

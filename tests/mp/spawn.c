@@ -7,12 +7,16 @@
  *   --die child|parent   a rank of one side is killed while the other waits for it; --spoke: after it
  *                        has talked to all others
  *   --die root           by its child, while it is in rank_spawn
+ *   --part free|last     the children fail once the only team, or the last of several, has been freed
+ *   --part held|other    a team with them is left
  */
 #include "tests/mp/mp.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static char self[4096];
@@ -327,6 +331,60 @@ static int die(struct mp *mp, const char *whom, bool spoke)
     return 0;
 }
 
+/* Free what --part says. */
+static void part_with(rank_team_t both, const char *how)
+{
+    rank_team_t half, again;
+
+    if (strcmp(how, "held") == 0)
+        return;
+    if (strcmp(how, "free") != 0) {
+        MP_OK(rank_team_split(both, rank_team_rank(both) % 2, 0, &half));
+        MP_OK(rank_team_dup(both, &again));
+        MP_OK(rank_team_free(&both));
+        if (strcmp(how, "other") != 0)
+            MP_OK(rank_team_free(&half));
+        both = again;
+    }
+    MP_OK(rank_team_free(&both));
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The children fail. Do we live on, well past the time in which jobs that are connected end? */
+static int part_and_fail(struct mp *mp, const char *how)
+{
+    enum { AFTER_MS = 1500, END_MS = 20000 };
+    int64_t mine = 0, pids[64] = {0}, begin, gone = 0;
+    int32_t more = 1;
+    int n = mp->size + 2;
+    char what[64];
+    rank_team_t both;
+
+    snprintf(what, sizeof(what), "part-%s", how);
+    mp_case(mp, what);
+    MP_CHECK(n <= 64);
+    MP_OK(spawn(mp->world, 0, 2, what, &both));
+    MP_OK(rank_allgather(&mine, pids, 1, RANK_INT64, both));
+    part_with(both, how);
+    for (begin = now_ms(); more;) {
+        collect(mp->world);
+        if (!gone && kill((pid_t)pids[n - 1], 0) && kill((pid_t)pids[n - 2], 0) && errno == ESRCH)
+            gone = now_ms();
+        more = (!gone || now_ms() - gone < AFTER_MS) && now_ms() - begin < END_MS;
+        MP_OK(rank_bcast(&more, 1, RANK_INT32, 0, mp->world));
+    }
+    printf("went on\n");
+    mp_end(mp);
+    return 0;
+}
+
 /* ------------------------------------------------------------------------ children */
 
 static int child(struct mp *mp, const char *what)
@@ -347,6 +405,13 @@ static int child(struct mp *mp, const char *what)
         MP_OK(rank_finalize());
         printf("child: done\n");
         return 0;
+    }
+    if (strncmp(what, "part-", 5) == 0) {
+        int64_t pid = getpid(), pids[64];
+        MP_OK(rank_allgather(&pid, pids, 1, RANK_INT64, both));
+        part_with(both, what + 5);
+        fflush(stdout);
+        _exit(3);
     }
     if (strcmp(what, "leave") == 0) {
         collect(both);
@@ -401,6 +466,8 @@ int main(int argc, char **argv)
         return child(&mp, argv[2]);
     if (argc > 2 && strcmp(argv[1], "--die") == 0)
         return die(&mp, argv[2], mp_flag(argc, argv, "--spoke"));
+    if (argc > 2 && strcmp(argv[1], "--part") == 0)
+        return part_and_fail(&mp, argv[2]);
     if (mp_flag(argc, argv, "--alone")) {
         rank_spawn_params_t p = {.size = sizeof(p), .program = self, .n = 1};
         rank_team_t both;
