@@ -79,18 +79,36 @@ static void add(struct text *t, const char *fmt, ...)
     t->left -= (size_t)n;
 }
 
+/* Those from first on that are ours, or guests; where they end. */
+static uint32_t add_run(struct text *t, const int32_t *ranks, uint32_t first, uint32_t listed)
+{
+    bool guests = ranks[first] < 0;
+    int64_t step = guests ? -1 : 1;
+    uint32_t i = first;
+
+    while (i < listed && (ranks[i] < 0) == guests) {
+        uint32_t last = i;
+        while (last + 1 < listed && ranks[last + 1] == ranks[last] + step)
+            last++;
+        if (last < i + 2) /* two are no range */
+            last = i;
+        add(t, last > i ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64, i > first ? "," : "",
+            guests ? -1 - (int64_t)ranks[i] : ranks[i], guests ? -1 - (int64_t)ranks[last] : ranks[last]);
+        i = last + 1;
+    }
+    if (guests)
+        add(t, " of another job");
+    return i;
+}
+
 static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uint32_t n)
 {
     if (listed > n)
         listed = n;
     for (uint32_t i = 0; i < listed;) {
-        uint32_t last = i;
-        while (last + 1 < listed && ranks[last + 1] == (int64_t)ranks[last] + 1)
-            last++;
-        if (last < i + 2) /* two are no range */
-            last = i;
-        add(t, last > i ? "%s%d-%d" : "%s%d", i ? "," : "", ranks[i], ranks[last]);
-        i = last + 1;
+        if (i)
+            add(t, ", ");
+        i = add_run(t, ranks, i, listed);
     }
     if (n > listed)
         add(t, " and %u more", n - listed);

@@ -88,6 +88,11 @@ struct rk_board *rk_board_open(const char *where)
     return b;
 }
 
+uint32_t rk_board_join(struct rk_board *b)
+{
+    return atomic_fetch_add_explicit(&b->mine->joined, 1, memory_order_relaxed);
+}
+
 void rk_board_close(struct rk_board *b)
 {
     if (!b)

@@ -45,14 +45,17 @@ struct rk_wait_for {
     uint64_t number; /* of a collective, among those of the team; 0: none */
     uint64_t tag, bytes;
     uint32_t npeers; /* whom it waits for; the first of them are listed */
-    int32_t peers[RK_BOARD_PEERS + 1]; /* world ranks */
+    int32_t peers[RK_BOARD_PEERS + 1]; /* world ranks; RK_BOARD_GUEST(r): rank r of another job */
 };
 _Static_assert(sizeof(struct rk_wait_for) % 8 == 0, "is copied in words");
+
+#define RK_BOARD_GUEST(rank) (-1 - (rank))
 
 struct rk_board_slot {
     _Atomic uint32_t turn RK_ALIGNED_LINE; /* odd while it is written */
     _Atomic uint32_t state;
     _Atomic uint32_t pid;
+    _Atomic uint32_t joined; /* programs of this rank, one after another, that have come to rank_init */
     _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since then */
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
 };
@@ -79,6 +82,8 @@ struct rk_board {
 
 /* where: as rk_board_where makes it. NULL if there is no such board or this process cannot map it. */
 struct rk_board *rk_board_open(const char *where);
+/* A program of this rank joins: how many others have before it. */
+uint32_t rk_board_join(struct rk_board *board);
 /* NULL is fine. */
 void rk_board_close(struct rk_board *board);
 /* Write my slot. what: for WAITING, else NULL. */

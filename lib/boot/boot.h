@@ -24,6 +24,7 @@ struct rk_boot {
     int *local;      /* their world ranks, ascending */
     int local_index; /* mine among them */
     bool alone;      /* no PMIx server */
+    uint32_t before; /* programs of this rank that have joined before, one after another */
     char job[RK_SPACE_MAX]; /* the namespace */
     char host[64];
     char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": not told */
@@ -35,13 +36,16 @@ struct rk_boot {
 typedef void (*rk_boot_death_fn)(int rank, void *arg);
 
 rank_status_t rk_boot_open(struct rk_boot **out);
+/* The server hears no more of this process, nor this process of it. */
+void rk_boot_leave(struct rk_boot *boot);
 /* NULL and half-open are fine. */
 void rk_boot_close(struct rk_boot *boot);
 
 /* fn NULL: no more from now on; it is not running when this returns. */
 rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
 
-/* Store a card under key, for all (before the commit). */
+/* Store a card under key, for all (before the commit). What a program has stored that ran before in this rank is
+ * still there, but not seen. */
 rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len);
 rank_status_t rk_boot_commit(struct rk_boot *boot);
 /* Fetch a card; waits until that rank has committed. *len: capacity in, size out.

@@ -85,20 +85,29 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     return st ? st : rk_client_ask_parent(c);
 }
 
+void rk_boot_leave(struct rk_boot *boot)
+{
+    struct rk_client *c = rk_client_of(boot);
+    pmix_status_t rc;
+
+    rk_client_hear_nothing();
+    if (c->pub.alone || c->left)
+        return;
+    c->left = true;
+    rc = PMIx_Finalize(NULL, 0);
+    if (rc != PMIX_SUCCESS)
+        rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
+    if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
+        rk_answers_free(c);
+}
+
 void rk_boot_close(struct rk_boot *boot)
 {
     struct rk_client *c = rk_client_of(boot);
 
     if (!c)
         return;
-    rk_client_hear_nothing();
-    if (!c->pub.alone) {
-        pmix_status_t rc = PMIx_Finalize(NULL, 0);
-        if (rc != PMIX_SUCCESS)
-            rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
-        if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
-            rk_answers_free(c);
-    }
+    rk_boot_leave(boot);
     pthread_mutex_destroy(&c->watch);
     rk_spaces_free(c->spaces);
     free(c->pub.parent);

@@ -24,8 +24,18 @@ static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
     rk_answer_came(rc, a);
 }
 
+/* Who comes after another program of its rank would find the cards of that one's peers. */
+static const char *own_key(const struct rk_boot *boot, const char *key, char *room, size_t len)
+{
+    if (boot->before == 0)
+        return key;
+    snprintf(room, len, "%s.%u", key, (unsigned)boot->before);
+    return room;
+}
+
 rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
 {
+    char room[PMIX_MAX_KEYLEN + 1];
     pmix_value_t v;
     pmix_status_t rc;
 
@@ -35,7 +45,7 @@ rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *dat
     v.type = PMIX_BYTE_OBJECT;
     v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
     v.data.bo.size = len;
-    rc = PMIx_Put(PMIX_GLOBAL, key, &v);
+    rc = PMIx_Put(PMIX_GLOBAL, own_key(boot, key, room, sizeof(room)), &v);
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Put", rc);
 }
 
@@ -88,6 +98,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
 
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
+    char room[PMIX_MAX_KEYLEN + 1];
     pmix_proc_t who;
     struct rk_answer *a;
     pmix_status_t rc;
@@ -96,7 +107,7 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     if (boot->alone)
         return RANK_ERR_UNREACHABLE;
     PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
-    rc = get_card(rk_client_of(boot), &who, key, &a);
+    rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a);
     if (rc == PMIX_ERR_TIMEOUT) {
         rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
         return RANK_ERR_PEER_DEAD;

@@ -21,6 +21,7 @@ struct rk_client {
     void *death_arg;
     struct rk_spaces *spaces; /* of other jobs */
     bool hearing_deaths, hearing_jobs;
+    bool left;
     bool met; /* a fence is behind us: all have committed */
     struct rk_answer *given_up; /* those that PMIx may still write to */
 };

@@ -1,6 +1,8 @@
 /* tell.c: see tell.h. */
 #include "lib/channel/tell.h"
 #include "lib/base/clock.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/worlds.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +31,11 @@ RK_COLD void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void 
         known = e->tells[i](ctx, cond, arg, &what);
     if (!known) /* a channel's own: there is nothing else that it waits for */
         rk_tell_call(&what, "a put, get or atomic");
+    /* Numbers are our own choice. */
+    for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
+        if (what.peers[i] >= ctx->boot->size)
+            what.peers[i] = RK_BOARD_GUEST((int32_t)rk_worlds_id(ctx, what.peers[i]).rank);
+    }
     if (b->inside) {
         rk_tell_call(&what, "%s", b->inside);
         what.flags = 0;

@@ -262,6 +262,7 @@ static rank_status_t join(struct rk_ctx *ctx)
     st = rk_boot_open(&ctx->boot);
     if (st)
         return st;
+    ctx->boot->before = ctx->board ? rk_board_join(ctx->board) : 0;
     rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
     st = meet(ctx);
     if (st)
@@ -368,6 +369,10 @@ rank_status_t rank_finalize(void)
         the_ctx->board->inside = "rank_finalize";
     rk_wait(the_ctx, drained, the_ctx);
     rk_family_leave(the_ctx);
+    /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
+     * whose end would be taken for an end of the other. On several hosts deaths are to be told until all have met. */
+    if (the_ctx->world->local)
+        rk_boot_leave(the_ctx->boot);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
     rank_barrier(the_ctx->world);
     rk_wait(the_ctx, drained, the_ctx);
