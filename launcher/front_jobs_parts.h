@@ -1,0 +1,30 @@
+/*
+ * front_jobs_parts.h: what the two ends of the link between jobs share; see front_jobs.h.
+ */
+#ifndef RK_LAUNCHER_FRONT_JOBS_PARTS_H
+#define RK_LAUNCHER_FRONT_JOBS_PARTS_H
+
+#include "launcher/front_jobs.h"
+#include "launcher/hub.h"
+#include "launcher/modexes.h"
+#include "lib/base/list.h"
+
+struct rk_front_jobs {
+    struct rk_hub *hub; /* in the first xrun; else NULL */
+    struct rk_link children;
+    uint32_t nspawned;
+    struct rk_wire *up; /* in a spawned one: to the first */
+    bool obeying;       /* it was the first who ended this job */
+    struct rk_modexes *modexes; /* what others ask of our ranks */
+    uint32_t nstarted;  /* hosts */
+};
+
+/* front_jobs.c: the hub says something to this front end. False: it makes no sense. */
+bool rk_front_hear(struct front *f, uint32_t word, struct rk_unpacker *u);
+
+/* front_children.c */
+extern const struct rk_hub_ops rk_front_hub_ops;
+/* Each has lost us, and ends its job; it is waited for, though not forever. */
+void rk_front_wait_for_children(struct front *f);
+
+#endif
