@@ -149,11 +149,11 @@ static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
     rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
 }
 
-static void on_pmi1_errand(void *arg, uint32_t local, enum rk_errand what, struct rk_packer *payload)
+static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum rk_errand what, struct rk_packer *payload)
 {
     struct rk_agent *agent = arg;
 
-    send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)local);
+    send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
 }
 
 /* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */

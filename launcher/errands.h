@@ -22,13 +22,14 @@ enum rk_errand {
     RK_ERRAND_LOOKUP,
     /* strings: keys; none: all that the asker has published. Answered by u32 status. */
     RK_ERRAND_UNPUBLISH,
-    /* What many do together. u32 whether one is lost, u32 how many of them are of this host, u32 n, then for each:
-     * string job, u32 rank; bytes data. Answered by u32 status, bytes data of all, u32 n, then the
-     * outlines of the other jobs (outline.h). */
+    /* What many do together. u32 whether one is lost, u32 how many of them are of this host, u32 ms (0: for ever), u32 n,
+     * then for each: string job, u32 rank; bytes data. Answered by u32 status, bytes data of all, u32 n, then for each
+     * other job: u32 0 or 1, its outline (outline.h) if the agent has not been told it. */
     RK_ERRAND_FENCE,
     RK_ERRAND_CONNECT,
     RK_ERRAND_DISCONNECT,
-    /* string job, u32 rank. Answered by u32 status, bytes data, u32 0 or 1, the outline of the job. */
+    /* string job, u32 rank, u32 time-out in s or 0. Answered by u32 status, bytes data, u32 0 or 1, the outline of the
+     * job if the agent has not been told it. */
     RK_ERRAND_MODEX,
     /* A request (request.h). Answered by u32 status, bytes, u32 0 or 1, the outline of the new job. */
     RK_ERRAND_SPAWN
@@ -57,6 +58,13 @@ enum rk_keep { RK_KEEP_ALWAYS, RK_KEEP_APP, RK_KEEP_PROCESS, RK_KEEP_ONE_READ };
 
 /* The first byte of a value: what the rest is. */
 enum { RK_VALUE_TEXT = 't', RK_VALUE_PMIX = 'p' };
+
+#define RK_NO_JOB UINT32_MAX
+
+/* To the first xrun: an agent's errand. Jobs are numbered as in hub.h. */
+struct rk_asker {
+    uint32_t job, node, id;
+};
 
 struct rk_errands;
 

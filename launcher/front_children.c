@@ -199,28 +199,6 @@ static char **first_words(const struct rk_options *o)
     return words;
 }
 
-static char **busy_hosts(const struct front *f)
-{
-    char **words = calloc(1, sizeof(*words)), *text;
-
-    for (uint32_t i = 0; words && i < f->job->nhosts; i++) {
-        uint32_t n = rk_hub_ranks_on(f->jobs->hub, f->job->hosts[i]);
-        bool ok;
-        if (n == 0)
-            continue;
-        ok = asprintf(&text, "%u %s", n, f->job->hosts[i]) >= 0;
-        if (ok) {
-            ok = rk_request_word(&words, text);
-            free(text);
-        }
-        if (!ok) {
-            rk_strings_free(words);
-            return NULL;
-        }
-    }
-    return words;
-}
-
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct rk_unpacker *request,
                        struct rk_packer *outline, struct rk_packer *p)
 {
@@ -228,7 +206,7 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
-                         .busy = busy_hosts(f)};
+                         .busy = rk_hub_busy(f->jobs->hub)};
     bool ok = rk_request_unpack(request, &h.request) && rk_unpack_done(request) && h.parent &&
               h.options && h.busy;
 

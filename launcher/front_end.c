@@ -30,7 +30,8 @@ void rk_front_leave_if_over(struct front *f)
 {
     const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
 
-    if (rk_front_jobs_running(f) || rk_tree_child_count(f->tree) || rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
+    if (rk_front_jobs_running(f) || rk_front_jobs_speaking(f) || rk_tree_child_count(f->tree) ||
+        rk_stream_backlog(f->out) || rk_stream_backlog(f->err))
         return;
     /* A command has ended, and its last words, which say why, are still on their way. */
     if (!f->done && !f->ending && !f->judged)

@@ -18,8 +18,8 @@ static bool say(struct front *f, enum rk_word word, struct rk_packer *p)
     if (j->hub) {
         ok = rk_hub_take(j->hub, 0, word, &u);
         rk_packer_free(p);
-    } else if (j->up) {
-        rk_wire_send_to(j->up, RK_NODE_NEXT, word, p);
+    } else if (j->link) {
+        rk_wire_send_to(j->link, RK_NODE_NEXT, word, p);
     } else {
         rk_packer_free(p);
     }
@@ -137,16 +137,23 @@ static void on_link_closed(void *arg, const char *why)
     struct front *f = arg;
 
     (void)why;
-    rk_wire_close(f->jobs->up);
-    f->jobs->up = NULL;
-    if (f->done)
+    rk_wire_close(f->jobs->link);
+    f->jobs->link = NULL;
+    if (f->done) {
+        rk_front_leave_if_over(f); /* it may have had something left to say */
         return;
+    }
     if (!f->ending)
         rk_stream_say(f->err, "xrun: error: the first xrun is gone; ending the job %s", f->job->id);
     rk_front_force(f, 1, SIGTERM, rk_front_grace(f, RK_FAILURE_GRACE_MS));
 }
 
-static const struct rk_wire_ops link_ops = {on_word, on_link_closed, NULL};
+static void on_link_drained(void *arg)
+{
+    rk_front_leave_if_over(arg);
+}
+
+static const struct rk_wire_ops link_ops = {on_word, on_link_closed, on_link_drained};
 
 /* ------------------------------------------------------- what the front end says */
 
@@ -161,15 +168,30 @@ rank_status_t rk_front_jobs_told(struct front *f)
     return say(f, RK_UP_OUTLINE, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-void rk_front_jobs_started(struct front *f)
+/* Of hosts that are lost nothing more will come. Who has asked for the job is to hear of it if any of it runs. */
+static void tell_if_up(struct front *f)
 {
     struct rk_packer p = {0};
-    uint32_t hosts = 0;
+    bool any = false;
 
-    for (uint32_t i = 0; i < f->nnodes; i++)
-        hosts += f->plan->placement.host[i].ranks > 0;
-    if (++f->jobs->nstarted == hosts)
-        say(f, RK_UP_STARTED, &p);
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        const struct node *n = &f->nodes[i];
+        if (f->plan->placement.host[i].ranks == 0)
+            continue;
+        if (!n->started && !n->gone)
+            return;
+        any = any || n->started;
+    }
+    if (!any || f->jobs->up)
+        return;
+    f->jobs->up = true;
+    say(f, RK_UP_STARTED, &p);
+}
+
+void rk_front_jobs_started(struct front *f, uint32_t node)
+{
+    f->nodes[node].started = true;
+    tell_if_up(f);
 }
 
 void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal)
@@ -206,6 +228,20 @@ void rk_front_jobs_lost(struct front *f, uint32_t node)
     rk_modexes_lost(f->jobs->modexes, node);
     for (uint32_t i = f->of_host.first[node]; i < f->of_host.first[node + 1]; i++)
         rk_front_jobs_ended(f, f->of_host.ranks[i], true, true);
+    if (f->options->go_on && !f->ending)
+        tell_if_up(f);
+}
+
+void rk_front_jobs_over(struct front *f)
+{
+    /* Who is to end with it has been told. */
+    if (f->jobs && f->jobs->hub)
+        rk_hub_gone(f->jobs->hub, 0, 0);
+}
+
+bool rk_front_jobs_speaking(const struct front *f)
+{
+    return f->jobs && f->jobs->link && rk_wire_backlog(f->jobs->link) > 0;
 }
 
 bool rk_front_jobs_take(struct front *f, uint32_t kind, struct rk_unpacker *u)
@@ -249,7 +285,7 @@ rank_status_t rk_front_jobs_open(struct front *f)
     rk_list_init(&j->children);
     if (!spawned)
         return rk_hub_open(f->base, f->options->go_on, &rk_front_hub_ops, f, &j->hub);
-    st = rk_wire_open(f->base, spawned->link, &link_ops, f, &j->up);
+    st = rk_wire_open(f->base, spawned->link, &link_ops, f, &j->link);
     if (!st)
         spawned->link = -1;
     return st;
@@ -265,7 +301,7 @@ void rk_front_jobs_close(struct front *f)
         f->orphans = true;
         rk_front_wait_for_children(f);
     }
-    rk_wire_close(j->up);
+    rk_wire_close(j->link);
     rk_modexes_close(j->modexes);
     rk_hub_close(j->hub);
     free(j);

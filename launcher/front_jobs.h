@@ -17,13 +17,17 @@ bool rk_front_jobs_running(const struct front *f);
 /* The tree and the job are there. */
 rank_status_t rk_front_jobs_told(struct front *f);
 /* The ranks of one more host run. */
-void rk_front_jobs_started(struct front *f);
+void rk_front_jobs_started(struct front *f, uint32_t node);
 void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
 /* RK_MSG_CLIENT_LOST */
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u);
 /* A host has ended well, or is lost. */
 void rk_front_jobs_done(struct front *f, uint32_t node);
 void rk_front_jobs_lost(struct front *f, uint32_t node);
+/* All of the job here has ended. */
+void rk_front_jobs_over(struct front *f);
+/* Is there something left to be said to the first xrun? */
+bool rk_front_jobs_speaking(const struct front *f);
 /* RK_MSG_ERRAND, RK_MSG_MODEX_ANSWER. False: it makes no sense. */
 bool rk_front_jobs_take(struct front *f, uint32_t kind, struct rk_unpacker *u);
 

@@ -13,10 +13,10 @@ struct rk_front_jobs {
     struct rk_hub *hub; /* in the first xrun; else NULL */
     struct rk_link children;
     uint32_t nspawned;
-    struct rk_wire *up; /* in a spawned one: to the first */
+    struct rk_wire *link; /* in a spawned one: to the first */
     bool obeying;       /* it was the first who ended this job */
     struct rk_modexes *modexes; /* what others ask of our ranks */
-    uint32_t nstarted;  /* hosts */
+    bool up;            /* all ranks run, and the hub knows */
 };
 
 /* front_jobs.c: the hub says something to this front end. False: it makes no sense. */

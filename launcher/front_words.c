@@ -44,7 +44,7 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
         rk_report_phase(f->report, name, ns);
     }
     rk_report_phase(report, "total", now - f->job->started_ns);
-    rk_front_jobs_started(f);
+    rk_front_jobs_started(f, node);
     if (f->options->verbose)
         rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
                       (double)(now - f->job->started_ns) * 1e-6,
@@ -361,6 +361,8 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
         rk_front_blame(f);
     if (f->done && f->alone)
         say_alone(f, f->alone);
+    if (f->done)
+        rk_front_jobs_over(f);
     return true;
 }
 
@@ -476,6 +478,7 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
     if (rk_tree_child_count(f->tree) == 0) {
         rk_reader_close(f->reader);
         f->reader = NULL;
+        rk_front_jobs_over(f);
     }
     rk_front_leave_if_over(f);
 }

@@ -5,7 +5,7 @@
  * says words upwards (RK_UP_) to the hub, which says words downwards (RK_DOWN_)
  * to it: the jobs are a star. The hub answers errands, knows which processes
  * have ended and which jobs are connected, and carries questions about one job
- * to another.
+ * to another. What it knows of a job goes with the job's end.
  */
 #ifndef RK_LAUNCHER_HUB_H
 #define RK_LAUNCHER_HUB_H
@@ -18,7 +18,7 @@
 
 enum rk_word {
     RK_UP_OUTLINE = 1, /* outline.h */
-    RK_UP_STARTED,     /* nothing: all ranks run */
+    RK_UP_STARTED,     /* nothing: all ranks run, of hosts that are not lost; once */
     RK_UP_ERRAND,      /* as RK_MSG_ERRAND */
     RK_UP_ENDED,       /* u32 rank, u32 it has failed, u32 by a signal */
     RK_UP_MODEX,       /* u32 id, u32 enum rk_found, bytes */
@@ -52,13 +52,15 @@ void rk_hub_close(struct rk_hub *hub);
 /* A job's front end says something. False: it makes no sense. */
 bool rk_hub_take(struct rk_hub *hub, uint32_t job, enum rk_word word, struct rk_unpacker *u);
 /* A job is over, with that exit code: all of it has ended. Jobs that are connected with a failed one are told to
- * end. False: it had never started. */
+ * end, and it is forgotten. False: it had never started. */
 bool rk_hub_gone(struct rk_hub *hub, uint32_t job, int code);
 /* End what is connected with a job (all: everything else). */
 void rk_hub_end_others(struct rk_hub *hub, uint32_t job, bool all, int code, uint32_t ms, int sig);
-/* The name of a job, or NULL if it is not known yet. */
+/* How many jobs it knows of. */
+uint32_t rk_hub_jobs(const struct rk_hub *hub);
+/* The name of a job, or NULL if it is not known yet, or no more. */
 const char *rk_hub_name(const struct rk_hub *hub, uint32_t job);
-/* How many ranks of all jobs run on the host now. */
-uint32_t rk_hub_ranks_on(const struct rk_hub *hub, const char *host);
+/* Where ranks of all jobs run now, as words: "ranks host", in the order of the hosts' names. NULL: no memory. */
+char **rk_hub_busy(const struct rk_hub *hub);
 
 #endif

@@ -4,94 +4,101 @@
 
 #include <stdlib.h>
 
-/* Which jobs have to do with this one, directly or by others: a team may hold ranks of all. NULL: no memory. */
-static bool *concerned(const struct rk_hub *h, uint32_t job)
+/* A rank, or RK_ALL_RANKS. */
+static void tell(struct rk_hub *h, uint32_t to, const struct rk_hub_job *j, uint32_t rank, bool by_signal)
 {
-    bool *near = calloc(h->njobs, sizeof(*near));
-    uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0;
+    struct rk_packer p = {0};
 
-    if (near && next) {
-        near[job] = true;
-        next[n++] = job;
-    }
-    while (n > 0) {
-        const struct rk_hub_job *j = h->jobs[next[--n]];
-        for (uint32_t i = 0; i < j->nfriends; i++) {
-            if (!near[j->friends[i]])
-                next[n++] = j->friends[i];
-            near[j->friends[i]] = true;
-        }
-    }
-    free(next);
-    return near;
+    rk_pack_string(&p, j->outline.id);
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, by_signal);
+    h->ops->send(h->arg, to, RK_DOWN_DIED, &p);
 }
 
 /* Of a rank, or (RK_ALL_RANKS) of the whole job: told to those whom it concerns. */
-static void tell_of_end(struct rk_hub *h, uint32_t job, uint32_t rank, bool by_signal)
+static void tell_of_end(struct rk_hub *h, const struct rk_hub_job *j, uint32_t rank, bool by_signal)
 {
-    bool *near = concerned(h, job);
+    bool *near = rk_hub_concerned(h, j);
 
     for (uint32_t i = 0; i < h->njobs; i++) {
-        struct rk_packer p = {0};
-        if (i == job || h->jobs[i]->gone || !h->jobs[i]->known ||
-            !((near ? near[i] : rk_hub_connected(h, job, i)) || (rank == RK_ALL_RANKS && h->jobs[job]->parent == i)))
-            continue;
-        rk_pack_string(&p, h->jobs[job]->outline.id);
-        rk_pack_u32(&p, rank);
-        rk_pack_u32(&p, by_signal);
-        h->ops->send(h->arg, i, RK_DOWN_DIED, &p);
+        const struct rk_hub_job *to = h->jobs[i];
+        if (to != j && to->up && !to->gone &&
+            ((near ? near[i] : rk_hub_connected(j, to->number)) || (rank == RK_ALL_RANKS && j->parent == to->number)))
+            tell(h, to->number, j, rank, by_signal);
     }
     free(near);
 }
 
-bool rk_hub_take_ended(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
+void rk_hub_tell_past_ends(struct rk_hub *h, const struct rk_hub_job *j)
 {
-    uint32_t rank = rk_unpack_u32(u), failed = rk_unpack_u32(u), by_signal = rk_unpack_u32(u), app = 0;
-    struct rk_hub_job *j = h->jobs[job];
+    bool *near = rk_hub_concerned(h, j);
 
-    if (!rk_unpack_done(u) || !j->known || rank >= j->outline.size)
+    for (uint32_t i = 0; near && i < h->njobs; i++) {
+        const struct rk_hub_job *other = h->jobs[i];
+        if (other == j || !near[i] || !other->known)
+            continue;
+        for (uint32_t r = 0; r < other->outline.size && other->nended; r++) {
+            if (other->fate[r] & RK_FATE_FAILED)
+                tell(h, j->number, other, r, (other->fate[r] & RK_FATE_BY_SIGNAL) != 0);
+        }
+        if (other->gone)
+            tell(h, j->number, other, RK_ALL_RANKS, false);
+    }
+    free(near);
+}
+
+bool rk_hub_take_ended(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+{
+    uint32_t rank = rk_unpack_u32(u), failed = rk_unpack_u32(u), by_signal = rk_unpack_u32(u), app;
+    const struct rk_job *o = &j->outline;
+
+    if (!rk_unpack_done(u) || !j->known || rank >= o->size)
         return false;
-    if (j->ended[rank])
+    if (j->fate[rank] & RK_FATE_ENDED)
         return true;
-    j->ended[rank] = true;
+    j->fate[rank] |= (uint8_t)(RK_FATE_ENDED | (failed ? RK_FATE_FAILED : 0) | (by_signal ? RK_FATE_BY_SIGNAL : 0));
     j->nended++;
-    while (app + 1 < j->outline.napps && rank >= j->outline.apps[app + 1].first)
-        app++;
-    rk_names_ended(h->names, job, rank, failed != 0);
+    j->on_host[o->host_of[rank]]--;
+    app = (uint32_t)(rk_job_app_of(o, rank) - o->apps);
+    rk_names_ended(h->names, j->number, rank, failed != 0);
     if (--j->left[app] == 0)
-        rk_names_app_ended(h->names, job, app);
-    rk_gathers_ended(h->gathers, job, rank);
+        rk_names_app_ended(h->names, j->number, app);
+    rk_gathers_ended(h->gathers, j->number, rank);
     if (failed)
-        tell_of_end(h, job, rank, by_signal != 0);
+        tell_of_end(h, j, rank, by_signal != 0);
     return true;
 }
 
-bool rk_hub_take_broken(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
+bool rk_hub_take_broken(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
 {
     uint32_t rank = rk_unpack_u32(u), lost = rk_unpack_u32(u);
-    struct rk_hub_job *j = h->jobs[job];
 
     if (!rk_unpack_done(u) || !j->known || rank >= j->outline.size || lost > 1)
         return false;
     j->nbroken += lost;
-    j->nbroken -= j->broken[rank];
-    j->broken[rank] = lost;
+    j->nbroken -= (j->fate[rank] & RK_FATE_BROKEN) != 0;
+    j->fate[rank] = (uint8_t)((j->fate[rank] & ~RK_FATE_BROKEN) | (lost ? RK_FATE_BROKEN : 0));
     if (lost)
-        rk_gathers_ended(h->gathers, job, rank);
+        rk_gathers_broken(h->gathers, j->number, rank);
     return true;
 }
 
 void rk_hub_end_others(struct rk_hub *h, uint32_t job, bool all, int code, uint32_t ms, int sig)
 {
+    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+
+    rk_hub_enter(h);
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct rk_packer p = {0};
-        if (i == job || h->jobs[i]->gone || (!all && !rk_hub_connected(h, job, i)))
+        const struct rk_hub_job *to = h->jobs[i];
+        if (to == j || to->gone || (!all && !(j && rk_hub_connected(j, to->number))))
             continue;
         rk_pack_u32(&p, (uint32_t)code);
         rk_pack_u32(&p, ms);
         rk_pack_u32(&p, (uint32_t)sig);
-        h->ops->send(h->arg, i, RK_DOWN_END, &p);
+        h->ops->send(h->arg, to->number, RK_DOWN_END, &p);
     }
+    rk_hub_leave(h);
 }
 
 static enum rk_errand_status why_not(int code)
@@ -99,25 +106,33 @@ static enum rk_errand_status why_not(int code)
     return code == RK_EXIT_NOT_FOUND || code == RK_EXIT_CANNOT_EXECUTE ? RK_NO_PROGRAM : RK_CANNOT_START;
 }
 
-bool rk_hub_gone(struct rk_hub *h, uint32_t job, int code)
+static void end_job(struct rk_hub *h, struct rk_hub_job *j, int code, bool ran)
 {
-    struct rk_hub_job *j = h->jobs[job];
-    bool ran = !j->starting;
-
-    if (j->gone)
-        return ran;
     rk_hub_tell_started(h, j, why_not(code));
     j->gone = true;
-    rk_names_app_ended(h->names, job, RK_ALL_RANKS);
+    h->untidy = true;
+    rk_names_app_ended(h->names, j->number, RK_ALL_RANKS);
     for (uint32_t r = 0; j->known && r < j->outline.size; r++) {
-        if (!j->ended[r])
-            rk_names_ended(h->names, job, r, code != 0);
+        if (!(j->fate[r] & RK_FATE_ENDED))
+            rk_names_ended(h->names, j->number, r, code != 0);
     }
-    rk_gathers_ended(h->gathers, job, RK_ALL_RANKS);
+    rk_gathers_ended(h->gathers, j->number, RK_ALL_RANKS);
     if (ran && j->known)
-        tell_of_end(h, job, RK_ALL_RANKS, false);
-    rk_hub_drop_questions(h, job);
+        tell_of_end(h, j, RK_ALL_RANKS, false);
+    rk_hub_drop_questions(h, j->number);
     if (code && ran && !h->go_on)
-        rk_hub_end_others(h, job, false, code, RK_HUB_END_MS, 0);
+        rk_hub_end_others(h, j->number, false, code, RK_HUB_END_MS, 0);
+}
+
+bool rk_hub_gone(struct rk_hub *h, uint32_t job, int code)
+{
+    struct rk_hub_job *j = rk_hub_job_of(h, job);
+    bool ran = !j || !j->starting;
+
+    if (!j || j->gone)
+        return ran;
+    rk_hub_enter(h);
+    end_job(h, j, code, ran);
+    rk_hub_leave(h);
     return ran;
 }

@@ -2,11 +2,9 @@
 #include "launcher/hub_parts.h"
 #include "launcher/outline.h"
 
-#include <stdlib.h>
-
 /* --------------------------------------------------------------------- answers */
 
-static void begin_answer(const struct rk_gather_who *who, struct rk_packer *p,
+static void begin_answer(const struct rk_asker *who, struct rk_packer *p,
                          enum rk_errand_status status)
 {
     rk_pack_u32(p, who->node);
@@ -14,15 +12,17 @@ static void begin_answer(const struct rk_gather_who *who, struct rk_packer *p,
     rk_pack_u32(p, status);
 }
 
-static void send_answer(struct rk_hub *h, const struct rk_gather_who *who, struct rk_packer *p)
+static void send_answer(struct rk_hub *h, const struct rk_asker *who, struct rk_packer *p)
 {
-    if (h->jobs[who->job]->gone)
+    const struct rk_hub_job *j = rk_hub_job_of(h, who->job);
+
+    if (!j || j->gone)
         rk_packer_free(p);
     else
         h->ops->send(h->arg, who->job, RK_DOWN_ANSWER, p);
 }
 
-static void answer(struct rk_hub *h, const struct rk_gather_who *who, enum rk_errand_status status)
+static void answer(struct rk_hub *h, const struct rk_asker *who, enum rk_errand_status status)
 {
     struct rk_packer p = {0};
 
@@ -31,65 +31,51 @@ static void answer(struct rk_hub *h, const struct rk_gather_who *who, enum rk_er
 }
 
 /* With data and the outline of one job, or none. */
-void rk_hub_answer_with(struct rk_hub *h, const struct rk_gather_who *who, enum rk_errand_status status,
+void rk_hub_answer_with(struct rk_hub *h, const struct rk_asker *who, enum rk_errand_status status,
                         const void *data, size_t len, const struct rk_hub_job *about)
 {
     struct rk_packer p = {0};
 
     begin_answer(who, &p, status);
     rk_pack_bytes(&p, data, len);
-    rk_pack_u32(&p, about && about->known);
-    if (about && about->known)
-        rk_outline_pack(&about->outline, &p);
+    if (about)
+        rk_hub_pack_outline(h, who, about, &p);
+    else
+        rk_pack_u32(&p, 0);
     send_answer(h, who, &p);
 }
 
 /* ----------------------------------------------------------------------- names */
 
-static void on_found(void *arg, void *token, enum rk_errand_status status, struct rk_packer *found)
+static void on_found(void *arg, const struct rk_asker *who, enum rk_errand_status status, struct rk_packer *found)
 {
-    struct rk_gather_who *who = token;
     struct rk_packer p = {0};
 
     begin_answer(who, &p, status);
     rk_pack_raw(&p, found->data, found->len);
     rk_packer_free(found);
     send_answer(arg, who, &p);
-    free(who);
 }
 
-static bool describe(const struct rk_hub *h, const struct rk_gather_who *who, uint32_t rank,
-                     struct rk_names_who *out)
+static bool about_names(struct rk_hub *h, const struct rk_hub_job *j, enum rk_errand what, const struct rk_asker *from,
+                        uint32_t rank, struct rk_unpacker *u)
 {
-    const struct rk_job *o = &h->jobs[who->job]->outline;
+    const struct rk_job *o = &j->outline;
+    struct rk_names_who who = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
 
     if (rank >= o->size)
         return false;
-    *out = (struct rk_names_who){.job = who->job, .rank = rank, .id = o->id, .host = o->hosts[who->node]};
-    while (out->app + 1 < o->napps && rank >= o->apps[out->app + 1].first)
-        out->app++;
-    return true;
-}
-
-static bool about_names(struct rk_hub *h, enum rk_errand what, const struct rk_gather_who *from,
-                        uint32_t rank, struct rk_unpacker *u)
-{
-    struct rk_gather_who *copy;
-    struct rk_names_who who;
-
-    if (!describe(h, from, rank, &who))
-        return false;
-    if (what == RK_ERRAND_PUBLISH) {
-        answer(h, from, rk_names_publish(h->names, &who, u));
-    } else if (what == RK_ERRAND_UNPUBLISH) {
-        answer(h, from, rk_names_unpublish(h->names, &who, u));
-    } else {
-        copy = malloc(sizeof(*copy));
-        if (!copy)
-            return false;
-        *copy = *from;
-        rk_names_look_up(h->names, &who, u, copy);
+    if (j->fate[rank] & RK_FATE_ENDED) { /* what it leaves now would stay */
+        answer(h, from, RK_SOMEBODY_LOST);
+        return true;
     }
+    who.app = (uint32_t)(rk_job_app_of(o, rank) - o->apps);
+    if (what == RK_ERRAND_PUBLISH)
+        answer(h, from, rk_names_publish(h->names, &who, u));
+    else if (what == RK_ERRAND_UNPUBLISH)
+        answer(h, from, rk_names_unpublish(h->names, &who, u));
+    else
+        rk_names_look_up(h->names, &who, u, from);
     return true;
 }
 
@@ -100,16 +86,23 @@ static uint32_t find_job(void *arg, const char *id)
     return rk_hub_find_job(arg, id);
 }
 
-static uint32_t size_of(void *arg, uint32_t job)
+static bool is_past(void *arg, const char *id)
 {
-    return ((struct rk_hub *)arg)->jobs[job]->outline.size;
+    return rk_hub_is_past(arg, id);
 }
 
-static bool has_ended(void *arg, uint32_t job, uint32_t rank)
+static uint32_t size_of(void *arg, uint32_t job)
 {
-    const struct rk_hub_job *j = ((struct rk_hub *)arg)->jobs[job];
+    return rk_hub_job_of(arg, job)->outline.size;
+}
 
-    return j->gone || (rank == RK_ALL_RANKS ? j->nended + j->nbroken > 0 : j->ended[rank] || j->broken[rank]);
+static enum rk_presence presence_of(void *arg, uint32_t job, uint32_t rank)
+{
+    const struct rk_hub_job *j = rk_hub_job_of(arg, job);
+
+    if (!j || j->gone || (rank == RK_ALL_RANKS ? j->nended > 0 : (j->fate[rank] & RK_FATE_ENDED) != 0))
+        return RK_ENDED;
+    return (rank == RK_ALL_RANKS ? j->nbroken > 0 : (j->fate[rank] & RK_FATE_BROKEN) != 0) ? RK_BROKEN : RK_PRESENT;
 }
 
 static void on_together(void *arg, enum rk_errand what, const uint32_t *jobs, uint32_t n)
@@ -117,16 +110,16 @@ static void on_together(void *arg, enum rk_errand what, const uint32_t *jobs, ui
     struct rk_hub *h = arg;
 
     for (uint32_t i = 0; i < n && what != RK_ERRAND_FENCE; i++) {
-        for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t k = i + 1; k < n; k++) {
             if (what == RK_ERRAND_CONNECT)
-                rk_hub_add_friend(h, jobs[i], jobs[k]);
+                rk_hub_connect(h, jobs[i], jobs[k]);
             else
-                rk_hub_remove_friend(h, jobs[i], jobs[k]);
+                rk_hub_disconnect(h, jobs[i], jobs[k]);
         }
     }
 }
 
-static void on_gathered(void *arg, const struct rk_gather_who *who, enum rk_errand_status status,
+static void on_gathered(void *arg, const struct rk_asker *who, enum rk_errand_status status,
                         const void *data, size_t len, const uint32_t *jobs, uint32_t n)
 {
     struct rk_hub *h = arg;
@@ -140,64 +133,70 @@ static void on_gathered(void *arg, const struct rk_gather_who *who, enum rk_erra
     rk_pack_u32(&p, others);
     for (uint32_t i = 0; i < n && others; i++) {
         if (jobs[i] != who->job)
-            rk_outline_pack(&h->jobs[jobs[i]]->outline, &p);
+            rk_hub_pack_outline(h, who, rk_hub_job_of(h, jobs[i]), &p);
     }
     send_answer(h, who, &p);
 }
 
-static const struct rk_gathers_ops gathers_ops = {find_job, size_of, has_ended, on_together,
+static const struct rk_gathers_ops gathers_ops = {find_job, is_past, size_of, presence_of, on_together,
                                                   on_gathered};
 
 /* ----------------------------------------------------------------------- spawn */
 
-static void start(struct rk_hub *h, const struct rk_gather_who *who, uint32_t rank, struct rk_unpacker *u)
+static void start(struct rk_hub *h, struct rk_hub_job *parent, const struct rk_asker *who, uint32_t rank,
+                  struct rk_unpacker *u)
 {
-    struct rk_hub_job *parent = h->jobs[who->job];
     struct rk_packer outline = {0};
-    uint32_t job = rank < parent->outline.size ? rk_hub_add_job(h) : RK_NO_JOB;
+    struct rk_hub_job *j = rank < parent->outline.size ? rk_hub_add_job(h) : NULL;
 
-    if (job == RK_NO_JOB) {
+    if (!j) {
         rk_hub_answer_with(h, who, RK_REFUSED, NULL, 0, NULL);
         return;
     }
     rk_outline_pack(&parent->outline, &outline);
-    h->jobs[job]->spawner = *who;
-    h->jobs[job]->starting = true;
-    h->jobs[job]->parent = who->job;
-    /* They are connected from the start. */
-    rk_hub_add_friend(h, job, who->job);
-    rk_hub_add_friend(h, who->job, job);
-    if (!h->ops->start(h->arg, job, parent->outline.id, rank, u, &outline))
-        rk_hub_gone(h, job, 1);
+    j->spawner = *who;
+    j->starting = true;
+    j->parent = parent->number;
+    rk_hub_connect(h, j->number, parent->number); /* from the start */
+    if (!h->ops->start(h->arg, j->number, parent->outline.id, rank, u, &outline))
+        rk_hub_gone(h, j->number, 1);
     rk_packer_free(&outline);
 }
 
+/* This answer brings the outline whatever the agent knows: PMI-1's clients ask too, and take no notice of it. */
 void rk_hub_tell_started(struct rk_hub *h, struct rk_hub_job *j, enum rk_errand_status status)
 {
+    struct rk_packer p = {0};
+
     if (!j->starting)
         return;
     j->starting = false;
-    rk_hub_answer_with(h, &j->spawner, status, NULL, 0, status == RK_DONE ? j : NULL);
+    begin_answer(&j->spawner, &p, status);
+    rk_pack_bytes(&p, NULL, 0);
+    rk_pack_u32(&p, status == RK_DONE);
+    if (status == RK_DONE)
+        rk_outline_pack(&j->outline, &p);
+    send_answer(h, &j->spawner, &p);
 }
 
 /* --------------------------------------------------------------------------- errands */
 
-bool rk_hub_take_errand(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
+bool rk_hub_take_errand(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
 {
-    struct rk_gather_who who = {.job = job};
+    struct rk_asker who = {.job = j->number};
     uint32_t rank, what;
 
     who.node = rk_unpack_u32(u);
     who.id = rk_unpack_u32(u);
     rank = rk_unpack_u32(u);
     what = rk_unpack_u32(u);
-    if (u->failed || !h->jobs[job]->known || who.node >= h->jobs[job]->outline.nhosts)
+    if (u->failed || !j->known || who.node >= j->outline.nhosts)
         return false;
     switch (what) {
     case RK_ERRAND_PUBLISH:
     case RK_ERRAND_LOOKUP:
     case RK_ERRAND_UNPUBLISH:
-        return about_names(h, what, &who, rank, u);
+        return about_names(h, j, what, &who, rank, u);
     case RK_ERRAND_FENCE:
     case RK_ERRAND_CONNECT:
     case RK_ERRAND_DISCONNECT:
@@ -207,16 +206,16 @@ bool rk_hub_take_errand(struct rk_hub *h, uint32_t job, struct rk_unpacker *u)
         rk_hub_ask(h, &who, u);
         return true;
     case RK_ERRAND_SPAWN:
-        start(h, &who, rank, u);
+        start(h, j, &who, rank, u);
         return true;
     default:
         return false;
     }
 }
 
-rank_status_t rk_hub_open_errands(struct event_base *base, struct rk_hub *h)
+rank_status_t rk_hub_open_errands(struct rk_hub *h)
 {
-    rank_status_t st = rk_names_open(base, on_found, h, &h->names);
+    rank_status_t st = rk_names_open(h->base, on_found, h, &h->names);
 
-    return st ? st : rk_gathers_open(&gathers_ops, h, &h->gathers);
+    return st ? st : rk_gathers_open(h->base, &gathers_ops, h, &h->gathers);
 }

@@ -1,211 +1,153 @@
-/* names.c: see names.h. */
-#include "launcher/names.h"
-#include "lib/base/list.h"
+/* names.c: what is published. See names.h. */
+#include "launcher/names_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys and values of all jobs: what is published is an address or the like. */
-#define LIMIT (16u << 20)
-#define WAITERS 100000u
+/* Of all jobs: what is published is an address or the like. */
+#define LIMIT (64u << 20)
 
-struct name {
-    struct rk_link link;
-    struct rk_names_who who;
-    uint32_t range, keep;
-    char *key;
-    void *value;
-    size_t len;
-};
+/* ---------------------------------------------------------------------------- owners */
 
-struct waiter {
-    struct rk_link link;
-    struct rk_names *names;
-    struct rk_names_who who;
-    uint32_t range, want;
-    char **keys;
-    void *token;
-    struct event *timer;
-};
-
-struct rk_names {
-    struct event_base *base;
-    rk_names_answer_fn answer;
-    void *arg;
-    struct rk_link all, waiters;
-    size_t bytes;
-    uint32_t nwaiters;
-};
-
-static void drop(struct rk_names *n, struct name *name)
+static uint32_t owner_hash(uint32_t job, uint32_t rank)
 {
+    return rk_table_hash(rk_table_hash(0, &job, sizeof(job)), &rank, sizeof(rank));
+}
+
+struct rk_names_owner *rk_names_owner_of(struct rk_names *n, uint32_t job, uint32_t rank)
+{
+    for (struct rk_table_item *i = rk_table_first(&n->owners, owner_hash(job, rank)); i; i = rk_table_next(i)) {
+        struct rk_names_owner *o = rk_list_entry(i, struct rk_names_owner, item);
+        if (o->job == job && o->rank == rank)
+            return o;
+    }
+    return NULL;
+}
+
+struct rk_names_owner *rk_names_make_owner(struct rk_names *n, const struct rk_names_who *who)
+{
+    struct rk_names_owner *o = rk_names_owner_of(n, who->job, who->rank);
+
+    if (o)
+        return o;
+    o = calloc(1, sizeof(*o));
+    if (!o || !rk_table_add(&n->owners, &o->item, owner_hash(who->job, who->rank))) {
+        free(o);
+        return NULL;
+    }
+    o->job = who->job;
+    o->rank = who->rank;
+    rk_list_init(&o->names);
+    rk_list_init(&o->waiters);
+    return o;
+}
+
+void rk_names_drop_idle(struct rk_names *n, struct rk_names_owner *o)
+{
+    if (!rk_list_empty(&o->names) || !rk_list_empty(&o->waiters))
+        return;
+    rk_table_remove(&n->owners, &o->item);
+    free(o);
+}
+
+/* ----------------------------------------------------------------------------- names */
+
+/* Its owner may have nothing any more. */
+static void remove_name(struct rk_names *n, struct rk_name *name)
+{
+    rk_table_remove(&n->names, &name->item);
     rk_list_remove(&name->link);
-    n->bytes -= strlen(name->key) + name->len;
-    free(name->key);
-    free(name->value);
+    rk_list_remove(&name->of_owner);
+    n->bytes -= name->bytes;
     free(name);
 }
 
-static void drop_waiter(struct waiter *w)
+void rk_names_drop(struct rk_names *n, struct rk_name *name)
 {
-    rk_list_remove(&w->link);
-    w->names->nwaiters--;
-    if (w->timer)
-        event_free(w->timer);
-    rk_strings_free(w->keys);
-    free(w);
+    struct rk_names_owner *o = name->owner;
+
+    remove_name(n, name);
+    rk_names_drop_idle(n, o);
 }
 
-static bool within(uint32_t range, const struct rk_names_who *a, const struct rk_names_who *b)
+bool rk_names_within(uint32_t range, const struct rk_name *name, const struct rk_names_who *who)
 {
     switch (range) {
     case RK_RANGE_JOB:
-        return a->job == b->job;
+        return name->owner->job == who->job;
     case RK_RANGE_HOST:
-        return strcmp(a->host, b->host) == 0;
+        return strcmp(name->host, who->host) == 0;
     case RK_RANGE_PROCESS:
-        return a->job == b->job && a->rank == b->rank;
+        return name->owner->job == who->job && name->owner->rank == who->rank;
     default:
         return true;
     }
 }
 
-/* The publisher says who may see it, and who looks says where. */
-static struct name *find(struct rk_names *n, const char *key, uint32_t range,
-                         const struct rk_names_who *who)
+/* What can be seen by who, of all that has this key and range. */
+static uint32_t name_hash(const char *key, uint32_t range, const struct rk_names_who *who)
 {
-    for (struct rk_link *l = n->all.next; l != &n->all; l = l->next) {
-        struct name *name = rk_list_entry(l, struct name, link);
-        if (strcmp(name->key, key) == 0 && within(name->range, &name->who, who) &&
-            within(range, &name->who, who))
+    uint32_t h = rk_table_hash(rk_table_hash(0, key, strlen(key)), &range, sizeof(range));
+
+    if (range == RK_RANGE_HOST)
+        h = rk_table_hash(h, who->host, strlen(who->host));
+    if (range == RK_RANGE_JOB || range == RK_RANGE_PROCESS)
+        h = rk_table_hash(h, &who->job, sizeof(who->job));
+    return range == RK_RANGE_PROCESS ? rk_table_hash(h, &who->rank, sizeof(who->rank)) : h;
+}
+
+static struct rk_name *find_in(struct rk_names *n, const char *key, uint32_t range, const struct rk_names_who *who)
+{
+    for (struct rk_table_item *i = rk_table_first(&n->names, name_hash(key, range, who)); i; i = rk_table_next(i)) {
+        struct rk_name *name = rk_list_entry(i, struct rk_name, item);
+        if (name->range == range && strcmp(name->key, key) == 0 && rk_names_within(range, name, who))
             return name;
     }
     return NULL;
 }
 
-/* Would one who looks for the key find two? */
-static bool is_there(struct rk_names *n, const char *key, uint32_t range, const struct rk_names_who *who)
+/* The publisher says who may see it, and who looks says where; what is meant for the fewest comes first. */
+struct rk_name *rk_names_find(struct rk_names *n, const char *key, uint32_t range, const struct rk_names_who *who)
 {
-    for (struct rk_link *l = n->all.next; l != &n->all; l = l->next) {
-        struct name *name = rk_list_entry(l, struct name, link);
-        if (strcmp(name->key, key) == 0 && name->range == range && within(range, &name->who, who))
-            return true;
+    static const uint32_t ranges[] = {RK_RANGE_PROCESS, RK_RANGE_JOB, RK_RANGE_HOST, RK_RANGE_ALL};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct rk_name *name = find_in(n, key, ranges[i], who);
+        if (name && rk_names_within(range, name, who))
+            return name;
     }
-    return false;
+    return NULL;
 }
 
-/* --------------------------------------------------------------------- looking up */
-
-static uint32_t count(struct rk_names *n, const struct rk_names_who *who, uint32_t range, char **keys,
-                      uint32_t *of)
+static const char *put_text(char **at, const char *text)
 {
-    uint32_t found = 0;
+    const char *here = *at;
 
-    for (*of = 0; keys[*of]; ++*of)
-        found += find(n, keys[*of], range, who) != NULL;
-    return found;
+    *at = stpcpy(*at, text) + 1;
+    return here;
 }
 
-static void give(struct rk_names *n, const struct rk_names_who *who, uint32_t range, char **keys,
-                 enum rk_errand_status status, void *token)
+static struct rk_name *make(const struct rk_names_who *who, const char *key, const void *value, size_t len)
 {
-    struct rk_packer p = {0};
-    uint32_t of, found = count(n, who, range, keys, &of), given = 0;
+    size_t bytes = sizeof(struct rk_name) + strlen(key) + strlen(who->id) + strlen(who->host) + len + 3;
+    struct rk_name *name = bytes <= LIMIT ? malloc(bytes) : NULL;
+    char *at;
 
-    rk_pack_u32(&p, found);
-    for (uint32_t i = 0; i < of && given < found; i++) {
-        struct name *name = find(n, keys[i], range, who);
-        if (!name)
-            continue;
-        rk_pack_string(&p, name->key);
-        rk_pack_string(&p, name->who.id);
-        rk_pack_u32(&p, name->who.rank);
-        rk_pack_bytes(&p, name->value, name->len);
-        given++;
-    }
-    /* Only now: a key can be asked for twice. */
-    for (uint32_t i = 0; i < of; i++) {
-        struct name *name = find(n, keys[i], range, who);
-        if (name && name->keep == RK_KEEP_ONE_READ)
-            drop(n, name);
-    }
-    if (status == RK_DONE && found < of)
-        status = found ? RK_DONE_PARTLY : RK_NOT_FOUND;
-    n->answer(n->arg, token, status, &p);
-}
-
-static void refuse(struct rk_names *n, enum rk_errand_status status, void *token)
-{
-    struct rk_packer p = {0};
-
-    rk_pack_u32(&p, 0);
-    n->answer(n->arg, token, status, &p);
-}
-
-/* A waiter that has what it wants gets it. */
-static bool serve(struct waiter *w)
-{
-    uint32_t of, found = count(w->names, &w->who, w->range, w->keys, &of);
-
-    if (found < (w->want == RK_LOOKUP_ALL || w->want > of ? of : w->want))
-        return false;
-    give(w->names, &w->who, w->range, w->keys, RK_DONE, w->token);
-    drop_waiter(w);
-    return true;
-}
-
-static void on_timeout(evutil_socket_t fd, short what, void *arg)
-{
-    struct waiter *w = arg;
-
-    (void)fd;
-    (void)what;
-    refuse(w->names, RK_TOO_LATE, w->token);
-    drop_waiter(w);
-}
-
-static bool set_timer(struct waiter *w, uint32_t ms)
-{
-    struct timeval t = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
-
-    if (ms == 0)
-        return true;
-    w->timer = evtimer_new(w->names->base, on_timeout, w);
-    return w->timer && event_add(w->timer, &t) == 0;
-}
-
-void rk_names_look_up(struct rk_names *n, const struct rk_names_who *who, struct rk_unpacker *u,
-                      void *token)
-{
-    uint32_t range = rk_unpack_u32(u), want = rk_unpack_u32(u), ms = rk_unpack_u32(u);
-    char **keys = rk_unpack_strings(u);
-    struct waiter *w;
-
-    if (!rk_unpack_done(u) || !keys || !keys[0]) {
-        rk_strings_free(keys);
-        refuse(n, RK_REFUSED, token);
-        return;
-    }
-    if (want == RK_LOOKUP_NOW) {
-        give(n, who, range, keys, RK_DONE, token);
-        rk_strings_free(keys);
-        return;
-    }
-    w = n->nwaiters < WAITERS ? calloc(1, sizeof(*w)) : NULL;
-    if (!w) {
-        rk_strings_free(keys);
-        refuse(n, RK_NO_ROOM, token);
-        return;
-    }
-    *w = (struct waiter){.names = n, .who = *who, .range = range, .want = want, .keys = keys, .token = token};
-    n->nwaiters++;
-    rk_list_append(&n->waiters, &w->link);
-    if (serve(w))
-        return;
-    if (!set_timer(w, ms)) {
-        drop_waiter(w);
-        refuse(n, RK_NO_ROOM, token);
-    }
+    if (!name)
+        return NULL;
+    memset(name, 0, sizeof(*name));
+    name->bytes = bytes;
+    at = name->texts;
+    name->key = put_text(&at, key);
+    name->id = put_text(&at, who->id);
+    name->host = put_text(&at, who->host);
+    name->value = at;
+    name->len = len;
+    if (len)
+        memcpy(at, value, len);
+    rk_list_init(&name->link);
+    rk_list_init(&name->of_owner);
+    return name;
 }
 
 /* ------------------------------------------------------------------------- publishing */
@@ -213,51 +155,93 @@ void rk_names_look_up(struct rk_names *n, const struct rk_names_who *who, struct
 static enum rk_errand_status add(struct rk_names *n, const struct rk_names_who *who, uint32_t range,
                                  uint32_t keep, const char *key, const void *value, size_t len)
 {
-    struct name *name;
+    struct rk_name *name;
 
-    if (is_there(n, key, range, who))
+    if (find_in(n, key, range, who))
         return RK_THERE_ALREADY;
-    if (len > LIMIT || strlen(key) > LIMIT || n->bytes + strlen(key) + len > LIMIT)
-        return RK_NO_ROOM;
-    name = calloc(1, sizeof(*name));
-    if (!name)
-        return RK_NO_ROOM;
-    *name = (struct name){.who = *who, .range = range, .keep = keep, .key = strdup(key), .len = len,
-                          .value = malloc(len ? len : 1)};
-    if (!name->key || !name->value) {
-        free(name->key);
-        free(name->value);
+    name = make(who, key, value, len);
+    if (!name || name->bytes > LIMIT - n->bytes) {
         free(name);
         return RK_NO_ROOM;
     }
-    memcpy(name->value, value, len);
-    n->bytes += strlen(key) + len;
+    name->app = who->app;
+    name->range = range;
+    name->keep = keep;
+    name->owner = rk_names_make_owner(n, who);
+    if (!name->owner || !rk_table_add(&n->names, &name->item, name_hash(key, range, who))) {
+        if (name->owner)
+            rk_names_drop_idle(n, name->owner);
+        free(name);
+        return RK_NO_ROOM;
+    }
+    n->bytes += name->bytes;
     rk_list_append(&n->all, &name->link);
+    rk_list_append(&name->owner->names, &name->of_owner);
     return RK_DONE;
 }
 
-static void serve_all(struct rk_names *n)
-{
-    for (struct rk_link *l = n->waiters.next, *next; l != &n->waiters; l = next) {
-        next = l->next;
-        serve(rk_list_entry(l, struct waiter, link));
-    }
-}
-
+/* All of it or nothing. */
 enum rk_errand_status rk_names_publish(struct rk_names *n, const struct rk_names_who *who,
                                        struct rk_unpacker *u)
 {
-    uint32_t range = rk_unpack_u32(u), keep = rk_unpack_u32(u), items = rk_unpack_u32(u);
-    enum rk_errand_status st = u->failed || items == 0 ? RK_REFUSED : RK_DONE;
+    uint32_t range = rk_unpack_u32(u), keep = rk_unpack_u32(u), items = rk_unpack_u32(u), added = 0;
+    enum rk_errand_status st = u->failed || items == 0 || range > RK_RANGE_PROCESS ? RK_REFUSED : RK_DONE;
+    struct rk_link *l = &n->all;
 
     for (uint32_t i = 0; i < items && st == RK_DONE; i++) {
         const char *key = rk_unpack_string(u);
         size_t len;
         const void *value = rk_unpack_bytes(u, &len);
         st = u->failed || !key ? RK_REFUSED : add(n, who, range, keep, key, value, len);
+        added += st == RK_DONE;
     }
-    serve_all(n);
+    if (st == RK_DONE && !rk_unpack_done(u))
+        st = RK_REFUSED;
+    for (uint32_t i = 0; i < added; i++) {
+        if (st != RK_DONE) {
+            rk_names_drop(n, rk_list_entry(n->all.prev, struct rk_name, link));
+        } else {
+            l = l->prev;
+            rk_names_announce(n, rk_list_entry(l, struct rk_name, link));
+        }
+    }
+    rk_names_serve(n);
     return st;
+}
+
+/* Without keys: all that the asker has published. */
+static uint32_t drop_own(struct rk_names *n, const struct rk_names_who *who, bool all)
+{
+    struct rk_names_owner *o = rk_names_owner_of(n, who->job, who->rank);
+    struct rk_link *l, *next;
+    uint32_t gone = 0;
+
+    if (!o)
+        return 0;
+    rk_list_for_each_safe(l, next, &o->names) {
+        struct rk_name *name = rk_list_entry(l, struct rk_name, of_owner);
+        if (!all && name->keep != RK_KEEP_PROCESS)
+            continue;
+        remove_name(n, name);
+        gone++;
+    }
+    rk_names_drop_idle(n, o);
+    return gone;
+}
+
+/* Only what the asker's own job has published, and he can see. */
+static uint32_t drop_key(struct rk_names *n, const struct rk_names_who *who, const char *key)
+{
+    uint32_t gone = 0;
+
+    for (uint32_t range = RK_RANGE_ALL; range <= RK_RANGE_PROCESS; range++) {
+        struct rk_name *name = find_in(n, key, range, who);
+        if (!name || name->owner->job != who->job)
+            continue;
+        rk_names_drop(n, name);
+        gone++;
+    }
+    return gone;
 }
 
 enum rk_errand_status rk_names_unpublish(struct rk_names *n, const struct rk_names_who *who,
@@ -270,18 +254,10 @@ enum rk_errand_status rk_names_unpublish(struct rk_names *n, const struct rk_nam
         rk_strings_free(keys);
         return RK_REFUSED;
     }
-    /* Only what the asker's own job has published; without keys, only what he himself has. */
-    for (struct rk_link *l = n->all.next, *next; l != &n->all; l = next) {
-        struct name *name = rk_list_entry(l, struct name, link);
-        bool wanted = !keys[0] && name->who.rank == who->rank;
-        next = l->next;
-        for (char **k = keys; *k && !wanted; k++)
-            wanted = strcmp(*k, name->key) == 0;
-        if (wanted && name->who.job == who->job) {
-            drop(n, name);
-            gone++;
-        }
-    }
+    for (char **k = keys; *k; k++)
+        gone += drop_key(n, who, *k);
+    if (!keys[0])
+        gone = drop_own(n, who, true);
     rk_strings_free(keys);
     return gone ? RK_DONE : RK_NOT_FOUND;
 }
@@ -290,31 +266,32 @@ enum rk_errand_status rk_names_unpublish(struct rk_names *n, const struct rk_nam
 
 void rk_names_ended(struct rk_names *n, uint32_t job, uint32_t rank, bool failed)
 {
-    for (struct rk_link *l = n->all.next, *next; l != &n->all; l = next) {
-        struct name *name = rk_list_entry(l, struct name, link);
-        next = l->next;
-        if (name->who.job == job && name->who.rank == rank &&
-            (failed || name->keep == RK_KEEP_PROCESS))
-            drop(n, name);
+    const struct rk_names_who who = {.job = job, .rank = rank};
+    struct rk_names_owner *o = rk_names_owner_of(n, job, rank);
+    struct rk_link *l, *next;
+
+    if (!o)
+        return;
+    drop_own(n, &who, failed);
+    o = rk_names_owner_of(n, job, rank);
+    if (!o)
+        return;
+    rk_list_for_each_safe(l, next, &o->waiters) {
+        struct rk_waiter *w = rk_list_entry(l, struct rk_waiter, of_owner);
+        rk_names_refuse(n, RK_SOMEBODY_LOST, &w->asker);
+        rk_names_remove_waiter(w);
     }
-    for (struct rk_link *l = n->waiters.next, *next; l != &n->waiters; l = next) {
-        struct waiter *w = rk_list_entry(l, struct waiter, link);
-        next = l->next;
-        if (w->who.job == job && w->who.rank == rank) {
-            refuse(n, RK_SOMEBODY_LOST, w->token);
-            drop_waiter(w);
-        }
-    }
+    rk_names_drop_idle(n, o);
 }
 
 void rk_names_app_ended(struct rk_names *n, uint32_t job, uint32_t app)
 {
-    for (struct rk_link *l = n->all.next, *next; l != &n->all; l = next) {
-        struct name *name = rk_list_entry(l, struct name, link);
-        next = l->next;
-        if (name->who.job == job && (app == RK_ALL_RANKS || name->who.app == app) &&
-            name->keep != RK_KEEP_ALWAYS)
-            drop(n, name);
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &n->all) {
+        struct rk_name *name = rk_list_entry(l, struct rk_name, link);
+        if (name->owner->job == job && (app == RK_ALL_RANKS || name->app == app) && name->keep != RK_KEEP_ALWAYS)
+            rk_names_drop(n, name);
     }
 }
 
@@ -329,7 +306,8 @@ rank_status_t rk_names_open(struct event_base *base, rk_names_answer_fn answer, 
     n->answer = answer;
     n->arg = arg;
     rk_list_init(&n->all);
-    rk_list_init(&n->waiters);
+    rk_list_init(&n->waiting);
+    rk_list_init(&n->ready);
     *out = n;
     return RANK_OK;
 }
@@ -338,9 +316,12 @@ void rk_names_close(struct rk_names *n)
 {
     if (!n)
         return;
-    while (!rk_list_empty(&n->waiters))
-        drop_waiter(rk_list_entry(n->waiters.next, struct waiter, link));
+    while (!rk_list_empty(&n->waiting))
+        rk_names_drop_waiter(rk_list_entry(n->waiting.next, struct rk_waiter, link));
     while (!rk_list_empty(&n->all))
-        drop(n, rk_list_entry(n->all.next, struct name, link));
+        rk_names_drop(n, rk_list_entry(n->all.next, struct rk_name, link));
+    rk_table_clear(&n->names);
+    rk_table_clear(&n->wanted);
+    rk_table_clear(&n->owners);
     free(n);
 }

@@ -32,11 +32,12 @@ static void ask(struct rk_pmi1_client *c, enum rk_errand what, struct rk_packer 
         return;
     }
     c->asking = what;
+    c->asked = s->next_ask++;
     if (s->ops->errand) {
-        s->ops->errand(s->arg, c->rank, what, p);
+        s->ops->errand(s->arg, c->rank, c->asked, what, p);
     } else {
         rk_packer_free(p);
-        rk_pmi1_errand_done(s, c->rank, NULL);
+        rk_pmi1_errand_done(s, c->asked, NULL);
     }
 }
 
@@ -257,11 +258,23 @@ static void say_found(struct rk_pmi1_client *c, struct rk_unpacker *u)
     rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
 }
 
-void rk_pmi1_errand_done(struct rk_pmi1 *s, uint32_t rank, struct rk_unpacker *u)
+/* NULL: the program that asked has ended. */
+static struct rk_pmi1_client *who_asked(struct rk_pmi1 *s, uint32_t id)
 {
-    struct rk_pmi1_client *c = &s->clients[rank];
-    uint32_t what = c->asking, status = u ? rk_unpack_u32(u) : RK_REFUSED;
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].asking && s->clients[i].asked == id)
+            return &s->clients[i];
+    }
+    return NULL;
+}
 
+void rk_pmi1_errand_done(struct rk_pmi1 *s, uint32_t id, struct rk_unpacker *u)
+{
+    struct rk_pmi1_client *c = who_asked(s, id);
+    uint32_t what = c ? c->asking : 0, status = u ? rk_unpack_u32(u) : RK_REFUSED;
+
+    if (!c)
+        return;
     c->asking = 0;
     switch (what) {
     case RK_ERRAND_PUBLISH:
@@ -283,7 +296,7 @@ void rk_pmi1_errand_done(struct rk_pmi1 *s, uint32_t rank, struct rk_unpacker *u
             rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
                            status == RK_NO_PROGRAM ? "no_such_program" : "cannot_start");
         break;
-    default: /* its program has ended, and another one runs */
+    default: /* nothing else is asked */
         break;
     }
 }

@@ -22,6 +22,7 @@ struct rk_pmi1_client {
     bool waiting;   /* in a barrier */
     uint32_t inits; /* programs that have joined: a rank can run several, one after the other */
     uint32_t asking;             /* which errand it waits for; 0: none */
+    uint32_t asked;              /* the number of that: a program that ran in the rank before may have asked, too */
     struct rk_pmi1_block *block; /* of lines, or NULL */
     struct rk_pmi1_input *input; /* NULL: it has not said anything */
 };
@@ -40,6 +41,7 @@ struct rk_pmi1 {
     bool told;             /* and the other hosts know */
     struct rk_pmi1_space *space;
     struct rk_pmi1_client *clients; /* [local] */
+    uint32_t next_ask;
     int epoll;
     struct event *ev;
 };

@@ -32,9 +32,9 @@ struct rk_pmi1_ops {
     /* A rank has ended that others wait for in their MPI_Init, some of them in ways that no answer
      * of this server's ends. Once. */
     void (*stranded)(void *arg, uint32_t rank);
-    /* A rank asks what is not known here; to be answered by rk_pmi1_errand_done. The packer is emptied. NULL: there is
-     * nobody to ask. */
-    void (*errand)(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *payload);
+    /* A rank asks what is not known here; to be answered by rk_pmi1_errand_done with the id. The packer is emptied. NULL:
+     * there is nobody to ask. */
+    void (*errand)(void *arg, uint32_t rank, uint32_t id, enum rk_errand what, struct rk_packer *payload);
 };
 
 struct rk_pmi1_job {
@@ -63,7 +63,7 @@ bool rk_pmi1_exited(struct rk_pmi1 *pmi1, uint32_t rank);
 void rk_pmi1_check_stranded(struct rk_pmi1 *pmi1);
 
 /* The answer to an errand, as errands.h says; NULL: there is none. */
-void rk_pmi1_errand_done(struct rk_pmi1 *pmi1, uint32_t rank, struct rk_unpacker *answer);
+void rk_pmi1_errand_done(struct rk_pmi1 *pmi1, uint32_t id, struct rk_unpacker *answer);
 
 /* Has any rank been a client? NULL is fine. */
 bool rk_pmi1_used(const struct rk_pmi1 *pmi1);

@@ -16,6 +16,9 @@ struct rk_fence_call {
     bool broken;             /* a client of this host ended before it came */
     char *data;              /* given to us by PMIx */
     size_t len;
+    uint32_t timeout_s;      /* or 0 */
+    struct event *late;      /* or NULL */
+    bool answered;           /* that it is too late; the fence itself goes on */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
@@ -29,6 +32,18 @@ static void destroy(void *arg)
     free(f);
 }
 
+/* From here on nobody else has a hand on it. */
+static void answer(struct rk_fence_call *f, pmix_status_t status)
+{
+    if (f->late)
+        event_free(f->late);
+    f->late = NULL;
+    if (f->answered)
+        destroy(f);
+    else
+        f->done(status, f->data, status == PMIX_SUCCESS && f->data ? f->len : 0, f->done_arg, destroy, f);
+}
+
 void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
                           size_t len)
 {
@@ -38,21 +53,45 @@ void rk_server_fence_done(struct rk_server *server, void *token, int status, con
     /* PMIx keeps the data until it calls the last function. */
     free(f->data);
     f->data = len ? malloc(len) : NULL;
+    f->len = len;
     if (f->data)
         memcpy(f->data, data, len);
     else if (len)
         status = PMIX_ERR_NOMEM;
-    f->done(status ? PMIX_ERROR : PMIX_SUCCESS, f->data, f->data ? len : 0, f->done_arg, destroy, f);
+    answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
+}
+
+/*
+ * The library's own time-out ends when all of this host have come. Ours tells
+ * them alone: to the other hosts they have come, and when the last does so the
+ * fence is over for the others.
+ */
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_fence_call *f = arg;
+
+    (void)fd;
+    (void)what;
+    f->answered = true;
+    f->done(PMIX_ERR_TIMEOUT, NULL, 0, f->done_arg, NULL, NULL);
 }
 
 static void run(struct rk_post *post, void *arg)
 {
     struct rk_fence_call *f = (struct rk_fence_call *)post;
     struct rk_server *server = arg;
+    const struct timeval late = {(time_t)f->timeout_s, 0};
 
     if (f->foreign) {
-        f->done(PMIX_ERR_NOT_SUPPORTED, NULL, 0, f->done_arg, destroy, f);
+        answer(f, PMIX_ERR_NOT_SUPPORTED);
         return;
+    }
+    if (f->timeout_s) {
+        f->late = evtimer_new(server->base, on_late, f);
+        if (!f->late || event_add(f->late, &late)) {
+            answer(f, PMIX_ERR_NOMEM);
+            return;
+        }
     }
     server->events->fence(server->arg, f->ranks, f->nranks, f->broken, f->data, f->len, f);
 }
@@ -83,6 +122,19 @@ bool rk_infos_say_broken(const pmix_info_t info[], size_t n)
     return false;
 }
 
+uint32_t rk_infos_timeout(const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
+            continue;
+        if (info[i].value.type == PMIX_INT && info[i].value.data.integer > 0)
+            return (uint32_t)info[i].value.data.integer;
+        if (info[i].value.type == PMIX_UINT32)
+            return info[i].value.data.uint32;
+    }
+    return 0;
+}
+
 pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *done_arg)
@@ -105,6 +157,7 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->data = data;
     f->len = ndata;
     f->broken = rk_infos_say_broken(info, ninfo);
+    f->timeout_s = rk_infos_timeout(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
     rk_mailbox_post(server->mailbox, &f->post);

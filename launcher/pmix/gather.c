@@ -3,14 +3,25 @@
  *
  * PMIx calls once all processes of this host that take part have come, or are
  * gone.
+ *
+ * The first xrun keeps the time-out (gathers.h). To a connect the library keeps
+ * one too, and goes on with it while it waits for us; after it has answered,
+ * an answer of ours would be a second one for memory that it has let go. So the
+ * first xrun's is a little shorter, and what still comes too late is dropped.
  */
 #include "launcher/pmix/upcalls.h"
+#include "lib/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define SHORTER_MS 250 /* than the library's: the first xrun's time-out of a connect */
+#define CLOSE_MS 50    /* to the library's: our answer would come */
+
 struct gather {
     struct rk_errand_call call;
+    uint32_t timeout_ms; /* or 0 */
+    uint64_t late_ns;    /* the library answers itself; or 0 */
     pmix_op_cbfunc_t done;
     pmix_modex_cbfunc_t fenced; /* of a fence */
     void *done_arg;
@@ -28,12 +39,13 @@ static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_s
     if (status == PMIX_SUCCESS && u->failed)
         status = PMIX_ERROR;
     /* PMIx must know a job before it may tell its clients that they are connected with it. */
-    for (uint32_t i = 0; i < others && status == PMIX_SUCCESS; i++) {
-        if (!rk_server_take_outline(server, u, NULL))
+    for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
+        if (rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {
-        g->done(status, g->done_arg);
+        if (!g->late_ns || rk_clock_ns() < g->late_ns)
+            g->done(status, g->done_arg);
         return;
     }
     if (status == PMIX_SUCCESS && len) {
@@ -46,13 +58,31 @@ static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_s
     g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
 }
 
+/* server->local is sorted. */
 static bool here(const struct rk_server *server, uint32_t rank)
 {
-    for (uint32_t i = 0; i < server->nlocal; i++) {
-        if (server->local[i] == rank)
-            return true;
+    uint32_t low = 0, high = server->nlocal;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (server->local[mid] < rank)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    return false;
+    return low < server->nlocal && server->local[low] == rank;
+}
+
+/* How many of them are of this host. */
+static uint32_t count_here(const struct rk_server *server, const pmix_proc_t procs[], size_t n)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace))
+            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : here(server, procs[i].rank);
+    }
+    return count;
 }
 
 /* Only the agent knows which have ended, so that this is for its loop; called before the errand leaves. */
@@ -71,7 +101,6 @@ static void leave(struct rk_post *post, void *arg)
     struct gather_post *gp = (struct gather_post *)post;
     struct rk_server *server = arg;
     struct rk_packer *p = &gp->g->call.payload;
-    uint32_t count = 0;
     bool lost = gp->broken;
 
     for (size_t i = 0; i < gp->n; i++) {
@@ -82,10 +111,10 @@ static void leave(struct rk_post *post, void *arg)
             lost = lost || server->events->ended(server->arg, server->local[k]);
         if (!all && here(server, gp->procs[i].rank))
             lost = lost || server->events->ended(server->arg, gp->procs[i].rank);
-        count += all ? server->nlocal : here(server, gp->procs[i].rank);
     }
     rk_pack_u32(p, lost);
-    rk_pack_u32(p, count);
+    rk_pack_u32(p, count_here(server, gp->procs, gp->n));
+    rk_pack_u32(p, gp->g->timeout_ms);
     rk_pack_u32(p, (uint32_t)gp->n);
     for (size_t i = 0; i < gp->n; i++) {
         char nspace[PMIX_MAX_NSLEN + 1];
@@ -101,8 +130,8 @@ static void leave(struct rk_post *post, void *arg)
 }
 
 /* Takes g and data over. */
-static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, bool broken,
-                          struct gather *g, char *data, size_t len)
+static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+                          size_t ninfo, struct gather *g, char *data, size_t len)
 {
     struct gather_post *gp = calloc(1, sizeof(*gp));
 
@@ -118,14 +147,14 @@ static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t
     gp->post.run = leave;
     gp->g = g;
     gp->n = n;
-    gp->broken = broken;
+    gp->broken = rk_infos_say_broken(info, ninfo);
     gp->data = data;
     gp->len = len;
     rk_mailbox_post(rk_server_serving()->mailbox, &gp->post);
     return PMIX_SUCCESS;
 }
 
-static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg)
+static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
 {
     struct gather *g = calloc(1, sizeof(*g));
 
@@ -133,25 +162,44 @@ static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, vo
         g->done = done;
         g->fenced = fenced;
         g->done_arg = done_arg;
+        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days are for ever */
     }
     return g;
 }
 
+/*
+ * Each client's time-out of a connect is put into one timer, which libpmix 4.2.2
+ * does not take out of its queue before: with two clients its thread ends in an
+ * endless loop when the time is over, and serves nobody any more. An error at
+ * once makes it forget the timer.
+ */
 pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    return post(RK_ERRAND_CONNECT, procs, nprocs, rk_infos_say_broken(info, ninfo), make(done, NULL, done_arg), NULL, 0);
+    uint32_t timeout_s = rk_infos_timeout(info, ninfo);
+    struct gather *g;
+
+    if (timeout_s && count_here(rk_server_serving(), procs, nprocs) > 1)
+        return PMIX_ERR_NOT_SUPPORTED;
+    g = make(done, NULL, done_arg, timeout_s);
+    if (g && g->timeout_ms) {
+        g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
+        g->timeout_ms -= SHORTER_MS;
+    }
+    return post(RK_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 
 pmix_status_t rk_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    return post(RK_ERRAND_DISCONNECT, procs, nprocs, rk_infos_say_broken(info, ninfo), make(done, NULL, done_arg), NULL, 0);
+    return post(RK_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
+                make(done, NULL, done_arg, rk_infos_timeout(info, ninfo)), NULL, 0);
 }
 
 pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg)
 {
-    return post(RK_ERRAND_FENCE, procs, nprocs, rk_infos_say_broken(info, ninfo), make(NULL, done, done_arg), data, ndata);
+    return post(RK_ERRAND_FENCE, procs, nprocs, info, ninfo,
+                make(NULL, done, done_arg, rk_infos_timeout(info, ninfo)), data, ndata);
 }

@@ -89,20 +89,6 @@ static void run(struct rk_post *post, void *arg)
         rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
 }
 
-/* In seconds; the library leaves it to us where a rank of another host is asked for. */
-static uint32_t timeout_of(const pmix_info_t info[], size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
-            continue;
-        if (info[i].value.type == PMIX_INT && info[i].value.data.integer > 0)
-            return (uint32_t)info[i].value.data.integer;
-        if (info[i].value.type == PMIX_UINT32)
-            return info[i].value.data.uint32;
-    }
-    return 0;
-}
-
 pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_modex_cbfunc_t done, void *done_arg)
 {
@@ -112,7 +98,8 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (!m)
         return PMIX_ERR_NOMEM;
     *m = (struct modex){.post.run = run, .done = done, .done_arg = done_arg};
-    m->timeout_s = timeout_of(info, ninfo);
+    /* The library leaves it to us where a rank of another host is asked for. */
+    m->timeout_s = rk_infos_timeout(info, ninfo);
     m->known = rk_server_rank_of(server, proc, &m->rank);
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
         PMIX_LOAD_NSPACE(m->job, proc->nspace);

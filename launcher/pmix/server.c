@@ -289,6 +289,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
+    s->base = base;
     s->events = events;
     s->arg = arg;
     s->size = job->size;

@@ -15,6 +15,7 @@
 
 struct rk_server {
     struct rk_mailbox *mailbox;
+    struct event_base *base;
     const struct rk_server_events *events;
     void *arg;
     pmix_nspace_t nspace;
@@ -115,6 +116,8 @@ pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, con
                                    void *done_arg);
 /* fence.c: has the library counted out clients that it has lost? It says so to collectives. */
 bool rk_infos_say_broken(const pmix_info_t info[], size_t n);
+/* Their PMIX_TIMEOUT in seconds, or 0. */
+uint32_t rk_infos_timeout(const pmix_info_t info[], size_t n);
 
 void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,

@@ -12,12 +12,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#define MAX_SAID 64
+#define MAX_SAID 256
 
 /* What the hub has said to whom. */
 struct said {
@@ -138,6 +139,7 @@ static void open_world(struct world *w, bool go_on)
     pack_outline("first", &p);
     assert_true(take(w, 0, RK_UP_OUTLINE, &p));
     assert_string_equal(rk_hub_name(w->hub, 0), "first");
+    assert_true(take(w, 0, RK_UP_STARTED, &p));
     spawn(w, 0, 1, "second");
     spawn(w, 1, 2, "third");
 }
@@ -160,8 +162,8 @@ static void ended(struct world *w, uint32_t job, uint32_t rank, bool failed)
 }
 
 /* An agent comes, with 2 of its ranks, to what all of two jobs do. */
-static void gather(struct world *w, enum rk_errand what, uint32_t job, uint32_t node, const char *one,
-                   const char *other)
+static void gather_within(struct world *w, uint32_t ms, enum rk_errand what, uint32_t job, uint32_t node,
+                          const char *one, const char *other)
 {
     const char *ids[] = {one, other};
     struct rk_packer p = {0};
@@ -169,6 +171,7 @@ static void gather(struct world *w, enum rk_errand what, uint32_t job, uint32_t 
     begin(&p, node, 10 * job + node, RK_ALL_RANKS, what);
     rk_pack_u32(&p, 0);
     rk_pack_u32(&p, 2);
+    rk_pack_u32(&p, ms);
     rk_pack_u32(&p, 2);
     for (int i = 0; i < 2; i++) {
         rk_pack_string(&p, ids[i]);
@@ -176,6 +179,12 @@ static void gather(struct world *w, enum rk_errand what, uint32_t job, uint32_t 
     }
     rk_pack_bytes(&p, "data", 4);
     assert_true(take(w, job, RK_UP_ERRAND, &p));
+}
+
+static void gather(struct world *w, enum rk_errand what, uint32_t job, uint32_t node, const char *one,
+                   const char *other)
+{
+    gather_within(w, 0, what, job, node, one, other);
 }
 
 static void expect_answers(struct world *w, unsigned n, uint32_t status)
@@ -313,6 +322,233 @@ static void questions(void **state)
     close_world(&w);
 }
 
+/* Those are told to whom of whose end, RK_ALL_RANKS being of all; what has been said is kept. */
+static unsigned told_of(const struct world *w, uint32_t to, const char *job, uint32_t rank)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < w->n; i++) {
+        struct rk_unpacker u = {w->said[i].data, w->said[i].len, false};
+        const char *id;
+        if (w->said[i].word != RK_DOWN_DIED || w->said[i].job != to)
+            continue;
+        id = rk_unpack_string(&u);
+        n += strcmp(id, job) == 0 && rk_unpack_u32(&u) == rank;
+    }
+    return n;
+}
+
+/* The first job ends like any other, and others go on. */
+static void first_ends(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    gather(&w, RK_ERRAND_FENCE, 1, 0, "first", "second");
+    assert_true(rk_hub_gone(w.hub, 0, 0));
+    assert_int_equal(told_of(&w, 1, "first", RK_ALL_RANKS), 1);
+    assert_int_equal(told_of(&w, 2, "first", RK_ALL_RANKS), 1);
+    expect_answers(&w, 1, RK_SOMEBODY_LOST);
+    gather(&w, RK_ERRAND_FENCE, 1, 0, "first", "second"); /* as if it were known still */
+    expect_answers(&w, 1, RK_SOMEBODY_LOST);
+    assert_null(rk_hub_name(w.hub, 0));
+    assert_true(rk_hub_gone(w.hub, 0, 0)); /* once more is no harm */
+    ended(&w, 2, 0, true);
+    assert_int_equal(told_of(&w, 1, "third", 0), 1);
+    rk_hub_end_others(w.hub, 0, true, 1, 0, 15);
+    for (unsigned i = w.n; i-- > 0 && w.said[i].word == RK_DOWN_END;)
+        assert_int_not_equal(w.said[i].job, 0);
+    assert_int_equal(w.said[w.n - 1].word, RK_DOWN_END);
+    assert_int_equal(w.said[w.n - 2].word, RK_DOWN_END);
+    close_world(&w);
+}
+
+/* Who was tied by a job that is over is still told of the other. */
+static void bridges(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, true);
+    assert_true(rk_hub_gone(w.hub, 1, 0));
+    forget(&w);
+    ended(&w, 0, 2, true);
+    assert_int_equal(told_of(&w, 2, "first", 2), 1);
+    ended(&w, 2, 1, true);
+    assert_int_equal(told_of(&w, 0, "third", 1), 1);
+    close_world(&w);
+}
+
+/* Many jobs, one after the other: what is over is forgotten, but what its ranks have left for ever is not. */
+static void many(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    for (uint32_t i = 0; i < 1000; i++) {
+        char id[32];
+        snprintf(id, sizeof(id), "short %u", i);
+        spawn(&w, 0, 3 + i, id);
+        begin(&p, 0, 1, 0, RK_ERRAND_PUBLISH);
+        rk_pack_u32(&p, RK_RANGE_ALL);
+        rk_pack_u32(&p, i == 500 ? RK_KEEP_ALWAYS : RK_KEEP_APP);
+        rk_pack_u32(&p, 1);
+        rk_pack_string(&p, "port");
+        rk_pack_bytes(&p, id, strlen(id));
+        assert_true(take(&w, 3 + i, RK_UP_ERRAND, &p));
+        expect_answers(&w, 1, i <= 500 ? RK_DONE : RK_THERE_ALREADY);
+        gather(&w, RK_ERRAND_CONNECT, 0, 0, "first", id);
+        gather(&w, RK_ERRAND_CONNECT, 1, 0, "second", id);
+        for (uint32_t rank = 0; rank < 4; rank++)
+            ended(&w, 3 + i, rank, false);
+        expect_answers(&w, 2, RK_SOMEBODY_LOST);
+        assert_true(rk_hub_gone(w.hub, 3 + i, 0));
+        assert_int_equal(told_of(&w, 0, id, RK_ALL_RANKS), 1);
+        forget(&w);
+        assert_int_equal(rk_hub_jobs(w.hub), 3);
+    }
+    begin(&p, 0, 1, 0, RK_ERRAND_LOOKUP);
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_LOOKUP_NOW);
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, 1);
+    rk_pack_string(&p, "port");
+    assert_true(take(&w, 1, RK_UP_ERRAND, &p));
+    assert_int_equal(w.n, 1);
+    assert_non_null(memmem(w.said[0].data, w.said[0].len, "short 500", 10));
+    close_world(&w);
+}
+
+/* A spawned job hears of those who have died before it was there. */
+static void died_before(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, true);
+    begin(&p, 0, 500, 1, RK_ERRAND_SPAWN);
+    assert_true(take(&w, 2, RK_UP_ERRAND, &p));
+    ended(&w, 2, 3, true);
+    pack_outline("fourth", &p);
+    assert_true(take(&w, 3, RK_UP_OUTLINE, &p));
+    ended(&w, 0, 0, true);
+    assert_int_equal(told_of(&w, 3, "third", 3) + told_of(&w, 3, "first", 0), 0);
+    assert_true(rk_hub_gone(w.hub, 2, 0));
+    forget(&w);
+    assert_int_equal(rk_hub_jobs(w.hub), 4); /* the one that is over is still to be told of */
+    assert_true(take(&w, 3, RK_UP_STARTED, &p));
+    assert_int_equal(told_of(&w, 3, "third", 3), 1);
+    assert_int_equal(told_of(&w, 3, "first", 0), 1);
+    assert_int_equal(told_of(&w, 3, "third", RK_ALL_RANKS), 1);
+    assert_int_equal(rk_hub_jobs(w.hub), 3);
+    close_world(&w);
+}
+
+static void run_for(struct world *w, uint32_t ms)
+{
+    const struct timeval t = {0, (suseconds_t)ms * 1000};
+
+    event_base_loopexit(w->base, &t);
+    event_base_dispatch(w->base);
+}
+
+/* The shortest time-out of those who have come is that of all; and then they may try again. */
+static void too_late(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    for (int round = 0; round < 3; round++) {
+        gather_within(&w, 100000, RK_ERRAND_CONNECT, 0, 0, "first", "second");
+        gather_within(&w, 20, RK_ERRAND_CONNECT, 0, 1, "first", "second");
+        gather_within(&w, 0, RK_ERRAND_CONNECT, 1, 1, "first", "second");
+        assert_int_equal(w.n, 0);
+        run_for(&w, 100);
+        expect_answers(&w, 3, RK_TOO_LATE);
+    }
+    gather_within(&w, 50, RK_ERRAND_CONNECT, 1, 0, "first", "second");
+    gather_within(&w, 50, RK_ERRAND_CONNECT, 1, 1, "first", "second");
+    gather(&w, RK_ERRAND_CONNECT, 0, 0, "first", "second");
+    gather(&w, RK_ERRAND_CONNECT, 0, 1, "first", "second");
+    expect_answers(&w, 4, RK_DONE);
+    run_for(&w, 100);
+    assert_int_equal(w.n, 0);
+    begin(&p, 1, 1, RK_ALL_RANKS, RK_ERRAND_MODEX); /* the other job may stand still */
+    rk_pack_string(&p, "third");
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, 1);
+    assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+    assert_int_equal(w.n, 1);
+    forget(&w);
+    run_for(&w, 900);
+    assert_int_equal(w.n, 0);
+    run_for(&w, 500);
+    expect_answers(&w, 1, RK_TOO_LATE);
+    close_world(&w);
+}
+
+/* Each agent is told once what another job is like. */
+static void outlines(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    for (uint32_t i = 0; i < 4; i++) {
+        begin(&p, i % 2, 1, RK_ALL_RANKS, RK_ERRAND_MODEX);
+        rk_pack_string(&p, "third");
+        rk_pack_u32(&p, RK_ALL_RANKS);
+        rk_pack_u32(&p, 0);
+        assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+        assert_int_equal(w.n, 1);
+        assert_int_equal(memmem(w.said[0].data, w.said[0].len, "third", 6) != NULL, i < 2);
+        forget(&w);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        gather(&w, RK_ERRAND_FENCE, i < 2 ? 0 : 2, i % 2, "first", "third");
+    for (unsigned i = 0; i < w.n; i++)
+        assert_int_equal(memmem(w.said[i].data, w.said[i].len, w.said[i].job ? "first" : "third", 6) != NULL, w.said[i].job == 2);
+    expect_answers(&w, 4, RK_DONE);
+    close_world(&w);
+}
+
+/* A client that is gone ends what waits for it, and what is noted of that for those who come later is little. */
+static void broken(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    for (uint32_t lost = 1; lost < 2; lost--) {
+        rk_pack_u32(&p, 3);
+        rk_pack_u32(&p, lost);
+        if (!lost) /* another one has come */
+            assert_true(take(&w, 1, RK_UP_BROKEN, &p));
+        for (int i = 0; i < 5 && lost; i++) {
+            gather(&w, RK_ERRAND_FENCE, 0, 0, "first", "second");
+            if (i == 0)
+                assert_true(take(&w, 1, RK_UP_BROKEN, &p));
+            expect_answers(&w, 1, RK_SOMEBODY_LOST);
+        }
+    }
+    gather(&w, RK_ERRAND_FENCE, 0, 1, "first", "second"); /* the late one of the first time */
+    gather(&w, RK_ERRAND_FENCE, 1, 0, "first", "second");
+    gather(&w, RK_ERRAND_FENCE, 1, 1, "first", "second");
+    expect_answers(&w, 3, RK_SOMEBODY_LOST);
+    for (uint32_t i = 0; i < 4; i++)
+        gather(&w, RK_ERRAND_FENCE, i < 2 ? 0 : 1, i % 2, "first", "second");
+    expect_answers(&w, 4, RK_DONE);
+    close_world(&w);
+}
+
 /* What makes no sense is refused or answered so, and does no harm. */
 static void nonsense(void **state)
 {
@@ -388,7 +624,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(together),  cmocka_unit_test(deaths),   cmocka_unit_test(failures),
         cmocka_unit_test(not_started), cmocka_unit_test(questions), cmocka_unit_test(nonsense),
-        cmocka_unit_test(packing),
+        cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
+        cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
+        cmocka_unit_test(outlines),    cmocka_unit_test(broken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

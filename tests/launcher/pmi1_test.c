@@ -44,6 +44,7 @@ struct host {
     struct rk_names *names; /* of the test itself */
     struct rk_request request; /* the last one */
     enum rk_errand_status status; /* the answer to it */
+    uint32_t held[2], nheld, may_hold; /* errands that the test answers */
     bool lost, hold;    /* hold: the answer to an exchange is given by the test */
     void *blob;
     size_t len;
@@ -89,7 +90,7 @@ static void on_stranded(void *arg, uint32_t rank)
 }
 
 /* The answer is packed as the first xrun would. */
-static void reply(struct host *h, uint32_t rank, enum rk_errand_status status, struct rk_packer *more)
+static void reply(struct host *h, uint32_t id, enum rk_errand_status status, struct rk_packer *more)
 {
     struct rk_packer p = {0};
     struct rk_unpacker u;
@@ -98,36 +99,42 @@ static void reply(struct host *h, uint32_t rank, enum rk_errand_status status, s
     if (more)
         rk_pack_raw(&p, more->data, more->len);
     u = (struct rk_unpacker){p.data, p.len, p.failed};
-    rk_pmi1_errand_done(h->server, rank, &u);
+    rk_pmi1_errand_done(h->server, id, &u);
     rk_packer_free(&p);
 }
 
-static void on_found(void *arg, void *token, enum rk_errand_status status, struct rk_packer *found)
+static void on_found(void *arg, const struct rk_asker *asker, enum rk_errand_status status, struct rk_packer *found)
 {
-    reply(arg, (uint32_t)(uintptr_t)token, status, found);
+    reply(arg, asker->id, status, found);
     rk_packer_free(found);
 }
 
-static void on_errand(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *p)
+static void on_errand(void *arg, uint32_t rank, uint32_t id, enum rk_errand what, struct rk_packer *p)
 {
+    const struct rk_asker asker = {.id = id};
     struct host *h = arg;
     struct rk_names_who who = {.rank = rank, .id = "space", .host = "here"};
     struct rk_unpacker u = {p->data, p->len, p->failed};
 
+    if (h->nheld < h->may_hold) {
+        h->held[h->nheld++] = id;
+        rk_packer_free(p);
+        return;
+    }
     if (!h->names)
         assert_int_equal(rk_names_open(h->base, on_found, h, &h->names), RANK_OK);
     if (what == RK_ERRAND_PUBLISH) {
-        reply(h, rank, rk_names_publish(h->names, &who, &u), NULL);
+        reply(h, id, rk_names_publish(h->names, &who, &u), NULL);
     } else if (what == RK_ERRAND_UNPUBLISH) {
-        reply(h, rank, rk_names_unpublish(h->names, &who, &u), NULL);
+        reply(h, id, rk_names_unpublish(h->names, &who, &u), NULL);
     } else if (what == RK_ERRAND_LOOKUP) {
-        rk_names_look_up(h->names, &who, &u, (void *)(uintptr_t)rank);
+        rk_names_look_up(h->names, &who, &u, &asker);
     } else {
         rk_request_clear(&h->request);
         assert_int_equal(what, RK_ERRAND_SPAWN);
         assert_true(rk_request_unpack(&u, &h->request));
         assert_true(rk_unpack_done(&u));
-        reply(h, rank, h->status, NULL);
+        reply(h, id, h->status, NULL);
     }
     rk_packer_free(p);
 }
@@ -262,6 +269,29 @@ static void every_command(void **state)
     expect(&h, 0, "mcmd=spawn\nnprocs=1\nendcmd\n", "cmd=spawn_result rc=-1 msg=not_understood\n");
     expect(&h, 0, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
     assert_false(rk_pmi1_exited(h.server, 0));
+    close_host(&h);
+}
+
+/* A program asks and ends, and the one that its rank runs next asks too: each answer is for its own question. */
+static void answers_of_the_past(void **state)
+{
+    struct host h;
+
+    (void)state;
+    open_host(&h, &alone, 1, 1);
+    join_all(&h);
+    h.may_hold = 2;
+    expect(&h, 0, "mcmd=spawn\nnprocs=1\nexecname=two\nendcmd\n", "");
+    say(&h, 0, INIT);
+    answer(&h, 0);
+    expect(&h, 0, "cmd=publish_name service=s port=p\n", "");
+    assert_int_equal(h.nheld, 2);
+    reply(&h, h.held[0], RK_REFUSED, NULL);
+    assert_string_equal(answer(&h, 0), "");
+    reply(&h, h.held[1], RK_DONE, NULL);
+    assert_string_equal(answer(&h, 0), "cmd=publish_result rc=0 info=ok msg=success\n");
+    reply(&h, h.held[1], RK_DONE, NULL); /* a second time nobody asks */
+    assert_string_equal(answer(&h, 0), "");
     close_host(&h);
 }
 
@@ -738,7 +768,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command), cmocka_unit_test(barrier),
         cmocka_unit_test(in_pieces),     cmocka_unit_test(twice),
-        cmocka_unit_test(dies_outside),  cmocka_unit_test(dies_inside),
+        cmocka_unit_test(answers_of_the_past), cmocka_unit_test(dies_outside),  cmocka_unit_test(dies_inside),
         cmocka_unit_test(last_words),    cmocka_unit_test(hangs_up),
         cmocka_unit_test(never_joins),   cmocka_unit_test(two_hosts),
         cmocka_unit_test(never_there), cmocka_unit_test(bad_blobs),     cmocka_unit_test(nonsense),
