@@ -189,6 +189,13 @@ static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool bro
     rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
 }
 
+static void on_fence_late(void *arg, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_abandon(agent->fences, token);
+}
+
 void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
 {
     struct rk_agent *agent = arg;
@@ -288,6 +295,7 @@ const struct rk_server_events rk_clients_server_events = {
     .aborted = on_aborted,
     .log = on_log,
     .fence = on_fence,
+    .fence_late = on_fence_late,
     .modex = on_modex,
     .looked_up = on_looked_up,
     .raised = on_raised,

@@ -14,10 +14,12 @@ struct fence {
     uint32_t *ranks; /* NULL: all */
     uint32_t nranks;
     bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
+    bool *part; /* [nchildren + 2]: who has ranks that take part; then this node, and any outside */
     bool sent;  /* up; the answer is awaited */
     int status;
     struct rk_packer data;
     void *token; /* of our own ranks */
+    bool abandoned; /* they have come, but wait no longer */
 };
 
 struct rk_fences {
@@ -28,44 +30,40 @@ struct rk_fences {
     void *arg;
     bool *gone; /* [nchildren] */
     bool *ended; /* [job->nhosts]: no rank is left there, as far as this node was told */
+    bool *used;  /* [job->nhosts]: it has ranks */
+    uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
+    bool *live;  /* [nchildren + 2], for a while */
     struct rk_link active; /* in the order in which they began */
 };
 
 /* ------------------------------------------------------------------ who takes part */
 
-static bool any_of(const struct rk_fences *fs, const struct fence *f,
-                   bool (*is)(const struct rk_fences *fs, uint32_t node, uint32_t arg), uint32_t arg)
+static void see(struct rk_fences *fs, struct fence *f, uint32_t node)
 {
-    uint32_t n = f->ranks ? f->nranks : fs->job->size, last = UINT32_MAX;
+    uint32_t at = fs->where[node];
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t node = fs->job->host_of[f->ranks ? f->ranks[i] : i];
-        if (node != last && is(fs, node, arg))
-            return true;
+    f->part[at] = true;
+    if (!fs->ended[node])
+        fs->live[at] = true;
+}
+
+/* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
+ * are. */
+static void look_round(struct rk_fences *fs, struct fence *f)
+{
+    uint32_t last = UINT32_MAX;
+
+    memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
+    for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
+        if (fs->used[i])
+            see(fs, f, i);
+    }
+    for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
+        uint32_t node = fs->job->host_of[f->ranks[i]];
+        if (node != last)
+            see(fs, f, node);
         last = node;
     }
-    return false;
-}
-
-static bool is_node(const struct rk_fences *fs, uint32_t node, uint32_t want)
-{
-    (void)fs;
-    return node == want;
-}
-
-static bool is_below(const struct rk_fences *fs, uint32_t node, uint32_t top)
-{
-    return rk_tree_below(fs->tree, top, node);
-}
-
-static bool is_live_below(const struct rk_fences *fs, uint32_t node, uint32_t top)
-{
-    return !fs->ended[node] && rk_tree_below(fs->tree, top, node);
-}
-
-static bool is_outside(const struct rk_fences *fs, uint32_t node, uint32_t top)
-{
-    return !rk_tree_below(fs->tree, top, node);
 }
 
 bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
@@ -84,6 +82,7 @@ static void destroy(struct fence *f)
     rk_list_remove(&f->link);
     free(f->ranks);
     free(f->from);
+    free(f->part);
     rk_packer_free(&f->data);
     free(f);
 }
@@ -112,6 +111,7 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     if (!f)
         return NULL;
     f->from = calloc(fs->nchildren + 1, sizeof(*f->from));
+    f->part = calloc(fs->nchildren + 2, sizeof(*f->part));
     if (n) {
         f->ranks = malloc(n * sizeof(*ranks));
         if (f->ranks)
@@ -120,20 +120,15 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     f->space = space;
     f->nranks = n;
     rk_list_append(&fs->active, &f->link);
-    if (!f->from || (n && !f->ranks)) {
+    if (!f->from || !f->part || (n && !f->ranks)) {
         destroy(f);
         return NULL;
     }
-    for (uint32_t i = 0; i < fs->nchildren; i++) {
-        bool part = any_of(fs, f, is_below, fs->first + i);
-        f->from[i] = fs->gone[i] || !any_of(fs, f, is_live_below, fs->first + i);
-        if (f->from[i] && part)
+    look_round(fs, f);
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        f->from[i] = !fs->live[i] || (i < fs->nchildren && fs->gone[i]);
+        if (f->from[i] && f->part[i])
             f->status = LOST;
-    }
-    f->from[fs->nchildren] = !any_of(fs, f, is_node, fs->self);
-    if (!f->from[fs->nchildren] && fs->ended[fs->self]) {
-        f->from[fs->nchildren] = true;
-        f->status = LOST;
     }
     /* The source itself comes now, even if by the map it has no part. */
     f->from[source] = false;
@@ -159,7 +154,7 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
 
     for (uint32_t i = 0; i < fs->nchildren; i++) {
         struct rk_packer p = {0};
-        if (fs->gone[i] || !any_of(fs, f, is_below, fs->first + i))
+        if (fs->gone[i] || !f->part[i])
             continue;
         pack(f, data, len, &p);
         rk_tree_step(fs->tree, fs->first + i, RK_MSG_FENCE_DOWN, &p);
@@ -178,7 +173,7 @@ static void move_on(struct rk_fences *fs, struct fence *f)
     }
     if (f->sent)
         return;
-    if (fs->self != RK_NODE_FRONT && any_of(fs, f, is_outside, fs->self)) {
+    if (fs->self != RK_NODE_FRONT && f->part[fs->nchildren + 1]) {
         f->sent = true;
         pack(f, f->data.data, f->data.len, &p);
         rk_packer_free(&f->data);
@@ -201,11 +196,39 @@ static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int sta
     move_on(fs, f);
 }
 
+static struct fence *find_abandoned(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        if (f->abandoned && same(f, space, ranks, n))
+            return f;
+    }
+    return NULL;
+}
+
+void rk_fences_abandon(struct rk_fences *fs, void *token)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        if (f->token == token) {
+            f->token = NULL;
+            f->abandoned = true;
+            return;
+        }
+    }
+}
+
 void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status,
                      const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
 {
-    struct fence *f = find(fs, space, ranks, n, fs->nchildren);
+    struct fence *f = find_abandoned(fs, space, ranks, n);
 
+    if (f && !status) {
+        f->abandoned = false;
+        f->token = token;
+        return;
+    }
+    f = find(fs, space, ranks, n, fs->nchildren);
     if (!f) {
         fs->done(fs->arg, token, -1, NULL, 0);
         return;
@@ -262,8 +285,9 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
 /* Of those that a fence waits for, some have ended. */
 static void drop_ended(struct rk_fences *fs, struct fence *f)
 {
+    look_round(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
-        if (f->from[i] || (i < fs->nchildren ? any_of(fs, f, is_live_below, fs->first + i) : !fs->ended[fs->self]))
+        if (f->from[i] || fs->live[i])
             continue;
         f->from[i] = true;
         f->status = LOST;
@@ -337,12 +361,19 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uin
     fs->nchildren = rk_tree_children(tree, &fs->first);
     rk_list_init(&fs->active);
     fs->gone = calloc(fs->nchildren + 1, sizeof(*fs->gone));
+    fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->ended = calloc(job->nhosts, sizeof(*fs->ended));
-    if (!fs->gone || !fs->ended) {
-        free(fs->gone);
-        free(fs->ended);
-        free(fs);
+    fs->used = calloc(job->nhosts, sizeof(*fs->used));
+    fs->where = calloc(job->nhosts, sizeof(*fs->where));
+    if (!fs->gone || !fs->live || !fs->ended || !fs->used || !fs->where) {
+        rk_fences_close(fs);
         return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t r = 0; r < job->size; r++)
+        fs->used[job->host_of[r]] = true;
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        uint32_t child = rk_tree_way(tree, i);
+        fs->where[i] = i == self ? fs->nchildren : child == RK_NODE_FRONT ? fs->nchildren + 1 : child - fs->first;
     }
     *out = fs;
     return RANK_OK;
@@ -355,6 +386,9 @@ void rk_fences_close(struct rk_fences *fs)
     while (!rk_list_empty(&fs->active))
         destroy(rk_list_entry(fs->active.next, struct fence, link));
     free(fs->gone);
+    free(fs->live);
     free(fs->ended);
+    free(fs->used);
+    free(fs->where);
     free(fs);
 }

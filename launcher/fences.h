@@ -31,6 +31,9 @@ enum rk_fence_space { RK_FENCE_PMIX, RK_FENCE_PMI1 };
 void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int status,
                      const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token);
+/* The ranks of this host that came with token wait no longer. To the other hosts they have come, and they need not come
+ * again: when they do, they wait for the same fence. */
+void rk_fences_abandon(struct rk_fences *fences, void *token);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
 /* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */

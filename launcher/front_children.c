@@ -29,6 +29,9 @@ struct child {
     int status;
     struct rk_wire *wire; /* NULL: it will say no more */
     struct rk_relay *output[2]; /* what it writes; NULL: it will write no more */
+    char *parent;  /* the job whose rank has asked for it */
+    uint32_t rank; /* that */
+    uint64_t start_ns; /* since 1970 */
     struct event *patience;
 };
 
@@ -50,13 +53,43 @@ static void drop(struct child *c)
     rk_relay_close(c->output[1]);
     if (c->patience)
         event_free(c->patience);
+    free(c->parent);
     free(c);
+}
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
+static bool note_end(struct child *c)
+{
+    struct rk_hub *hub = c->f->jobs->hub;
+    const char *name = rk_hub_name(hub, c->job);
+    struct rk_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = rk_hub_size(hub, c->job),
+                                  .start_ns = c->start_ns, .end_ns = wall_ns(), .code = code_of(c->status)};
+    char *copy = c->f->report && name ? strdup(name) : NULL;
+
+    s.job = copy;
+    s.started = rk_hub_gone(hub, c->job, s.code);
+    rk_report_spawned(c->f->report, &s);
+    free(copy);
+    return s.started;
 }
 
 static void finish_if_over(struct child *c)
 {
     struct front *f = c->f;
-    int status = c->status, code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int status = c->status;
     const char *name = rk_hub_name(f->jobs->hub, c->job);
 
     if (c->wire || c->pid || c->output[0] || c->output[1])
@@ -66,8 +99,8 @@ static void finish_if_over(struct child *c)
                       name ? name : "", WTERMSIG(status), strsignal(WTERMSIG(status)));
         f->orphans = true;
     }
-    if (rk_hub_gone(f->jobs->hub, c->job, code) && code)
-        rk_front_judge(f, code);
+    if (note_end(c) && code_of(status))
+        rk_front_judge(f, code_of(status));
     drop(c);
     rk_front_leave_if_over(f);
 }
@@ -238,6 +271,9 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     }
     c->f = f;
     c->job = job;
+    c->parent = strdup(parent);
+    c->rank = rank;
+    c->start_ns = wall_ns();
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
     c->pid = c->patience ? rk_spawned_start(f->options->environment, &fd, output) : -1;
@@ -287,6 +323,7 @@ void rk_front_wait_for_children(struct front *f)
     uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
     struct rk_front_jobs *j = f->jobs;
 
+    rk_front_jobs_over(f); /* nobody of ours is there to be told anything */
     while (!rk_list_empty(&j->children)) {
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);
@@ -295,8 +332,10 @@ void rk_front_wait_for_children(struct front *f)
             c->wire = NULL;
             if (c->pid && rk_clock_ns() > deadline)
                 kill(c->pid, SIGKILL);
-            if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) == c->pid)
-                drop(c);
+            if (c->pid && waitpid(c->pid, &c->status, WNOHANG) != c->pid)
+                continue;
+            note_end(c);
+            drop(c);
         }
         nanosleep(&tick, NULL);
     }

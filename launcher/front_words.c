@@ -21,27 +21,29 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
 {
     uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
     uint64_t now = rk_clock_ns();
-    char line[512];
-    int len;
-
+    char line[1024], name[448] = "";
     struct rk_report *report;
+    int len;
 
     if (node >= f->nnodes)
         return false;
     report = node == f->job->host_of[0] ? f->report : NULL; /* of one for all */
     rk_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
     rk_report_phase(report, "agent", f->told_ns - f->forked_ns);
-    len = snprintf(line, sizeof(line), "xrun: start-up in ms: front end %.2f, agent %.2f",
+    if (f->job->origin.job)
+        snprintf(name, sizeof(name), "%.200s, spawned by rank %u of %.200s: ", f->job->id, f->job->origin.rank,
+                 f->job->origin.job);
+    len = snprintf(line, sizeof(line), "xrun: %sstart-up in ms: front end %.2f, agent %.2f", name,
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
     for (uint32_t i = 0; i < n && i < 16 && len < (int)sizeof(line); i++) {
-        const char *name = rk_unpack_string(u);
+        const char *phase = rk_unpack_string(u);
         uint64_t ns = rk_unpack_u64(u);
-        if (!name)
+        if (!phase)
             break;
-        len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", name,
+        len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", phase,
                         (double)ns * 1e-6);
-        rk_report_phase(f->report, name, ns);
+        rk_report_phase(f->report, phase, ns);
     }
     rk_report_phase(report, "total", now - f->job->started_ns);
     rk_front_jobs_started(f, node);

@@ -60,6 +60,8 @@ void rk_hub_end_others(struct rk_hub *hub, uint32_t job, bool all, int code, uin
 uint32_t rk_hub_jobs(const struct rk_hub *hub);
 /* The name of a job, or NULL if it is not known yet, or no more. */
 const char *rk_hub_name(const struct rk_hub *hub, uint32_t job);
+/* Its ranks; 0: that is not known yet, or no more. */
+uint32_t rk_hub_size(const struct rk_hub *hub, uint32_t job);
 /* Where ranks of all jobs run now, as words: "ranks host", in the order of the hosts' names. NULL: no memory. */
 char **rk_hub_busy(const struct rk_hub *hub);
 

@@ -67,6 +67,13 @@ const char *rk_hub_name(const struct rk_hub *h, uint32_t job)
     return j && j->known ? j->outline.id : NULL;
 }
 
+uint32_t rk_hub_size(const struct rk_hub *h, uint32_t job)
+{
+    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+
+    return j && j->known ? j->outline.size : 0;
+}
+
 /* ------------------------------------------------------------------ come and go */
 
 struct rk_hub_job *rk_hub_add_job(struct rk_hub *h)

@@ -46,6 +46,8 @@ struct rk_report {
     } phase[MAX_PHASES];
     int nphases;
     char *cause;
+    struct rk_report_spawned *spawned;
+    uint32_t nspawned;
 };
 
 static uint64_t wall_ns(void)
@@ -94,6 +96,11 @@ void rk_report_close(struct rk_report *r)
         free(r->hosts[i].name);
         free(r->hosts[i].pmix);
     }
+    for (uint32_t i = 0; i < r->nspawned; i++) {
+        free((char *)(uintptr_t)r->spawned[i].job);
+        free((char *)(uintptr_t)r->spawned[i].parent);
+    }
+    free(r->spawned);
     free(r->hosts);
     free(r->ranks);
     free(r->cause);
@@ -182,6 +189,19 @@ void rk_report_exited(struct rk_report *r, uint32_t rank, uint32_t pid, int stat
     at->lived_ns = lived_ns;
     at->unfinished = unfinished;
     at->exited = true;
+}
+
+void rk_report_spawned(struct rk_report *r, const struct rk_report_spawned *spawned)
+{
+    struct rk_report_spawned *more = r ? realloc(r->spawned, (r->nspawned + 1) * sizeof(*more)) : NULL, *at;
+
+    if (!more)
+        return;
+    r->spawned = more;
+    at = &more[r->nspawned++];
+    *at = *spawned;
+    at->job = spawned->job ? strdup(spawned->job) : NULL;
+    at->parent = spawned->parent ? strdup(spawned->parent) : NULL;
 }
 
 void rk_report_cause(struct rk_report *r, const char *fmt, ...)
@@ -288,6 +308,25 @@ static void write_rank(struct rk_json *j, const struct rk_report *r, uint32_t ra
     rk_json_end(j);
 }
 
+static void write_spawned(struct rk_json *j, const struct rk_report *r)
+{
+    rk_json_array(j, "spawned");
+    for (uint32_t i = 0; i < r->nspawned; i++) {
+        const struct rk_report_spawned *s = &r->spawned[i];
+        rk_json_flat_object(j, NULL);
+        rk_json_text(j, "job", s->job);
+        rk_json_text(j, "parent", s->parent);
+        rk_json_int(j, "parent_rank", s->rank);
+        rk_json_int(j, "size", s->size);
+        rk_json_bool(j, "started", s->started);
+        rk_json_seconds(j, "start", s->start_ns);
+        rk_json_seconds(j, "end", s->end_ns);
+        rk_json_int(j, "exit_code", s->code);
+        rk_json_end(j);
+    }
+    rk_json_end(j);
+}
+
 bool rk_report_write(struct rk_report *r, int exit_code, bool output_lost)
 {
     struct utsname system;
@@ -316,6 +355,7 @@ bool rk_report_write(struct rk_report *r, int exit_code, bool output_lost)
     for (uint32_t i = 0; i < r->job->size; i++)
         write_rank(&j, r, i);
     rk_json_end(&j);
+    write_spawned(&j, r);
     rk_json_finish(&j);
     bad = ferror(r->out);
     errno = bad ? EIO : 0;

@@ -31,6 +31,17 @@ void rk_report_exited(struct rk_report *report, uint32_t rank, uint32_t pid, int
 /* Why the job ended before its time: the first that is said counts. */
 void rk_report_cause(struct rk_report *report, const char *fmt, ...) RK_PRINTF(2, 3);
 
+/* A job that a rank has spawned, once it is over. The texts are copied. */
+struct rk_report_spawned {
+    const char *job;    /* NULL: it has never had a name */
+    const char *parent; /* the job whose rank has spawned it */
+    uint32_t rank, size;
+    uint64_t start_ns, end_ns; /* since 1970 */
+    bool started;       /* its ranks have run */
+    int code;           /* its xrun's exit code */
+};
+void rk_report_spawned(struct rk_report *report, const struct rk_report_spawned *spawned);
+
 /* False: it could not be written, which has been logged. */
 bool rk_report_write(struct rk_report *report, int exit_code, bool output_lost);
 

@@ -173,6 +173,9 @@ static void head(void *arg, char *out, size_t len)
         snprintf(where, sizeof(where), "%.100s", l->host);
     n = snprintf(out, len, "%s: %u of %u ranks of %.200s run on %s since %s", l->job->id, l->live,
                  l->job->size, l->job->apps[0].program, where, time);
+    if (n > 0 && (size_t)n < len && l->job->origin.job)
+        n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,
+                      l->job->origin.job);
     if (n > 0 && (size_t)n < len && rk_status_strangers(l->status))
         n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " strangers were turned away",
                       rk_status_strangers(l->status));

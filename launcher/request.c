@@ -84,7 +84,7 @@ static char *take_text(struct rk_unpacker *u)
 
 bool rk_request_unpack(struct rk_unpacker *u, struct rk_request *out)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t n = rk_unpack_u32(u), ranks = 0;
 
     memset(out, 0, sizeof(*out));
     if (u->failed || n == 0 || n > u->left / 20)
@@ -98,8 +98,9 @@ bool rk_request_unpack(struct rk_unpacker *u, struct rk_request *out)
         app->env = rk_unpack_strings(u);
         app->wdir = take_text(u);
         app->path = take_text(u);
-        if (u->failed || app->n == 0 || app->n > RK_MAX_RANKS || !app->argv[0])
+        if (u->failed || app->n == 0 || app->n > RK_MAX_RANKS - ranks || !app->argv[0])
             return false;
+        ranks += app->n;
     }
     out->words = rk_unpack_strings(u);
     out->keys = rk_unpack_strings(u);

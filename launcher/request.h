@@ -9,7 +9,7 @@
 #include "launcher/options.h"
 
 struct rk_request_app {
-    uint32_t n;
+    uint32_t n; /* those of all are RK_MAX_RANKS at most */
     char **argv;
     char **env;  /* NAME=value, besides what the first job has */
     char *wdir;  /* or NULL */
@@ -41,7 +41,7 @@ struct rk_hello {
     uint32_t rank;    /* and who */
     void *outline;    /* of that */
     size_t outline_len;
-    char **busy;      /* "ranks host": how many run where already */
+    char **busy;      /* "ranks host": how many run where already, in the order of the hosts' names */
     struct rk_request request;
 };
 

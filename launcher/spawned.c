@@ -277,17 +277,33 @@ void rk_spawned_clear(struct rk_spawned *s)
     memset(s, 0, sizeof(*s));
 }
 
-void rk_spawned_share(const struct rk_spawned *s, struct rk_plan *plan)
+static int by_host(const void *name, const void *word)
 {
+    const char *host = strchr(*(char *const *)word, ' ');
+
+    return strcmp(name, host ? host + 1 : "");
+}
+
+/* The words are in the order of the hosts' names. */
+static uint32_t busy_on(char **busy, size_t n, const char *host)
+{
+    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), by_host) : NULL;
+
+    return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
+}
+
+void rk_spawned_share(const struct rk_spawned *spawned, struct rk_plan *plan)
+{
+    char **busy = spawned->hello.busy;
+    size_t n = count(busy);
+
     for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
         struct rk_placed_host *host = &plan->placement.host[i];
-        for (char **b = s->hello.busy; *b; b++) {
-            const char *name = strchr(*b, ' ');
-            if (name && (strcmp(name + 1, rk_plan_name(plan, i)) == 0 ||
-                         strcmp(name + 1, plan->hosts.host[i].name) == 0) &&
-                host->ranks + strtoul(*b, NULL, 10) > host->units)
-                host->oversubscribed = true;
-        }
+        uint64_t there = busy_on(busy, n, rk_plan_name(plan, i));
+        if (!there)
+            there = busy_on(busy, n, plan->hosts.host[i].name);
+        if (there && host->ranks + there > host->units)
+            host->oversubscribed = true;
     }
 }
 

@@ -61,7 +61,7 @@ uint32_t rk_tree_children(const struct rk_tree *t, uint32_t *first)
 }
 
 /* The child through which a node below is reached, or NULL. */
-static struct link *way_to(struct rk_tree *t, uint32_t node)
+uint32_t rk_tree_way(const struct rk_tree *t, uint32_t node)
 {
     uint64_t self = place_of(t->self), at = place_of(node), last = at;
 
@@ -70,8 +70,15 @@ static struct link *way_to(struct rk_tree *t, uint32_t node)
         at = (at - 1) / t->fanout;
     }
     if (at != self || last == self || last - 1 < t->first || last - 1 >= t->first + t->nchildren)
-        return NULL;
-    return &t->child[last - 1 - t->first];
+        return RK_NODE_FRONT;
+    return (uint32_t)(last - 1);
+}
+
+static struct link *way_to(struct rk_tree *t, uint32_t node)
+{
+    uint32_t child = rk_tree_way(t, node);
+
+    return child == RK_NODE_FRONT ? NULL : &t->child[child - t->first];
 }
 
 /* -------------------------------------------------------------------- sending */

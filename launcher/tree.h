@@ -37,6 +37,8 @@ uint32_t rk_tree_children(const struct rk_tree *tree, uint32_t *first);
 /* Is node in the part of a tree that top is the top of? */
 bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node);
 bool rk_tree_below(const struct rk_tree *tree, uint32_t top, uint32_t node);
+/* The child of this node that the way to another one, which is below it, goes by; RK_NODE_FRONT: that is not below. */
+uint32_t rk_tree_way(const struct rk_tree *tree, uint32_t node);
 
 /* Take over a connection. remote: it crosses a network, and is watched with heartbeats. */
 rank_status_t rk_tree_add_parent(struct rk_tree *tree, int fd, bool remote);

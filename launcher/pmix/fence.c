@@ -18,7 +18,6 @@ struct rk_fence_call {
     size_t len;
     uint32_t timeout_s;      /* or 0 */
     struct event *late;      /* or NULL */
-    bool answered;           /* that it is too late; the fence itself goes on */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
@@ -35,13 +34,12 @@ static void destroy(void *arg)
 /* From here on nobody else has a hand on it. */
 static void answer(struct rk_fence_call *f, pmix_status_t status)
 {
+    bool good = status == PMIX_SUCCESS && f->data;
+
     if (f->late)
         event_free(f->late);
     f->late = NULL;
-    if (f->answered)
-        destroy(f);
-    else
-        f->done(status, f->data, status == PMIX_SUCCESS && f->data ? f->len : 0, f->done_arg, destroy, f);
+    f->done(status, good ? f->data : NULL, good ? f->len : 0, f->done_arg, destroy, f);
 }
 
 void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
@@ -61,19 +59,16 @@ void rk_server_fence_done(struct rk_server *server, void *token, int status, con
     answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
 }
 
-/*
- * The library's own time-out ends when all of this host have come. Ours tells
- * them alone: to the other hosts they have come, and when the last does so the
- * fence is over for the others.
- */
+/* The library's own time-out ends when all of this host have come. */
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct rk_fence_call *f = arg;
+    struct rk_server *server = rk_server_serving();
 
     (void)fd;
     (void)what;
-    f->answered = true;
-    f->done(PMIX_ERR_TIMEOUT, NULL, 0, f->done_arg, NULL, NULL);
+    server->events->fence_late(server->arg, f);
+    answer(f, PMIX_ERR_TIMEOUT);
 }
 
 static void run(struct rk_post *post, void *arg)

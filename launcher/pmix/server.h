@@ -36,6 +36,8 @@ struct rk_server_events {
      * answered with rk_server_fence_done. broken: not all of them have, for clients have ended meanwhile. */
     void (*fence)(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
                   size_t len, void *token);
+    /* That is to be answered no more: its clients wait no longer. */
+    void (*fence_late)(void *arg, void *token);
     /* What has a rank of another host committed? To be answered with rk_server_modex_done, after timeout_s at the
      * latest (0: whenever). */
     void (*modex)(void *arg, uint32_t rank, uint32_t timeout_s, void *token);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # far.sh: what PMIx clients do that crosses hosts, on one host and on two (tests/hosts.sh makes them): events that a
-# rank raises, PMIx_Get with a time-out and of ranks that die, fences with clients that die behind a script.
+# rank raises, PMIx_Get with a time-out and of ranks that die, fences with a time-out and with clients that die behind a
+# script.
 hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
 if [ -z "${RK_INSIDE:-}" ] && "$hosts" able >/dev/null 2>&1; then
     export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
@@ -56,6 +57,8 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 "$far" get-$when-leave 3
         right "PMIx_Get $when the ranks of a host have left" 4 0
     done
+    job 60 "$far" fence-late 3
+    right "a fence with a time-out" 4 0
     for when in before in; do
         job 30 --on-failure continue "$far" die-$when-fence 3
         right "death $when a fence" 3 137

@@ -47,6 +47,20 @@ count "a spawned job spawns" ok 5
 run 30 -q -n 1 "$client" spawn-go 1
 check "a spawned job outlives the first" 0
 count "a spawned job outlives the first" late 1
+run 30 -q -n 2 "$client" spawn-orphan 2
+check "a spawned job hears of the end of the first" 0
+count "a spawned job hears of the end of the first" ok 4
+for n in 1 2; do
+    run 60 -q -n $n "$client" spawn-late
+    check "who comes too late to a connect, fence or disconnect, $n ranks" 0
+    count "who comes too late, $n ranks" ok $((n + 1))
+done
+run 60 -q -n 1 --json r.json "$client" spawn-many 20
+check "20 jobs one after the other" 0
+[ "$(grep -c '"parent": "xrun-.*"parent_rank": 0, "size": 1, "started": true, .*"exit_code": 0' r.json)" = 20 ] &&
+    good "and all are in the report" || bad "and all are in the report" "$(grep -A3 spawned r.json)"
+run 30 -v -n 1 "$client" spawn 1
+check "-v says which job it speaks of" 0 '^xrun: (xrun-[^ ]+), spawned by rank 0 of xrun-[^ ]+: start-up in ms:'
 run 30 -q -n 2 "$client" spawn-nothing
 check "a program that is not there is an error of the call alone" 0 'no program /nowhere/nothing'
 count "a program that is not there" ok 2
@@ -77,6 +91,9 @@ run 30 -q -n 1 --timeout 2 "$client" spawn-wait 2
 check "--timeout ends all jobs" 124 'did not end within 2 s'
 begin -q -n 1 "$client" spawn-wait 2
 until_true 20 ready 3 || bad "INT: start" "$(cat out)"
+"$XRUN" --status >jobs
+[ "$(grep -c . jobs)" = 2 ] && grep -qE '2 of 2 ranks of .*; spawned by rank 0 of xrun-' jobs && good "--status knows both jobs" ||
+    bad "--status knows both jobs" "$(cat jobs)"
 kill -INT "$xpid"; reap 5
 check "INT ends all jobs" 130
 begin -q -n 1 "$client" spawn-wait 2

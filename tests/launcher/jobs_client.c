@@ -233,6 +233,24 @@ static pmix_status_t spawn(const char *program, const char *mode, int n, char *n
     return rc;
 }
 
+/* On these hosts, as many ranks as there are. */
+static pmix_status_t spawn_on(char *hosts, int n, char *nspace)
+{
+    char *argv[] = {(char *)(uintptr_t)self, (char *)(uintptr_t) "child-alone", NULL};
+    pmix_app_t app;
+    pmix_info_t info;
+    pmix_status_t rc;
+
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = argv[0];
+    app.argv = argv;
+    app.maxprocs = n;
+    PMIX_INFO_LOAD(&info, PMIX_HOST, hosts, PMIX_STRING);
+    rc = PMIx_Spawn(&info, 1, &app, 1, nspace);
+    PMIX_INFO_DESTRUCT(&info);
+    return rc;
+}
+
 /* Parents and children, all of both. */
 static void meet(const char *other, uint32_t n, bool parent)
 {
@@ -295,6 +313,102 @@ static void child(void)
     parent_nspace(parent);
     size_of(parent); /* known before they are connected */
     meet(parent, 0, false);
+}
+
+/* ------------------------------------------------------------------- time-outs */
+
+enum { CONNECT, FENCE, DISCONNECT };
+
+/* s: 0 for none */
+static pmix_status_t together(int what, const pmix_proc_t *procs, int s)
+{
+    pmix_info_t info;
+    size_t n = s ? 1 : 0;
+
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &s, PMIX_INT);
+    return what == CONNECT ? PMIx_Connect(procs, 2, &info, n)
+           : what == FENCE ? PMIx_Fence(procs, 2, &info, n)
+                           : PMIx_Disconnect(procs, 2, &info, n);
+}
+
+/* The other job comes when the parent's time is over, and is told so by a name; then the parent comes again. */
+static void come_late(bool parent)
+{
+    static const char *const go[] = {"go connect", "go fence", "go disconnect"};
+    pmix_proc_t both[2];
+    pmix_nspace_t other = "";
+
+    if (parent)
+        parent_of("late", 1, other);
+    else
+        parent_nspace(other);
+    PMIX_LOAD_PROCID(&both[0], me.nspace, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&both[1], other, PMIX_RANK_WILDCARD);
+    for (int what = CONNECT; what <= DISCONNECT; what++) {
+        if (!parent) {
+            need("to be told", look_up(go[what], "x", S));
+        } else if (what == CONNECT && size > 1) {
+            want("with two clients of a host", together(what, both, 1), PMIX_ERR_NOT_SUPPORTED);
+            usleep(1500000); /* libpmix's server would be stuck then */
+            fence();
+        } else {
+            for (int i = 0; i < 2; i++)
+                want("nobody else comes", together(what, both, 1), PMIX_ERR_TIMEOUT);
+        }
+        if (parent && me.rank == 0)
+            need("PMIx_Publish", publish(go[what], "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+        need("once more", together(what, both, what == CONNECT && size > 1 ? 0 : S));
+    }
+}
+
+/* ------------------------------------------------------------------------- ends */
+
+static volatile int heard;
+static pmix_nspace_t whose_end;
+
+static void on_end(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+                   pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    (void)id;
+    (void)code;
+    (void)info;
+    (void)ninfo;
+    (void)results;
+    (void)nresults;
+    if (PMIX_CHECK_NSPACE(source->nspace, whose_end))
+        heard = 1;
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+/* Who registers for an event that has come may miss it, by libpmix; so the parent waits for that. */
+static void ready_to_hear(uint32_t n, bool parent)
+{
+    char key[32];
+
+    for (uint32_t i = parent ? 0 : n; i < n + !parent; i++) {
+        snprintf(key, sizeof(key), "ready to hear %u", i);
+        if (parent)
+            need("a child that is ready", look_up(key, "x", S));
+        else
+            need("PMIx_Publish", publish(key, "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+    }
+}
+
+/* The parent's job ends, as any other. */
+static void hear_of_end(void)
+{
+    pmix_status_t code = PMIX_EVENT_JOB_END;
+    pmix_status_t rc;
+
+    parent_nspace(whose_end);
+    rc = PMIx_Register_event_handler(&code, 1, NULL, 0, on_end, NULL, NULL);
+    if (rc < 0)
+        need("PMIx_Register_event_handler", rc);
+    ready_to_hear(me.rank, false);
+    for (int i = 0; i < S * 1000 && !heard; i++)
+        usleep(1000);
+    want("the end of the parent's job", heard ? PMIX_SUCCESS : PMIX_ERR_TIMEOUT, PMIX_SUCCESS);
 }
 
 static void wait_for_end(void)
@@ -368,6 +482,22 @@ int main(int argc, char **argv)
         while (look_up("the child", NULL, 0) == PMIX_SUCCESS)
             ;
         printf("late\n");
+    } else if (strcmp(mode, "spawn-late") == 0) {
+        come_late(true);
+    } else if (strcmp(mode, "late") == 0) {
+        come_late(false);
+    } else if (strcmp(mode, "spawn-orphan") == 0) {
+        parent_of("orphan", (int)number, other);
+        ready_to_hear(number, true);
+    } else if (strcmp(mode, "orphan") == 0) {
+        hear_of_end();
+    } else if (strcmp(mode, "spawn-on") == 0 && argc > 3) {
+        need("PMIx_Spawn", spawn_on(argv[3], (int)number, other));
+        printf("spawned\n");
+        fflush(stdout);
+    } else if (strcmp(mode, "spawn-many") == 0) {
+        for (uint32_t i = 0; i < number; i++)
+            need("PMIx_Spawn", spawn("true", "x", 1, other));
     } else if (strcmp(mode, "spawn-crowd") == 0) {
         parent_of("crowd", 1, other);
     } else if (strcmp(mode, "crowd") == 0) {

@@ -4,6 +4,7 @@
  * what is packed for other jobs comes out again.
  */
 #include "launcher/hub.h"
+#include "launcher/names.h"
 #include "launcher/pmix/server.h"
 #include "launcher/outline.h"
 #include "launcher/request.h"
@@ -549,6 +550,131 @@ static void broken(void **state)
     close_world(&w);
 }
 
+static void publish(struct rk_packer *p, uint32_t range, const char *key)
+{
+    rk_pack_u32(p, range);
+    rk_pack_u32(p, RK_KEEP_PROCESS);
+    rk_pack_u32(p, 1);
+    rk_pack_string(p, key);
+    rk_pack_bytes(p, key, strlen(key));
+}
+
+static unsigned nfound;
+
+static void on_found(void *arg, const struct rk_asker *asker, enum rk_errand_status status, struct rk_packer *found)
+{
+    struct rk_unpacker u = {found->data, found->len, found->failed};
+
+    assert_int_equal(status, *(enum rk_errand_status *)arg);
+    if (status == RK_DONE) {
+        assert_int_equal(rk_unpack_u32(&u), asker->job);
+        nfound++;
+    }
+    rk_packer_free(found);
+}
+
+/* 20,000 who publish, under names of their own and all under one, and as many who wait: each costs what it costs, however
+ * many there are. Walking along lists, as once, takes minutes. */
+static void crowd(void **state)
+{
+    enum { N = 20000 };
+    enum rk_errand_status expected = RK_DONE;
+    struct event_base *base = event_base_new();
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct rk_names *names;
+    char key[32];
+
+    (void)state;
+    assert_non_null(base);
+    assert_int_equal(rk_names_open(base, on_found, &expected, &names), RANK_OK);
+    nfound = 0;
+    for (uint32_t phase = 0; phase < 3; phase++) {
+        for (uint32_t i = 0; i < N; i++) {
+            struct rk_names_who who = {.job = 1, .rank = i, .id = "job", .host = "host"};
+            const struct rk_asker asker = {.job = 2};
+            snprintf(key, sizeof(key), "port of %u", i);
+            if (phase == 0) { /* waits for the next one's, and for its own that all call the same */
+                char *keys[] = {key, (char *)(uintptr_t) "port", NULL};
+                snprintf(key, sizeof(key), "port of %u", (i + 1) % N);
+                rk_pack_u32(&p, RK_RANGE_ALL);
+                rk_pack_u32(&p, RK_LOOKUP_ALL);
+                rk_pack_u32(&p, 0);
+                rk_pack_strings(&p, keys);
+                u = (struct rk_unpacker){p.data, p.len, p.failed};
+                rk_names_look_up(names, &who, &u, &asker);
+            } else {
+                publish(&p, phase == 1 ? RK_RANGE_ALL : RK_RANGE_PROCESS, phase == 1 ? key : "port");
+                u = (struct rk_unpacker){p.data, p.len, p.failed};
+                assert_int_equal(rk_names_publish(names, &who, &u), RK_DONE);
+                if (phase == 2)
+                    assert_int_equal(nfound, i + 1);
+            }
+            rk_packer_free(&p);
+            if (phase == 2 && i >= N / 2)
+                rk_names_ended(names, 1, i, false);
+        }
+    }
+    rk_names_app_ended(names, 1, RK_ALL_RANKS);
+    expected = RK_NOT_FOUND;
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_LOOKUP_NOW);
+    rk_pack_u32(&p, 0);
+    rk_pack_strings(&p, (char *[]){(char *)(uintptr_t) "port of 7", NULL});
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    rk_names_look_up(names, &(struct rk_names_who){.job = 1, .id = "job", .host = "host"}, &u, &(struct rk_asker){0});
+    rk_packer_free(&p);
+    rk_names_close(names);
+    event_base_free(base);
+}
+
+/* All that is published at once is there or nothing is; and what is for fewer is seen before what is for all. */
+static void ranges(void **state)
+{
+    const struct rk_names_who who = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    const struct rk_names_who other = {.job = 1, .rank = 2, .id = "job", .host = "elsewhere"};
+    enum rk_errand_status expected = RK_NOT_FOUND;
+    struct event_base *base = event_base_new();
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct rk_names *names;
+
+    (void)state;
+    assert_non_null(base);
+    assert_int_equal(rk_names_open(base, on_found, &expected, &names), RANK_OK);
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_KEEP_APP);
+    rk_pack_u32(&p, 3);
+    for (int i = 0; i < 3; i++) { /* the third is the first again */
+        rk_pack_string(&p, i % 2 ? "b" : "a");
+        rk_pack_bytes(&p, "x", 1);
+    }
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(rk_names_publish(names, &who, &u), RK_THERE_ALREADY);
+    rk_packer_free(&p);
+    for (uint32_t range = RK_RANGE_ALL; range <= RK_RANGE_PROCESS; range++) {
+        for (int twice = 0; twice < 2; twice++) {
+            publish(&p, range, "a");
+            u = (struct rk_unpacker){p.data, p.len, p.failed};
+            assert_int_equal(rk_names_publish(names, &who, &u), twice ? RK_THERE_ALREADY : RK_DONE);
+            u = (struct rk_unpacker){p.data, p.len, p.failed};
+            if (range == RK_RANGE_HOST || range == RK_RANGE_PROCESS) /* another host, or process */
+                assert_int_equal(rk_names_publish(names, &other, &u), twice ? RK_THERE_ALREADY : RK_DONE);
+            rk_packer_free(&p);
+        }
+    }
+    rk_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(rk_names_unpublish(names, &who, &u), RK_DONE);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(rk_names_unpublish(names, &who, &u), RK_NOT_FOUND);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(rk_names_unpublish(names, &other, &u), RK_DONE); /* its own two are left */
+    rk_packer_free(&p);
+    rk_names_close(names);
+    event_base_free(base);
+}
+
 /* What makes no sense is refused or answered so, and does no harm. */
 static void nonsense(void **state)
 {
@@ -608,6 +734,20 @@ static void packing(void **state)
         rk_hello_clear(&back);
     }
     rk_packer_free(&p);
+    /* Programs each of which is small enough, and all of which are too many ranks. */
+    for (int i = 0; i < 2; i++) {
+        hello.request.apps[0].n = RK_MAX_RANKS - 5 + (uint32_t)i;
+        if (i == 0) {
+            app = rk_request_add(&hello.request);
+            app->n = 5;
+            assert_true(rk_request_word(&app->argv, "other"));
+        }
+        rk_hello_pack(&hello, &p);
+        u = (struct rk_unpacker){p.data, p.len, false};
+        assert_int_equal(rk_hello_unpack(&u, &back), i == 0);
+        rk_hello_clear(&back);
+        rk_packer_free(&p);
+    }
     rk_hello_clear(&hello);
     pack_outline("x", &p);
     for (size_t len = 0; len <= p.len; len++) {
@@ -626,7 +766,8 @@ int main(void)
         cmocka_unit_test(not_started), cmocka_unit_test(questions), cmocka_unit_test(nonsense),
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
-        cmocka_unit_test(outlines),    cmocka_unit_test(broken),
+        cmocka_unit_test(outlines),    cmocka_unit_test(broken),     cmocka_unit_test(crowd),
+        cmocka_unit_test(ranges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

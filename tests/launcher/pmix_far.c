@@ -322,6 +322,56 @@ static int fence_with_the_dead(bool in)
     return finish();
 }
 
+static void told_late(uint32_t rank, bool tell)
+{
+    char key[32];
+    pmix_info_t info;
+    pmix_pdata_t data;
+    int wait_s = 20;
+
+    snprintf(key, sizeof(key), "late %u", rank);
+    if (tell) {
+        PMIX_INFO_LOAD(&info, key, key, PMIX_STRING);
+        need("PMIx_Publish", PMIx_Publish(&info, 1));
+        PMIX_INFO_DESTRUCT(&info);
+        return;
+    }
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, key);
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &wait_s, PMIX_INT);
+    need("PMIx_Lookup", PMIx_Lookup(&data, 1, &info, 1));
+    PMIX_PDATA_DESTRUCT(&data);
+}
+
+/* One comes to a fence when the time of all others is over; then all come again, and it is whole. */
+static int fence_too_late(void)
+{
+    int timeout_s = 1;
+    pmix_info_t info;
+    pmix_status_t rc;
+    double begin;
+
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout_s, PMIX_INT);
+    for (int round = 0; round < 2; round++) {
+        need("PMIx_Fence", fence());
+        begin = now();
+        if (me.rank != special) {
+            rc = PMIx_Fence(NULL, 0, &info, 1);
+            if (rc != PMIX_ERR_TIMEOUT)
+                return wrong(PMIx_Error_string(rc));
+            if (now() - begin < 0.9 || now() - begin > LIMIT_S)
+                return wrong("not the time that was given");
+            told_late(me.rank + (uint32_t)round * size, true);
+        }
+        for (uint32_t i = 0; i < size && me.rank == special; i++) {
+            if (i != special)
+                told_late(i + (uint32_t)round * size, false);
+        }
+        need("PMIx_Fence once more", fence());
+    }
+    return finish();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 2 ? argv[1] : "";
@@ -346,6 +396,8 @@ int main(int argc, char **argv)
         return fence_with_the_dead(false);
     if (strcmp(mode, "die-in-fence") == 0)
         return fence_with_the_dead(true);
+    if (strcmp(mode, "fence-late") == 0)
+        return fence_too_late();
     fprintf(stderr, "unknown mode %s\n", mode);
     return 2;
 }
