@@ -5,26 +5,15 @@
  * jobs_client MODE [NUMBER]. Prints "ok" from each rank that came to its end as
  * the mode wants; what a spawned job does is a mode too.
  */
-#include <pmix.h>
+#include "plain_client.h"
+
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define S 20 /* seconds after which a wait has failed */
 
-static pmix_proc_t me, all;
-static uint32_t size;
 static const char *self;
-
-static void need(const char *what, pmix_status_t rc)
-{
-    if (rc == PMIX_SUCCESS)
-        return;
-    fprintf(stderr, "rank %u of %s: %s: %s\n", me.rank, me.nspace, what, PMIx_Error_string(rc));
-    exit(9);
-}
 
 static void want(const char *what, pmix_status_t rc, pmix_status_t wanted)
 {
@@ -37,20 +26,10 @@ static void want(const char *what, pmix_status_t rc, pmix_status_t wanted)
 
 static uint32_t size_of(const char *nspace)
 {
-    pmix_value_t *v;
-    pmix_proc_t p;
-    uint32_t n;
+    pmix_proc_t job;
 
-    PMIX_LOAD_PROCID(&p, nspace, PMIX_RANK_WILDCARD);
-    need("the size of a job", PMIx_Get(&p, PMIX_JOB_SIZE, NULL, 0, &v));
-    n = v->data.uint32;
-    PMIX_VALUE_RELEASE(v);
-    return n;
-}
-
-static void fence(void)
-{
-    need("PMIx_Fence", PMIx_Fence(NULL, 0, NULL, 0));
+    PMIX_LOAD_PROCID(&job, nspace, PMIX_RANK_WILDCARD);
+    return get_u32(&job, PMIX_JOB_SIZE);
 }
 
 /* ------------------------------------------------------------------------- names */
@@ -101,10 +80,10 @@ static void names(void)
 
     if (!first)
         need("a look-up that waits", look_up("one", "value of one", S));
-    fence(); /* with one rank that waits in vain nobody would come here */
+    need("PMIx_Fence", fence()); /* with one rank that waits in vain nobody would come here */
     want("nothing is there", look_up("other", NULL, 0), PMIX_ERR_NOT_FOUND);
     want("nothing comes", look_up("other", NULL, 1), PMIX_ERR_TIMEOUT);
-    fence();
+    need("PMIx_Fence", fence());
     if (first) {
         PMIX_INFO_LOAD(&info, "number", &number, PMIX_UINT32);
         need("PMIx_Publish", PMIx_Publish(&info, 1));
@@ -113,7 +92,7 @@ static void names(void)
         need("for this process", publish("mine", "m", PMIX_RANGE_PROC_LOCAL, PMIX_PERSIST_PROC));
         need("for one reader", publish("once", "o", PMIX_RANGE_NAMESPACE, PMIX_PERSIST_FIRST_READ));
     }
-    fence();
+    need("PMIx_Fence", fence());
     want("what is for its process", look_up("mine", "m", 0), first ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND);
     if (me.rank == size - 1) {
         need("what is for one reader", look_up("once", "o", 0));
@@ -127,13 +106,13 @@ static void names(void)
     if (data[1].value.type != PMIX_UINT32 || data[1].value.data.uint32 != number ||
         data[1].proc.rank != 0 || !PMIX_CHECK_NSPACE(data[1].proc.nspace, me.nspace))
         need("a number", PMIX_ERR_TYPE_MISMATCH);
-    fence();
+    need("PMIx_Fence", fence());
     if (first)
         need("PMIx_Unpublish", PMIx_Unpublish(keys, NULL, 0));
-    fence();
+    need("PMIx_Fence", fence());
     want("what is no more published", look_up("one", NULL, 0), PMIX_ERR_NOT_FOUND);
     need("the other is", look_up("number", NULL, 0));
-    fence();
+    need("PMIx_Fence", fence());
 }
 
 /* Names of a process that has died are gone; a process that died waiting is no harm. */
@@ -424,9 +403,7 @@ int main(int argc, char **argv)
     pmix_nspace_t other = "";
 
     self = argv[0];
-    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
-    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
-    size = size_of(me.nspace);
+    start();
     if (strcmp(mode, "names") == 0) {
         if (me.rank == 0 && size > 1)
             usleep(100000); /* so that the others do wait; nothing depends on it */
@@ -462,7 +439,7 @@ int main(int argc, char **argv)
             need("PMIx_Spawn by a child", spawn(self, "child-alone", 2, other));
     } else if (strcmp(mode, "spawn-nothing") == 0) {
         want("a program that is not there", spawn("/nowhere/nothing", "x", 2, other), PMIX_ERR_JOB_EXE_NOT_FOUND);
-        fence();
+        need("PMIx_Fence", fence());
     } else if (strcmp(mode, "spawn-dies") == 0) {
         pmix_proc_t both[2];
         parent_of("child-dies", (int)number, other);
@@ -528,7 +505,5 @@ int main(int argc, char **argv)
     } else {
         return 8;
     }
-    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
-    printf("ok\n");
-    return 0;
+    return finish();
 }

@@ -4,44 +4,13 @@
  * pmix_client MODE [RANK]: what is done, and by whom where one rank is special.
  * Prints "ok" from each rank that came to its end as the mode wants.
  */
-#include <pmix.h>
+#include "plain_client.h"
+
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-static pmix_proc_t me;
-static uint32_t size;
-
-static void need(const char *what, pmix_status_t rc)
-{
-    if (rc == PMIX_SUCCESS)
-        return;
-    fprintf(stderr, "%s: %s\n", what, PMIx_Error_string(rc));
-    exit(9);
-}
-
-static uint32_t get_u32(const char *key)
-{
-    pmix_proc_t all;
-    pmix_value_t *v;
-    uint32_t n;
-
-    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
-    need(key, PMIx_Get(&all, key, NULL, 0, &v));
-    n = v->data.uint32;
-    PMIX_VALUE_RELEASE(v);
-    return n;
-}
-
-static void start(void)
-{
-    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
-    size = get_u32(PMIX_JOB_SIZE);
-}
 
 static void put_card(void)
 {
@@ -74,17 +43,15 @@ static void check_card(uint32_t rank)
 
 static void check_local(void)
 {
-    pmix_proc_t all;
     pmix_value_t *v;
     uint32_t n = 1;
     const char *rank = getenv("XRUN_RANK"), *jobsize = getenv("XRUN_SIZE");
 
-    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
     need(PMIX_LOCAL_PEERS, PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v));
     for (const char *p = v->data.string; *p; p++)
         n += *p == ',';
     PMIX_VALUE_RELEASE(v);
-    if (n != size || get_u32(PMIX_LOCAL_SIZE) != size || get_u32(PMIX_UNIV_SIZE) != size ||
+    if (n != size || get_u32(&all, PMIX_LOCAL_SIZE) != size || get_u32(&all, PMIX_UNIV_SIZE) != size ||
         !rank || (uint32_t)atoi(rank) != me.rank || !jobsize || (uint32_t)atoi(jobsize) != size) {
         fprintf(stderr, "wrong: %u local peers of %u\n", n, size);
         exit(9);
@@ -103,20 +70,8 @@ static void print_app(void)
     printf(" app rank %u", v->data.rank);
     PMIX_VALUE_RELEASE(v);
     need(PMIX_LOCAL_RANK, PMIx_Get(&me, PMIX_LOCAL_RANK, NULL, 0, &v));
-    printf(" local rank %u of %u apps\n", v->data.uint16, get_u32(PMIX_JOB_NUM_APPS));
+    printf(" local rank %u of %u apps\n", v->data.uint16, get_u32(&all, PMIX_JOB_NUM_APPS));
     PMIX_VALUE_RELEASE(v);
-}
-
-static pmix_status_t fence(void)
-{
-    return PMIx_Fence(NULL, 0, NULL, 0);
-}
-
-static int finish(void)
-{
-    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
-    puts("ok");
-    return 0;
 }
 
 /* ---------------------------------------------------------------------- events */

@@ -5,12 +5,11 @@
  * pmix_far MODE RANK [RANGE]: RANK is the one that raises, keeps silent or
  * dies. Prints "ok" from each rank that came to its end as the mode wants.
  */
-#include <pmix.h>
+#include "plain_client.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,8 +17,7 @@
 #define OUR_EVENT (PMIX_EXTERNAL_ERR_BASE - 42)
 #define LIMIT_S 8.0
 
-static pmix_proc_t me;
-static uint32_t size, special;
+static uint32_t special;
 
 static double now(void)
 {
@@ -34,38 +32,6 @@ static void nap(void)
     const struct timespec ms = {0, 1000000};
 
     nanosleep(&ms, NULL);
-}
-
-static void need(const char *what, pmix_status_t rc)
-{
-    if (rc == PMIX_SUCCESS)
-        return;
-    fprintf(stderr, "rank %u: %s: %s\n", me.rank, what, PMIx_Error_string(rc));
-    exit(9);
-}
-
-static void start(void)
-{
-    pmix_proc_t all;
-    pmix_value_t *v;
-
-    need("PMIx_Init", PMIx_Init(&me, NULL, 0));
-    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
-    need(PMIX_JOB_SIZE, PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v));
-    size = v->data.uint32;
-    PMIX_VALUE_RELEASE(v);
-}
-
-static pmix_status_t fence(void)
-{
-    return PMIx_Fence(NULL, 0, NULL, 0);
-}
-
-static int finish(void)
-{
-    need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
-    puts("ok");
-    return 0;
 }
 
 static int wrong(const char *what)
@@ -132,11 +98,9 @@ static void raise_event(pmix_data_range_t range, const pmix_proc_t *targets, siz
 /* Is a rank on this one's host? */
 static bool is_near(uint32_t rank)
 {
-    pmix_proc_t all;
     pmix_value_t *v;
     bool near = false;
 
-    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
     need(PMIX_LOCAL_PEERS, PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v));
     for (char *save = NULL, *p = strtok_r(v->data.string, ",", &save); p; p = strtok_r(NULL, ",", &save))
         near = near || (uint32_t)strtoul(p, NULL, 10) == rank;
