@@ -23,15 +23,16 @@ apart() {
     done
 }
 
-apart -q 2,3,8 -t 30 -- tests/mp/boot.mp --contact
-apart -q 4 -t 30 -- tests/mp/order.mp
-apart -q 5 -t 30 -c default -- tests/mp/teams.mp
-apart -q 3 -t 60 -c default -- tests/mp/rma.mp
-apart -q 4 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed
-apart -q 3 -t 30 -c default -e 7 -k n -o 'as the test wants it' -- tests/mp/abort.mp
+# Further sizes, with FULL=1, up to what shows pairs of all kinds: those of the programs themselves are xrun's and Slurm's.
+apart -q 2,3,8 -f 2,3,4,8,16 -t 30 -- tests/mp/boot.mp --contact
+apart -q 4 -f 2,4,7 -t 30 -- tests/mp/order.mp
+apart -q 5 -f 2,5,8 -t 30 -c default -- tests/mp/teams.mp
+apart -q 3 -f 2,3,4 -t 60 -c default -- tests/mp/rma.mp
+apart -q 4 -f 3,4,8 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed
+apart -q 3 -f 2,3 -t 30 -c default -e 7 -k n -o 'as the test wants it' -- tests/mp/abort.mp
 for scene in recv any-source "echo --bytes 5000000" allreduce; do
     # shellcheck disable=SC2086 # a word, and options
-    apart -q 4 -t 40 -c default -k 1 -e 137 -x '--on-failure continue' -- tests/faults/death.mp --in $scene
+    apart -q 4 -f 3,4,8 -t 40 -c default -k 1 -e 137 -x '--on-failure continue' -- tests/faults/death.mp --in $scene
 done
 
 echo "# apart: $passed passed, $failed failed"

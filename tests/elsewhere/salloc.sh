@@ -1,32 +1,23 @@
 #!/bin/bash
 # salloc.sh: xrun inside a real Slurm on two hosts, as salloc and sbatch start it: hosts and slots come from Slurm, one
 # srun starts the agents, and however a job ends nothing of it is left. See slurm.sh.
-top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-export top_srcdir top_builddir
-hosts=$top_srcdir/tests/hosts.sh
-slurm=$top_srcdir/tests/elsewhere/slurm.sh
+. "$(dirname "$0")/../inside.sh"
 if [ -z "${RK_INSIDE:-}" ]; then
-    if ! why=$("$slurm" able 2>&1); then
-        echo "ok - xrun inside Slurm # SKIP $why"
-        exit 77
-    fi
-    RK_INSIDE=all "$hosts" run 2 bash -c '"$0" start && exec bash "$@"' "$slurm" "$0"
+    (part=all; export part; inside_slurm 2 "xrun inside Slurm")
     rc=$?
+    [ $rc != 77 ] || exit 77
     # Where Slurm gives single cores away: hosts with two, which both are this machine's.
     if [ "$(nproc)" -ge 2 ]; then
-        HOSTS_NO_PIN=1 RK_INSIDE=cores SLURM_TASKS=task/affinity "$hosts" run 2 bash -c \
-            '"$0" start 2 && exec bash "$@"' "$slurm" "$0" || rc=1
+        (part=cores HOSTS_NO_PIN=1 SLURM_TASKS=task/affinity; export part HOSTS_NO_PIN SLURM_TASKS; inside_slurm 2 "the cores that Slurm gives" 2) || rc=1
     else
         echo "ok - the cores that Slurm gives # SKIP this machine has one"
     fi
     exit $rc
 fi
 . "$top_srcdir/tests/launcher/cases.sh"
-case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
 mp=$top_builddir/tests/mp
 here="hosta hostb"
 
-on() { "$hosts" exec "$@"; }
 # What waits for its end has a name of its own, since a host is kept by a sleep.
 cp "$(command -v sleep)" rest
 rest=$PWD/rest
@@ -100,7 +91,7 @@ finish() {
 }
 
 # ------------------------------------------------------------------------- the cores that Slurm gives
-if [ "$RK_INSIDE" = cores ]; then
+if [ "$part" = cores ]; then
     cores='echo $XRUN_RANK $(hostname) $(taskset -cp $$ | sed "s/.*: //")'
     salloc 30 "-N2 -n2" "$XRUN" -q -n 4 --map-by node sh -c "$cores"
     verdict "a core on each host" 0

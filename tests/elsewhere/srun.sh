@@ -3,8 +3,7 @@
 LAUNCHER=srun
 . "$(dirname "$0")/suite.sh"
 
-why=$(launcher_able) || suite_skip "$why"
-with_slurm 1
+inside_slurm 1 "$LAUNCHER"
 suite_all
 
 # Without --mpi=pmix every rank is alone, and says so: the user meant something else.

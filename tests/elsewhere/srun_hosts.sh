@@ -3,8 +3,7 @@
 LAUNCHER=srun_hosts
 . "$(dirname "$0")/suite.sh"
 
-why=$(launcher_able) || suite_skip "$why"
-with_slurm 2
+inside_slurm 2 "$LAUNCHER"
 suite_all
 
 # Over a slow cable that loses packets, and a thin one.

@@ -3,9 +3,8 @@
 # Runs the programs of tests/mp and tests/coll as their files "cases" say, but with LAUNCHER in place of xrun: a few
 # of them in "make check", all with FULL=1, each at the sizes of a quick run. Environment: PROGRAMS, instead of those.
 
-top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
-top_builddir=${top_builddir:-$PWD}
-export top_srcdir top_builddir LAUNCHER
+. "$(dirname "$0")/../inside.sh"
+export LAUNCHER
 # What other generations of PMIx leave unfreed is not ours; leaks of our own are found under xrun.
 [ -z "${SAN_CFLAGS:-}" ] || export RK_LEAKS=0
 . "$top_srcdir/tests/env.sh"
@@ -19,45 +18,38 @@ suite_skip() {
     exit 77
 }
 
-# with_slurm N: from here on this script runs again, with N simulated hosts and Slurm on them
-with_slurm() {
-    [ -z "${RK_SLURM_UP:-}" ] || return 0
-    RK_SLURM_UP=1 exec "$top_srcdir/tests/hosts.sh" run "$1" bash -c \
-        '"$0" start && exec bash "$@"' "$top_srcdir/tests/elsewhere/slurm.sh" "$0"
-}
-
 # suite PROGRAM...: names as in tests/mp/life
 suite() {
-    local program out
-    out=$(mktemp "$top_builddir/tests/suite.XXXXXX") || exit 1
+    local program
     for program in ${PROGRAMS:-"$@"}; do
         suite_run "$program.mp"
     done
-    rm -f "$out"
 }
 
 suite_run() { # arguments of mp.sh
+    local out
+    out=$(mktemp "$top_builddir/tests/suite.XXXXXX") || exit 1
     FULL='' bash "$top_srcdir/tests/mp.sh" "$@" 2>&1 | tee "$out" | grep -v '^# .*: .* passed, .* failed$'
     [ "${PIPESTATUS[0]}" != 1 ] || grep -q '^not ok' "$out" || echo "not ok - $*: mp.sh failed" | tee -a "$out"
     passed=$((passed + $(grep -c '^ok' "$out"))) failed=$((failed + $(grep -c '^not ok' "$out")))
+    rm -f "$out"
 }
 
 # A rank is killed: whatever the launcher makes of it, the job is over in ten seconds, badly, and nothing is left.
 suite_faults() {
-    local scene out
+    local scene
     [ -z "${PROGRAMS:-}" ] || return 0
-    out=$(mktemp "$top_builddir/tests/suite.XXXXXX") || exit 1
     for scene in recv "echo --bytes 5000000" allreduce "barrier --victim 0"; do
         # shellcheck disable=SC2086 # a word, and options
         suite_run -q 4 -c default -t 10 -k any -e 137 -- tests/faults/death.mp --in $scene
     done
-    rm -f "$out"
 }
 
 suite_quick="tests/mp/life tests/mp/order tests/mp/finalize tests/mp/abort"
-suite_full="tests/mp/life tests/mp/boot tests/mp/args tests/mp/order tests/mp/recv tests/mp/wait tests/mp/storm
-    tests/mp/reverse tests/mp/flood tests/mp/teams tests/mp/rma tests/mp/limits tests/mp/leak tests/mp/finalize
-    tests/mp/abort tests/coll/mp_coll"
+# With FULL=1: what meets the launcher, and what goes on between the ranks.
+suite_launched="tests/mp/life tests/mp/boot tests/mp/args tests/mp/leak tests/mp/finalize tests/mp/abort"
+suite_between="tests/mp/order tests/mp/recv tests/mp/wait tests/mp/storm tests/mp/reverse tests/mp/flood tests/mp/teams
+    tests/mp/rma tests/mp/limits"
 
 # suite_check WHAT COMMAND...: one more
 suite_check() {
@@ -72,10 +64,28 @@ suite_check() {
     fi
 }
 
+# suite_one_host: what goes on between ranks of one host. They meet there as under xrun, whoever has started them; so the
+# ucx channel, and each algorithm of the collectives, is left to xrun's runs, but for what shows that ucx comes up. Which
+# algorithms are chosen depends on what the launcher says of the host: they are run as chosen.
+suite_one_host() {
+    CHANNELS=${CHANNELS:-default} suite $suite_between
+    suite_run -q 4 -c ucx -t 60 -- tests/mp/order.mp
+    suite_run -q 3 -c ucx -t 120 -- tests/mp/rma.mp
+    suite_run -q 2,4,7 -c default -t 120 -- tests/coll/mp_coll.mp
+    suite_run -q 5 -c ucx -t 120 -- tests/coll/mp_coll.mp
+}
+
 # All that the environment asks for.
 suite_all() {
     # shellcheck disable=SC2086 # lists
-    if [ -n "${FULL:-}" ]; then suite $suite_full; else suite $suite_quick; fi
+    if [ -z "${FULL:-}" ] || [ -n "${PROGRAMS:-}" ]; then
+        suite $suite_quick
+    elif [ "$LAUNCHER" = srun_hosts ]; then
+        suite $suite_launched $suite_between tests/coll/mp_coll
+    else
+        suite $suite_launched
+        suite_one_host
+    fi
     suite_faults
 }
 

@@ -5,8 +5,11 @@ LAUNCHER=srun_hosts
 export HOSTS_TWINS=1
 . "$(dirname "$0")/suite.sh"
 
-why=$(launcher_able) || suite_skip "$why"
-with_slurm 2
+inside_slurm 2 "$LAUNCHER"
 suite tests/mp/boot tests/mp/order tests/mp/teams tests/mp/finalize
-[ -z "${FULL:-}" ] || suite tests/mp/storm tests/mp/rma tests/coll/mp_coll
+if [ -n "${FULL:-}" ] && [ -z "${PROGRAMS:-}" ]; then
+    suite tests/mp/storm tests/mp/rma
+    # As chosen: each algorithm goes the same ways, and on two hosts srun_hosts.sh has them all.
+    suite_run -q 4,7 -t 120 -- tests/coll/mp_coll.mp
+fi
 suite_end

@@ -2,21 +2,13 @@
 # faults.sh: what may go wrong around a job, on one host and on several (tests/hosts.sh makes them). Each case has a
 # bound, and leaves no process, no file in /tmp, /dev/shm or /run, and no port on any host. README.md of the tests says
 # which faults are tested where.
-hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
-if [ -z "${RK_INSIDE:-}" ]; then
-    if ! why=$("$hosts" able 2>&1); then
-        echo "ok - faults on several hosts # SKIP $why"
-        exit 77
-    fi
-    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
-fi
+. "$(dirname "$0")/../inside.sh"
+inside 2 "faults on several hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
 stall=$top_builddir/tests/launcher/stall
 client=$top_builddir/tests/launcher/pmix_client
 boot=$top_builddir/tests/mp/boot.mp
 
-on() { "$hosts" exec "$@"; }
 one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
 places=two # every day; much of the rest goes on one host in launcher/xrun.sh, too
 [ -z "${FULL:-}" ] || places="one two"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # foreign.sh: programs of other MPI libraries, unmodified, under xrun: what they compute, how they end, what is left.
 #
-# Debian's Open MPI 4 and MPICH 4 are used where their compilers are installed; Open MPI 5, MPICH 5 and mpi4py where
-# bench/peers.sh --libraries has put them: in $PEERS_DIR, or in the build folder. PEERS="mpich4 ompi5" names those
-# that are meant; one that is not there is then a failure.
+# Which libraries, and where they are looked for: see peers.sh.
 
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job leaves anything.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
@@ -11,18 +9,8 @@ if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs t
     exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
 fi
 
-top_builddir=${top_builddir:-$PWD}
-peers_dir=${PEERS_DIR:-$top_builddir/peers}
-case $peers_dir in /*) ;; *) peers_dir=$PWD/$peers_dir ;; esac
+. "$(dirname "$0")/peers.sh"
 . "$(dirname "$0")/../launcher/cases.sh"
-skipped=0
-# What they say of themselves as root, and where there is no network that they know.
-export OMPI_MCA_btl_base_warn_component_unused=0
-
-skip() {
-    skipped=$((skipped + 1))
-    echo "ok - $1 # SKIP $2"
-}
 
 # Segments of this library that nobody has mapped: those of other jobs, which may run now, are in use.
 segments() {
@@ -186,8 +174,8 @@ wrapped() {
 # mpi4py's own programs for looking at a world
 from_python() {
     local libmpi
-    if ! PYTHONPATH=$peers_dir/python python3 -c 'import mpi4py' 2>/dev/null; then
-        absent mpi4py "mpi4py on $peer: not in $peers_dir/python (bench/peers.sh --libraries)"
+    if ! PYTHONPATH=$PEERS_DIR/python python3 -c 'import mpi4py' 2>/dev/null; then
+        absent mpi4py "mpi4py on $peer: not in $PEERS_DIR/python (bench/peers.sh --libraries)"
         return
     fi
     # It asks for the library under the name that most give it; Debian's MPICH has another.
@@ -199,7 +187,7 @@ from_python() {
         libmpi=$work/lib/libmpi.so.12
         ;;
     esac
-    job 60 -n 4 -x PYTHONPATH="$peers_dir/python" -x PYTHONDONTWRITEBYTECODE=1 \
+    job 60 -n 4 -x PYTHONPATH="$PEERS_DIR/python" -x PYTHONDONTWRITEBYTECODE=1 \
         -x LD_LIBRARY_PATH="${libmpi%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" -x MPI4PY_LIBMPI="$libmpi" \
         python3 -m mpi4py.bench helloworld
     if [ "$(sed -n 's/^Hello, World! I am process \([0-9]\) of 4 .*/\1/p' out | sort | tr -d '\n')" = 0123 ]; then
@@ -209,55 +197,11 @@ from_python() {
     fi
 }
 
-# absent PEER WHAT: skipped by name, or a failure if it was asked for
-absent() {
-    case " ${PEERS:-} " in
-    *" $1 "*) bad "$2" "asked for by PEERS" ;;
-    *) skip "$2" "not there" ;;
-    esac
-}
-
-one() { # in a subshell, for its environment: the counts come back in a file
-    local mpicc
-    peer=$1
-    case $peer in
-    ompi4) mpicc=mpicc.openmpi ;;
-    mpich4) mpicc=mpicc.mpich ;;
-    *) mpicc=mpicc ;;
-    esac
-    case $peer in
-    *5)
-        if [ ! -f "$peers_dir/$peer.sh" ]; then
-            absent $peer "$peer: no $peers_dir/$peer.sh (bench/peers.sh --libraries)"
-            return
-        fi
-        . "$peers_dir/$peer.sh"
-        ;;
-    esac
-    if ! command -v $mpicc >/dev/null; then
-        absent $peer "$peer: no $mpicc (Debian: openmpi-bin libopenmpi-dev, mpich libmpich-dev)"
-        return
-    fi
-    if ! $mpicc -O1 "$top_srcdir/tests/foreign/world.c" -o world.$peer 2>err; then
-        bad "$peer: a program is compiled" "$mpicc failed"
-        return
-    fi
-    if ! $mpicc -O1 "$top_srcdir/tests/foreign/spawn.c" -o spawn.$peer 2>err; then
-        bad "$peer: a program that spawns is compiled" "$mpicc failed"
-        return
-    fi
+one() {
     computes
     ends
     spawns
     wrapped
     from_python
 }
-
-for name in ompi4 mpich4 ompi5 mpich5; do
-    case " ${PEERS:-ompi4 mpich4 ompi5 mpich5} " in *" $name "*) ;; *) continue ;; esac
-    (one $name; echo "passed=$passed failed=$failed skipped=$skipped" >counts)
-    . ./counts
-done
-echo "# $passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ] || exit 1
-[ $passed -gt 0 ] || exit 77
+with_each_peer spawn

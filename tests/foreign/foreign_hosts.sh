@@ -1,30 +1,13 @@
 #!/bin/bash
 # foreign_hosts.sh: programs of other MPI libraries, unmodified, under xrun on two hosts (and three): what they compute, how they end,
-# what is left on either host. Which libraries, and where they are looked for: see foreign.sh.
-hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
-if [ -z "${RK_INSIDE:-}" ]; then
-    if ! why=$("$hosts" able 2>&1); then
-        echo "ok - programs of other MPI libraries on two hosts # SKIP $why"
-        exit 77
-    fi
-    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-    PEERS_DIR=${PEERS_DIR:-$top_builddir/peers}
-    case $PEERS_DIR in /*) ;; *) PEERS_DIR=$PWD/$PEERS_DIR ;; esac
-    [ ! -d "$PEERS_DIR" ] || HOSTS_BIND="${HOSTS_BIND:-} $(readlink -f "$PEERS_DIR")"
-    export PEERS_DIR HOSTS_BIND
-    RK_INSIDE=1 exec "$hosts" run 3 bash "$0"
-fi
+# what is left on either host. Which libraries, and where they are looked for: see peers.sh.
+. "$(dirname "$0")/../inside.sh"
+. "$(dirname "$0")/peers.sh"
+[ ! -d "$PEERS_DIR" ] || export HOSTS_BIND="${HOSTS_BIND:-} $(readlink -f "$PEERS_DIR")"
+inside 3 "programs of other MPI libraries on two hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
-export OMPI_MCA_btl_base_warn_component_unused=0
 # Hosts have a /tmp of their own.
 unset TMPDIR
-skipped=0
-skip() {
-    skipped=$((skipped + 1))
-    echo "ok - $1 # SKIP $2"
-}
-
-on() { "$hosts" exec "$@"; }
 of_job() { on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|world\.[a-z0-9]*)$' | grep -v sshd; }
 files() { on "$1" sh -c 'ls -A /dev/shm /tmp'; } # HOST
 left() {
@@ -64,16 +47,34 @@ verdict() {
         good "$1"
     fi
 }
-# MPICH 4.0 with UCX 1.13 may wait in MPI_Finalize, under its own launcher too, for a peer on another host that waits in
-# its server's barrier. That what it had to say came is then all that there is to see.
-patience() {
-    [ $peer != mpich4 ] || echo "--timeout $((($1 > 4 ? 30 : 8) * slow))"
+# job_of WHAT N: N ranks compute. MPICH 4.0 with UCX 1.13 may wait in MPI_Finalize, under its own launcher too, for a peer on
+# another host that waits in its server's barrier. That what it had to say came is then all that there is to see: it has
+# three seconds to end, and is ended.
+job_of() {
+    stuck=
+    if [ $peer != mpich4 ] || [ "$2" = 1 ]; then
+        job 60 -n "$2" ./world.$peer "$1"
+        return
+    fi
+    : >out
+    on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR=/run "$XRUN" --bind none --host hosta,hostb --map-by node -n "$2" ./world.$peer "$1" >out 2>err </dev/null &
+    xpid=$!
+    until_true 60 told_or_ended
+    if ! until_true 3 ended && [ "$(cat out)" = "$1: $2 ranks are right" ]; then
+        stuck=yes
+        on hosta pkill -TERM -x xrun
+    fi
+    rc=hung
+    if until_true 60 ended; then
+        wait $xpid
+        rc=$?
+    fi
 }
-stuck_at_end() { [ $peer = mpich4 ] && [ "$2" -gt 1 ] && [ $rc = 124 ] && [ "$(cat out)" = "$1: $2 ranks are right" ]; }
+told_or_ended() { [ -s out ] || ended; }
 # right WHAT N: the program has said that its N ranks are right, once
 right() {
-    if stuck_at_end "$1" "$2"; then
-        verdict "$peer: $1, $2 ranks, but for MPI_Finalize" 124 'did not end within'
+    if [ -n "$stuck" ]; then
+        verdict "$peer: $1, $2 ranks, but for MPI_Finalize" 143 'xrun: '
         return
     fi
     if [ "$(cat out)" = "$1: $2 ranks are right" ]; then verdict "$peer: $1, $2 ranks" 0; else bad "$peer: $1, $2 ranks" "rc $rc after $ms ms: '$(head -c 300 out)'"; fi
@@ -85,8 +86,7 @@ computes() {
         for n in 1 2 4 16 32; do
             # Every day: one of them at each size, and each at one.
             [ -n "${FULL:-}" ] || [ $what = allreduce ] || [ $n = 4 ] || continue
-            # shellcheck disable=SC2046 # words
-            job 60 $(patience $n) -n $n ./world.$peer $what
+            job_of $what $n
             right $what $n
         done
     done
@@ -156,46 +156,10 @@ ends() {
     killed "kill -9 of an agent" hostb xrun-agent 'the agent on hostb died'
 }
 
-# absent PEER WHAT: skipped by name, or a failure if it was asked for
-absent() {
-    case " ${PEERS:-} " in
-    *" $1 "*) bad "$2" "asked for by PEERS" ;;
-    *) skip "$2" "not there" ;;
-    esac
-}
-
-one() { # in a subshell, for its environment: the counts come back in a file
-    local mpicc=mpicc h
-    peer=$1
-    case $peer in
-    ompi4) mpicc=mpicc.openmpi ;;
-    mpich4) mpicc=mpicc.mpich ;;
-    *)
-        if [ ! -f "$PEERS_DIR/$peer.sh" ]; then
-            absent $peer "$peer: no $PEERS_DIR/$peer.sh (bench/peers.sh --libraries)"
-            return
-        fi
-        . "$PEERS_DIR/$peer.sh"
-        ;;
-    esac
-    if ! command -v $mpicc >/dev/null; then
-        absent $peer "$peer: no $mpicc (Debian: openmpi-bin libopenmpi-dev, mpich libmpich-dev)"
-        return
-    fi
-    if ! $mpicc -O1 "$top_srcdir/tests/foreign/world.c" -o world.$peer 2>err; then
-        bad "$peer: a program is compiled" "$mpicc failed"
-        return
-    fi
+one() {
+    local h
     for h in hosta hostb hostc; do files $h >"files.$h"; done
     computes
     ends
 }
-
-for name in ompi4 mpich4 ompi5 mpich5; do
-    case " ${PEERS:-ompi4 mpich4 ompi5 mpich5} " in *" $name "*) ;; *) continue ;; esac
-    (one $name; echo "passed=$passed failed=$failed skipped=$skipped" >counts)
-    . ./counts
-done
-echo "# foreign_hosts: $passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ] || exit 1
-[ $passed -gt 0 ] || exit 77
+with_each_peer

@@ -2,11 +2,8 @@
 # far.sh: what PMIx clients do that crosses hosts, on one host and on two (tests/hosts.sh makes them): events that a
 # rank raises, PMIx_Get with a time-out and of ranks that die, fences with a time-out and with clients that die behind a
 # script.
-hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
-if [ -z "${RK_INSIDE:-}" ] && "$hosts" able >/dev/null 2>&1; then
-    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
-fi
+. "$(dirname "$0")/../inside.sh"
+inside_if_able 2
 . "$(dirname "$0")/cases.sh"
 far=$top_builddir/tests/launcher/pmix_far
 
@@ -17,12 +14,12 @@ job() {
     new_case
     case $where in
     here) timeout -k 5 "$limit" "$XRUN" -q --bind none -n 4 "$@" ;;
-    *) "$hosts" exec hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" "$XRUN" -q -n 4 --host hosta:2,hostb:2 "$@" ;;
+    *) on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" "$XRUN" -q -n 4 --host hosta:2,hostb:2 "$@" ;;
     esac >out 2>err </dev/null
     rc=$?
 }
 none_left() {
-    nothing_left && { [ "$where" = here ] || ! { "$hosts" exec hosta pgrep 'xrun|pmix_far'; "$hosts" exec hostb pgrep 'xrun|pmix_far'; } | grep -q .; }
+    nothing_left && { [ "$where" = here ] || ! { on hosta pgrep 'xrun|pmix_far'; on hostb pgrep 'xrun|pmix_far'; } | grep -q .; }
 }
 # right NAME OKS CODE
 right() {
@@ -35,6 +32,9 @@ right() {
         good "$1, $where"
     fi
 }
+
+# What a script does whose client has died: the three others do not wait for the script's own end.
+others_end="until [ \"\$(grep -cx ok '$PWD/out')\" = 3 ]; do sleep 0.02; done"
 
 for where in here ${RK_INSIDE:+"on two hosts"}; do
     for range in namespace session global custom local proc; do
@@ -50,7 +50,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     for when in before after; do
         job 30 --on-failure continue "$far" get-$when-death 3
         right "PMIx_Get $when a rank's death" 3 137
-        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far get-$when-death 3 behind; sleep 3; exit 5; }; exec $far get-$when-death 3 behind"
+        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far get-$when-death 3 behind; $others_end; exit 5; }; exec $far get-$when-death 3 behind"
         right "PMIx_Get $when the death of a client behind a script" 3 5
     done
     for when in before after; do
@@ -62,7 +62,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     for when in before in; do
         job 30 --on-failure continue "$far" die-$when-fence 3
         right "death $when a fence" 3 137
-        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-$when-fence 3; sleep 3; exit 5; }; exec $far die-$when-fence 3"
+        job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-$when-fence 3; $others_end; exit 5; }; exec $far die-$when-fence 3"
         right "death $when a fence, behind a script" 3 5
     done
 done

@@ -1,21 +1,12 @@
 #!/bin/bash
 # hosts.sh: jobs on several hosts, which tests/hosts.sh makes of this machine: where ranks run, what they hear and say,
 # and every way in which a host, an agent or a rank can be lost. After each case no process of a job is left on any host.
-hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
-if [ -z "${RK_INSIDE:-}" ]; then
-    if ! why=$("$hosts" able 2>&1); then
-        echo "ok - several hosts # SKIP $why"
-        exit 77
-    fi
-    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-    RK_INSIDE=1 exec "$hosts" run 3 bash "$0"
-fi
+. "$(dirname "$0")/../inside.sh"
+inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
-case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
 mp=$top_builddir/tests/mp
 all=hosta:2,hostb:2,hostc:2
 
-on() { "$hosts" exec "$@"; }
 # xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
 xrun() {
     local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}

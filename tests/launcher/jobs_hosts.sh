@@ -1,21 +1,12 @@
 #!/bin/bash
 # jobs_hosts.sh: jobs.sh on two hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
 # is, and what is left when a host of them dies.
-hosts=$(cd "$(dirname "$0")/.." && pwd)/hosts.sh
-if [ -z "${RK_INSIDE:-}" ]; then
-    if ! why=$("$hosts" able 2>&1); then
-        echo "ok - several hosts # SKIP $why"
-        exit 77
-    fi
-    export top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} top_builddir=${top_builddir:-$PWD}
-    RK_INSIDE=1 exec "$hosts" run 2 bash "$0"
-fi
+. "$(dirname "$0")/../inside.sh"
+inside 2 "several hosts"
 . "$(dirname "$0")/cases.sh"
-case $top_builddir in /*) ;; *) top_builddir=$(cd "$OLDPWD/$top_builddir" && pwd) ;; esac
 client=$top_builddir/tests/launcher/jobs_client
 both=hosta:1,hostb:1
 
-on() { "$hosts" exec "$@"; }
 # xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
 xrun() {
     local limit=$(($1 * slow))

@@ -1,0 +1,3 @@
+#!/bin/bash
+# mpich4.sh: programs of Debian's MPICH 4 under xrun on one host; see foreign.sh.
+PEER=mpich4 exec bash "$(dirname "$0")/foreign.sh"

@@ -1,0 +1,3 @@
+#!/bin/bash
+# mpich5.sh: programs of MPICH 5 under xrun on one host; see foreign.sh.
+PEER=mpich5 exec bash "$(dirname "$0")/foreign.sh"

@@ -1,0 +1,3 @@
+#!/bin/bash
+# ompi5.sh: programs of Open MPI 5 under xrun on one host; see foreign.sh.
+PEER=ompi5 exec bash "$(dirname "$0")/foreign.sh"

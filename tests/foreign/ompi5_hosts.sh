@@ -1,0 +1,3 @@
+#!/bin/bash
+# ompi5_hosts.sh: programs of Open MPI 5 under xrun on several hosts; see foreign_hosts.sh.
+PEER=ompi5 exec bash "$(dirname "$0")/foreign_hosts.sh"
