@@ -8,15 +8,19 @@ work=$(mktemp -d "$top_builddir/tests/faults/kill.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# how, exit code, further options
+# how, exit code, number of ranks; again: it was late once, as a busy machine may be
 try() {
-    local how=$1 expect=$2 n=$3 rc died late
+    local how=$1 expect=$2 n=$3 again=${4:-} rc died late
     timeout 20 "$XRUN" -n "$n" "$top_builddir/tests/faults/lastwords.mp" --then "$how" >"$work/out" 2>"$work/err" </dev/null
     rc=$?
     died=$(sed -n 's/.*last words of rank [0-9]* at \([0-9]*\) us.*/\1/p' "$work/out")
     late=$((${EPOCHREALTIME/./} - ${died:-0}))
     if [ "$expect" = nonzero ] && [ $rc != 0 ] && [ $rc != 124 ]; then
         rc=nonzero
+    fi
+    if [ -z "$again" ] && [ -n "$died" ] && [ $late -gt $limit_us ]; then
+        try "$how" "$expect" "$n" again
+        return
     fi
     if [ -z "$died" ] || [ $late -gt $limit_us ] || [ "$rc" != "$expect" ]; then
         echo "not ok - $how with $n ranks: exit code $rc, not $expect; ended after $((late / 1000)) ms"

@@ -206,9 +206,6 @@ tool eu-stack 'echo "eu $*"'
 for t in timeout env sh bash cut ls grep pgrep basename head tr sed sleep; do ln -s "$(command -v $t)" bin/$t; done
 PATH=$work/bin traced "traces by eu-stack" '^xrun: rank [012] \(pid ([0-9]+)\): eu -p \1$'
 rm bin/eu-stack
-begin -n 2 --timeout 1 --timeout-traces env PATH="$PATH" "$stall" recv
-wait $waiter
-begin -n 3 true 2>/dev/null
 PATH=$work/bin begin -n 3 --timeout 1 --timeout-traces "$stall" recv
 PATH=$work/bin reap "no tool for traces" 124
 [ "$(grep -c 'neither gdb nor eu-stack is in PATH' err)" = 1 ] && good "no tool for traces is said once" || bad "no tool for traces is said once" "no"

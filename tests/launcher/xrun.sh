@@ -197,14 +197,23 @@ c
 c" ] && check "appending to a file" 0 || bad "appending to a file" "$(cat appended)"
 
 # ------------------------------------------------------------------------ how ranks may end
-run 10 -n 4 sh -c '[ $XRUN_RANK = 2 ] && exit 7; sleep 60'
+# soon NAME ARGS: the run before did not last a second, or one more like it does not: a busy machine may be late once
+soon() {
+    local name=$1
+    shift
+    [ $ms -lt $((1000 * slow)) ] || run "$@"
+    [ $ms -lt $((1000 * slow)) ] && good "$name" || bad "$name" "$ms ms"
+}
+fails='[ $XRUN_RANK = 2 ] && exit 7; sleep 60'
+run 10 -n 4 sh -c "$fails"
 check "exit code of the first that fails" 7 'rank 2 \(host [^,]+, pid [0-9]+\) exited with code 7 after 0\.[0-9]+ s; ending the job'
-[ $ms -lt $((1000 * slow)) ] && good "within a second" || bad "within a second" "$ms ms"
+soon "within a second" 10 -n 4 sh -c "$fails"
 run 10 -n 4 sh -c '[ $XRUN_RANK = 3 ] && kill -SEGV $$; sleep 60'
 check "killed by a signal: 128 + 11" 139 'rank 3 .* was killed by signal 11 \(Segmentation fault'
-run 10 -n 4 sh -c 'trap "" TERM; [ $XRUN_RANK = 1 ] && exit 5; while :; do sleep 60; done'
+fails='trap "" TERM; [ $XRUN_RANK = 1 ] && exit 5; while :; do sleep 60; done'
+run 10 -n 4 sh -c "$fails"
 check "ranks that ignore TERM are killed" 5
-[ $ms -lt $((1000 * slow)) ] && good "also within a second" || bad "also within a second" "$ms ms"
+soon "also within a second" 10 -n 4 sh -c "$fails"
 rm -f armed
 run 10 -n 2 sh -c 'trap "echo bye; exit 0" TERM
     [ $XRUN_RANK = 0 ] || { until [ -e armed ]; do sleep 0.01; done; exit 5; }
