@@ -49,7 +49,7 @@ suite_quick="tests/mp/life tests/mp/order tests/mp/finalize tests/mp/abort"
 # With FULL=1: what meets the launcher, and what goes on between the ranks.
 suite_launched="tests/mp/life tests/mp/boot tests/mp/args tests/mp/leak tests/mp/finalize tests/mp/abort"
 suite_between="tests/mp/order tests/mp/recv tests/mp/wait tests/mp/storm tests/mp/reverse tests/mp/flood tests/mp/teams
-    tests/mp/rma tests/mp/limits"
+    tests/mp/rma tests/mp/atomics tests/mp/signals tests/mp/putget tests/mp/keys tests/mp/limits"
 
 # suite_check WHAT COMMAND...: one more
 suite_check() {
