@@ -157,13 +157,17 @@ static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid
     return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
 }
 
-/* The record that the key names, in its owner's memory. */
-static bool record_agrees(int pid, const struct rk_key *key, uint64_t sum)
+/* Compare with the record that the key names, in its owner's memory. */
+static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
 {
     struct rk_key_record there;
+    rank_status_t st = rk_cma_read(pid, &there, key->record, sizeof(there));
 
-    return rk_cma_read(pid, &there, key->record, sizeof(there)) == RANK_OK &&
-           there.nonce == key->nonce && there.sum == sum && there.len == key->len;
+    if (st == RANK_ERR_PEER_DEAD)
+        return st;
+    return !st && there.nonce == key->nonce && there.sum == sum && there.len == key->len
+               ? RANK_OK
+               : RANK_ERR_HANDLE;
 }
 
 static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
@@ -193,7 +197,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     way->base = key->base;
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
         way->how = RK_WAY_CMA;
-        return record_agrees(way->pid, key, sum) ? RANK_OK : RANK_ERR_HANDLE;
+        return look_there(way->pid, key, sum);
     }
     st = ask_owner(peer, key, sum);
     if (st)
