@@ -48,9 +48,10 @@ int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
         ev.data.fd = fds[i];
         if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
             rk_debug("cannot wait for a channel's descriptor: %m");
-            close(e->epoll);
-            e->epoll = -1;
-            e->in_epoll = 0;
+            if (e->in_epoll == 0) { /* else the user may have it */
+                close(e->epoll);
+                e->epoll = -1;
+            }
             return -1;
         }
     }
