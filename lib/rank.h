@@ -398,7 +398,8 @@ RANK_API rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index,
 RANK_API rank_status_t rank_testall(int n, rank_request_t *reqs, int *done,
                                     rank_envelope_t *envelopes);
 
-/* Is one complete? If so, *done is 1 and it ends as by rank_waitany; so too if all are null. */
+/* Is one complete? If so, *done is 1 and it ends as by rank_waitany; so too if all are null. If none
+ * is, *index is RANK_UNDEFINED. */
 RANK_API rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
                                     rank_envelope_t *envelope);
 
