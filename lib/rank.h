@@ -222,8 +222,13 @@ RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_te
 RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /* Free a team and set *team to RANK_TEAM_NULL. Collective over its ranks, does not synchronize.
- * Nothing may be in flight on it. A team of several worlds (see rank_spawn) is parted with: that
- * waits until all its ranks free it or finalize, or one has died. */
+ * Nothing may be in flight on it. A team of several worlds (see rank_spawn) does synchronize: the call
+ * waits until all its ranks free it or finalize, or one has died. With the last team that its worlds have in
+ * common they part: neither hears of the other's deaths any more, and the launcher does not end one because the
+ * other fails (xrun still ends with the first failing rank's exit code). The last is one that holds all whom
+ * rank_spawn has brought together, the team that it gave or a dup, when none of its ranks has another team of
+ * ranks of these worlds; where it is not so, they stay together until they end. The launcher's answer is
+ * waited for a second at most. */
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
 /* ---------------------------------------------------------- further processes */
@@ -249,19 +254,33 @@ typedef struct rank_spawn_params {
  * connected jobs).
  * From then on the caller's progress looks after UCX, too. Needs UCX, and a launcher that can start
  * programs at run time, as xrun and Open MPI's can.
- * Errors, the same on every rank that lives, with no team made: RANK_ERR_ARG and RANK_ERR_COUNT for
- * params, RANK_ERR_NOT_SUPPORTED where the launcher does not do it or there is none, RANK_ERR_SPAWN
- * if it could not (no such program, no room), RANK_ERR_PEER_DEAD if one of the new ranks ended before
- * it had joined, or a rank of team died, RANK_ERR_BOOT if what they said makes no sense,
- * RANK_ERR_CONFIG, RANK_ERR_CHANNEL, RANK_ERR_NO_MEMORY.
+ * Errors. At once, on the caller alone: RANK_ERR_HANDLE for team, and RANK_ERR_RANK for a root that is none
+ * of its ranks. All others are the same on every rank that lives, with *both as it was:
+ * RANK_ERR_ARG         params at root: NULL, its size, no program, reserved not 0; or both is NULL somewhere
+ * RANK_ERR_COUNT       n is less than 1, or more than 16777216
+ * RANK_ERR_NOT_SUPPORTED  no launcher started this program, or it cannot start others
+ * RANK_ERR_SPAWN       the launcher could not (no such program, no room); the cause has been logged
+ * RANK_ERR_PEER_DEAD   one of the new ranks ended before it had joined, also by never calling rank_init; or a
+ *                      rank of team died
+ * RANK_ERR_BOOT        what they or the launcher said makes no sense: another version of the library, say
+ * RANK_ERR_CONFIG      some rank's RANK_CHANNELS leaves ucx out
+ * RANK_ERR_CHANNEL, RANK_ERR_UNREACHABLE  UCX could not be opened, or does not reach the others
+ * RANK_ERR_NO_MEMORY   on some rank
+ * Once the launcher has started the new ranks, an error here is one of rank_init there: it fails with the same
+ * status or RANK_ERR_PEER_DEAD. The launcher's own answer has no bound but the launcher's end.
  */
 RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
                                   rank_team_t *both);
 
 /*
  * In a world that rank_spawn has started: the team of parents and children, and how many of its
- * first ranks are parents (nparents may be NULL). Every call gives the same team. *both is
- * RANK_TEAM_NULL and *nparents 0 in a world that was not, and when the team has been freed.
+ * first ranks are parents, that is, the size of the team that called rank_spawn (nparents may be NULL). The
+ * ranks behind those are this world's, in their order. Not local: rank_init has done it all, and every call
+ * gives the same team. The parents need not have returned from rank_spawn by then; if their call still fails, it
+ * is because a rank of the team has died, and the team says so.
+ * *both is RANK_TEAM_NULL and *nparents 0 in a world that nobody has spawned (a program that a spawned one has
+ * started by other means is not of its world), and from rank_team_free of it on. RANK_ERR_STATE before
+ * rank_init and after rank_finalize, RANK_ERR_ARG if both is NULL.
  */
 RANK_API rank_status_t rank_parent(rank_team_t *both, int *nparents);
 

@@ -10,7 +10,15 @@
 #include <limits.h>
 
 /* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
-static _Atomic(struct rk_client *) watching;
+static struct rk_client *watching;
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held while a handler uses it */
+
+static void watch(struct rk_client *c)
+{
+    pthread_mutex_lock(&handling);
+    watching = c;
+    pthread_mutex_unlock(&handling);
+}
 
 static void pass_on(int number, void *arg)
 {
@@ -36,13 +44,15 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    struct rk_client *c = atomic_load(&watching);
     const pmix_proc_t *who = affected(source, info, ninfo);
+    struct rk_client *c;
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
+    pthread_mutex_lock(&handling);
+    c = watching;
     if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
         atomic_fetch_add(&c->deaths, 1);
         pass_on(who->rank < (pmix_rank_t)c->pub.size ? (int)who->rank : -1, c);
@@ -50,6 +60,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
         rk_spaces_ended(c->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
                         pass_on, c);
     }
+    pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
@@ -59,15 +70,18 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
                          pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    struct rk_client *c = atomic_load(&watching);
     const pmix_proc_t *who = affected(source, info, ninfo);
+    struct rk_client *c;
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
+    pthread_mutex_lock(&handling);
+    c = watching;
     if (c && who && !PMIX_CHECK_NSPACE(who->nspace, c->me.nspace))
         rk_spaces_ended(c->spaces, who->nspace, RK_SPACE_ALL, pass_on, c);
+    pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
@@ -79,7 +93,7 @@ void rk_client_hear_deaths(struct rk_client *c)
 {
     pmix_status_t rc;
 
-    atomic_store(&watching, c);
+    watch(c);
     c->hearing_deaths = true;
     rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
                                      NULL, NULL);
@@ -114,7 +128,7 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
     static char deaths[] = "deaths", ends[] = "ends of jobs";
     struct rk_client *c = rk_client_of(boot);
 
-    atomic_store(&watching, c);
+    watch(c);
     if (!c->hearing_deaths)
         PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
                                     registered, deaths);
@@ -138,5 +152,5 @@ rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int firs
 
 void rk_client_hear_nothing(void)
 {
-    atomic_store(&watching, NULL);
+    watch(NULL);
 }

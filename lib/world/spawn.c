@@ -32,6 +32,7 @@
 
 /* On the team of root and first child. */
 enum { ROOT, FIRST };
+enum { PATIENCE_NS = 1000 * 1000 * 1000 };
 enum { TAG_CHILDREN, TAG_CHILDREN_CARDS, TAG_PARENTS, TAG_PARENTS_CARDS, TAG_TAKEN };
 
 /* What the root tells the parents at first. */
@@ -109,6 +110,18 @@ static void close_both(struct rank_team *team)
     rk_team_destroy(team);
 }
 
+/* The other side waits for this very message and hears of nothing but our death: a lack of memory is waited out. */
+static rank_status_t send_surely(struct rank_team *pair, const void *data, int64_t bytes, int to, int tag)
+{
+    uint64_t until = rk_clock_ns() + PATIENCE_NS;
+    rank_status_t st;
+
+    do
+        st = rank_send(data, bytes, RANK_BYTE, to, tag, pair);
+    while (st == RANK_ERR_NO_MEMORY && rk_clock_ns() < until);
+    return st;
+}
+
 static rank_status_t send_word(struct rank_team *pair, int to, int tag, rank_status_t status,
                                const struct rk_roster *roster)
 {
@@ -118,7 +131,17 @@ static rank_status_t send_word(struct rank_team *pair, int to, int tag, rank_sta
         w.n = roster->n;
         w.stride = roster->stride;
     }
-    return rank_send(&w, sizeof(w), RANK_BYTE, to, tag, pair);
+    return send_surely(pair, &w, sizeof(w), to, tag);
+}
+
+/* Behind a good word. The one who waits for it gets something in any case: what is too short is none. */
+static rank_status_t send_roster(struct rank_team *pair, int to, int tag, const struct rk_roster *r)
+{
+    rank_status_t st = send_surely(pair, r->entries, r->n * r->stride, to, tag);
+
+    if (st)
+        send_surely(pair, NULL, 0, to, tag);
+    return st;
 }
 
 /* A word and, if that is good, the roster behind it. *waits: the sender waits for an answer. */
@@ -126,15 +149,20 @@ static rank_status_t receive_roster(struct rank_team *pair, int from, int tag,
                                     struct rk_roster *out, bool *waits)
 {
     struct word w;
-    rank_status_t st = rank_recv(&w, sizeof(w), RANK_BYTE, from, tag, pair, NULL);
+    rank_envelope_t env;
+    rank_status_t st = rank_recv(&w, sizeof(w), RANK_BYTE, from, tag, pair, NULL), made;
 
     if (!st)
         st = (rank_status_t)w.status;
     *waits = !st;
-    if (!st)
-        st = rk_roster_make(out, w.n, w.stride);
-    return st ? st
-              : rank_recv(out->entries, out->n * out->stride, RANK_BYTE, from, tag + 1, pair, NULL);
+    if (st)
+        return st;
+    /* Without room it is received all the same, cut off: its sender waits until it is. */
+    made = rk_roster_make(out, w.n, w.stride);
+    st = rank_recv(out->entries, out->n * out->stride, RANK_BYTE, from, tag + 1, pair, &env);
+    if (made || st)
+        return made ? made : st;
+    return env.bytes == out->n * out->stride ? RANK_OK : RANK_ERR_BOOT;
 }
 
 /* What the root has received, or why not, to all. */
@@ -280,8 +308,7 @@ static rank_status_t answer(struct family *f, rank_status_t st)
 
     if (st || sent)
         return st ? st : sent;
-    sent = rank_send(f->parents.entries, f->parents.n * f->parents.stride, RANK_BYTE, FIRST,
-                     TAG_PARENTS_CARDS, f->pair);
+    sent = send_roster(f->pair, FIRST, TAG_PARENTS_CARDS, &f->parents);
     if (!sent)
         sent = rank_recv(&taken, sizeof(taken), RANK_BYTE, FIRST, TAG_TAKEN, f->pair, NULL);
     return sent ? sent : (rank_status_t)taken.status;
@@ -414,8 +441,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (pair) {
         told = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
         if (!st && !told)
-            told = rank_send(children.entries, children.n * children.stride, RANK_BYTE, ROOT,
-                             TAG_CHILDREN_CARDS, pair);
+            told = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
         if (!st && !told)
             told = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
         st = st ? st : told;
