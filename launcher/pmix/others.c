@@ -88,6 +88,46 @@ bool rk_server_take_outline(struct rk_server *s, struct rk_unpacker *u, char *id
     return ok;
 }
 
+static void forget_one(struct rk_server *s, char *id)
+{
+    size_t n = 0, at = 0;
+
+    while (s->others && s->others[n]) {
+        if (strcmp(s->others[n], id) == 0)
+            at = n + 1;
+        n++;
+    }
+    if (at) {
+        free(s->others[at - 1]);
+        memmove(&s->others[at - 1], &s->others[at], (n - at + 1) * sizeof(*s->others));
+    }
+    free(id);
+}
+
+static void on_forgotten(pmix_status_t status, void *arg)
+{
+    (void)status;
+    (void)arg;
+}
+
+void rk_server_forget_past(struct rk_server *s, const char *id)
+{
+    char **past = &s->past[s->npast % RK_SERVER_PAST], *copy = NULL;
+    pmix_nspace_t nspace;
+
+    if (is_known(s, id) && strcmp(id, s->nspace) != 0)
+        copy = strdup(id);
+    if (!copy)
+        return;
+    s->npast++;
+    if (*past) {
+        PMIX_LOAD_NSPACE(nspace, *past);
+        PMIx_server_deregister_nspace(nspace, on_forgotten, NULL);
+        forget_one(s, *past);
+    }
+    *past = copy;
+}
+
 /*
  * Some clients ask about themselves, some about their job (which the first
  * registration says). As in apps.c this adds to the first.

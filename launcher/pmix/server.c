@@ -410,4 +410,6 @@ void rk_server_tell_other(struct rk_server *s, const char *job, uint32_t rank, b
                            &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_told, n);
     if (rc != PMIX_SUCCESS)
         on_told(rc, n);
+    if (over)
+        rk_server_forget_past(s, job);
 }

@@ -13,6 +13,9 @@
 #include <pmix_server.h>
 #include <semaphore.h>
 
+/* Jobs that are over, of which clients can still ask what PMIx knows. */
+#define RK_SERVER_PAST 32
+
 struct rk_server {
     struct rk_mailbox *mailbox;
     struct event_base *base;
@@ -23,6 +26,8 @@ struct rk_server {
     void *own_topology;
     uint32_t *local, nlocal; /* ranks of this host, sorted */
     char **others;           /* other jobs that PMIx knows */
+    char *past[RK_SERVER_PAST]; /* a ring of those that are over */
+    uint32_t npast;
 };
 
 /* The answer to a call that comes on PMIx's thread (server.c). */
@@ -95,6 +100,8 @@ void rk_errand_post(struct rk_errand_call *call);
 /* others.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
  * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
 bool rk_server_take_outline(struct rk_server *server, struct rk_unpacker *u, char *id);
+/* A job is over: PMIx forgets the one that is over for the longest time, if there are many. */
+void rk_server_forget_past(struct rk_server *server, const char *id);
 /* The process that has spawned the job, said of each of its ranks here. */
 rank_status_t rk_server_register_parent(struct rk_server *server, const struct rk_server_job *job);
 pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,

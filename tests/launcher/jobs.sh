@@ -55,9 +55,9 @@ for n in 1 2; do
     check "who comes too late to a connect, fence or disconnect, $n ranks" 0
     count "who comes too late, $n ranks" ok $((n + 1))
 done
-run 60 -q -n 1 --json r.json "$client" spawn-many 20
-check "20 jobs one after the other" 0
-[ "$(grep -c '"parent": "xrun-.*"parent_rank": 0, "size": 1, "started": true, .*"exit_code": 0' r.json)" = 20 ] &&
+run 60 -q -n 1 --json r.json "$client" spawn-many 40
+check "40 jobs one after the other" 0
+[ "$(grep -c '"parent": "xrun-.*"parent_rank": 0, "size": 1, "started": true, .*"exit_code": 0' r.json)" = 40 ] &&
     good "and all are in the report" || bad "and all are in the report" "$(grep -A3 spawned r.json)"
 run 30 -v -n 1 "$client" spawn 1
 check "-v says which job it speaks of" 0 '^xrun: (xrun-[^ ]+), spawned by rank 0 of xrun-[^ ]+: start-up in ms:'

@@ -1,8 +1,8 @@
 #!/bin/bash
-# jobs_hosts.sh: jobs.sh on two hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
+# jobs_hosts.sh: jobs.sh on hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
 # is, and what is left when a host of them dies.
 . "$(dirname "$0")/../inside.sh"
-inside 2 "several hosts"
+inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
 client=$top_builddir/tests/launcher/jobs_client
 both=hosta:1,hostb:1
@@ -21,6 +21,7 @@ begin_on() { # ARGS: in the background
 of_job() { # HOST: what runs there beside what keeps the host
     on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|exe|job-keeper|xrun-agent|ssh|jobs_client)$'
 }
+agent_on() { of_job "$1" | grep -q xrun-agent; }
 none_on() { for h in ${here:-hosta hostb}; do [ -z "$(of_job "$h")" ] || return 1; done; }
 # verdict NAME CODE [OKS [pattern of err]]
 verdict() {
@@ -67,6 +68,18 @@ until_true 20 ready 4 || bad "a host crashes: start" "$(cat out err)"
 if until_true 20 ended; then wait "$xpid"; rc=$?; else rc=hung; fi
 here=hosta
 verdict "a host of both jobs crashes" 1 '' 'the agent on hostb died'
+
+# A host dies between having been told its job and having started it: its cable is made slow in time.
+begin_on -v -n 1 --host hosta:1 --on-failure continue "$client" spawn-on 2 hosta:1,hostc:1
+if until_true 20 agent_on hostc; then
+    "$hosts" delay hostc 1000000 2>/dev/null
+    until_true 40 grep -q '2 hosts are there' err || bad "a host dies before its job has started" "$(cat err)"
+    "$hosts" crash hostc
+fi
+if until_true 30 ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+here=hosta
+if [ "$rc" != hung ] && grep -q '^spawned' out; then rc=spawned; fi
+verdict "a host dies before its job has started: the call returns" spawned '' 'the agent on hostc died.*; the others go on'
 
 echo "# jobs on hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
