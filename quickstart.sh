@@ -283,11 +283,13 @@ fi
 # -------------------------------------------------------------------------------------------- tests
 if [ $full = yes ]; then
     target=check-full
+    side_by_side=3
 else
     target=check
+    side_by_side=2
 fi
 result=0
-# Two at a time: many of them are jobs of several ranks themselves.
-make -s -k -j 2 -C "$build" $target || result=1
+# Not more: many of them are jobs of several ranks themselves.
+make -s -k -j $side_by_side -C "$build" $target || result=1
 "$top/tests/summary.sh" "$build" || result=1
 exit $result

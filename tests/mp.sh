@@ -78,7 +78,11 @@ leftovers() {
     local i p f new
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         p=$(ours)
-        new=$(comm -13 "$work/before" <(droppings))
+        new=
+        for f in $(comm -13 "$work/before" <(droppings)); do
+            # What is in use is another run's, if nothing of this one lives.
+            [ ! -e "$f" ] || { [ -z "$p" ] && in_use "$f"; } || new="$new $f"
+        done
         [ -z "$p$new" ] && break
         sleep 0.1
     done
