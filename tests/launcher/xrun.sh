@@ -197,11 +197,13 @@ c
 c" ] && check "appending to a file" 0 || bad "appending to a file" "$(cat appended)"
 
 # ------------------------------------------------------------------------ how ranks may end
-# soon NAME ARGS: the run before did not last a second, or one more like it does not: a busy machine may be late once
+# soon NAME ARGS: the run before lasted less than a second, or one of three more like it does: a busy machine may be late
 soon() {
-    local name=$1
+    local name=$1 i
     shift
-    [ $ms -lt $((1000 * slow)) ] || run "$@"
+    for i in 1 2 3; do
+        [ $ms -lt $((1000 * slow)) ] || run "$@"
+    done
     [ $ms -lt $((1000 * slow)) ] && good "$name" || bad "$name" "$ms ms"
 }
 fails='[ $XRUN_RANK = 2 ] && exit 7; sleep 60'
