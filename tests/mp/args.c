@@ -195,7 +195,7 @@ static void memory(const struct mp *mp)
         MP_STATUS(rank_get(&c, -1, r, mem, 0), RANK_ERR_COUNT);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, r, mem, 96, NULL), RANK_ERR_BOUNDS);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, r, mem, 4, NULL), RANK_ERR_ARG);
-        MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_C64, &one, r, mem, 0, NULL), RANK_ERR_DTYPE);
+        MP_STATUS(rank_atomic(RANK_AMO_XOR, RANK_F64, &one, r, mem, 0, NULL), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT8, &one, r, mem, 0, NULL), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, NULL, r, mem, 0, NULL), RANK_ERR_ARG);
         MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, r, mem, 0, NULL),
