@@ -43,6 +43,7 @@ struct rk_conf {
     uint32_t channels; /* bits RK_CONF_SELF, _SHM, _UCX */
     int64_t eager_max;
     int64_t eager_window;
+    int64_t unexpected_max;
     int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
     int cma;
     int64_t shm_box;

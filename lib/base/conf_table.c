@@ -18,9 +18,13 @@ const struct rk_conf_row rk_conf_rows[] = {
      "ones are fetched by the receiver.",
      NULL, 0, 1 << 20, AT(eager_max)},
     {"RANK_EAGER_WINDOW", RK_CONF_SIZE, "256K", "bytes",
-     "Bytes that a peer may have sent here before a receive was posted for them; past that it "
-     "sends envelopes only.",
+     "Bytes that a peer may have sent here before a receive was posted for them, over what "
+     "RANK_UNEXPECTED_MAX allows; past that it sends envelopes only.",
      NULL, 0, 1LL << 30, AT(eager_window)},
+    {"RANK_UNEXPECTED_MAX", RK_CONF_SIZE, "8M", "bytes",
+     "Bytes of messages without a receive, of all peers together, that do not count against their "
+     "windows: up to so many a burst of small messages goes on at full speed.",
+     NULL, 0, 1LL << 40, AT(unexpected_max)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
      "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where the node has "
      "more ranks than cores.",

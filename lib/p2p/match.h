@@ -25,6 +25,7 @@ struct rk_unexpected {
     uint64_t team, tag;
     uint32_t src;
     uint8_t kind;       /* RK_KIND_MSG, _SMSG or _RNDV */
+    bool credited;      /* its sender has the room for it back already */
     uint64_t bytes;     /* of payload */
     struct rk_peer *peer;
     struct rk_id sync;  /* SMSG: whom to tell */

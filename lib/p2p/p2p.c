@@ -91,7 +91,7 @@ void rk_p2p_close(struct rk_ctx *ctx)
         return;
     while (!rk_list_empty(&p2p->teams))
         rk_team_destroy(rk_list_entry(p2p->teams.next, struct rank_team, link));
-    rk_recv_free_kept(p2p);
+    rk_kept_free_all(p2p);
     rk_match_destroy(&p2p->match);
     free(p2p);
     ctx->p2p = NULL;

@@ -15,6 +15,7 @@ struct rk_p2p {
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
+    int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
     bool deaths;                     /* has any peer died? */
 };
 
@@ -31,7 +32,6 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 /* recv.c */
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
-void rk_recv_free_kept(struct rk_p2p *p2p);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 
 /* A message for such a receive, taken out of the queues; NULL if there is none. It is rk_p2p_mrecv's
@@ -40,6 +40,21 @@ struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t t
 void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope);
 /* Receive it; frees u. As rk_p2p_irecv. */
 void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req);
+
+/* kept.c: messages that no receive waits for. */
+struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p);
+/* With its payload. */
+void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u);
+/* All of its fields are there: put it into the tables. */
+void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u);
+/* One that came whole has been received, or dropped. */
+void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u);
+void rk_kept_free_all(struct rk_p2p *p2p);
+
+RK_INLINE bool rk_kept_on_heap(const struct rk_unexpected *u)
+{
+    return u->kind != RK_KIND_RNDV && u->bytes > RK_UNEXPECTED_INLINE;
+}
 
 /* api.c, api_wait.c: what their calls wait for. */
 struct rk_probe {

@@ -2,77 +2,10 @@
  * recv.c: receiving: a message meets its receive, or is kept until one comes.
  */
 #include "lib/base/log.h"
-#include "lib/mem/node.h"
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { KEPT_SLAB = 64 };
-
-struct rk_kept_slab {
-    struct rk_kept_slab *next;
-    struct rk_unexpected u[KEPT_SLAB];
-};
-
-/* --------------------------------------------------------- messages that are kept */
-
-static struct rk_unexpected *kept_alloc(struct rk_p2p *p2p)
-{
-    struct rk_unexpected *u = p2p->free_kept;
-
-    if (rk_unlikely(!u)) {
-        struct rk_kept_slab *s = malloc(sizeof(*s));
-        if (!s)
-            return NULL;
-        s->next = p2p->kept_slabs;
-        p2p->kept_slabs = s;
-        for (int i = 0; i < KEPT_SLAB; i++) {
-            s->u[i].bucket.next = (struct rk_link *)(void *)p2p->free_kept;
-            p2p->free_kept = &s->u[i];
-        }
-        u = p2p->free_kept;
-    }
-    p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
-    u->magic = 0;
-    return u;
-}
-
-static bool on_heap(const struct rk_unexpected *u)
-{
-    return u->kind != RK_KIND_RNDV && u->bytes > RK_UNEXPECTED_INLINE;
-}
-
-static void kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
-{
-    if (on_heap(u))
-        free(u->u.heap);
-    u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
-    p2p->free_kept = u;
-}
-
-void rk_recv_free_kept(struct rk_p2p *p2p)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &p2p->match.arrived)
-    {
-        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (on_heap(u))
-            free(u->u.heap);
-    }
-    rk_list_for_each(l, &p2p->probed)
-    {
-        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (on_heap(u))
-            free(u->u.heap);
-    }
-    while (p2p->kept_slabs) {
-        struct rk_kept_slab *s = p2p->kept_slabs;
-        p2p->kept_slabs = s->next;
-        free(s);
-    }
-}
 
 static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
@@ -185,7 +118,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         drop(peer, rndv, bytes);
         return;
     }
-    u = kept_alloc(p2p);
+    u = rk_kept_alloc(p2p);
     if (rk_unlikely(!u)) {
         no_memory_for(peer);
         return;
@@ -206,25 +139,24 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         u->u.heap = malloc(bytes);
         if (!u->u.heap) {
             u->bytes = 0;
-            kept_free(p2p, u);
+            rk_kept_free(p2p, u);
             no_memory_for(peer);
             return;
         }
         memcpy(u->u.heap, payload, bytes);
     }
-    rk_match_keep(&p2p->match, u);
+    rk_kept_add(p2p, u);
 }
 
 /* A receive has found a message that was kept, which is in no list any more. */
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_peer *peer = u->peer;
-    uint64_t bytes = u->bytes;
 
-    learned(req, u->src, u->tag, bytes);
+    learned(req, u->src, u->tag, u->bytes);
     if (u->kind == RK_KIND_RNDV) {
         struct rk_rndv rndv = u->u.rndv;
-        kept_free(p2p, u);
+        rk_kept_free(p2p, u);
         fetch(req, &rndv);
         if (peer->eager_in >= rk_conf.eager_window / 2)
             rk_send_credit(peer);
@@ -232,12 +164,12 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     }
     if (u->kind == RK_KIND_SMSG)
         rk_send_reply(peer, RK_KIND_MATCHED, u->sync);
-    rk_recv_consumed(peer, bytes);
+    rk_kept_over(p2p, u);
     if (req->view.ops)
-        req->view.ops->unpack(req->view.base, 0, on_heap(u) ? u->u.heap : u->u.inl, req->got);
+        req->view.ops->unpack(req->view.base, 0, rk_kept_on_heap(u) ? u->u.heap : u->u.inl, req->got);
     else if (req->got)
-        memcpy(req->view.base, on_heap(u) ? u->u.heap : u->u.inl, req->got);
-    kept_free(p2p, u);
+        memcpy(req->view.base, rk_kept_on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    rk_kept_free(p2p, u);
     rk_req_complete(req, RANK_OK);
 }
 
@@ -343,66 +275,6 @@ void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_
     receive_kept(req->ctx->p2p, req, u);
 }
 
-/* The general way to receive and wait. */
-static rank_status_t recv_and_wait(struct rank_team *team, void *buf, size_t bytes, int source,
-                                   uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
-{
-    struct rank_request req;
-    rank_status_t st;
-
-    rk_req_init(&req, NULL, NULL);
-    rk_p2p_irecv(team, buf, bytes, source, tag, 0, &req);
-    st = rk_req_wait(&req);
-    if (envelope) {
-        req.elem = elem;
-        rk_req_envelope(&req, envelope);
-    }
-    return st;
-}
-
-/* No request, no matching: the message is the next in line, and the receive too. */
-static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t bytes,
-                          int source, uint32_t elem, rank_envelope_t *envelope)
-{
-    uint64_t got = m->bytes < bytes ? m->bytes : bytes;
-    rank_status_t st = m->bytes > bytes ? RANK_ERR_TRUNCATED : RANK_OK;
-
-    rk_recv_consumed(peer, m->bytes);
-    if (envelope)
-        *envelope = (rank_envelope_t){.size = sizeof(*envelope),
-                                      .source = source,
-                                      .tag = (int64_t)m->tag,
-                                      .count = (int64_t)(got / elem),
-                                      .bytes = (int64_t)got,
-                                      .sent_bytes = (int64_t)m->bytes,
-                                      .status = st};
-    return st;
-}
-
-/* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
- * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400 };
-
-rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
-                          uint32_t elem, rank_envelope_t *envelope)
-{
-    const struct rk_match *match = &team->ctx->p2p->match;
-    struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
-    struct rk_took m;
-
-    if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
-                  !(match->nposted | match->nwild | match->nwaiting))) {
-        int looks = team->ctx->node->oversubscribed ? 1 : TAKE_LOOKS;
-        enum rk_taken taken = RK_TAKEN_NONE;
-
-        while (taken == RK_TAKEN_NONE && looks--)
-            taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
-        if (rk_likely(taken == RK_TAKEN))
-            return took(peer, &m, bytes, source, elem, envelope);
-    }
-    return recv_and_wait(team, buf, bytes, source, tag, elem, envelope);
-}
-
 bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
 {
     if (req->type != RK_REQ_RECV || !(req->flags & RK_REQ_POSTED))
@@ -467,8 +339,11 @@ static void drop_late(struct rk_ctx *ctx)
         if (!is_late(ctx, u->team))
             continue;
         rk_match_drop(&p2p->match, u);
-        drop(u->peer, u->kind == RK_KIND_RNDV ? &u->u.rndv : NULL, u->bytes);
-        kept_free(p2p, u);
+        if (u->kind == RK_KIND_RNDV)
+            drop(u->peer, &u->u.rndv, u->bytes);
+        else
+            rk_kept_over(p2p, u);
+        rk_kept_free(p2p, u);
     }
 }
 

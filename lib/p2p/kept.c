@@ -1,0 +1,89 @@
+/*
+ * kept.c: messages that have come and that no receive waits for.
+ *
+ * As long as there is little of that altogether (RANK_UNEXPECTED_MAX), their senders may go on as if they had been
+ * received: a long queue costs the messages behind it nothing. Past that each sender has its window, and
+ * then announces.
+ */
+#include "lib/p2p/p2p_state.h"
+
+#include <stdlib.h>
+
+enum { KEPT_SLAB = 64 };
+
+struct rk_kept_slab {
+    struct rk_kept_slab *next;
+    struct rk_unexpected u[KEPT_SLAB];
+};
+
+struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p)
+{
+    struct rk_unexpected *u = p2p->free_kept;
+
+    if (rk_unlikely(!u)) {
+        struct rk_kept_slab *s = malloc(sizeof(*s));
+        if (!s)
+            return NULL;
+        s->next = p2p->kept_slabs;
+        p2p->kept_slabs = s;
+        for (int i = 0; i < KEPT_SLAB; i++) {
+            s->u[i].bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+            p2p->free_kept = &s->u[i];
+        }
+        u = p2p->free_kept;
+    }
+    p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
+    u->magic = 0;
+    return u;
+}
+
+void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    if (rk_kept_on_heap(u))
+        free(u->u.heap);
+    u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+    p2p->free_kept = u;
+}
+
+void rk_kept_free_all(struct rk_p2p *p2p)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (rk_kept_on_heap(u))
+            free(u->u.heap);
+    }
+    rk_list_for_each(l, &p2p->probed)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (rk_kept_on_heap(u))
+            free(u->u.heap);
+    }
+    while (p2p->kept_slabs) {
+        struct rk_kept_slab *s = p2p->kept_slabs;
+        p2p->kept_slabs = s->next;
+        free(s);
+    }
+}
+
+void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+
+    u->credited = u->kind != RK_KIND_RNDV && p2p->kept + cost <= rk_conf.unexpected_max;
+    if (u->credited) {
+        p2p->kept += cost;
+        rk_recv_consumed(u->peer, u->bytes);
+    }
+    rk_match_keep(&p2p->match, u);
+}
+
+void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u)
+{
+    if (u->credited)
+        p2p->kept -= (int64_t)u->bytes + RK_KEEP_COST;
+    else
+        rk_recv_consumed(u->peer, u->bytes);
+}

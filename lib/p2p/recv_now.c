@@ -1,0 +1,66 @@
+/*
+ * recv_now.c: the blocking receive, whose shortest way needs neither a request nor the tables: where nothing else
+ * waits for a message, or to be received, the next frame of the one sender is looked at in its place.
+ */
+#include "lib/mem/node.h"
+#include "lib/p2p/p2p_state.h"
+
+/* The general way to receive and wait. */
+static rank_status_t recv_and_wait(struct rank_team *team, void *buf, size_t bytes, int source,
+                                   uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+{
+    struct rank_request req;
+    rank_status_t st;
+
+    rk_req_init(&req, NULL, NULL);
+    rk_p2p_irecv(team, buf, bytes, source, tag, 0, &req);
+    st = rk_req_wait(&req);
+    if (envelope) {
+        req.elem = elem;
+        rk_req_envelope(&req, envelope);
+    }
+    return st;
+}
+
+/* No request, no matching: the message is the next in line, and the receive too. */
+static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t bytes,
+                          int source, uint32_t elem, rank_envelope_t *envelope)
+{
+    uint64_t got = m->bytes < bytes ? m->bytes : bytes;
+    rank_status_t st = m->bytes > bytes ? RANK_ERR_TRUNCATED : RANK_OK;
+
+    rk_recv_consumed(peer, m->bytes);
+    if (envelope)
+        *envelope = (rank_envelope_t){.size = sizeof(*envelope),
+                                      .source = source,
+                                      .tag = (int64_t)m->tag,
+                                      .count = (int64_t)(got / elem),
+                                      .bytes = (int64_t)got,
+                                      .sent_bytes = (int64_t)m->bytes,
+                                      .status = st};
+    return st;
+}
+
+/* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
+ * else is kept waiting for more than a microsecond or two. */
+enum { TAKE_LOOKS = 400 };
+
+rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                          uint32_t elem, rank_envelope_t *envelope)
+{
+    const struct rk_match *match = &team->ctx->p2p->match;
+    struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
+    struct rk_took m;
+
+    if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
+                  !(match->nposted | match->nwild | match->nwaiting))) {
+        int looks = team->ctx->node->oversubscribed ? 1 : TAKE_LOOKS;
+        enum rk_taken taken = RK_TAKEN_NONE;
+
+        while (taken == RK_TAKEN_NONE && looks--)
+            taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
+        if (rk_likely(taken == RK_TAKEN))
+            return took(peer, &m, bytes, source, elem, envelope);
+    }
+    return recv_and_wait(team, buf, bytes, source, tag, elem, envelope);
+}
