@@ -1,0 +1,131 @@
+/*
+ * box_model.c: the box of the shm channel (lib/channel/shm/box.h, the code itself) in every order of its accesses:
+ * frames of all forms through a ring of two cells, several laps. And the search is held to what it claims: a box
+ * whose producer does not wait for room has to be found out.
+ */
+#define MODEL_REDIRECT
+#include "lib/base/compiler.h"
+#include "tests/model/model.h"
+
+#include "lib/channel/shm/box.h"
+
+enum { CELLS = 2, RING = 512 };
+
+static _Alignas(64) unsigned char memory[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
+static const struct rk_box_shape shape = {.bytes = sizeof(memory), .cells = CELLS, .ring = RING,
+                                          .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
+                                          .frame = RING / 4};
+
+/* Each is a sequence of lengths; those of 200 and more are of another kind, which fills a cell; 100: of another team. */
+static const uint32_t sequences[][7] = {
+    {8, 8, 8, 8, 8, 8, 8},
+    {0, 56, 8, 24, 8, 40, 8},
+    {8, 8, 200, 8, 200, 8, 8},
+    {24, 60, 8, 100, 8, 61, 8},
+    {32, 200, 33, 8, 56, 8, 208},
+    {100, 8, 100, 56, 56, 24, 24},
+};
+enum { SEQUENCES = sizeof(sequences) / sizeof(sequences[0]), PERIOD = 7, FRAMES = 12 };
+
+static int sequence;
+static bool impatient;
+
+static struct rk_hdr header(int i)
+{
+    uint32_t len = sequences[sequence][i % PERIOD];
+    struct rk_hdr h = {.kind = RK_KIND_MSG, .src = 1, .team = 5, .tag = (uint64_t)i, .len = len};
+
+    if (len >= 200) {
+        h.kind = RK_KIND_CREDIT;
+        h.len = len - 200;
+    } else if (len == 100) {
+        h.team = 5 + (1ull << 61); /* and perhaps of the same binding */
+        h.len = 8;
+    }
+    return h;
+}
+
+/* Every byte of it looks like the flag of either lap. */
+static void fill(unsigned char *p, int i, uint32_t n)
+{
+    memset(p, 1 + i % 2, n);
+    if (n)
+        p[n / 2] = (unsigned char)(i + 3);
+}
+
+static void produce(void)
+{
+    struct rk_box_out o;
+    unsigned char data[128];
+
+    rk_box_out_init(&o, memory, &shape);
+    for (int i = 0; i < FRAMES; i++) {
+        struct rk_hdr h = header(i);
+        fill(data, i, h.len);
+        if (impatient)
+            o.limit = o.next + 1;
+        for (;;) {
+            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 32 | o.slot, o.at << 32 | o.ring_limit);
+            if (rk_box_put(&o, &h, data, h.len, NULL))
+                break;
+            model_block();
+        }
+    }
+}
+
+static void consume(void)
+{
+    struct rk_box_in in;
+    unsigned char data[128];
+
+    rk_box_in_init(&in, memory, &shape);
+    for (int i = 0; i < FRAMES; i++) {
+        struct rk_hdr want = header(i), got;
+        uint64_t behind;
+        const void *p;
+
+        for (;;) {
+            model_here((uint64_t)i << 32 | in.next, in.slot, in.at);
+            if (rk_box_ready(&in))
+                break;
+            model_block();
+        }
+        p = rk_box_read(&in, shape.frame, &got, &behind);
+        fill(data, i, want.len);
+        model_expect(p && got.kind == want.kind && got.len == want.len && got.tag == want.tag &&
+                         got.team == want.team && got.src == want.src && memcmp(p, data, want.len) == 0,
+                     "another frame than was put");
+        if (!p)
+            return;
+        rk_box_take(&in, behind);
+    }
+    model_expect(!rk_box_ready(&in), "a frame that nobody put");
+}
+
+static void one(int which)
+{
+    if (which == 0)
+        produce();
+    else
+        consume();
+}
+
+static void begin(void)
+{
+    memset(memory, 0, sizeof(memory));
+}
+
+int main(void)
+{
+    struct model m = {.name = "a sequence of frames", .threads = 2, .thread = one, .begin = begin,
+                      .memory = memory, .bytes = sizeof(memory)};
+    int failed = 0;
+
+    for (sequence = 0; sequence < SEQUENCES; sequence++)
+        failed += model_check(&m, false);
+    m.name = "a producer that does not wait for room";
+    impatient = true;
+    sequence = 0;
+    failed += model_check(&m, true);
+    return failed != 0;
+}
