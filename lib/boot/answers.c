@@ -47,7 +47,12 @@ void rk_answer_came(pmix_status_t rc, void *arg)
     pthread_mutex_unlock(&a->lock);
 }
 
-bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace)
+static bool has_died(struct rk_client *c, int rank)
+{
+    return rank < 0 || !c->dead ? atomic_load(&c->deaths) > 0 : atomic_load(&c->dead[rank]);
+}
+
+bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
 {
     int since_death = 0;
     struct timespec until;
@@ -59,7 +64,7 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace)
         until.tv_nsec += LOOK_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&a->over, &a->lock, &until) && atomic_load(&c->deaths))
+        if (pthread_cond_timedwait(&a->over, &a->lock, &until) && has_died(c, rank))
             since_death += LOOK_MS;
     }
     came = a->done;

@@ -79,7 +79,7 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     snprintf(c->pub.job, sizeof(c->pub.job), "%s", c->me.nspace);
     st = rk_client_ask_size(c);
     if (!st && c->pub.size > 1)
-        rk_client_hear_deaths(c);
+        st = rk_client_hear_deaths(c);
     if (!st)
         st = rk_client_ask_local(c);
     return st ? st : rk_client_ask_parent(c);
@@ -112,6 +112,7 @@ void rk_boot_close(struct rk_boot *boot)
     rk_spaces_free(c->spaces);
     free(c->pub.parent);
     free(c->pub.local);
+    free(c->dead);
     free(c);
 }
 

@@ -16,6 +16,7 @@ struct rk_client {
     struct rk_boot pub; /* first: what others see */
     pmix_proc_t me;
     _Atomic int deaths;    /* reported so far: who waits in a fence looks */
+    _Atomic bool *dead;    /* [pub.size] of our job, as reported */
     pthread_mutex_t watch; /* held while death_fn, which may be NULL, is called */
     rk_boot_death_fn death_fn;
     void *death_arg;
@@ -41,7 +42,7 @@ rank_status_t rk_client_ask_parent(struct rk_client *c);
 
 /* deaths.c: hear of those in our job. From before the first fence on: a rank that dies in it must not hold the
  * others. */
-void rk_client_hear_deaths(struct rk_client *c);
+rank_status_t rk_client_hear_deaths(struct rk_client *c);
 /* No event means this client any more. */
 void rk_client_hear_nothing(void);
 
@@ -65,8 +66,9 @@ struct rk_answer *rk_answer_new(void);
 void rk_answer_free(struct rk_answer *a);
 /* For PMIx to call. */
 void rk_answer_came(pmix_status_t rc, void *answer);
-/* Wait for it: true if it came, and then it is the caller's to free. grace: as below. */
-bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int grace);
+/* Wait for it: true if it came, and then it is the caller's to free. grace: as below, from the death of that rank,
+ * or of any if it is negative. */
+bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace);
 bool rk_answer_is_there(struct rk_answer *a);
 /* Keep one that did not come. */
 void rk_answer_give_up(struct rk_client *c, struct rk_answer *a);

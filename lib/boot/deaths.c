@@ -8,6 +8,7 @@
 #include "lib/boot/client.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 /* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
 static struct rk_client *watching;
@@ -54,8 +55,11 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
     pthread_mutex_lock(&handling);
     c = watching;
     if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
+        bool known = who->rank < (pmix_rank_t)c->pub.size;
+        if (known)
+            atomic_store(&c->dead[who->rank], true);
         atomic_fetch_add(&c->deaths, 1);
-        pass_on(who->rank < (pmix_rank_t)c->pub.size ? (int)who->rank : -1, c);
+        pass_on(known ? (int)who->rank : -1, c);
     } else if (c && who) {
         rk_spaces_ended(c->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
                         pass_on, c);
@@ -89,10 +93,13 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
 static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
                                       PMIX_ERR_PROC_ABORTING};
 
-void rk_client_hear_deaths(struct rk_client *c)
+rank_status_t rk_client_hear_deaths(struct rk_client *c)
 {
     pmix_status_t rc;
 
+    c->dead = calloc((size_t)c->pub.size, sizeof(*c->dead));
+    if (!c->dead)
+        return RANK_ERR_NO_MEMORY;
     watch(c);
     c->hearing_deaths = true;
     rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
@@ -100,6 +107,7 @@ void rk_client_hear_deaths(struct rk_client *c)
     /* Without a callback the call blocks and returns the handler's number. */
     if (rc < 0)
         rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
+    return RANK_OK;
 }
 
 rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
@@ -109,6 +117,11 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
     pthread_mutex_lock(&c->watch);
     c->death_fn = fn;
     c->death_arg = arg;
+    /* Those that were told of before somebody listened. */
+    for (int r = 0; fn && c->dead && r < c->pub.size; r++) {
+        if (atomic_load(&c->dead[r]))
+            fn(r, arg);
+    }
     pthread_mutex_unlock(&c->watch);
     return RANK_OK;
 }
