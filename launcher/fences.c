@@ -20,6 +20,7 @@ struct fence {
     struct rk_packer data;
     void *token; /* of our own ranks */
     bool abandoned; /* they have come, but wait no longer */
+    bool over;      /* and it is over; how, is kept for when they ask again */
 };
 
 struct rk_fences {
@@ -147,7 +148,7 @@ static void pack(const struct fence *f, const void *data, size_t len, struct rk_
 
 /* ------------------------------------------------------------------------ moving on */
 
-/* Down to all that take part, this node last. */
+/* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
 static void release(struct rk_fences *fs, struct fence *f, const void *data, size_t len)
 {
     void *token = f->token;
@@ -161,6 +162,16 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
     }
     if (token)
         fs->done(fs->arg, token, f->status, data, len);
+    if (!f->abandoned) {
+        destroy(f);
+        return;
+    }
+    if (data != f->data.data) {
+        rk_packer_free(&f->data);
+        rk_pack_raw(&f->data, data, len);
+    }
+    f->over = true;
+    f->sent = false;
 }
 
 static void move_on(struct rk_fences *fs, struct fence *f)
@@ -171,7 +182,7 @@ static void move_on(struct rk_fences *fs, struct fence *f)
         if (!f->from[i])
             return;
     }
-    if (f->sent)
+    if (f->sent || f->over)
         return;
     if (fs->self != RK_NODE_FRONT && f->part[fs->nchildren + 1]) {
         f->sent = true;
@@ -181,7 +192,6 @@ static void move_on(struct rk_fences *fs, struct fence *f)
         return;
     }
     release(fs, f, f->data.data, f->data.len);
-    destroy(f);
 }
 
 static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int status,
@@ -226,6 +236,10 @@ void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status
     if (f && !status) {
         f->abandoned = false;
         f->token = token;
+        if (f->over) {
+            fs->done(fs->arg, token, f->status, f->data.data, f->data.len);
+            destroy(f);
+        }
         return;
     }
     f = find(fs, space, ranks, n, fs->nchildren);
@@ -275,7 +289,6 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
         if (f) {
             f->status = status;
             release(fs, f, data, len);
-            destroy(f);
         }
     }
     free(ranks);

@@ -1,4 +1,5 @@
 /* names_wait.c: look-ups, and who waits until what he looks for is published. See names.h. */
+#include "launcher/message.h"
 #include "launcher/names_parts.h"
 
 #include <stdlib.h>
@@ -101,6 +102,11 @@ static void give(struct rk_names *n, const struct rk_names_who *who, uint32_t ra
         rk_pack_string(&p, name->id);
         rk_pack_u32(&p, name->owner->rank);
         rk_pack_bytes(&p, name->value, name->len);
+    }
+    if (p.failed || p.len > RK_MESSAGE_MAX / 2) { /* more than a message holds would break the link */
+        rk_packer_free(&p);
+        rk_names_refuse(n, RK_NO_ROOM, asker);
+        return;
     }
     /* Only now: a key can be asked for twice. */
     for (uint32_t i = 0; i < of; i++) {
