@@ -62,8 +62,12 @@ void rk_rma_close(struct rk_ctx *ctx)
 
     if (!rma)
         return;
-    while (!rk_list_empty(&rma->mems))
-        rk_mem_destroy(rk_list_entry(rma->mems.next, struct rank_mem, link));
+    while (!rk_list_empty(&rma->mems)) {
+        struct rank_mem *mem = rk_list_entry(rma->mems.next, struct rank_mem, link);
+        /* Unmapped when the channels are closed: who has not heard of a death may still write there. */
+        mem->segment = NULL;
+        rk_mem_destroy(mem);
+    }
     for (int i = 0; i < rma->nlines; i++) {
         struct rk_line *line = rma->lines[i];
         if (!line)
@@ -115,6 +119,14 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     mem->magic = RK_MEM_MAGIC;
     rk_list_append(&team->ctx->rma->mems, &mem->link);
     return mem;
+}
+
+void rk_mem_retire(struct rank_mem *mem)
+{
+    if (mem->mine)
+        rk_names_drop(&mem->ctx->rma->mem_names, mem->id);
+    mem->mine = NULL;
+    mem->magic = 0;
 }
 
 void rk_mem_destroy(struct rank_mem *mem)

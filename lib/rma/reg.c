@@ -25,8 +25,8 @@ bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum)
 
 void rk_key_record_free(struct rank_mem *mem)
 {
-    if (mem->record) /* who looks for it later finds something else */
-        mem->record->nonce = mem->record->sum = 0;
+    if (mem->record) /* who looks for it later finds something else; plain stores before a free are left out */
+        explicit_bzero(mem->record, sizeof(*mem->record));
     free(mem->record);
     mem->record = NULL;
 }

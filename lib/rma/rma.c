@@ -1,5 +1,6 @@
 /* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
 #include "lib/channel/shm/cma.h"
+#include "lib/mem/node.h"
 #include "lib/rma/far.h"
 
 rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
@@ -11,6 +12,10 @@ rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer
     if (!*peer)
         return RANK_ERR_NO_MEMORY;
     *way = &mem->ways[rank];
+    /* Nothing else on this way tells of its end, and its process number may be another's soon. */
+    if ((*way)->how == RK_WAY_CMA &&
+        atomic_load(&mem->ctx->node->slots[(*peer)->local].state) != RK_SLOT_UP)
+        return RANK_ERR_PEER_DEAD;
     return rk_peer_connect(*peer);
 }
 

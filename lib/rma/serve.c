@@ -31,8 +31,13 @@ static void answer(struct rk_peer *peer, const struct rk_rma_answer *a, const vo
 
     if (line && rk_list_empty(&line->answers))
         st = peer->channel->send2(peer, &hdr, a, sizeof(*a), data);
-    if (st != RK_AGAIN)
-        return; /* sent, or nobody is there to get it */
+    if (st == RANK_OK || st == RANK_ERR_PEER_DEAD)
+        return;
+    if (st != RK_AGAIN) { /* without it the peer would wait for ever: part with it */
+        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
+        rk_engine_report_death(peer->ctx, peer->number);
+        return;
+    }
     if (line && line->nanswers < ANSWERS_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
@@ -64,8 +69,14 @@ bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
         struct waiting *w = rk_list_entry(line->answers.next, struct waiting, link);
         struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch, .len = w->len};
 
-        if (peer->state == RK_PEER_UP && peer->channel->send(peer, &hdr, w->payload) == RK_AGAIN)
+        rank_status_t st = RANK_OK;
+
+        if (peer->state == RK_PEER_UP)
+            st = peer->channel->send(peer, &hdr, w->payload);
+        if (st == RK_AGAIN)
             return false;
+        if (st && st != RANK_ERR_PEER_DEAD)
+            rk_engine_report_death(peer->ctx, peer->number);
         waiting_free(peer->ctx, line, w);
     }
     return true;
@@ -113,6 +124,7 @@ static rank_status_t put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 
     if (!to)
         return RANK_ERR_BOUNDS;
+    atomic_thread_fence(memory_order_release); /* behind what came before it: see rank_fence */
     if (q->bytes)
         rk_mapped_put(to, q->data, q->bytes);
     return RANK_OK;
@@ -124,6 +136,7 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q
 
     if (!pieces_fit(ctx, q))
         return RANK_ERR_BOUNDS;
+    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < q->ask.n; i++) {
         struct rk_rma_piece p = rk_rma_piece_at(q, i);
         if (p.bytes)
@@ -236,7 +249,12 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
     if (!ctx->rma)
         return;
     line = rk_line_of(ctx, peer);
-    if (!line || !rk_rma_decode_ask(payload, hdr->len, &q)) {
+    if (!line) {
+        rk_error("out of memory for what rank %u asks", peer->id.rank);
+        rk_engine_report_death(ctx, peer->number);
+        return;
+    }
+    if (!rk_rma_decode_ask(payload, hdr->len, &q)) {
         ctx->rma->bad_frames++;
         return;
     }

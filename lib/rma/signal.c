@@ -74,8 +74,8 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
         room = BY_CMA_MIN;
     if (bytes > room) {
         st = rk_far_put(src, bytes, peer, mem, offset);
-        if (!st && way->how == RK_WAY_CHANNEL)
-            st = rk_far_flush(mem, peer);
+        if (!st && way->how == RK_WAY_CHANNEL) /* no frame has part in this */
+            st = mem->channel->flush(mem->channel_mem, p);
         if (st)
             return st;
         bytes = 0;
@@ -86,7 +86,10 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
     rk_job_add(&job, &sig, sizeof(sig));
     if (bytes)
         rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset);
-    return rk_job_run(&job);
+    st = rk_job_run(&job);
+    if (!st && p->channel->fd)
+        rk_progress(p->ctx); /* a small frame waits for company until then, and the caller may compute for long */
+    return st;
 }
 
 rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
@@ -206,6 +209,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
                                int peer, uint64_t *seen)
 {
     struct rk_rma_wait w;
+    struct rk_peer *p;
     rank_status_t st = prepare(&w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
@@ -213,9 +217,13 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
     if (peer != RANK_ANY_SOURCE) {
         if ((unsigned)peer >= (unsigned)mem->team->size)
             return RANK_ERR_RANK;
-        w.peer = rk_team_peer(mem->team, peer);
-        if (!w.peer)
+        p = rk_team_peer(mem->team, peer);
+        if (!p)
             return RANK_ERR_NO_MEMORY;
+        /* Where nobody tells of deaths, a broken connection does. */
+        if (p->local < 0 && (st = rk_peer_connect(p)) != RANK_OK && st != RANK_ERR_PEER_DEAD)
+            return st;
+        w.peer = p;
     }
     rk_wait(mem->team->ctx, rk_rma_word_is_so, &w);
     st = outcome(&w);

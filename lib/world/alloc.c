@@ -235,7 +235,10 @@ rank_status_t rank_free(rank_mem_t *mem)
         return st;
     rank_flush(*mem, RANK_ALL);
     st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
-    rk_mem_destroy(*mem);
+    if (st && (*mem)->channel_mem) /* but those may who have not heard of a death: it stays mapped to the end */
+        rk_mem_retire(*mem);
+    else
+        rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
     return st;
 }
