@@ -329,8 +329,10 @@ int rk_progress(struct rk_ctx *ctx)
     if (rk_unlikely(atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) !=
                         e->deaths_seen ||
                     atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
-                        e->boot_deaths_seen))
+                        e->boot_deaths_seen)) {
         handle_deaths(ctx);
+        n++; /* frames of the living may have come with it */
+    }
     if (rk_unlikely((++e->ticks & TICKS_MASK) == 0)) {
         uint64_t now = rk_clock_ns();
         if (now >= e->next_check_ns)

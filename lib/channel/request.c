@@ -199,8 +199,12 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
         if (req->flags & RK_REQ_LISTED)
             rk_list_remove(&req->link);
     }
-    if (rk_unlikely(req->type == RK_REQ_RECV && req->sent > req->got && status == RANK_OK))
-        status = RANK_ERR_TRUNCATED;
+    if (req->type == RK_REQ_RECV) {
+        if (rk_unlikely(status != RANK_OK && status != RANK_ERR_TRUNCATED))
+            req->got = 0; /* what came of it is not the message */
+        else if (rk_unlikely(req->sent > req->got))
+            status = RANK_ERR_TRUNCATED;
+    }
     req->status = status;
     req->done = true;
     if (req->on_done)

@@ -132,6 +132,9 @@ bool rk_probe_over(void *arg)
 {
     struct rk_probe *p = arg;
 
+    /* Once it is over it stays so: what was taken, or an error that is told once, is not to be asked for again. */
+    if (p->taken || p->dead)
+        return true;
     if (p->take) {
         p->taken = rk_p2p_take(p->team, p->source, p->tag);
         if (p->taken)

@@ -16,6 +16,10 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
         rank_status_t st;
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
             continue;
+        if (rk_check_request(reqs[i])) { /* it stood there twice, and is freed */
+            first = first ? first : RANK_ERR_HANDLE;
+            continue;
+        }
         st = rk_finish(&reqs[i], envelopes ? &envelopes[k] : NULL);
         indices[k++] = i;
         if (st && !first)
@@ -121,7 +125,9 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
             rk_null_envelope(envelope);
             continue;
         }
-        st = rk_finish(&reqs[i], envelope);
+        st = rk_check_request(reqs[i]);
+        if (!st)
+            st = rk_finish(&reqs[i], envelope);
         if (st && !first)
             first = st;
     }

@@ -16,6 +16,7 @@ struct rk_p2p {
     struct rk_kept_slab *kept_slabs;
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
     int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
+    uint32_t takes;                  /* receives that took the shortest way */
     bool deaths;                     /* has any peer died? */
 };
 

@@ -42,6 +42,7 @@ static struct rank_request *describe(const void *buf, size_t bytes, rank_dtype_t
     req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
     req->tag = tag;
     req->on = team;
+    req->team = team->id;
     req->peer = NULL;
     return req;
 }
@@ -111,7 +112,9 @@ static rank_status_t check_start(const struct rank_request *req)
         return RANK_ERR_HANDLE;
     if (!rk_req_is_idle(req))
         return RANK_ERR_STATE;
-    return rk_team_check(req->on);
+    /* A freed team's memory may be another's by now. */
+    return rk_team_check(req->on) || req->on->id != (req->team & ~RK_TEAM_COLL) ? RANK_ERR_HANDLE
+                                                                                : RANK_OK;
 }
 
 static rank_status_t start(struct rank_request *req)

@@ -43,7 +43,7 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
 /* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
  * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400 };
+enum { TAKE_LOOKS = 400, TAKES_MASK = 63 };
 
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope)
@@ -52,6 +52,9 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
     struct rk_took m;
 
+    /* A stream of messages from one must not keep all others waiting. */
+    if (rk_unlikely((++team->ctx->p2p->takes & TAKES_MASK) == 0))
+        rk_progress(team->ctx);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
         int looks = team->ctx->node->oversubscribed ? 1 : TAKE_LOOKS;

@@ -18,9 +18,26 @@ enum { RK_KIND_PIECES = RK_KIND_CHANNEL_FIRST - 1 };
 /* More of them is fetched, and gathered on the way. */
 enum { PACK_MAX = 16384 };
 
+/* What a message costs of the window. Counted before it goes: to ourselves, its credit comes back while it does. */
+RK_INLINE int64_t cost_of(uint64_t bytes)
+{
+    return (int64_t)bytes + RK_KEEP_COST;
+}
+
+RK_INLINE rank_status_t send_counted(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+{
+    rank_status_t st;
+
+    peer->eager_out += cost_of(hdr->len);
+    st = peer->channel->send(peer, hdr, payload);
+    if (rk_unlikely(st))
+        peer->eager_out -= cost_of(hdr->len);
+    return st;
+}
+
 RK_INLINE bool has_credit(const struct rk_peer *peer, uint64_t bytes)
 {
-    return peer->eager_out + (int64_t)bytes + RK_KEEP_COST <= rk_conf.eager_window;
+    return peer->eager_out + cost_of(bytes) <= rk_conf.eager_window;
 }
 
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
@@ -32,17 +49,20 @@ bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
 
 static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr, const void *payload)
 {
+    struct rk_peer *peer = req->peer;
+    uint64_t bytes = req->view.bytes;
     rank_status_t st = rk_req_name(req);
 
     if (st)
         return st;
     hdr->kind = RK_KIND_SMSG;
     hdr->len = (uint32_t)(sizeof(req->id) + req->view.bytes);
-    st = req->peer->channel->send2(req->peer, hdr, &req->id, sizeof(req->id), payload);
-    if (st)
+    peer->eager_out += cost_of(bytes);
+    st = peer->channel->send2(peer, hdr, &req->id, sizeof(req->id), payload);
+    if (st) {
+        peer->eager_out -= cost_of(bytes);
         rk_req_unname(req);
-    else
-        req->peer->eager_out += (int64_t)req->view.bytes + RK_KEEP_COST;
+    }
     return st;
 }
 
@@ -61,11 +81,9 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
         if (sync)
             return offer_sync(req, hdr, packed);
         hdr->kind = RK_KIND_MSG;
-        st = peer->channel->send(peer, hdr, packed);
-        if (!st) {
-            peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+        st = send_counted(peer, hdr, packed);
+        if (!st)
             rk_req_complete(req, RANK_OK);
-        }
         return st;
     }
     hdr->kind = RK_KIND_RNDV;
@@ -95,11 +113,9 @@ rank_status_t rk_send_offer(struct rank_request *req)
     }
     if (bytes <= peer->eager_limit && has_credit(peer, bytes)) {
         if (!(req->flags & RK_REQ_SYNC)) {
-            st = peer->channel->send(peer, &hdr, req->view.base);
-            if (!st) {
-                peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
+            st = send_counted(peer, &hdr, req->view.base);
+            if (!st)
                 rk_req_complete(req, RANK_OK);
-            }
             return st;
         }
         if (bytes <= SYNC_EAGER_MAX)
@@ -182,7 +198,6 @@ RK_INLINE rank_status_t send_now(struct rank_team *team, const void *buf, size_t
                                  uint64_t tag)
 {
     struct rk_peer *peer = rk_team_peer(team, dest);
-    rank_status_t st;
 
     if (rk_unlikely(!peer || peer->state != RK_PEER_UP || !rk_list_empty(&peer->pending) ||
                     bytes > peer->eager_limit || !has_credit(peer, bytes)))
@@ -193,10 +208,7 @@ RK_INLINE rank_status_t send_now(struct rank_team *team, const void *buf, size_t
                          .len = (uint32_t)bytes,
                          .team = team->id,
                          .tag = tag};
-    st = peer->channel->send(peer, &hdr, buf);
-    if (rk_likely(!st))
-        peer->eager_out += (int64_t)bytes + RK_KEEP_COST;
-    return st;
+    return send_counted(peer, &hdr, buf);
 }
 
 rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
