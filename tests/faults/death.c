@@ -161,6 +161,18 @@ static void probe_it(struct scene *s)
     ENDED(s, rank_probe(s->victim, 2, s->mp.world, NULL));
 }
 
+static void probe_any(struct scene *s)
+{
+    ENDED(s, rank_probe(RANK_ANY_SOURCE, 2, s->mp.world, NULL));
+}
+
+static void mprobe_any(struct scene *s)
+{
+    rank_message_t none = RANK_MESSAGE_NULL;
+
+    ENDED(s, rank_mprobe(RANK_ANY_SOURCE, 2, s->mp.world, &none, NULL));
+}
+
 static void iprobe_it(struct scene *s)
 {
     int found = 0;
@@ -421,6 +433,7 @@ static const struct {
     {"stream", stream, take_stream},       {"sends", victim_waits, send_many},
     {"sends-asleep", victim_sleeps, send_many}, {"ssend", victim_waits, send_sync},
     {"ssend-asleep", victim_sleeps, send_sync},
+    {"probe-any", victim_waits, probe_any}, {"mprobe-any", victim_sleeps, mprobe_any},
     {"mprobe", victim_announces, hold_a_message},
     {"loop", victim_waits, in_a_loop},     {"loop-asleep", victim_sleeps, in_a_loop},
 };

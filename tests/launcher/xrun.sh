@@ -334,6 +334,10 @@ run 20 -n 2 sh -c "$client basic && : >first.\$XRUN_RANK || exit
 all_ok 4 && check "one client after another in a rank" 0 || bad "one client after another in a rank" "$(cat out)"
 # Those of librank do it in rank_finalize, and must not find their predecessors' cards.
 hello=$top_builddir/examples/hello
+# Later than what libpmix's server waits, by itself, for what a rank of its host has not committed (2 s).
+run 30 -q -n 2 sh -c "[ \$XRUN_RANK != 0 ] || sleep 3; exec $hello"
+[ "$(grep -c . out)" = 2 ] && check "a rank that joins 3 s after the other" 0 ||
+    bad "a rank that joins 3 s after the other" "exit code $rc: $(head -n 1 err)"
 for n in 4 16; do
     run 60 -q -n $n sh -c "$hello && $hello && $hello"
     [ "$(grep -c . out)" = $((3 * n)) ] && check "programs of librank one after another at $n ranks" 0 ||

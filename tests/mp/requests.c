@@ -468,6 +468,36 @@ static void persistent(struct mp *mp, int64_t bytes)
     free(in);
 }
 
+/* A request that outlives its team finds that out, also when another team has that one's memory; a handle that stands
+ * twice among others is refused once it has ended. */
+static void strays(struct mp *mp)
+{
+    int64_t out = 1, in[2] = {0, 0};
+    rank_team_t first, second;
+    rank_request_t req, twice[2];
+    int n = 0, indices[2];
+
+    MP_OK(rank_team_dup(mp->world, &first));
+    MP_OK(rank_send_init(&out, 1, RANK_INT64, right(mp), 1, first, &req));
+    MP_OK(rank_team_free(&first));
+    MP_OK(rank_team_dup(mp->world, &second));
+    MP_STATUS(rank_start(&req), RANK_ERR_HANDLE);
+    MP_OK(rank_request_free(&req));
+    MP_OK(rank_team_free(&second));
+
+    MP_OK(rank_irecv(&in[0], 1, RANK_INT64, mp->rank, 66, mp->world, &twice[0]));
+    MP_OK(rank_send(&out, 1, RANK_INT64, mp->rank, 66, mp->world));
+    twice[1] = twice[0];
+    MP_STATUS(rank_waitsome(2, twice, &n, indices, NULL), RANK_ERR_HANDLE);
+    MP_CHECK_EQ(n, 1);
+    for (int i = 0; i < 2; i++) /* the pool is whole: these are two */
+        MP_OK(rank_irecv(&in[i], 1, RANK_INT64, mp->rank, 67 + i, mp->world, &twice[i]));
+    MP_CHECK(twice[0] != twice[1]);
+    for (int i = 0; i < 2; i++)
+        MP_OK(rank_send(&out, 1, RANK_INT64, mp->rank, 67 + i, mp->world));
+    MP_OK(rank_waitall(2, twice, NULL));
+}
+
 /* A freed receive under way still receives. */
 static void let_go(struct mp *mp)
 {
@@ -511,6 +541,8 @@ int main(int argc, char **argv)
     persistent(&mp, 8);
     persistent(&mp, 5000);
     persistent(&mp, 300000);
+    mp_case(&mp, "strays");
+    strays(&mp);
     mp_case(&mp, "let go");
     let_go(&mp);
     mp_case(&mp, "end");
