@@ -75,6 +75,7 @@ struct rk_agent {
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
     bool joined; /* the front end knows that a rank here is a client */
+    bool had_clients;  /* of PMIx */
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */

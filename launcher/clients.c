@@ -32,6 +32,18 @@ static void tell_lost(struct rk_agent *agent, struct rk_rank *r, bool lost)
     rk_wire_send(agent->wire, RK_MSG_CLIENT_LOST, &p);
 }
 
+/* Ranks that have ended in peace without ever joining: those who join would wait for them. */
+static void tell_absent(struct rk_agent *agent)
+{
+    if (agent->had_clients)
+        return; /* they are told of as they end */
+    agent->had_clients = true;
+    for (uint32_t i = 0; i < agent->nlocal; i++) {
+        if (agent->ranks[i].exited && !agent->ranks[i].connected)
+            rk_server_tell_death(agent->server, agent->ranks[i].rank, false);
+    }
+}
+
 static void on_connected(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
@@ -41,6 +53,7 @@ static void on_connected(void *arg, uint32_t rank)
         return;
     r->clients++;
     tell_joined(agent);
+    tell_absent(agent);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
         agent->clients++;

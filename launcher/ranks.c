@@ -32,7 +32,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (r->connected && !r->finalized)
         agent->clients--;
-    if (failed && agent->phase == RK_AGENT_RUNNING)
+    if (agent->phase == RK_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_modexes_ended(agent->modexes, r->rank);
