@@ -41,18 +41,19 @@ static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
 }
 
 /* What is asked elsewhere is understood there. */
-static void on_errand(void *arg, uint32_t rank, enum rk_errand what, struct rk_packer *p)
+static void on_errand(void *arg, uint32_t rank, uint32_t id, enum rk_errand what, struct rk_packer *p)
 {
     struct rk_unpacker u = {p->data, p->len, p->failed};
     struct rk_request request;
 
+    (void)rank;
     if (what == RK_ERRAND_SPAWN) {
         if (!rk_request_unpack(&u, &request) || !rk_unpack_done(&u))
             abort();
         rk_request_clear(&request);
     }
     rk_packer_free(p);
-    rk_pmi1_errand_done(arg, rank, NULL);
+    rk_pmi1_errand_done(arg, id, NULL);
 }
 
 static void on_line(void *arg, const char *line)
