@@ -155,7 +155,8 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
 
 void rk_boot_forget_job(struct rk_boot *boot, int first)
 {
-    rk_spaces_forget(rk_client_of(boot)->spaces, first);
+    if (!boot->alone)
+        rk_spaces_forget(rk_client_of(boot)->spaces, first);
 }
 
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)

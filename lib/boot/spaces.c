@@ -109,8 +109,6 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
 
 void rk_spaces_forget(struct rk_spaces *s, int first)
 {
-    if (!s)
-        return;
     pthread_mutex_lock(&s->lock);
     for (struct space **at = &s->known; *at; at = &(*at)->next) {
         struct space *one = *at;
