@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* How long a card is asked for that the server says is not there yet. */
-enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_S = 20 };
+enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500 };
 
 static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
@@ -88,14 +88,15 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
  * A request that crosses with the commit of what it asks for is sometimes answered "not found" by the server
  * (4.2.2), and one about a rank of this host that takes longer than 2 s to commit "timed out" (4.1 to 5), though
  * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and
- * so does CARD_LATE_S, for a rank that has ended in peace without ever joining is no death to the server.
+ * so does being asked for longer than CARD_LATE_MS (two such answers, 4 s), for news of a death that came before this
+ * client could hear of any is lost now and then.
  */
 static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
                               struct rk_answer **out, bool *gave_up)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
     pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
-    uint64_t late = rk_clock_ns() + CARD_LATE_S * 1000000000ull;
+    uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
     int tries = 0;
 
     while (!*gave_up && !c->met &&
@@ -125,7 +126,7 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
         return RANK_ERR_PEER_DEAD;
     }
     if (rc == PMIX_ERR_TIMEOUT && !rk_client_of(boot)->met) {
-        rk_error("rank %d has not joined for %d s", rank, CARD_LATE_S);
+        rk_error("rank %d has not joined in time, or has died", rank);
         return RANK_ERR_BOOT;
     }
     if (rc != PMIX_SUCCESS) {
