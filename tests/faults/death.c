@@ -10,11 +10,8 @@
 #include "tests/mp/mp.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A death is known within a second; slow builds and full machines get more. */
@@ -35,22 +32,10 @@ struct scene {
 
 /* ------------------------------------------------------------------- the deed */
 
-static void *kill_self(void *arg)
-{
-    const double *when = arg;
-    struct timespec t = {(time_t)*when, (long)((*when - (double)(time_t)*when) * 1e9)};
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
-        ;
-    kill(getpid(), SIGKILL);
-    return NULL;
-}
-
 /* Rank 0 chooses the moment, all hear of it, the victim winds its clock. */
 static void wind_up(struct scene *s)
 {
     uint64_t seed = s->mp.seed;
-    pthread_t thread;
 
     if (s->mp.rank == 0) {
         s->when = mp_now() + 0.05 + (double)mp_below(&seed, 150000) * 1e-6;
@@ -60,7 +45,7 @@ static void wind_up(struct scene *s)
         MP_OK(rank_recv(&s->when, 1, RANK_F64, 0, 1, s->mp.world, NULL));
     }
     if (s->mp.rank == s->victim)
-        MP_CHECK_EQ(pthread_create(&thread, NULL, kill_self, &s->when), 0);
+        mp_die_at(&s->when);
 }
 
 /* The status of something that the death ended. */

@@ -8,11 +8,8 @@
  */
 #include "tests/mp/mp.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -35,27 +32,15 @@ struct scene {
     size_t key_len;
 };
 
-static void *kill_self(void *arg)
-{
-    const double *when = arg;
-    struct timespec t = {(time_t)*when, (long)((*when - (double)(time_t)*when) * 1e9)};
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
-        ;
-    kill(getpid(), SIGKILL);
-    return NULL;
-}
-
 static void wind_up(struct scene *s)
 {
     uint64_t seed = s->mp.seed;
-    pthread_t thread;
 
     if (s->mp.rank == 0)
         s->when = mp_now() + 0.05 + (double)mp_below(&seed, 100000) * 1e-6;
     MP_OK(rank_bcast(&s->when, 1, RANK_F64, 0, s->mp.world));
     if (s->mp.rank == s->victim)
-        MP_CHECK_EQ(pthread_create(&thread, NULL, kill_self, &s->when), 0);
+        mp_die_at(&s->when);
 }
 
 static void check_end(int line, const struct scene *s, const char *what, rank_status_t st)

@@ -2,6 +2,8 @@
 #include "tests/mp/mp.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,4 +221,22 @@ void *mp_alloc(size_t bytes)
     if (!p)
         mp_fail(__FILE__, __LINE__, "no memory for %zu bytes", bytes);
     return p;
+}
+
+static void *kill_self(void *arg)
+{
+    const double *when = arg;
+    struct timespec t = {(time_t)*when, (long)((*when - (double)(time_t)*when) * 1e9)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
+        ;
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+void mp_die_at(const double *when)
+{
+    pthread_t thread;
+
+    MP_CHECK_EQ(pthread_create(&thread, NULL, kill_self, (void *)(uintptr_t)when), 0);
 }

@@ -42,6 +42,8 @@ int mp_count_fds(void);
 /* A value in kB from /proc/self/status, such as "VmHWM"; -1 if it is not there. */
 int64_t mp_status_kb(const char *field);
 double mp_now(void); /* seconds */
+/* SIGKILL to this process when mp_now says *when, which has to stay; returns at once. */
+void mp_die_at(const double *when);
 
 void mp_fail(const char *file, int line, const char *fmt, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
