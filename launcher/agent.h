@@ -41,7 +41,7 @@ struct rk_rank {
     int pidfd;  /* or -1 */
     uint64_t start_ns;
     bool exited, connected, finalized;
-    bool killed; /* by a signal */
+    int status; /* of the process, once it has exited */
     bool told_lost; /* that its client is gone */
     int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };

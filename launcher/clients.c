@@ -294,6 +294,29 @@ static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_p
     send_errand(agent, what, rank, payload, on_errand_done, token);
 }
 
+static void on_process(void *arg, uint32_t rank, struct rk_server_process *out)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+    siginfo_t info = {.si_pid = 0};
+
+    if (!r)
+        return;
+    *out = (struct rk_server_process){.host = agent->host,
+                                      .program = rk_job_app_of(&agent->job, rank)->argv[0],
+                                      .pid = r->pid,
+                                      .connected = r->connected,
+                                      .ended = r->exited,
+                                      .unfinished = r->connected && !r->finalized,
+                                      .status = r->status};
+    /* It may not have been reaped yet. */
+    if (r->pid && !r->exited && waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid) {
+        out->ended = true;
+        out->status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status;
+    }
+}
+
 static bool on_ended(void *arg, uint32_t rank)
 {
     const struct rk_rank *r = rk_agent_rank(arg, rank);
@@ -313,6 +336,7 @@ const struct rk_server_events rk_clients_server_events = {
     .looked_up = on_looked_up,
     .raised = on_raised,
     .errand = on_errand,
+    .process = on_process,
     .ended = on_ended};
 const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
 

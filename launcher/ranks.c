@@ -22,7 +22,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
      * said to have exited. */
     rk_server_catch_up(agent->server);
     r->exited = true;
-    r->killed = WIFSIGNALED(status);
+    r->status = status;
     agent->live--;
     if (r->pidfd >= 0) {
         close(r->pidfd);

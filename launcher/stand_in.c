@@ -46,7 +46,7 @@ void rk_stand_in_check(struct rk_agent *agent)
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct rk_rank *r = &agent->ranks[i];
         /* Where nobody is a client nobody waits; but one that was killed may have been connecting. */
-        if (r->exited && !r->connected && (agent->clients > 0 || (r->killed && agent->live > 0))) {
+        if (r->exited && !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0))) {
             r->connected = r->finalized = true; /* once */
             agent->stand_in = start(agent, r->rank);
             return;

@@ -110,6 +110,7 @@ static pmix_server_module_t module = {
     .register_events = rk_upcall_register_events,
     .deregister_events = rk_upcall_deregister_events,
     .notify_event = rk_upcall_notify,
+    .query = rk_upcall_query,
     .log = rk_upcall_log,
     .job_control = rk_upcall_job_control,
 };

@@ -16,12 +16,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct rk_server;
 struct rk_notice;
 
 /* What becomes of a question for what a rank has committed. */
 enum rk_found { RK_FOUND, RK_FOUND_NEVER, RK_FOUND_LATE /* the one who asked waits no longer */ };
+
+/* The process of a rank of this host. */
+struct rk_server_process {
+    const char *host, *program;
+    pid_t pid;       /* 0: not started */
+    bool connected;  /* is or was a client */
+    bool ended;      /* then: */
+    bool unfinished; /* without finalizing */
+    int status;      /* as wait() gives it */
+};
 
 struct rk_server_events {
     void (*connected)(void *arg, uint32_t rank);
@@ -47,6 +58,7 @@ struct rk_server_events {
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
     /* To be answered with rk_server_errand_done; the packer is emptied. */
     void (*errand)(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token);
+    void (*process)(void *arg, uint32_t rank, struct rk_server_process *out);
     /* Has a rank of this host ended? */
     bool (*ended)(void *arg, uint32_t rank);
 };

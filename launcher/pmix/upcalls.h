@@ -130,6 +130,9 @@ void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
                    void *done_arg);
 
+pmix_status_t rk_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+                              pmix_info_cbfunc_t done, void *done_arg);
+
 pmix_status_t rk_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t targets[],
                                     size_t ntargets, const pmix_info_t directives[], size_t ndirs,
                                     pmix_info_cbfunc_t done, void *done_arg);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LOOK_MS = 20 };
+/* How often a waiter looks whether somebody has died, and after how many such looks it asks. */
+enum { LOOK_MS = 20, LOOKS_A_CENSUS = 10 };
 
 struct rk_answer *rk_answer_new(void)
 {
@@ -54,7 +55,7 @@ static bool has_died(struct rk_client *c, int rank)
 
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
 {
-    int since_death = 0;
+    int since_death = 0, looks = 0;
     struct timespec until;
     bool came;
 
@@ -64,8 +65,12 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
         until.tv_nsec += LOOK_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&a->over, &a->lock, &until) && has_died(c, rank))
+        if (pthread_cond_timedwait(&a->over, &a->lock, &until) == 0)
+            continue;
+        if (has_died(c, rank))
             since_death += LOOK_MS;
+        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0)
+            rk_client_census(c);
     }
     came = a->done;
     pthread_mutex_unlock(&a->lock);

@@ -97,8 +97,10 @@ void rk_boot_leave(struct rk_boot *boot)
     rc = PMIx_Finalize(NULL, 0);
     if (rc != PMIX_SUCCESS)
         rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
-    if (!PMIx_Initialized()) /* else the program uses it, too, and its thread goes on */
+    if (!PMIx_Initialized()) { /* else the program uses it, too, and its thread goes on */
         rk_answers_free(c);
+        rk_client_census_over();
+    }
 }
 
 void rk_boot_close(struct rk_boot *boot)

@@ -87,20 +87,20 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
 /*
  * A request that crosses with the commit of what it asks for is sometimes answered "not found" by the server
  * (4.2.2), and one about a rank of this host that takes longer than 2 s to commit "timed out" (4.1 to 5), though
- * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and
- * so does being asked for longer than CARD_LATE_MS (two such answers, 4 s), for news of a death that came before this
- * client could hear of any is lost now and then.
+ * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and,
+ * where the server does not tell who is gone (census.c), so does having asked for longer than CARD_LATE_MS (two such
+ * answers, 4 s), for news of a death that came before this client could hear of any is lost now and then.
  */
 static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
                               struct rk_answer **out, bool *gave_up)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
-    pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
     uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
+    pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
     int tries = 0;
 
     while (!*gave_up && !c->met &&
-           ((rc == PMIX_ERR_TIMEOUT && rk_clock_ns() < late) ||
+           ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
             (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
         nanosleep(&pause, NULL);
         rc = ask_for_card(c, who, key, out, gave_up);

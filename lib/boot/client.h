@@ -22,6 +22,7 @@ struct rk_client {
     void *death_arg;
     struct rk_spaces *spaces; /* of other jobs */
     bool hearing_deaths, hearing_jobs;
+    atomic_bool no_census; /* the server does not tell who is gone when asked */
     bool left;
     bool met; /* a fence is behind us: all have committed */
     struct rk_answer *given_up; /* those that PMIx may still write to */
@@ -43,6 +44,14 @@ rank_status_t rk_client_ask_parent(struct rk_client *c);
 /* deaths.c: hear of those in our job. From before the first fence on: a rank that dies in it must not hold the
  * others. */
 rank_status_t rk_client_hear_deaths(struct rk_client *c);
+/* Of one that was not told of in an event; on PMIx's thread. */
+void rk_client_learn_death(const pmix_proc_t *who);
+/* census.c: ask who of this host is gone. The answer comes as deaths do. */
+void rk_client_census(struct rk_client *c);
+/* PMIx is gone, and with it a question that was open. */
+void rk_client_census_over(void);
+/* It cannot be asked for; on PMIx's thread. */
+void rk_client_no_census(void);
 /* No event means this client any more. */
 void rk_client_hear_nothing(void);
 
@@ -67,7 +76,7 @@ void rk_answer_free(struct rk_answer *a);
 /* For PMIx to call. */
 void rk_answer_came(pmix_status_t rc, void *answer);
 /* Wait for it: true if it came, and then it is the caller's to free. grace: as below, from the death of that rank,
- * or of any if it is negative. */
+ * or of any if it is negative. Before all have met it asks for news of deaths by itself. */
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace);
 bool rk_answer_is_there(struct rk_answer *a);
 /* Keep one that did not come. */

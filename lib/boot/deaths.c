@@ -31,6 +31,29 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&c->watch);
 }
 
+void rk_client_learn_death(const pmix_proc_t *who)
+{
+    struct rk_client *c;
+
+    pthread_mutex_lock(&handling);
+    c = watching;
+    if (c && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace) && who->rank < (pmix_rank_t)c->pub.size &&
+        !atomic_exchange(&c->dead[who->rank], true)) {
+        rk_debug("rank %u was gone before this one could hear of it", (unsigned)who->rank);
+        atomic_fetch_add(&c->deaths, 1);
+        pass_on((int)who->rank, c);
+    }
+    pthread_mutex_unlock(&handling);
+}
+
+void rk_client_no_census(void)
+{
+    pthread_mutex_lock(&handling);
+    if (watching)
+        atomic_store(&watching->no_census, true);
+    pthread_mutex_unlock(&handling);
+}
+
 /* Whom an event is about. */
 static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t info[], size_t n)
 {

@@ -355,6 +355,11 @@ run 20 -n 4 --on-failure continue "$client" event-kill 1
 all_ok 3 && check "a killed rank is told as an event" 137 || bad "a killed rank is told as an event" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" event-exit 1
 all_ok 3 && check "a failed rank is told as an event" 3 || bad "a failed rank is told as an event" "$(cat out), exit code $rc"
+# Asked, the server tells of those who were gone before anybody could hear of it.
+run 20 -n 4 --on-failure continue "$client" table-fail 1
+all_ok 3 && check "a rank that failed is in the table of processes" 7 || bad "a rank that failed is in the table of processes" "$(cat out), exit code $rc"
+run 20 -n 4 --on-failure continue "$client" table-kill 0
+all_ok 3 && check "and one that was killed" 137 || bad "and one that was killed" "$(cat out), exit code $rc"
 run 20 -n 3 "$client" unfinished 1
 check "exit without finalize" 1 'rank 1 .* exited with code 0, without finalizing'
 run 20 -n 3 "$client" abort 2
