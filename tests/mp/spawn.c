@@ -357,6 +357,18 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* All of the first nparents ranks tell each of the others that they need nothing from it any more. */
+static void let_go(rank_team_t both, int nparents)
+{
+    char c = 0;
+    int me = rank_team_rank(both), n = rank_team_size(both);
+
+    for (int i = nparents; i < n && me < nparents; i++)
+        MP_OK(rank_send(&c, 1, RANK_BYTE, i, 7, both));
+    for (int i = 0; i < nparents && me >= nparents; i++)
+        MP_OK(rank_recv(&c, 1, RANK_BYTE, i, 7, both, NULL));
+}
+
 /* The children fail. Do we live on, well past the time in which jobs that are connected end? */
 static int part_and_fail(struct mp *mp, const char *how)
 {
@@ -372,6 +384,7 @@ static int part_and_fail(struct mp *mp, const char *how)
     MP_CHECK(n <= 64);
     MP_OK(spawn(mp->world, 0, 2, what, &both));
     MP_OK(rank_allgather(&mine, pids, 1, RANK_INT64, both));
+    let_go(both, mp->size);
     part_with(both, how);
     for (begin = now_ms(); more;) {
         collect(mp->world);
@@ -409,6 +422,7 @@ static int child(struct mp *mp, const char *what)
     if (strncmp(what, "part-", 5) == 0) {
         int64_t pid = getpid(), pids[64];
         MP_OK(rank_allgather(&pid, pids, 1, RANK_INT64, both));
+        let_go(both, nparents);
         part_with(both, what + 5);
         fflush(stdout);
         _exit(3);
