@@ -56,11 +56,12 @@ const char *rk_leftovers_folder(const struct rk_leftovers *l)
     return l->folder;
 }
 
-/* MPICH 4 and 5; Open MPI 4 and 5. Nobody else's file is touched. */
+/* MPICH 4 and 5; Open MPI 4 and 5; UCX, which takes the name away, but not in the same instant. Nobody else's file is
+ * touched. */
 static bool known(const char *name)
 {
     static const char *const prefix[] = {"mpich_shm_", "mpich_shar_tmp", "vader_segment.",
-                                         "sm_segment."};
+                                         "sm_segment.", "ucx_shm_posix_"};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(prefix); i++) {
         if (strncmp(name, prefix[i], strlen(prefix[i])) == 0)
