@@ -13,6 +13,7 @@
  */
 #include "launcher/agent.h"
 #include "launcher/message.h"
+#include "launcher/splicer.h"
 #include "launcher/streams.h"
 #include "lib/base/log.h"
 
@@ -30,6 +31,8 @@
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
 
+#define LEAST_SPLICED (64 << 10)
+
 static const struct timeval prompt_time = {0, 100000};
 
 struct pipe {
@@ -45,6 +48,7 @@ struct pipe {
     bool terminal; /* passed on as it comes: somebody is typing there */
     bool grow;  /* the last read filled the buffer */
     bool large; /* the pipe holds LAST_BUFFER */
+    bool handed; /* what came last was handed over, and was much */
 };
 
 struct rk_outputs {
@@ -53,6 +57,7 @@ struct rk_outputs {
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
     struct rk_stream *direct; /* where standard output goes, if it is ours to write */
+    struct rk_splicer *splicer; /* for much of it; or NULL */
     uint32_t large; /* pipes that were made so */
     uint64_t under_way; /* bytes that the front end has not passed on yet */
     uint64_t window;
@@ -245,7 +250,8 @@ static void enlarge(struct pipe *p)
         fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
         return;
     p->large = true;
-    p->all->large++;
+    if (p->all->large++ == 0 && p->all->direct)
+        p->all->splicer = rk_splicer_open(LAST_BUFFER);
 }
 
 /* Room for a read: more where the last one filled the buffer. */
@@ -278,6 +284,25 @@ static void stop_all(struct rk_outputs *all)
     }
 }
 
+/* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
+static bool hand_over(struct pipe *p)
+{
+    struct rk_outputs *all = p->all;
+    size_t lines;
+
+    if (!p->large || !all->splicer || p->stream != 1 || !all->direct || all->owner[1] ||
+        !rk_stream_splices(all->direct))
+        return false;
+    lines = rk_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
+    if (!lines)
+        return false;
+    event_del(p->silence);
+    send_bytes(p, p->len, RK_OUT_PARTIAL);
+    rk_stream_splice(all->direct, p->rank, p->fd, lines);
+    show_direct(all);
+    return true;
+}
+
 /* Read once. False: nothing more for now. */
 static bool take(struct pipe *p)
 {
@@ -286,6 +311,9 @@ static bool take(struct pipe *p)
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
+    p->handed = hand_over(p);
+    if (p->handed)
+        return true;
     if (!make_room(p)) {
         /* No memory: pass it on as it is. */
         emit(p, true);
@@ -328,7 +356,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Not forever: others want their turn. */
-    for (int i = 0; i < 4 && take(p); i++)
+    for (int i = 0; i < 4 && take(p) && !p->handed; i++)
         ;
     rk_agent_check_done(agent);
 }
@@ -380,6 +408,7 @@ void rk_outputs_close(struct rk_outputs *all)
         forget(&all->pipes[i]);
     }
     free(all->pipes);
+    rk_splicer_close(all->splicer);
     rk_stream_close(all->direct);
     free(all);
 }

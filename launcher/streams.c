@@ -24,6 +24,7 @@ struct rk_stream {
     int fd, reopened; /* reopened: fd or -1 */
     size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
     bool socket;
+    bool splices; /* takes pages from a pipe: it is a pipe of our view, or a file */
     bool always; /* cannot be polled, because it is always ready: a file */
     struct rk_label label;
     bool colour;   /* a terminal that shows them */
@@ -34,6 +35,8 @@ struct rk_stream {
     uint32_t open_rank;
     struct event *ev;
     struct evbuffer *queue;
+    int from;    /* the pipe in which more lies than is queued */
+    size_t owed; /* so many bytes, after those in the queue */
     uint64_t written;
     const struct rk_stream_ops *ops;
     void *arg;
@@ -69,6 +72,7 @@ static void prepare(struct rk_stream *s, int fd)
     s->separate = labels(s) || isatty(fd);
     s->colour = isatty(fd) && shows_colours();
     s->socket = S_ISSOCK(st.st_mode);
+    s->splices = S_ISREG(st.st_mode);
     s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
         return;
@@ -78,6 +82,7 @@ static void prepare(struct rk_stream *s, int fd)
         s->fd = s->reopened;
     else
         s->at_once = PIPE_BUF;
+    s->splices = s->reopened >= 0 && S_ISFIFO(st.st_mode);
 }
 
 static ssize_t write_some(struct rk_stream *s)
@@ -96,23 +101,56 @@ static ssize_t write_some(struct rk_stream *s)
     return evbuffer_write_atmost(s->queue, s->fd, s->at_once ? (ev_ssize_t)s->at_once : -1);
 }
 
+static void give_up(struct rk_stream *s, int error)
+{
+    s->broken = true;
+    evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
+    s->owed = 0; /* whoever reads that pipe next puts it here, and it is dropped */
+    s->ops->on_broken(s->arg, s, error);
+}
+
+/* The common way for what is owed: whoever says that so much is in the pipe has looked. */
+static void absorb(struct rk_stream *s)
+{
+    while (s->owed) {
+        int n = evbuffer_read(s->queue, s->from, s->owed > INT_MAX ? INT_MAX : (int)s->owed);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        s->owed -= (size_t)n;
+    }
+    s->owed = 0;
+}
+
+static ssize_t splice_some(struct rk_stream *s)
+{
+    ssize_t n = splice(s->from, NULL, s->fd, NULL, s->owed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+    if (n > 0) {
+        s->owed -= (size_t)n;
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR && errno != EPIPE)) {
+        s->splices = false; /* as for a file that is appended to */
+        absorb(s);
+        return 0;
+    }
+    return n;
+}
+
 static void flush(struct rk_stream *s)
 {
-    while (!s->broken && evbuffer_get_length(s->queue)) {
-        ssize_t n = write_some(s);
+    while (!s->broken && rk_stream_backlog(s)) {
+        ssize_t n = evbuffer_get_length(s->queue) ? write_some(s) : splice_some(s);
         if (n > 0)
             s->written += (uint64_t)n;
         else if (n < 0 && errno == EAGAIN)
             break;
-        else if (n < 0 && errno != EINTR) {
-            s->broken = true;
-            evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
-            s->ops->on_broken(s->arg, s, errno);
-        }
+        else if (n < 0 && errno != EINTR)
+            give_up(s, errno);
         if (s->at_once)
             break; /* ask poll before each */
     }
-    if (evbuffer_get_length(s->queue) && s->ev)
+    if (rk_stream_backlog(s) && s->ev)
         event_add(s->ev, NULL);
 }
 
@@ -123,7 +161,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     flush(s);
-    if (evbuffer_get_length(s->queue) < DRAINED)
+    if (rk_stream_backlog(s) < DRAINED)
         s->ops->on_drained(s->arg);
 }
 
@@ -162,20 +200,26 @@ void rk_stream_close(struct rk_stream *s)
     free(s);
 }
 
+/* Its reader is behind, or we write more than it holds. */
+static void enlarge(struct rk_stream *s)
+{
+    if (s->reopened >= 0 && !s->large)
+        s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
+}
+
 /* What goes out at once, without a copy; the rest is to be queued. */
 static size_t put_at_once(struct rk_stream *s, const char *data, size_t len)
 {
     ssize_t n;
 
-    if (labels(s) || s->socket || s->at_once || evbuffer_get_length(s->queue))
+    if (labels(s) || s->socket || s->at_once || rk_stream_backlog(s))
         return 0;
     n = write(s->fd, data, len);
     if (n <= 0)
         return 0; /* writing from the queue will meet the reason again */
     s->written += (uint64_t)n;
-    /* Its reader is behind, or we write more than it holds. */
-    if ((size_t)n < len && s->reopened >= 0 && !s->large)
-        s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
+    if ((size_t)n < len)
+        enlarge(s);
     return (size_t)n;
 }
 
@@ -253,6 +297,7 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
 {
     if (s->broken || len == 0)
         return;
+    absorb(s);
     separate(s, rank);
     if (!labels(s)) {
         size_t n = put_at_once(s, data, len);
@@ -266,10 +311,29 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
     flush(s);
 }
 
+bool rk_stream_splices(const struct rk_stream *s)
+{
+    return s->splices && !s->separate && !s->broken && !rk_stream_backlog(s);
+}
+
+void rk_stream_splice(struct rk_stream *s, uint32_t rank, int fd, size_t len)
+{
+    if (s->broken || len == 0)
+        return;
+    absorb(s);
+    enlarge(s);
+    s->from = fd;
+    s->owed = len;
+    s->open_line = false;
+    s->open_rank = rank;
+    flush(s);
+}
+
 void rk_stream_pass(struct rk_stream *s, const char *data, size_t len)
 {
     if (s->broken || len == 0)
         return;
+    absorb(s);
     separate(s, UINT32_MAX - 1);
     evbuffer_add(s->queue, data, len);
     s->open_line = data[len - 1] != '\n';
@@ -283,6 +347,7 @@ void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
 
     if (s->broken)
         return;
+    absorb(s);
     separate(s, UINT32_MAX);
     va_start(ap, fmt);
     if (s->colour)
@@ -295,6 +360,7 @@ void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
 
 void rk_stream_take_back(struct rk_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
 {
+    absorb(s);
     evbuffer_remove(s->queue, data, len);
     *rank = s->open_rank;
     *partial = s->open_line;
@@ -302,7 +368,7 @@ void rk_stream_take_back(struct rk_stream *s, char *data, size_t len, uint32_t *
 
 size_t rk_stream_backlog(const struct rk_stream *s)
 {
-    return evbuffer_get_length(s->queue);
+    return evbuffer_get_length(s->queue) + s->owed;
 }
 
 uint64_t rk_stream_written(const struct rk_stream *s)

@@ -35,6 +35,11 @@ void rk_stream_close(struct rk_stream *stream);
 /* Output of a rank. partial: the bytes do not end a line. */
 void rk_stream_put(struct rk_stream *stream, uint32_t rank, const char *data, size_t len,
                    bool partial);
+/* The same of whole lines that are in a pipe and stay there until the stream takes them out, without a copy where it
+ * can: until its backlog is gone nobody else may read there, or close it. */
+void rk_stream_splice(struct rk_stream *stream, uint32_t rank, int fd, size_t len);
+/* Would that save copies? */
+bool rk_stream_splices(const struct rk_stream *stream);
 /* Lines as they are, of another xrun. */
 void rk_stream_pass(struct rk_stream *stream, const char *data, size_t len);
 /* A line of xrun's own; the newline is added. */

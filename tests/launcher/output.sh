@@ -220,6 +220,23 @@ for to in stdout files; do
     check "32 ranks x 10,000 lines a second arrive byte-exact ($to)" 0
 done
 rm -rf many
+# As fast as they can: then pages change hands, where the user's end can take them.
+for to in pipe file append; do
+    new_case
+    case $to in
+    pipe) timeout -k 5 $((60 * slow)) "$XRUN" -n 3 "$lines" flood 60000 2>err | "$lines" check 3 60000 flood >verdict
+          rc=${PIPESTATUS[0]} ;;
+    file) timeout -k 5 $((60 * slow)) "$XRUN" -n 3 "$lines" flood 60000 2>err >out; rc=$?; "$lines" check 3 60000 flood <out >verdict ;;
+    append) : >out; timeout -k 5 $((60 * slow)) "$XRUN" -n 3 "$lines" flood 20000 2>err >>out; rc=$?; "$lines" check 3 20000 flood <out >verdict ;;
+    esac
+    [ ! -s verdict ] || rc="wrong lines: $(cat verdict)"
+    check "long and short lines of ranks that flood arrive byte-exact ($to)" 0
+done
+# The user's reader goes away in the middle.
+new_case
+timeout -k 5 20 "$XRUN" -n 3 "$lines" flood 1000000 2>err | head -c 3000000 >out; rc=${PIPESTATUS[0]}
+[ "$(stat -c %s out)" = 3000000 ] && [ "$rc" -ne 124 ] && rc=0; check "and a reader that goes away ends it" 0
+rm -f out
 # Ranks flood, nobody reads; their PMIx clients finish all the same. Only then is the output read.
 new_case
 rm -f clients.*
