@@ -400,6 +400,15 @@ static void on_branch_said(void *arg, uint32_t node, const char *line)
 
 static const struct rk_branch_ops branch_ops = {on_branch_failed, on_branch_said};
 
+/* Those below have been started by others, and ask xrun for us. */
+static void tell_door(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+
+    rk_branches_pack_door(agent->branches, agent->node, rk_wire_fd(agent->wire), &p);
+    rk_wire_send(agent->wire, RK_MSG_DOOR, &p);
+}
+
 static void open_branches(struct rk_agent *agent)
 {
     uint32_t first, n = rk_tree_children(agent->tree, &first);
@@ -408,6 +417,8 @@ static void open_branches(struct rk_agent *agent)
     if (n && rk_branches_open(agent->base, agent->tree, agent->setup, RK_NODE_FRONT, &branch_ops, agent,
                               &agent->branches, text, sizeof(text)))
         tell_of_node(agent, RK_MSG_FAILED, first, text);
+    else if (n && agent->setup->step)
+        tell_door(agent);
 }
 
 static void on_drained(void *arg)

@@ -102,8 +102,6 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
     out->fanout = o->where.fanout ? o->where.fanout : RK_FANOUT;
     out->step = plan->step;
     out->go_on = o->go_on;
-    if (plan->step) /* srun is the tree by which they start */
-        out->fanout = plan->hosts.n;
     out->names = calloc(out->nodes, sizeof(*out->names));
     for (uint32_t i = 0; out->names && i < out->nodes; i++) {
         out->names[i] = strdup(plan->hosts.host[i].name);

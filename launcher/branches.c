@@ -3,6 +3,7 @@
 #include "launcher/door.h"
 #include "launcher/starter.h"
 #include "launcher/step.h"
+#include "launcher/usher.h"
 #include "lib/base/log.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ struct rk_branches {
     struct rk_door *door;
     struct rk_starter *starter;
     struct rk_step *step; /* instead of it, inside Slurm */
+    struct rk_usher *usher; /* with it */
     const struct rk_branch_ops *ops;
     void *arg;
     uint32_t first, n;
@@ -26,8 +28,19 @@ static void on_agent(void *arg, uint32_t node, int fd)
 {
     struct rk_branches *b = arg;
 
+    if (b->usher && rk_usher_wants(b->usher, node)) {
+        rk_usher_take(b->usher, node, fd);
+        return;
+    }
     /* One that comes twice, or is not ours, does not get in. */
     if (rk_tree_add_child(b->tree, node, fd, true) != RANK_OK)
+        return;
+    rk_branches_connected(b, node);
+}
+
+void rk_branches_connected(struct rk_branches *b, uint32_t node)
+{
+    if (!b)
         return;
     rk_starter_connected(b->starter, node);
     rk_step_connected(b->step, node);
@@ -109,9 +122,11 @@ rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
     *out = b;
     st = rk_door_open(base, setup->secret, setup->interface, &door_ops, b, &b->door,
                       &b->setup.addresses, &b->setup.port, err, errlen);
-    if (!st && setup->step)
+    if (!st && setup->step && rk_tree_is_root(tree))
+        st = rk_usher_open(base, setup->nodes, setup->fanout, &b->usher);
+    if (!st && b->usher)
         st = rk_step_open(base, &b->setup, skip, &step_ops, b, &b->step, err, errlen);
-    else if (!st)
+    else if (!st && !setup->step)
         st = start_each(base, b, skip, err, errlen);
     if (st && !err[0])
         snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
@@ -124,6 +139,7 @@ void rk_branches_close(struct rk_branches *b)
         return;
     rk_starter_close(b->starter);
     rk_step_close(b->step);
+    rk_usher_close(b->usher);
     rk_door_close(b->door);
     rk_strings_free(b->setup.addresses);
     free(b);
@@ -167,4 +183,22 @@ void rk_branches_shut_door(struct rk_branches *b)
     b->strangers += rk_door_strangers(b->door);
     rk_door_close(b->door);
     b->door = NULL;
+    rk_usher_close(b->usher);
+    b->usher = NULL;
+}
+
+bool rk_branches_hear_door(struct rk_branches *b, struct rk_unpacker *u)
+{
+    /* One that comes when nobody is waited for any more is late, and no fault. */
+    return b && (!b->usher || rk_usher_hear(b->usher, u));
+}
+
+const char *rk_branches_words(const struct rk_branches *b)
+{
+    return b ? rk_step_words(b->step) : "";
+}
+
+void rk_branches_pack_door(const struct rk_branches *b, uint32_t node, int fd, struct rk_packer *p)
+{
+    rk_usher_pack(b->setup.addresses, b->setup.port, node, fd, p);
 }

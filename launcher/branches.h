@@ -3,6 +3,8 @@
  *
  * Used by xrun and by every agent that has others below it: it opens a door,
  * starts the agents and takes their wires into the tree as they come in.
+ * Where one srun starts all agents, xrun's door also tells those that are not
+ * its own whose they are (usher.h), and the others only wait for theirs.
  */
 #ifndef RK_LAUNCHER_BRANCHES_H
 #define RK_LAUNCHER_BRANCHES_H
@@ -32,6 +34,15 @@ rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
                                const struct rk_setup *setup, uint32_t skip,
                                const struct rk_branch_ops *ops, void *arg,
                                struct rk_branches **out, char *err, size_t errlen);
+/* A node below says where its door is (the payload of RK_MSG_DOOR): those who wait for that are told. False: it makes
+ * no sense. */
+bool rk_branches_hear_door(struct rk_branches *branches, struct rk_unpacker *u);
+/* What such a message says of our own door; fd: the wire up, whose address here is the likeliest to be reached. */
+void rk_branches_pack_door(const struct rk_branches *branches, uint32_t node, int fd, struct rk_packer *p);
+/* A node below is in the tree, by whichever way it came. */
+void rk_branches_connected(struct rk_branches *branches, uint32_t node);
+/* What the command that starts them all has said of its end, or "". NULL is fine. */
+const char *rk_branches_words(const struct rk_branches *branches);
 /* NULL is fine. Kills the commands that still run. */
 void rk_branches_close(struct rk_branches *branches);
 

@@ -236,6 +236,8 @@ static void lose(struct front *f, uint32_t top, const char *why)
         return;
     rk_branches_lost(f->branches, top);
     rk_front_blame(f);
+    if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
+        why = rk_branches_words(f->branches);
     if (!f->ending) {
         rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
@@ -376,6 +378,11 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 
     switch (kind) {
     case RK_MSG_READY:
+        node = rk_unpack_u32(&(struct rk_unpacker){u->at, u->left, false});
+        rk_branches_connected(f->branches, node); /* first: nobody is missing when the muster is complete */
+        return f->muster && rk_muster_take(f->muster, kind, u);
+    case RK_MSG_DOOR:
+        return rk_branches_hear_door(f->branches, u);
     case RK_MSG_TOPOLOGY:
         return f->muster && rk_muster_take(f->muster, kind, u);
     case RK_MSG_STARTED:

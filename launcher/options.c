@@ -347,7 +347,8 @@ static const struct option options[] = {
     {{"--ssh-args"}, "ARGS", "Give ARGS to ssh, or to what --agent names, before the host.", set_ssh_args, 0},
     {{"--fanout"},
      "N",
-     "One process starts at most N of the agents on other hosts (default 32); those start the rest.",
+     "One process starts at most N of the agents on other hosts (default 32); those start the rest. Inside "
+     "Slurm, where srun starts them all, they connect like this.",
      set_fanout, 0},
     {{"--if"},
      "NAME|CIDR",

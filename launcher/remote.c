@@ -8,6 +8,7 @@
 #include "launcher/door.h"
 #include "launcher/keeper.h"
 #include "launcher/slurm.h"
+#include "launcher/usher.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ int rk_agent_remote_main(void)
         rk_setup_clear(&setup);
         return 1;
     }
+    setup.step = step;
     null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
@@ -63,7 +65,9 @@ int rk_agent_remote_main(void)
     }
     if (chdir("/"))
         rk_error("cannot go to /: %m");
-    fd = rk_door_enter(&setup, ENTER_MS, text, sizeof(text));
+    fd = step && rk_usher_ask(&setup, ENTER_MS, text, sizeof(text)) != RANK_OK
+             ? -1
+             : rk_door_enter(&setup, ENTER_MS, text, sizeof(text));
     if (fd < 0) {
         rk_error("%s", text);
         rk_setup_clear(&setup);

@@ -110,7 +110,7 @@ bool rk_setup_become(struct rk_setup *s, const char *name)
     return false;
 }
 
-static bool read_all(int fd, int ms, uint8_t *data, size_t len)
+bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
 {
     while (len) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -139,7 +139,7 @@ rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out)
     uint32_t len;
 
     memset(out, 0, sizeof(*out));
-    if (!read_all(fd, ms, head, sizeof(head)))
+    if (!rk_setup_read_all(fd, ms, head, sizeof(head)))
         return RANK_ERR_SYSTEM;
     u = (struct rk_unpacker){head, sizeof(head), false};
     len = rk_unpack_u32(&u);
@@ -149,7 +149,7 @@ rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out)
     if (!data)
         return RANK_ERR_NO_MEMORY;
     u = (struct rk_unpacker){data, len, false};
-    st = read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
+    st = rk_setup_read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
     free(data);
     return st;
 }

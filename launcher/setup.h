@@ -26,7 +26,7 @@ struct rk_setup {
     char *library_path; /* LD_LIBRARY_PATH for it, or NULL */
     char *interface; /* --if, or NULL */
     /* not sent */
-    bool step;  /* agent is an srun, which starts them all: step.h */
+    bool step;  /* one srun starts them all, see step.h; nobody starts those below it */
     bool go_on; /* --on-failure continue */
 };
 
@@ -39,6 +39,8 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out);
 bool rk_setup_become(struct rk_setup *setup, const char *name);
 void rk_setup_clear(struct rk_setup *setup);
 
+/* All of these bytes, waiting at most ms for each piece (-1: as long as it takes). */
+bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len);
 /* Read one, with its length before it, from a descriptor. Blocks at most ms for each piece. */
 rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out);
 

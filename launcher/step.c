@@ -68,6 +68,15 @@ static void on_line(void *arg, const char *line)
         s->ops->on_said(s->arg, line);
 }
 
+const char *rk_step_words(struct rk_step *s)
+{
+    if (!s)
+        return "";
+    s->judging = true;
+    rk_command_pass(s->run);
+    return s->reason;
+}
+
 static void name_missing(const struct rk_step *s, char *to, size_t len)
 {
     uint32_t named = 0;
@@ -92,8 +101,7 @@ static void on_end(void *arg, int status)
 
     if (!s->missing)
         return;
-    s->judging = true;
-    rk_command_pass(s->run);
+    rk_step_words(s);
     name_missing(s, names, sizeof(names));
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));

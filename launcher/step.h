@@ -39,6 +39,9 @@ bool rk_step_reaped(struct rk_step *step, pid_t pid, int status);
 /* srun's, or 0. NULL is fine. */
 pid_t rk_step_pid(const struct rk_step *step);
 
+/* The line in which srun has said best why it ends, or "". NULL is fine. */
+const char *rk_step_words(struct rk_step *step);
+
 /* Is this --agent an srun? */
 bool rk_step_named(const char *agent);
 

@@ -54,6 +54,16 @@ bool rk_tree_below(const struct rk_tree *t, uint32_t top, uint32_t node)
     return rk_tree_is_below(t->fanout, top, node);
 }
 
+uint32_t rk_tree_above(uint32_t fanout, uint32_t node)
+{
+    return node < fanout ? RK_NODE_FRONT : node / fanout - 1;
+}
+
+bool rk_tree_is_root(const struct rk_tree *t)
+{
+    return t->self == RK_NODE_FRONT;
+}
+
 uint32_t rk_tree_children(const struct rk_tree *t, uint32_t *first)
 {
     *first = t->first;
@@ -220,7 +230,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         look_at(&t->child[i], now);
 }
 
-static void watch(int fd)
+void rk_tree_watch(int fd)
 {
     const int on = 1, idle = 2, every = 1, times = 4, unacked_ms = LOST_AFTER_S * 1000;
 
@@ -246,7 +256,7 @@ static rank_status_t add(struct link *l, int fd, bool remote)
     l->heard_ns = rk_clock_ns();
     if (!remote)
         return RANK_OK;
-    watch(fd);
+    rk_tree_watch(fd);
     if (!t->beat) {
         t->beat = event_new(t->base, -1, EV_PERSIST, on_beat, t);
         t->beat_ns = rk_clock_ns();

@@ -37,12 +37,17 @@ uint32_t rk_tree_children(const struct rk_tree *tree, uint32_t *first);
 /* Is node in the part of a tree that top is the top of? */
 bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node);
 bool rk_tree_below(const struct rk_tree *tree, uint32_t top, uint32_t node);
+/* Who is above a node: an agent, or RK_NODE_FRONT. */
+uint32_t rk_tree_above(uint32_t fanout, uint32_t node);
+bool rk_tree_is_root(const struct rk_tree *tree);
 /* The child of this node that the way to another one, which is below it, goes by; RK_NODE_FRONT: that is not below. */
 uint32_t rk_tree_way(const struct rk_tree *tree, uint32_t node);
 
 /* Take over a connection. remote: it crosses a network, and is watched with heartbeats. */
 rank_status_t rk_tree_add_parent(struct rk_tree *tree, int fd, bool remote);
 rank_status_t rk_tree_add_child(struct rk_tree *tree, uint32_t node, int fd, bool remote);
+/* The kernel shall notice when the host at the other end of a connection is gone. */
+void rk_tree_watch(int fd);
 /* The parent's wire, or NULL. */
 struct rk_wire *rk_tree_parent(const struct rk_tree *tree);
 bool rk_tree_has_child(const struct rk_tree *tree, uint32_t node);

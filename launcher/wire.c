@@ -241,6 +241,11 @@ void rk_wire_finish(struct rk_wire *wire)
     shutdown(bufferevent_getfd(wire->bev), SHUT_WR);
 }
 
+int rk_wire_fd(const struct rk_wire *wire)
+{
+    return bufferevent_getfd(wire->bev);
+}
+
 size_t rk_wire_backlog(const struct rk_wire *wire)
 {
     return evbuffer_get_length(bufferevent_get_output(wire->bev));

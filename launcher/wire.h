@@ -45,6 +45,7 @@ void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const v
 /* All has been sent: say so, and leave it to the other end to close. A socket of TCP that is closed with something
  * still to be read takes back what the other has not read yet. */
 void rk_wire_finish(struct rk_wire *wire);
+int rk_wire_fd(const struct rk_wire *wire);
 /* Bytes queued and not yet with the kernel. */
 size_t rk_wire_backlog(const struct rk_wire *wire);
 

@@ -1,0 +1,76 @@
+# allocation.sh: what the tests of xrun inside Slurm share: jobs by salloc and sbatch from hosta, and what they leave
+# behind on the hosts in $here. Sourced inside the hosts (inside_slurm), with $here set.
+. "$top_srcdir/tests/launcher/cases.sh"
+mp=$top_builddir/tests/mp
+
+# What waits for its end has a name of its own, since a host is kept by a sleep.
+cp "$(command -v sleep)" rest
+rest=$PWD/rest
+of_job() { # HOST: what runs there beside what keeps the host and Slurm
+    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|srun|salloc|slurmstepd|rest|cat|[a-z]*\.mp)$'
+}
+none_on() {
+    local h
+    for h in $here; do [ -z "$(of_job "$h")" ] || return 1; done
+    [ -z "$(on hosta squeue -h 2>/dev/null)" ]
+}
+verdict() { # NAME CODE [pattern of err]
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2; $ms ms"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true 20 none_on; then
+        bad "$1" "left behind: $(for h in $here; do of_job "$h" | sed "s/^/$h: /"; done) $(on hosta squeue -h)"
+        for h in $here; do on "$h" pkill -9 'xrun|srun|rest'; done
+        on hosta scancel -u root
+    else
+        good "$1"
+    fi
+}
+within() { [ "$ms" -le $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$ms ms, not $2"; }
+
+# salloc LIMIT "SALLOC'S WORDS" COMMAND...: as the user's shell there, with out, err, rc and ms set
+salloc() {
+    local limit=$(($1 * slow)) words=$2 t0=${EPOCHREALTIME/./}
+    shift 2
+    # shellcheck disable=SC2086 # words
+    on hosta timeout -k 5 "$limit" salloc -Q $words "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+begin_in() { # "SALLOC'S WORDS" COMMAND...: in the background
+    local words=$1
+    shift
+    : >out
+    : >err
+    # shellcheck disable=SC2086 # words
+    on hosta salloc -Q $words "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+finish_in() { # LIMIT in s
+    local t0=${EPOCHREALTIME/./}
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+# batch "SBATCH'S WORDS" LINE...: a script of these lines; job is its number, what it says goes into out and err
+batch() {
+    local words=$1
+    shift
+    printf '%s\n' '#!/bin/bash' "$@" >script
+    : >out
+    : >err
+    # shellcheck disable=SC2086 # words
+    job=$(on hosta sbatch --parsable -D "$PWD" -o "$PWD/out" -e "$PWD/err" $words script)
+}
+over() { case $(on hosta squeue -h -j "$job" -o %T 2>/dev/null) in '' | COMPLETED | FAILED | CANCELLED) ;; *) return 1 ;; esac; }
+batch_ends() { # LIMIT in s: rc is what Slurm says of its end
+    local t0=${EPOCHREALTIME/./}
+    rc=hung
+    until_true "$1" over && rc=$(on hosta scontrol show job -o "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+finish() {
+    echo "# salloc: $passed passed, $failed failed"
+    [ $failed -eq 0 ]
+    exit
+}
