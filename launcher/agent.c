@@ -220,7 +220,9 @@ static bool take_other_died(struct rk_agent *agent, struct rk_unpacker *u)
 
     if (!rk_unpack_done(u) || !job)
         return false;
-    if (agent->server)
+    if (agent->server && by_signal == RK_ONLY_FORGET)
+        rk_server_forget_past(agent->server, job);
+    else if (agent->server)
         rk_server_tell_other(agent->server, job, rank, by_signal != 0);
     return true;
 }

@@ -20,7 +20,7 @@ enum rk_errand {
     /* u32 range, u32 how many are waited for (RK_LOOKUP_NOW, RK_LOOKUP_ALL), u32 ms (0: for ever), strings.
      * Answered by u32 status, u32 n, then for each: string key, string job, u32 rank, bytes value. */
     RK_ERRAND_LOOKUP,
-    /* strings: keys; none: all that the asker has published. Answered by u32 status. */
+    /* u32 range (RK_RANGE_ANY: whichever), strings: keys; none: all that the asker has published. Answered by u32 status. */
     RK_ERRAND_UNPUBLISH,
     /* What many do together. u32 whether one is lost, u32 how many of them are of this host, u32 ms (0: for ever), u32 n,
      * then for each: string job, u32 rank; bytes data. Answered by u32 status, bytes data of all, u32 n, then for each
@@ -52,7 +52,7 @@ enum rk_errand_status {
 };
 
 /* Who can find what is published. */
-enum rk_range { RK_RANGE_ALL, RK_RANGE_JOB, RK_RANGE_HOST, RK_RANGE_PROCESS };
+enum rk_range { RK_RANGE_ALL, RK_RANGE_JOB, RK_RANGE_HOST, RK_RANGE_PROCESS, RK_RANGE_ANY };
 /* And for how long. */
 enum rk_keep { RK_KEEP_ALWAYS, RK_KEEP_APP, RK_KEEP_PROCESS, RK_KEEP_ONE_READ };
 
@@ -60,6 +60,8 @@ enum rk_keep { RK_KEEP_ALWAYS, RK_KEEP_APP, RK_KEEP_PROCESS, RK_KEEP_ONE_READ };
 enum { RK_VALUE_TEXT = 't', RK_VALUE_PMIX = 'p' };
 
 #define RK_NO_JOB UINT32_MAX
+/* Of a job that is over, to those who know it but have nothing to do with it any more: no news for their clients. */
+#define RK_ONLY_FORGET 2
 
 /* To the first xrun: an agent's errand. Jobs are numbered as in hub.h. */
 struct rk_asker {

@@ -28,7 +28,7 @@ enum rk_word {
     RK_DOWN_HELLO = 32, /* request.h: the first, to a spawned job */
     RK_DOWN_ANSWER,     /* u32 node, u32 its number for the errand, then the answer */
     RK_DOWN_MODEX,      /* u32 id, u32 rank, u32 time-out in s or 0 */
-    RK_DOWN_DIED,       /* string job, u32 rank (RK_ALL_RANKS: the job is over), u32 by a signal */
+    RK_DOWN_DIED,       /* string job, u32 rank (RK_ALL_RANKS: the job is over), u32 by a signal, or RK_ONLY_FORGET */
     RK_DOWN_END,        /* u32 exit code of what failed, u32 ms between the signal and KILL, u32 signal */
     RK_DOWN_SIGNAL      /* u32 signal for every rank */
 };

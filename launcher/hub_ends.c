@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* A rank, or RK_ALL_RANKS. */
-static void tell(struct rk_hub *h, uint32_t to, const struct rk_hub_job *j, uint32_t rank, bool by_signal)
+static void tell(struct rk_hub *h, uint32_t to, const struct rk_hub_job *j, uint32_t rank, uint32_t by_signal)
 {
     struct rk_packer p = {0};
 
@@ -15,7 +15,18 @@ static void tell(struct rk_hub *h, uint32_t to, const struct rk_hub_job *j, uint
     h->ops->send(h->arg, to, RK_DOWN_DIED, &p);
 }
 
-/* Of a rank, or (RK_ALL_RANKS) of the whole job: told to those whom it concerns. */
+/* Some of its agents keep the outline of another job. */
+static bool knows(const struct rk_hub_job *j, uint32_t about)
+{
+    for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
+        if (rk_list_entry(l, struct rk_hub_told, link)->about == about)
+            return true;
+    }
+    return false;
+}
+
+/* Of a rank, or (RK_ALL_RANKS) of the whole job: told to those whom it concerns. Those who had to do with a job that is
+ * over, and have not any more, need only not keep it. */
 static void tell_of_end(struct rk_hub *h, const struct rk_hub_job *j, uint32_t rank, bool by_signal)
 {
     bool *near = rk_hub_concerned(h, j);
@@ -25,6 +36,8 @@ static void tell_of_end(struct rk_hub *h, const struct rk_hub_job *j, uint32_t r
         if (to != j && to->up && !to->gone &&
             ((near ? near[i] : rk_hub_connected(j, to->number)) || (rank == RK_ALL_RANKS && j->parent == to->number)))
             tell(h, to->number, j, rank, by_signal);
+        else if (to != j && to->up && !to->gone && rank == RK_ALL_RANKS && knows(to, j->number))
+            tell(h, to->number, j, rank, RK_ONLY_FORGET);
     }
     free(near);
 }

@@ -209,8 +209,13 @@ enum rk_errand_status rk_names_publish(struct rk_names *n, const struct rk_names
     return st;
 }
 
+static bool of_range(uint32_t wanted, uint32_t range)
+{
+    return wanted == RK_RANGE_ANY || wanted == range;
+}
+
 /* Without keys: all that the asker has published. */
-static uint32_t drop_own(struct rk_names *n, const struct rk_names_who *who, bool all)
+static uint32_t drop_own(struct rk_names *n, const struct rk_names_who *who, uint32_t range, bool all)
 {
     struct rk_names_owner *o = rk_names_owner_of(n, who->job, who->rank);
     struct rk_link *l, *next;
@@ -220,7 +225,7 @@ static uint32_t drop_own(struct rk_names *n, const struct rk_names_who *who, boo
         return 0;
     rk_list_for_each_safe(l, next, &o->names) {
         struct rk_name *name = rk_list_entry(l, struct rk_name, of_owner);
-        if (!all && name->keep != RK_KEEP_PROCESS)
+        if ((!all && name->keep != RK_KEEP_PROCESS) || !of_range(range, name->range))
             continue;
         remove_name(n, name);
         gone++;
@@ -230,12 +235,12 @@ static uint32_t drop_own(struct rk_names *n, const struct rk_names_who *who, boo
 }
 
 /* Only what the asker's own job has published, and he can see. */
-static uint32_t drop_key(struct rk_names *n, const struct rk_names_who *who, const char *key)
+static uint32_t drop_key(struct rk_names *n, const struct rk_names_who *who, uint32_t wanted, const char *key)
 {
     uint32_t gone = 0;
 
     for (uint32_t range = RK_RANGE_ALL; range <= RK_RANGE_PROCESS; range++) {
-        struct rk_name *name = find_in(n, key, range, who);
+        struct rk_name *name = of_range(wanted, range) ? find_in(n, key, range, who) : NULL;
         if (!name || name->owner->job != who->job)
             continue;
         rk_names_drop(n, name);
@@ -247,17 +252,17 @@ static uint32_t drop_key(struct rk_names *n, const struct rk_names_who *who, con
 enum rk_errand_status rk_names_unpublish(struct rk_names *n, const struct rk_names_who *who,
                                          struct rk_unpacker *u)
 {
+    uint32_t range = rk_unpack_u32(u), gone = 0;
     char **keys = rk_unpack_strings(u);
-    uint32_t gone = 0;
 
-    if (!rk_unpack_done(u) || !keys) {
+    if (!rk_unpack_done(u) || !keys || range > RK_RANGE_ANY) {
         rk_strings_free(keys);
         return RK_REFUSED;
     }
     for (char **k = keys; *k; k++)
-        gone += drop_key(n, who, *k);
+        gone += drop_key(n, who, range, *k);
     if (!keys[0])
-        gone = drop_own(n, who, true);
+        gone = drop_own(n, who, range, true);
     rk_strings_free(keys);
     return gone ? RK_DONE : RK_NOT_FOUND;
 }
@@ -272,7 +277,7 @@ void rk_names_ended(struct rk_names *n, uint32_t job, uint32_t rank, bool failed
 
     if (!o)
         return;
-    drop_own(n, &who, failed);
+    drop_own(n, &who, RK_RANGE_ANY, failed);
     o = rk_names_owner_of(n, job, rank);
     if (!o)
         return;

@@ -85,6 +85,7 @@ void rk_pmi1_unpublish(struct rk_pmi1_client *c, const struct rk_pmi1_command *c
 {
     struct rk_packer p = {0};
 
+    rk_pack_u32(&p, RK_RANGE_ANY);
     pack_name(&p, rk_pmi1_value(cmd, "service"));
     ask(c, RK_ERRAND_UNPUBLISH, &p);
 }

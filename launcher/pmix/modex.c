@@ -15,23 +15,42 @@ struct modex {
     uint32_t rank, timeout_s;
     bool known;
     pmix_nspace_t job; /* another than ours; else empty */
+    struct rk_flight *flight; /* of that */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
+
+/* PMIx has done with the answer: on its thread. */
+struct given {
+    struct rk_flight *flight; /* or NULL */
+    char data[];
+};
+
+static void on_given(void *arg)
+{
+    struct given *g = arg;
+
+    if (g->flight)
+        rk_flight_end(g->flight);
+    free(g);
+}
 
 void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found found, const void *data,
                           size_t len)
 {
     struct modex *m = token;
-    char *copy = found == RK_FOUND && len ? malloc(len) : NULL;
+    size_t room = found == RK_FOUND ? len : 0;
+    struct given *g = calloc(1, sizeof(*g) + room);
     pmix_status_t status = found == RK_FOUND_LATE ? PMIX_ERR_TIMEOUT : PMIX_ERR_NOT_FOUND;
 
     (void)server;
-    if (copy)
-        memcpy(copy, data, len);
-    if (found == RK_FOUND && (copy || !len))
+    if (g && room)
+        memcpy(g->data, data, room);
+    if (g && found == RK_FOUND)
         status = PMIX_SUCCESS;
-    m->done(status, copy, copy ? len : 0, m->done_arg, free, copy);
+    if (g)
+        g->flight = m->flight; /* else it stays one for ever: PMIx keeps that job */
+    m->done(status, g && room ? g->data : NULL, g ? room : 0, m->done_arg, g ? on_given : NULL, g);
     free(m);
 }
 
@@ -52,6 +71,8 @@ static void on_answer(struct rk_server *server, struct rk_errand_call *call, pmi
     /* The job first: what is known of one of its ranks is kept with it. */
     if (u && rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
         status = PMIX_ERROR;
+    if (!rk_server_knows(server, a->modex->job))
+        rk_flights_forget_unknown(&server->flights, a->modex->job);
     rk_server_modex_done(server, a->modex,
                          status == PMIX_SUCCESS       ? RK_FOUND
                          : status == PMIX_ERR_TIMEOUT ? RK_FOUND_LATE
@@ -94,6 +115,7 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
 {
     struct rk_server *server = rk_server_serving();
     struct modex *m = calloc(1, sizeof(*m));
+    bool again;
 
     if (!m)
         return PMIX_ERR_NOMEM;
@@ -104,6 +126,11 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
         PMIX_LOAD_NSPACE(m->job, proc->nspace);
         m->rank = proc->rank == PMIX_RANK_WILDCARD ? RK_ALL_RANKS : proc->rank;
+        m->flight = rk_flight_begin(&server->flights, m->job, done_arg, &again);
+        if (!m->flight) {
+            free(m);
+            return again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
+        }
     }
     rk_mailbox_post(server->mailbox, &m->post);
     return PMIX_SUCCESS;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_known(const struct rk_server *s, const char *id)
+bool rk_server_knows(const struct rk_server *s, const char *id)
 {
     if (strcmp(id, s->nspace) == 0)
         return true;
@@ -78,7 +78,8 @@ bool rk_server_take_outline(struct rk_server *s, struct rk_unpacker *u, char *id
 
     if (ok && id)
         PMIX_LOAD_NSPACE(id, job.id);
-    if (ok && !is_known(s, job.id)) {
+    if (ok && !rk_server_knows(s, job.id)) {
+        rk_flights_keep(&s->flights, job.id);
         rc = tell(&job);
         ok = rc == PMIX_SUCCESS && rk_request_word(&s->others, job.id);
         if (rc != PMIX_SUCCESS)
@@ -104,25 +105,17 @@ static void forget_one(struct rk_server *s, char *id)
     free(id);
 }
 
-static void on_forgotten(pmix_status_t status, void *arg)
-{
-    (void)status;
-    (void)arg;
-}
-
 void rk_server_forget_past(struct rk_server *s, const char *id)
 {
     char **past = &s->past[s->npast % RK_SERVER_PAST], *copy = NULL;
-    pmix_nspace_t nspace;
 
-    if (is_known(s, id) && strcmp(id, s->nspace) != 0)
+    if (rk_server_knows(s, id) && strcmp(id, s->nspace) != 0)
         copy = strdup(id);
     if (!copy)
         return;
     s->npast++;
     if (*past) {
-        PMIX_LOAD_NSPACE(nspace, *past);
-        PMIx_server_deregister_nspace(nspace, on_forgotten, NULL);
+        rk_flights_forget(&s->flights, *past);
         forget_one(s, *past);
     }
     *past = copy;

@@ -197,13 +197,17 @@ static void pack_keys(struct rk_packer *p, char **keys)
 pmix_status_t rk_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
+    enum rk_range range = RK_RANGE_ANY;
     pmix_status_t refused;
     struct simple *s = begin(RK_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
 
-    (void)info;
-    (void)ninfo;
     if (!s)
         return refused;
+    for (size_t i = 0; i < ninfo; i++) {
+        if (!understand(&info[i], &range, NULL))
+            s->call.refused = PMIX_ERR_NOT_SUPPORTED;
+    }
+    rk_pack_u32(&s->call.payload, range);
     pack_keys(&s->call.payload, keys);
     rk_errand_post(&s->call);
     return PMIX_SUCCESS;

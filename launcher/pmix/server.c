@@ -295,6 +295,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     s->arg = arg;
     s->size = job->size;
     PMIX_LOAD_NSPACE(s->nspace, job->id);
+    rk_flights_open(&s->flights);
     s->local = malloc((job->nlocal ? job->nlocal : 1) * sizeof(*s->local));
     if (!s->local) {
         free(s);

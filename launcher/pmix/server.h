@@ -121,5 +121,7 @@ void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);
 /* The same of one of another job; RK_ALL_RANKS: that job is over. */
 void rk_server_tell_other(struct rk_server *server, const char *job, uint32_t rank, bool by_signal);
+/* A job is over: PMIx forgets the one that is over for the longest time, if there are many. */
+void rk_server_forget_past(struct rk_server *server, const char *id);
 
 #endif

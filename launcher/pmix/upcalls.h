@@ -10,11 +10,34 @@
 #include "launcher/pmix/mailbox.h"
 #include "launcher/pmix/server.h"
 
+#include "lib/base/list.h"
+
 #include <pmix_server.h>
+#include <pthread.h>
 #include <semaphore.h>
 
 /* Jobs that are over, of which clients can still ask what PMIx knows. */
 #define RK_SERVER_PAST 32
+
+/* flights.c: other jobs that clients ask about. */
+struct rk_flights {
+    pthread_mutex_t lock;
+    struct rk_link jobs;
+    pmix_info_t no_data; /* PMIx copies it when it likes */
+};
+struct rk_flight;
+void rk_flights_open(struct rk_flights *flights);
+/* A question begins; token: what PMIx wants to have back. NULL: *again says that this one is asked already; else PMIx is
+ * just forgetting that job, or there is no memory. On PMIx's thread. */
+struct rk_flight *rk_flight_begin(struct rk_flights *flights, const char *job, void *token, bool *again);
+/* Its answer has been given. On PMIx's thread. */
+void rk_flight_end(struct rk_flight *flight);
+/* PMIx shall forget a job as soon as nobody asks about it. */
+void rk_flights_forget(struct rk_flights *flights, const char *job);
+/* But now it is known again. */
+void rk_flights_keep(struct rk_flights *flights, const char *job);
+/* The same of a job that PMIx has not been told: before the answer that says so. */
+void rk_flights_forget_unknown(struct rk_flights *flights, const char *job);
 
 struct rk_server {
     struct rk_mailbox *mailbox;
@@ -28,6 +51,7 @@ struct rk_server {
     char **others;           /* other jobs that PMIx knows */
     char *past[RK_SERVER_PAST]; /* a ring of those that are over */
     uint32_t npast;
+    struct rk_flights flights;
 };
 
 /* The answer to a call that comes on PMIx's thread (server.c). */
@@ -100,8 +124,8 @@ void rk_errand_post(struct rk_errand_call *call);
 /* others.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
  * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
 bool rk_server_take_outline(struct rk_server *server, struct rk_unpacker *u, char *id);
-/* A job is over: PMIx forgets the one that is over for the longest time, if there are many. */
-void rk_server_forget_past(struct rk_server *server, const char *id);
+/* Does PMIx know a job of that name? */
+bool rk_server_knows(const struct rk_server *server, const char *id);
 /* The process that has spawned the job, said of each of its ranks here. */
 rank_status_t rk_server_register_parent(struct rk_server *server, const struct rk_server_job *job);
 pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,

@@ -22,6 +22,9 @@ for n in 1 3; do
     run 30 -q -n $n "$client" connect
     check "connect and disconnect, $n ranks" 0
     count "connect and disconnect, $n ranks" ok $n
+    run 60 -q -n $n "$client" unknown
+    check "a job that is not there, $n ranks" 0
+    count "a job that is not there, $n ranks" ok $n
 done
 run 30 -q -n 3 --on-failure continue "$client" names-of-dead 1
 check "the names of a process that dies go with it" 137 'rank 1 .* was killed'

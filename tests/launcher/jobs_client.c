@@ -340,6 +340,30 @@ static void come_late(bool parent)
     }
 }
 
+/* A job that is not there is no job, however often and by how many it is asked for, and whatever else is wanted of it. */
+static void ask_unknown(void)
+{
+    pmix_proc_t both[2], nobody;
+    pmix_value_t *v;
+    pmix_info_t info;
+    int s = S;
+
+    PMIX_LOAD_PROCID(&nobody, "no-such-job", 0);
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &s, PMIX_INT);
+    for (int i = 0; i < 100; i++) {
+        nobody.rank = (pmix_rank_t)i % 3;
+        want("a card of no job", PMIx_Get(&nobody, "card", &info, 1, &v), PMIX_ERR_NOT_FOUND);
+    }
+    need("PMIx_Fence", fence());
+    if (me.rank == 0) {
+        both[0] = me;
+        PMIX_LOAD_PROCID(&both[1], "no-such-job", 0);
+        want("to connect with it", together(CONNECT, both, S), PMIX_ERR_NOT_FOUND);
+        want("to fence with it", together(FENCE, both, S), PMIX_ERR_NOT_FOUND);
+    }
+    need("PMIx_Fence", fence());
+}
+
 /* ------------------------------------------------------------------------- ends */
 
 static volatile int heard;
@@ -414,6 +438,8 @@ int main(int argc, char **argv)
         names_of_dead(number);
     } else if (strcmp(mode, "connect") == 0) {
         connect_one_job();
+    } else if (strcmp(mode, "unknown") == 0) {
+        ask_unknown();
     } else if (strcmp(mode, "connect-without") == 0) {
         connect_without(number);
     } else if (strcmp(mode, "spawn") == 0) {

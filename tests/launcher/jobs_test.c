@@ -520,6 +520,38 @@ static void outlines(void **state)
     close_world(&w);
 }
 
+/* Who has been told of a job, and has nothing to do with it any more, forgets it when it is over, and hears nothing else. */
+static void disconnected(void **state)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    begin(&p, 0, 1, RK_ALL_RANKS, RK_ERRAND_MODEX);
+    rk_pack_string(&p, "third");
+    rk_pack_u32(&p, RK_ALL_RANKS);
+    rk_pack_u32(&p, 0);
+    assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+    for (uint32_t i = 0; i < 4; i++)
+        gather(&w, RK_ERRAND_DISCONNECT, i < 2 ? 1 : 2, i % 2, "second", "third");
+    forget(&w);
+    ended(&w, 2, 0, true);
+    assert_int_equal(told_of(&w, 0, "third", 0), 0);
+    assert_true(rk_hub_gone(w.hub, 2, 0));
+    assert_int_equal(told_of(&w, 0, "third", RK_ALL_RANKS), 1);
+    for (unsigned i = 0; i < w.n; i++) {
+        if (w.said[i].job != 0)
+            continue;
+        u = (struct rk_unpacker){w.said[i].data, w.said[i].len, false};
+        rk_unpack_string(&u);
+        rk_unpack_u32(&u);
+        assert_int_equal(rk_unpack_u32(&u), RK_ONLY_FORGET);
+    }
+    close_world(&w);
+}
+
 /* A client that is gone ends what waits for it, and what is noted of that for those who come later is little. */
 static void broken(void **state)
 {
@@ -663,6 +695,14 @@ static void ranges(void **state)
             rk_packer_free(&p);
         }
     }
+    for (int twice = 0; twice < 2; twice++) { /* of one range only */
+        rk_pack_u32(&p, RK_RANGE_JOB);
+        rk_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
+        u = (struct rk_unpacker){p.data, p.len, p.failed};
+        assert_int_equal(rk_names_unpublish(names, &who, &u), twice ? RK_NOT_FOUND : RK_DONE);
+        rk_packer_free(&p);
+    }
+    rk_pack_u32(&p, RK_RANGE_ANY);
     rk_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
     u = (struct rk_unpacker){p.data, p.len, p.failed};
     assert_int_equal(rk_names_unpublish(names, &who, &u), RK_DONE);
@@ -766,7 +806,7 @@ int main(void)
         cmocka_unit_test(not_started), cmocka_unit_test(questions), cmocka_unit_test(nonsense),
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
-        cmocka_unit_test(outlines),    cmocka_unit_test(broken),     cmocka_unit_test(crowd),
+        cmocka_unit_test(outlines),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),     cmocka_unit_test(crowd),
         cmocka_unit_test(ranges),
     };
 
