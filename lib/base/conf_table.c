@@ -54,6 +54,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
+    {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
+     "How long rank_spawn waits for the launcher's word that the new job has been started; then it "
+     "fails. 0: for ever.",
+     NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},

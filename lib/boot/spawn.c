@@ -2,7 +2,11 @@
  * spawn.c: ask the launcher for another job.
  *
  * PMIx answers on its own thread; who asked waits in the one function that waits, and is woken.
+ * Some launchers never answer: after RANK_SPAWN_TIMEOUT nobody waits any more, and a job that is
+ * started after all is to end.
  */
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 
@@ -11,14 +15,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAITING, ANSWERED, GIVEN_UP };
+
 struct rk_boot_spawn {
     void (*wake)(void *);
     void *arg;
     pmix_status_t rc;
     char space[RK_SPACE_MAX];
     const char *program; /* the caller's */
-    _Atomic bool over;   /* set last */
+    uint64_t until;      /* or 0 */
+    _Atomic int state;   /* set last; with GIVEN_UP it is the callback's to free */
 };
+
+static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pmix_release_cbfunc_t release,
+                   void *release_arg)
+{
+    (void)rc;
+    (void)info;
+    (void)n;
+    (void)arg;
+    if (release)
+        release(release_arg);
+}
+
+/* Nobody will ever speak to that job. Launchers that know of no such wish let it find that out itself. */
+static void end_late(const char *space)
+{
+    static pmix_info_t kill; /* copied when PMIx likes */
+    pmix_proc_t job;
+
+    PMIX_LOAD_PROCID(&job, space, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&kill, PMIX_JOB_CTRL_KILL, NULL, PMIX_BOOL);
+    PMIx_Job_control_nb(&job, 1, &kill, 1, ignore, NULL);
+}
 
 static void answered(pmix_status_t rc, char *space, void *arg)
 {
@@ -29,8 +58,13 @@ static void answered(pmix_status_t rc, char *space, void *arg)
     s->rc = rc;
     if (rc == PMIX_SUCCESS)
         snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
-    atomic_store(&s->over, true); /* from here on it may be freed */
-    wake(wake_arg);
+    if (atomic_exchange(&s->state, ANSWERED) == GIVEN_UP) {
+        if (s->space[0])
+            end_late(s->space);
+        free(s);
+        return;
+    }
+    wake(wake_arg); /* s may be freed already */
 }
 
 /* PMIx copies what it is given. */
@@ -89,12 +123,13 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     s->wake = wake;
     s->arg = arg;
     s->program = app->program;
+    s->until = rk_conf.spawn_timeout ? rk_clock_ns() + (uint64_t)rk_conf.spawn_timeout : 0;
     /* That a job which never joins has ended is else no event. */
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
     rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
     if (rc != PMIX_SUCCESS) { /* no callback will come; else s may be the callback's already */
         s->rc = rc;
-        atomic_store(&s->over, true);
+        atomic_store(&s->state, ANSWERED);
     }
     PMIX_INFO_DESTRUCT(&info[0]);
 out:
@@ -106,15 +141,27 @@ out:
 
 bool rk_boot_spawn_over(void *spawn)
 {
-    return atomic_load(&((struct rk_boot_spawn *)spawn)->over);
+    struct rk_boot_spawn *s = spawn;
+
+    return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
 }
 
 rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX])
 {
     rank_status_t st = RANK_OK;
 
+    const char *program;
+    int waiting = WAITING;
+
     if (!s)
         return RANK_ERR_NO_MEMORY;
+    program = s->program;
+    if (atomic_compare_exchange_strong(&s->state, &waiting, GIVEN_UP)) {
+        rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
+                 "(RANK_SPAWN_TIMEOUT sets how long that may take)",
+                 (double)rk_conf.spawn_timeout * 1e-9, program);
+        return RANK_ERR_SPAWN;
+    }
     /* A server without the call may answer with nothing (4.2.2). */
     if (s->rc == PMIX_ERR_NOT_SUPPORTED || (s->rc == PMIX_SUCCESS && !s->space[0])) {
         rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "

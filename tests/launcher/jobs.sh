@@ -76,6 +76,13 @@ run 30 -q -n "$(nproc)" "$client" spawn-crowd
 check "a spawned rank knows that the cores are taken" 0
 count "a spawned rank knows that the cores are taken" 'yield: yes' 1
 
+# A launcher that says nothing is waited for as long as the user wants.
+new_case
+timeout -k 5 $((30 * slow)) sh -c 'FIRST_XRUN=$$ RANK_SPAWN_TIMEOUT=1s exec "$@"' sh "$XRUN" -q -n 1 \
+    "$top_builddir/tests/launcher/spawn_silent" >out 2>err </dev/null
+rc=$?
+check "rank_spawn gives up a launcher that does not answer" 0 'has not said within 1 s whether it has started /bin/true'
+
 # Both write as fast as they can, and the reader is slow.
 new_case
 timeout -k 5 $((60 * slow)) "$XRUN" -q -n 2 "$client" spawn-lines 2 2>err </dev/null | dd ibs=600 obs=64k status=none >out
