@@ -51,6 +51,7 @@ struct rk_conf {
     bool coll_shm;
     const char *modules;
     int64_t spawn_timeout; /* ns; 0: none */
+    int64_t heartbeat;     /* ns; 0: none */
 };
 
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };

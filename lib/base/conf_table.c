@@ -58,6 +58,11 @@ const struct rk_conf_row rk_conf_rows[] = {
      "How long rank_spawn waits for the launcher's word that the new job has been started; then it "
      "fails. 0: for ever.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
+    {"RANK_HEARTBEAT", RK_CONF_TIME, "1s", "time",
+     "Under launchers other than xrun: how long a rank waits before it watches ranks of other hosts "
+     "itself, and how often the kernel then asks for theirs; after five times that they are dead. "
+     "0: never.",
+     NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},

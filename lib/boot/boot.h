@@ -17,6 +17,7 @@
 #define RK_JOB_SIZE_MAX (1 << 24)
 
 struct rk_boot_parent;
+struct rk_answer;
 
 struct rk_boot {
     int rank, size;
@@ -52,6 +53,12 @@ rank_status_t rk_boot_commit(struct rk_boot *boot);
  * RANK_ERR_UNREACHABLE: that rank has none. */
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 
+/* The same without waiting, and only between programs that came first in their ranks. NULL: it cannot be asked for. */
+struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key);
+bool rk_boot_asked(struct rk_answer *answer);
+/* In any case. True: all len bytes are there. NULL is fine. */
+bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
+
 /* A fence over the world, for before channels exist. RANK_ERR_PEER_DEAD: somebody died in it. */
 rank_status_t rk_boot_fence(struct rk_boot *boot);
 
@@ -85,8 +92,6 @@ bool rk_boot_spawn_over(void *spawn);
 /* After that: its namespace. RANK_ERR_NOT_SUPPORTED: the launcher does not do that; RANK_ERR_SPAWN:
  * it could not. Both have been logged. */
 rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE_MAX]);
-
-struct rk_answer;
 
 /* Tell the launcher, together with all n processes that have these numbers, that their jobs are no longer connected;
  * does not wait. wake as above. *out ends with rk_boot_part_end; NULL after an error. */

@@ -4,6 +4,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
+#include "lib/channel/lives.h"
 #include "lib/channel/worlds.h"
 #include "lib/mem/node.h"
 
@@ -106,6 +107,7 @@ void rk_engine_close(struct rk_ctx *ctx)
         if (p && p->channel && p->state == RK_PEER_UP)
             p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
     }
+    rk_lives_close(ctx);
     while (e->nopen > 0) {
         e->nopen--;
         e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);

@@ -12,6 +12,7 @@
 
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 8 };
 
+struct rk_lives;
 struct rk_wait_for;
 struct rk_world;
 
@@ -59,6 +60,7 @@ struct rk_engine {
     _Atomic uint64_t *boot_dead;  /* a bit for each number, set by PMIx's thread */
     _Atomic uint32_t boot_deaths; /* counts them */
     uint32_t boot_deaths_seen;
+    struct rk_lives *lives; /* lives.h: NULL: the launcher tells of deaths, or all are on this host */
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;

@@ -12,6 +12,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
+#include "lib/channel/lives.h"
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/channel/tell.h"
@@ -164,6 +165,8 @@ static rank_status_t open_ucx(struct rk_ctx *ctx)
 {
     rank_status_t st = rk_world_open_ucx(ctx);
 
+    if (!st)
+        rk_lives_open(ctx);
     return st ? st
               : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
@@ -367,6 +370,7 @@ rank_status_t rank_finalize(void)
         return RANK_ERR_STATE;
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
+    rk_lives_stop(the_ctx);
     rk_wait(the_ctx, drained, the_ctx);
     rk_family_leave(the_ctx);
     /* Where the ranks run another program after this one, it must not meet connections of this one in the server,

@@ -1,0 +1,55 @@
+/* ask.c: ask for another rank's card without waiting for it; see boot.h. */
+#include "lib/boot/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
+{
+    struct rk_answer *a = arg;
+
+    if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
+        a->bytes = malloc(v->data.bo.size + 1);
+        if (a->bytes)
+            memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
+        a->size = v->data.bo.size;
+    }
+    rk_answer_came(rc, a);
+}
+
+struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key)
+{
+    struct rk_answer *a = boot->alone ? NULL : rk_answer_new();
+    pmix_proc_t who;
+
+    if (!a)
+        return NULL;
+    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    if (PMIx_Get_nb(&who, key, NULL, 0, came, a) == PMIX_SUCCESS)
+        return a;
+    rk_answer_free(a);
+    return NULL;
+}
+
+bool rk_boot_asked(struct rk_answer *a)
+{
+    return rk_answer_is_there(a);
+}
+
+bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
+{
+    bool good = false;
+
+    if (!a)
+        return false;
+    if (!rk_answer_is_there(a)) {
+        rk_answer_give_up(rk_client_of(boot), a);
+        return false;
+    }
+    if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {
+        memcpy(data, a->bytes, len);
+        good = true;
+    }
+    rk_answer_free(a);
+    return good;
+}

@@ -1,0 +1,52 @@
+#!/bin/bash
+# mute.sh: a rank waits for one of another host, under a launcher that tells it nothing (a real Slurm): what ends that one,
+# or its host, ends the wait in ten seconds; what only holds it does not. See lib/channel/lives.h.
+. "$(dirname "$0")/../inside.sh"
+inside_slurm 2 "the library's own heartbeat"
+. "$top_srcdir/tests/launcher/cases.sh"
+mute=$top_builddir/tests/faults/mute
+[ -z "${SAN_CFLAGS:-}" ] || export RK_LEAKS=0
+
+begin_mute() { # ARGS: in the background; pid is that of rank 1 on hostb
+    : >out
+    : >err
+    on hosta env RANK_LOG=debug ${HEARTBEAT:+RANK_HEARTBEAT=$HEARTBEAT} srun -Q -N2 -n2 --ntasks-per-node=1 --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
+    xpid=$!
+    until_true 20 grep -q '^ready' out || bad "$*: start" "$(cat out err)"
+    # Only who waits, and watches, has something to see.
+    until_true 20 grep -q 'rank 1 is watched' err || bad "$*: it is watched" "$(cat out err)"
+    pid=$(on hostb pgrep -x "${mute##*/}" | head -n 1)
+}
+says() { grep -q "^ended: $1" out; }
+end_mute() { # NAME: whatever is left
+    until_true 10 ended || { on hosta pkill -9 -x srun; on hosta scancel -u root; }
+    wait "$xpid"
+    on hosta pkill -9 -x "${mute##*/}"
+    on hostb pkill -9 -x "${mute##*/}"
+    until_true 20 eval '[ -z "$(on hosta squeue -h 2>/dev/null)" ]' || on hosta scancel -u root
+}
+dead='.*\(dead\|died\)'
+
+for how in "" --met; do
+    begin_mute $how
+    on hostb kill -9 "$pid"
+    until_true 10 says "$dead" && good "a rank is killed ${how:-that was never heard of}" || bad "a rank is killed $how" "$(cat out err)"
+    end_mute
+done
+begin_mute
+on hostb kill -STOP "$pid"
+sleep 12 # longer than a death may take
+says '' && bad "a stopped rank is not dead" "$(cat out err)" || good "a stopped rank is not dead"
+on hostb kill -CONT "$pid"
+on hostb kill -USR1 "$pid"
+until_true 10 says '.*succ' && good "and speaks when it goes on" || bad "and speaks when it goes on" "$(cat out err)"
+end_mute
+# Last, since Slurm does not get over it.
+begin_mute --met
+"$hosts" link hostb down
+until_true 10 says "$dead" && good "a host is cut off" || bad "a host is cut off" "$(cat out err)"
+on hosta pkill -9 -x srun
+wait "$xpid"
+echo "# mute: $passed passed, $failed failed"
+[ $failed -eq 0 ]
+exit
