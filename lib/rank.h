@@ -513,9 +513,11 @@ typedef enum rank_mem_kind {
 } rank_mem_kind_t;
 
 /*
- * Allocate bytes on every rank of the team, the same number on each, zeroed
- * and page-aligned. Collective. *ptr is this rank's part, *mem names all
- * parts. flags: 0. Fails on every rank or on none. Free it before its team.
+ * Allocate bytes on every rank of the team, the same number on each, zeroed.
+ * 4096 bytes and more begin on a page, fewer on a multiple of 128. Collective.
+ * *ptr is this rank's part, *mem names all parts. flags: 0. Fails on every rank
+ * or on none; RANK_ERR_ARG: the ranks ask for different sizes. There is no end
+ * to it but the machine's memory. Free it before its team.
  */
 RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
                                   uint64_t flags, void **ptr, rank_mem_t *mem);

@@ -1,8 +1,13 @@
 /* segment.c: see segment.h. */
 #include "lib/mem/segment.h"
+#include "lib/base/log.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 struct rk_segments {
     struct rk_link list; /* few, the newest first */
@@ -53,8 +58,11 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
     int fd;
 
     if (__builtin_mul_overflow((size_t)parts, rk_segment_stride(part_bytes), &bytes) ||
-        __builtin_add_overflow(bytes, rk_segment_front(part_bytes), &bytes) || bytes > INT64_MAX)
+        __builtin_add_overflow(bytes, rk_segment_front(part_bytes), &bytes) || bytes > INT64_MAX) {
+        rk_error("rank_alloc: %zu bytes for each of %d ranks are more than an address space holds",
+                 part_bytes, parts);
         return RANK_ERR_NO_MEMORY;
+    }
     st = rk_memfd_create(bytes, "rank_alloc", &fd, &base, card);
     if (st)
         return st;
@@ -82,6 +90,19 @@ rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *
         return RANK_ERR_NO_MEMORY;
     }
     return RANK_OK;
+}
+
+rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t bytes)
+{
+    rank_status_t st;
+
+    if (bytes < RK_SEGMENT_HUGE)
+        return rk_memfd_commit(seg->fd, offset, bytes, "rank_alloc");
+    st = rk_mem_check_room(offset + bytes, bytes, "rank_alloc");
+    /* The file alone knows nothing of what was asked for the mapping: only through that do huge pages come. */
+    if (st || madvise(seg->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
+        return st;
+    return rk_memfd_commit(seg->fd, offset, bytes, "rank_alloc"); /* an old kernel, or the error */
 }
 
 void rk_segment_close(struct rk_segment *seg)

@@ -45,6 +45,8 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
                                 struct rk_segment **out, struct rk_memfd_card *card);
 rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card,
                                 struct rk_segment **out);
+/* Memory behind some of it, now, near who calls; one line if there is none. In huge pages where it can be. */
+rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t bytes);
 void rk_segment_close(struct rk_segment *seg);
 
 /* Which segment holds all of [p, p + bytes)? NULL if none. */

@@ -23,7 +23,7 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
     rk_job_init(&job, p, RK_RMA_AMO, way->id);
     job.ask.amo = (uint8_t)amo;
     job.ask.dtype = (uint8_t)dtype;
-    job.ask.offset = offset;
+    job.ask.offset = offset + mem->shift;
     if (FETCHING >> amo & 1)
         job.ask.flags = RK_RMA_WANTS_ANSWER;
     rk_job_add(&job, &operands, sizeof(operands));

@@ -39,6 +39,7 @@ struct rk_job {
     const rank_piece_t *pieces; /* what is to move; npieces 0: one frame without any */
     rank_piece_t one;
     int64_t npieces;
+    size_t shift;        /* of their offsets in the owner's memory */
     int64_t next;        /* the first piece that is not all sent, or asked for, */
     size_t in;           /* and how much of it is */
     uint32_t inflight;   /* answers to come */
@@ -49,7 +50,7 @@ struct rk_job {
 };
 
 struct rk_rma {
-    struct rk_link mems;
+    struct rk_link mems, heaps;
     struct rk_names mem_names, job_names;
     struct rk_line **lines; /* by the peer's number */
     int nlines;

@@ -142,7 +142,7 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     struct rk_rma_piece want;
     rank_status_t st;
 
-    head.ask.offset = (uint64_t)p->offset + job->in;
+    head.ask.offset = (uint64_t)p->offset + job->shift + job->in;
     head.ask.at = (uint64_t)job->next;
     head.ask.in = job->in;
     memcpy(head.extra, job->extra, job->extra_len);
@@ -187,7 +187,7 @@ static rank_status_t send_pack(struct rk_job *job)
             break;
         if (get && sizeof(*ask) + (n + 1) * sizeof(table[0]) > room)
             break;
-        table[n] = (struct rk_rma_piece){(uint64_t)p->offset, (uint64_t)p->bytes};
+        table[n] = (struct rk_rma_piece){(uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
         data += (size_t)p->bytes;
         head += each - (size_t)p->bytes;
     }

@@ -32,6 +32,7 @@ static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct
     if (way->how == RK_WAY_CMA) /* the kernel knows no other time than now */
         return put ? rk_far_put(local, bytes, peer, mem, offset)
                    : rk_far_get(local, bytes, peer, mem, offset);
+    offset += mem->shift;
     req = rk_rma_request(mem, p, put, bytes);
     if (!req)
         return RANK_ERR_NO_MEMORY;

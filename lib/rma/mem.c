@@ -6,6 +6,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/rma/heap.h"
 #include "lib/rma/far.h"
 
 #include <stdlib.h>
@@ -46,6 +47,7 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     ctx->rma = rma;
     rk_list_init(&rma->mems);
+    rk_list_init(&rma->heaps);
     rk_list_init(&rma->busy);
     rk_names_init(&rma->mem_names, gen);
     rk_names_init(&rma->job_names, gen);
@@ -59,9 +61,12 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
 void rk_rma_close(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = ctx->rma;
+    struct rk_link *l;
 
     if (!rma)
         return;
+    rk_list_for_each(l, &rma->heaps)
+        rk_list_entry(l, struct rk_heap, link)->whole->segment = NULL;
     while (!rk_list_empty(&rma->mems)) {
         struct rank_mem *mem = rk_list_entry(rma->mems.next, struct rank_mem, link);
         /* Unmapped when the channels are closed: who has not heard of a death may still write there. */
@@ -131,10 +136,12 @@ void rk_mem_retire(struct rank_mem *mem)
 
 void rk_mem_destroy(struct rank_mem *mem)
 {
+    struct rk_heap *heap;
     struct rk_ctx *ctx;
 
     if (!mem)
         return;
+    heap = mem->heap;
     ctx = mem->ctx;
     rk_list_remove(&mem->link);
     while (!rk_list_empty(&mem->requests)) { /* they end without us */
@@ -145,6 +152,8 @@ void rk_mem_destroy(struct rank_mem *mem)
     if (mem->mine)
         rk_names_drop(&ctx->rma->mem_names, mem->id);
     rk_key_record_free(mem);
+    if (heap)
+        rk_heap_give(mem);
     if (mem->channel_mem)
         mem->channel->mem_close(rk_engine_state(ctx, mem->channel), mem->channel_mem);
     rk_segment_close(mem->segment);
@@ -153,6 +162,8 @@ void rk_mem_destroy(struct rank_mem *mem)
     mem->part = NULL;
     mem->ways = NULL;
     give_memory(mem);
+    if (heap && heap->space.npieces == 0)
+        rk_heap_destroy(heap);
 }
 
 rank_status_t rk_mem_enter(struct rank_mem *mem)

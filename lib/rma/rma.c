@@ -29,6 +29,7 @@ rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_me
 
     if (st)
         return st;
+    offset += mem->shift;
     switch (way->how) {
     case RK_WAY_CHANNEL:
         return mem->channel->put(mem->channel_mem, p, way->index, src, bytes, offset);
@@ -50,6 +51,7 @@ rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem
 
     if (st)
         return st;
+    offset += mem->shift;
     switch (way->how) {
     case RK_WAY_CHANNEL:
         return mem->channel->get(mem->channel_mem, p, way->index, dst, bytes, offset);

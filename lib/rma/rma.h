@@ -43,7 +43,9 @@ struct rank_mem {
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
-    struct rk_segment *segment;
+    struct rk_segment *segment; /* its own, if it has one */
+    struct rk_heap *heap;   /* or what it is a piece of (heap.h), with the ways, channel_mem and name there; */
+    size_t shift;             /* it begins here in each part. For frames and the channel offsets count from the part's beginning */
     char **part;              /* [team size] mapped address, or NULL */
     struct rk_way *ways;      /* [team size]; NULL: all parts are mapped */
     const struct rk_channel *channel; /* for parts that are not mapped; NULL if none */

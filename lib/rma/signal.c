@@ -53,7 +53,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
                                 size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
                                 uint64_t value, rank_signal_op_t op)
 {
-    struct rk_rma_signal sig = {.offset = signal_offset, .value = value};
+    struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
     const struct rk_way *way, *sig_way;
     struct rk_job job;
     struct rk_peer *p;
@@ -85,7 +85,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
     job.ask.amo = (uint8_t)op;
     rk_job_add(&job, &sig, sizeof(sig));
     if (bytes)
-        rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset);
+        rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
     st = rk_job_run(&job);
     if (!st && p->channel->fd)
         rk_progress(p->ctx); /* a small frame waits for company until then, and the caller may compute for long */

@@ -70,7 +70,8 @@ static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n
 }
 
 static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_t n,
-                                    struct rk_peer *peer, const struct rk_way *way)
+                                    struct rk_peer *peer, const struct rank_mem *mem,
+                                    const struct rk_way *way)
 {
     struct rk_job job;
 
@@ -78,6 +79,7 @@ static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_
     job.ask.flags = put ? 0 : RK_RMA_WANTS_ANSWER;
     job.pieces = pieces;
     job.npieces = n;
+    job.shift = mem->shift;
     return rk_job_run(&job);
 }
 
@@ -91,9 +93,9 @@ static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk
     if (!req)
         return RANK_ERR_NO_MEMORY;
     st = put ? mem->channel->iput(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
-                                  (size_t)p->offset, req)
+                                  (size_t)p->offset + mem->shift, req)
              : mem->channel->iget(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
-                                  (size_t)p->offset, req);
+                                  (size_t)p->offset + mem->shift, req);
     if (st)
         rk_group_undo(group, req);
     return st;
@@ -112,7 +114,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
         while (i < n && pieces[i].bytes <= LONG_PIECE)
             i++;
         if (i > first)
-            st = move_by_frames(put, pieces + first, i - first, peer, way);
+            st = move_by_frames(put, pieces + first, i - first, peer, mem, way);
         if (i < n && !st)
             st = start_by_channel(put, &pieces[i++], peer, mem, way, &group);
     }
@@ -143,7 +145,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
     case RK_WAY_CMA:
         return move_by_cma(put, pieces, n, way);
     default:
-        return move_by_frames(put, pieces, n, p, way);
+        return move_by_frames(put, pieces, n, p, mem, way);
     }
 }
 

@@ -1,19 +1,25 @@
 /*
  * alloc.c: symmetric memory: made and freed by all ranks of a team together.
  *
- * On each node the first rank of the team makes one memfd with a part for each
+ * Small allocations share segments (lib/rma/heap.h): each rank finds the same place by itself, and one
+ * small collective sees that it is the same, and that all have memory. When no segment
+ * has room a further one is made, larger than the last. What is large has a segment of its own.
+ *
+ * For a segment, on each node the first rank of the team makes one memfd with a part for each
  * of its neighbours, and every rank backs its own part, so that it lies near
  * it and a lack of memory shows here. Where some ranks are not on this node
  * their parts are reached through a channel, whose keys are exchanged.
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
-#include "lib/rma/rma.h"
+#include "lib/rma/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { PAGE = 4096, KEY_MAX = 1024 - 24 };
+/* OWN_MIN: an allocation with a segment of its own; PART_MIN: a part of the first that others share. */
+enum { OWN_MIN = 1 << 20, PART_MIN = 64 << 10, PLACE_BITS = 32 };
 
 struct group_card { /* what each rank tells; the card is a maker's */
     struct rk_memfd_card card;
@@ -79,8 +85,8 @@ static void map_parts(struct rank_mem *mem, size_t part)
     }
 }
 
-/* Make or attach the node's segment and back my part of it. */
-static rank_status_t share_node(struct rank_mem *mem, size_t part)
+/* Make or attach the node's segment and back the first bytes of my part of it. */
+static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
 {
     struct rank_team *team = mem->team;
     struct group g = find_group(team);
@@ -101,9 +107,9 @@ static rank_status_t share_node(struct rank_mem *mem, size_t part)
     if (g.maker != team->rank)
         st = rk_segment_attach(team->ctx, &cards[g.maker].card, &mem->segment);
     if (!st)
-        st = rk_memfd_commit(mem->segment->fd,
-                             rk_segment_front(part) + (size_t)g.mine * rk_segment_stride(part), part,
-                             "rank_alloc");
+        st = rk_segment_back(mem->segment,
+                             rk_segment_front(part) + (size_t)g.mine * rk_segment_stride(part),
+                             first);
     st = worst_of_all(team, st);
     if (!st)
         map_parts(mem, part);
@@ -132,8 +138,8 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
     return st;
 }
 
-/* Keys for the parts that are not mapped. */
-static rank_status_t share_keys(struct rank_mem *mem, size_t part)
+/* Keys for the parts that are not mapped. What a device knows has memory behind all of it. */
+static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
 {
     struct rank_team *team = mem->team;
     struct key_card *mine = calloc(1, sizeof(*mine));
@@ -150,6 +156,9 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part)
         mem->mine = mem->part[team->rank];
         st = rk_mem_enter(mem);
     }
+    if (!st && first < part)
+        st = rk_segment_back(mem->segment, (size_t)(mem->mine - mem->segment->base) + first,
+                             part - first);
     if (!st)
         st = mem->channel->mem_expose(team->ctx, rk_engine_state(team->ctx, mem->channel),
                                       mem->part[team->rank], part, &mem->channel_mem, mine->key,
@@ -178,19 +187,120 @@ static bool all_mapped(const struct rank_mem *mem)
     return true;
 }
 
-/* Every rank takes the same way through here, or collectives would not meet. */
-static rank_status_t make(struct rank_mem *mem, struct rank_team *team, size_t part)
+/* Every rank takes the same way through here, or collectives would not meet. first: how much of a
+ * part is to have memory, unless all of it has to. */
+static rank_status_t make(struct rank_mem *mem, struct rank_team *team, size_t part, size_t first)
 {
     int64_t mapped, everywhere = 0;
-    rank_status_t st = share_node(mem, part);
+    rank_status_t st = share_node(mem, part, first);
 
     if (st)
         return st;
     mapped = all_mapped(mem);
     st = rank_allreduce(&mapped, &everywhere, 1, RANK_INT64, RANK_MIN, team);
     if (!st && !everywhere)
-        st = share_keys(mem, part);
+        st = share_keys(mem, part, first);
     return st;
+}
+
+/* ------------------------------------------------------------------ small ones */
+
+/* What one rank would do. */
+struct offer {
+    int64_t status, bytes;
+    int64_t place;  /* in a segment that there is: its serial number and the offset; -1: in none */
+    int64_t part;   /* of the next segment, its size */
+    int64_t serial; /* and its number */
+};
+
+/* Parts grow with the number of segments; the size of the next. */
+static size_t next_part(int nheaps, size_t need)
+{
+    size_t part = nheaps == 0 ? PART_MIN : nheaps == 1 ? PART_MIN << 3 : PART_MIN << 6;
+
+    need = rk_round_up(need, PAGE);
+    return part > need ? part : need;
+}
+
+/* Take a place for mem, if some segment has room. mem NULL: there was no memory for it. */
+static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, size_t bytes)
+{
+    struct offer o = {.status = mem ? RANK_OK : RANK_ERR_NO_MEMORY, .bytes = (int64_t)bytes,
+                      .place = -1};
+    struct rk_heap *a = bytes < OWN_MIN ? rk_heap_first(team) : NULL;
+    int n = 0;
+
+    for (; a; a = rk_heap_next(a, team), n++) {
+        if (a->serial >= o.serial)
+            o.serial = a->serial + 1;
+        if (!mem || mem->heap || !rk_heap_take(a, mem))
+            continue;
+        o.place = a->serial << PLACE_BITS | (int64_t)mem->shift;
+        o.status = rk_heap_prepare(mem);
+    }
+    if (bytes < OWN_MIN)
+        o.part = (int64_t)next_part(n, rk_heap_need(bytes));
+    return o;
+}
+
+/* One offer of all: the worst status; the place if all have the same, else -1; the most of the rest. */
+static rank_status_t agree(struct rank_team *team, struct offer *o)
+{
+    int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial};
+    enum { N = sizeof(in) / sizeof(in[0]) };
+    int64_t out[N] = {0};
+    rank_status_t st = rank_allreduce(in, out, N, RANK_INT64, RANK_MIN, team);
+
+    if (st)
+        return st;
+    if (out[1] != -out[2]) {
+        if (team->rank == 0)
+            rk_error("rank_alloc: ranks of one team ask for %lld to %lld bytes; let all ask for the same",
+                     (long long)out[1], (long long)-out[2]);
+        return RANK_ERR_ARG;
+    }
+    o->place = out[3] == -out[4] ? out[3] : -1;
+    o->part = -out[5];
+    o->serial = -out[6];
+    return (rank_status_t)out[0];
+}
+
+/* A new segment, and the first place in it for mem. */
+static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
+{
+    size_t part = (size_t)o->part, first = rk_heap_need(mem->bytes);
+    struct rank_mem *whole = rk_mem_new(team, part);
+    struct rk_heap *heap = whole ? rk_heap_create(whole, o->serial) : NULL;
+    rank_status_t st = worst_of_all(team, heap ? RANK_OK : RANK_ERR_NO_MEMORY);
+
+    first = rk_round_up(first, part >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : PAGE);
+    if (!st)
+        st = make(whole, team, part, first);
+    if (st) {
+        if (heap)
+            rk_heap_destroy(heap);
+        else
+            rk_mem_destroy(whole);
+        return st;
+    }
+    heap->backed = whole->channel_mem ? part : first;
+    rk_heap_take(heap, mem); /* it is empty */
+    return rk_heap_prepare(mem); /* and has memory */
+}
+
+static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, size_t bytes)
+{
+    struct offer o = make_offer(mem, team, bytes);
+    rank_status_t st = agree(team, &o);
+
+    if (st || o.place >= 0)
+        return st;
+    if (mem->heap)
+        rk_heap_give(mem);
+    if (bytes < OWN_MIN)
+        return grow(mem, team, &o);
+    bytes = rk_round_up(bytes, PAGE);
+    return make(mem, team, bytes, bytes);
 }
 
 rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,
@@ -198,7 +308,6 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
 {
     struct rank_mem *mem;
     rank_status_t st = rk_team_check(team);
-    size_t part;
 
     if (st)
         return st;
@@ -208,11 +317,8 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
         return RANK_ERR_ARG;
     if (bytes < 0)
         return RANK_ERR_COUNT;
-    part = rk_round_up((size_t)bytes ? (size_t)bytes : 1, PAGE);
     mem = rk_mem_new(team, (size_t)bytes);
-    st = worst_of_all(team, mem ? RANK_OK : RANK_ERR_NO_MEMORY);
-    if (!st)
-        st = make(mem, team, part);
+    st = find_room(mem, team, (size_t)bytes);
     if (st) {
         rk_mem_destroy(mem);
         return st;
