@@ -444,8 +444,10 @@ RANK_API rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, in
 RANK_API rank_status_t rank_cancel(rank_request_t *req);
 
 /*
- * Call fn when the request is complete: exactly once, at once if it is already
- * (inside another callback: soon after that has returned). *req becomes
+ * Call fn when the request is complete: exactly once. If it is complete already
+ * fn runs before this call returns, unless 256 others are to be called first,
+ * or this is a callback itself: then in one of the next calls that make
+ * progress. *req becomes
  * RANK_REQUEST_NULL: the library frees the request before it calls. A
  * persistent one stays the caller's and is ready to be started again when fn
  * is called; until then test and wait of it are RANK_ERR_STATE.

@@ -212,7 +212,7 @@ void rk_peer_died(struct rk_peer *peer)
 
     if (peer->state == RK_PEER_DEAD)
         return;
-    rk_info("rank %u%s died", peer->id.rank, rk_peer_whose(peer));
+    rk_info("rank %u%s %s", peer->id.rank, rk_peer_whose(peer), peer->left ? "has left" : "died");
     if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
@@ -273,10 +273,13 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     e->deaths_seen = atomic_load(&node->head->deaths);
     e->boot_deaths_seen = atomic_load(&e->boot_deaths);
     for (int i = 0; i < node->nlocal; i++) {
-        if (i != node->index && rk_node_is_dead(node, i)) {
+        bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE && !e->finalizing;
+        if (i != node->index && (left || rk_node_is_dead(node, i))) {
             struct rk_peer *p = rk_engine_peer(ctx, node->slots[i].world_rank);
-            if (p)
+            if (p) {
+                p->left = left;
                 rk_peer_died(p);
+            }
         }
     }
     for (int r = 0; r < e->npeers; r++) {
@@ -286,7 +289,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
         /* A rank that left in peace and then ended is no loss. */
         if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
             continue;
-        if (p->local >= 0)
+        if (p->local >= 0 && !p->left)
             rk_node_mark_dead(node, p->local);
         rk_peer_died(p);
     }

@@ -55,6 +55,7 @@ struct rk_engine {
     struct rk_link calls; /* done requests whose callbacks are to be called: p2p's done.c */
     bool calling;         /* one of them runs */
 
+    bool finalizing;              /* who leaves now is missed by nobody */
     uint32_t deaths_seen;         /* of node->head->deaths */
     pthread_mutex_t deaths_lock;  /* the table below grows, and PMIx's thread writes there */
     _Atomic uint64_t *boot_dead;  /* a bit for each number, set by PMIx's thread */

@@ -166,6 +166,8 @@ void rk_node_close(struct rk_node *node)
         return;
     if (node->mine)
         unmap = rk_node_leave_life(node->mine);
+    if (node->mine && node->alone)
+        rk_node_tell_all(node);
     if (node->bell_rd >= 0)
         close(node->bell_rd);
     if (node->bell_wr >= 0)
@@ -177,6 +179,11 @@ void rk_node_close(struct rk_node *node)
     free(node->bell_to);
     rk_memfd_close(node->fd, unmap ? node->base : NULL, node->bytes);
     free(node);
+}
+
+void rk_node_leave_alone(struct rk_node *node)
+{
+    node->alone = true;
 }
 
 rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset,

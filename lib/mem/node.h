@@ -69,6 +69,7 @@ struct rk_node {
     int bell_rd, bell_wr; /* my pipe, made by rk_node_bell_fd; -1 before */
     int *bell_to;         /* descriptors of others' pipes, opened when first rung */
     bool fence_on_send;  /* no membarrier: a sender needs a full fence before it looks at sleeping */
+    bool alone;          /* rk_node_leave_alone */
     bool oversubscribed; /* more ranks than cores that they may use */
 };
 
@@ -98,6 +99,8 @@ rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t
 /* Look at every life lock; marks the dead in the segment and counts them in head->deaths.
  * Returns the number newly found by this call. */
 int rk_node_check_lives(struct rk_node *node);
+/* I leave, and others do not (finalize after a death): at rk_node_close they look round as after a death. */
+void rk_node_leave_alone(struct rk_node *node);
 /* Mark one as dead on a word from elsewhere (PMIx); harmless if it is gone already. */
 void rk_node_mark_dead(struct rk_node *node, int index);
 

@@ -80,18 +80,23 @@ bool rk_node_leave_life(struct rk_node_slot *slot)
     return pthread_mutex_unlock(&slot->life) == 0;
 }
 
+void rk_node_tell_all(struct rk_node *node)
+{
+    atomic_fetch_add(&node->head->deaths, 1);
+    for (int i = 0; i < node->nlocal; i++) {
+        if (atomic_load(&node->slots[i].state) == RK_SLOT_UP)
+            rk_node_wake(node, i);
+    }
+}
+
 void rk_node_mark_dead(struct rk_node *node, int index)
 {
     uint32_t up = RK_SLOT_UP;
 
     if (!atomic_compare_exchange_strong(&node->slots[index].state, &up, RK_SLOT_DEAD))
         return;
-    atomic_fetch_add(&node->head->deaths, 1);
     rk_debug("rank %d (pid %d) died", node->slots[index].world_rank, node->slots[index].pid);
-    for (int i = 0; i < node->nlocal; i++) {
-        if (atomic_load(&node->slots[i].state) == RK_SLOT_UP)
-            rk_node_wake(node, i);
-    }
+    rk_node_tell_all(node);
 }
 
 static bool lock_says_dead(struct rk_node_slot *slot)

@@ -9,5 +9,7 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank);
 /* Go in peace: not a death. false when this is not the thread that took the lock: it stays on that
  * thread's list, so the memory has to stay mapped. */
 bool rk_node_leave_life(struct rk_node_slot *slot);
+/* Have all ranks look who is gone. */
+void rk_node_tell_all(struct rk_node *node);
 
 #endif

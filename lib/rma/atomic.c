@@ -20,6 +20,8 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
 
     if (st)
         return st;
+    if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes[dtype] - 1)))
+        return rk_mem_word_is_odd((int64_t)offset, rk_dtype_bytes[dtype]);
     rk_job_init(&job, p, RK_RMA_AMO, way->id);
     job.ask.amo = (uint8_t)amo;
     job.ask.dtype = (uint8_t)dtype;
@@ -58,7 +60,7 @@ RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *ope
     if (rk_likely(mem->part[peer] != NULL)) {
         char *at = mem->part[peer] + offset;
         if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may begin anywhere */
-            return RANK_ERR_ARG;
+            return rk_mem_word_is_odd(offset, width);
         before = rk_amo_apply(at, amo, dtype, v, c);
     } else if ((st = ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
         return st;

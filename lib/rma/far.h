@@ -57,6 +57,7 @@ struct rk_rma {
     struct rk_link busy;    /* lines with something that waits */
     struct rk_job *free_jobs;
     bool hooked;
+    int deaths;             /* of peers, in any job */
     uint64_t bad_frames;
 };
 

@@ -1,6 +1,7 @@
 /* frame.c: see frame.h. */
 #include "lib/rma/frame.h"
 
+#include <stddef.h>
 #include <string.h>
 
 bool rk_amo_defined(unsigned amo, unsigned dtype)
@@ -38,12 +39,10 @@ static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size
 
     if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_piece))
         return false;
-    out->pieces = *at;
-    *at += n * sizeof(struct rk_rma_piece);
-    *left -= n * sizeof(struct rk_rma_piece);
+    take(at, left, out->piece, n * sizeof(struct rk_rma_piece));
     out->bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
-        struct rk_rma_piece p = rk_rma_piece_at(out, i);
+        struct rk_rma_piece p = out->piece[i];
         if (p.bytes > SIZE_MAX - out->bytes)
             return false;
         out->bytes += (size_t)p.bytes;
@@ -56,7 +55,7 @@ bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out
     const unsigned char *at = payload;
     struct rk_rma_piece want;
 
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, offsetof(struct rk_rma_asked, piece));
     if (!payload || !take(&at, &len, &out->ask, sizeof(out->ask)))
         return false;
     switch (out->ask.op) {

@@ -65,14 +65,14 @@ struct rk_rma_answer {
 /* The longest thing between a question and its data. */
 enum { RK_RMA_EXTRA_MAX = sizeof(struct rk_rma_signal), RK_RMA_PIECES_MAX = 512 };
 
-/* The pieces are counted and have no pointers to them: they need not be aligned. */
+/* All but the data is a copy: the frame may lie in memory that the asker can still write to. */
 struct rk_rma_asked {
     struct rk_rma_ask ask;
     struct rk_rma_operands operands;
     struct rk_rma_signal signal;
-    const unsigned char *pieces;
     const unsigned char *data;
     size_t bytes;  /* of data; GET, GETV: that the answer is to bring */
+    struct rk_rma_piece piece[RK_RMA_PIECES_MAX]; /* ask.n of them: PUTV, GETV */
 };
 
 /* An update that rank_atomic does not do: rank_compare_swap does. */
@@ -85,13 +85,5 @@ bool rk_amo_defined(unsigned amo, unsigned dtype);
 bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out);
 bool rk_rma_decode_answer(const void *payload, size_t len, struct rk_rma_answer *out,
                           const void **data, size_t *bytes);
-
-RK_INLINE struct rk_rma_piece rk_rma_piece_at(const struct rk_rma_asked *a, uint32_t i)
-{
-    struct rk_rma_piece p;
-
-    __builtin_memcpy(&p, a->pieces + i * sizeof(p), sizeof(p));
-    return p;
-}
 
 #endif

@@ -141,7 +141,6 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
     if (!line || !line->posted)
         return RANK_OK;
-    line->posted = false;
     req = rk_group_add(group, peer);
     if (!req)
         return RANK_ERR_NO_MEMORY;
@@ -153,6 +152,8 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     st = job ? rk_job_start(job) : RANK_ERR_NO_MEMORY;
     if (st)
         rk_group_undo(group, req);
+    if (!st || st == RANK_ERR_PEER_DEAD) /* else the next flush has to ask */
+        line->posted = false;
     return st;
 }
 

@@ -23,6 +23,7 @@ static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 
     if (!rma)
         return;
+    rma->deaths++;
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
     if (line) {
         rk_serve_drop(ctx, line);
@@ -181,6 +182,14 @@ rank_status_t rk_mem_add_ways(struct rank_mem *mem)
 {
     mem->ways = calloc((size_t)mem->team->size, sizeof(*mem->ways));
     return mem->ways ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+RK_COLD rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width)
+{
+    rk_error("the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for "
+             "atomics and signals from such an address on",
+             width, (long long)offset, width);
+    return RANK_ERR_ARG;
 }
 
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx)

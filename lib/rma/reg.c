@@ -82,6 +82,7 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
+    mem->deaths_told = world->ctx->rma->deaths;
     mem->part[world->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)

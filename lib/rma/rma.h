@@ -54,7 +54,7 @@ struct rank_mem {
     struct rk_id id;
     struct rk_key_record *record; /* REGISTERED: what peers look for (reg.c) */
     struct rk_link requests;  /* nonblocking ones that are under way */
-    int deaths_told;          /* deaths in the team that a wait has reported */
+    int deaths_told;          /* deaths that a wait has reported: in the team, REGISTERED: of anybody */
     struct rk_link link;      /* in the context's list */
 };
 
@@ -79,6 +79,9 @@ RK_INLINE rank_status_t rk_mem_check_access(const struct rank_mem *mem, const vo
         return RANK_ERR_BOUNDS;
     return rk_likely(buf || bytes == 0) ? RANK_OK : RANK_ERR_ARG;
 }
+
+/* Says which word of registered memory cannot be updated, and why: RANK_ERR_ARG. */
+rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width);
 
 /* Into and out of mapped memory: a word is moved at once, never in pieces, for peers may poll it. */
 RK_INLINE void rk_mapped_put(char *to, const void *src, size_t bytes)

@@ -100,18 +100,21 @@ static char *locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64
     return mem->mine + offset;
 }
 
-static char *locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width)
+/* The same for a word, or why not. */
+static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
+                                 char **at)
 {
-    char *at = locate(ctx, id, offset, width);
-
-    return at && ((uintptr_t)at & (width - 1)) == 0 ? at : NULL;
+    *at = locate(ctx, id, offset, width);
+    if (!*at)
+        return RANK_ERR_BOUNDS;
+    return (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : RANK_OK;
 }
 
 /* All pieces, before one is moved. */
 static bool pieces_fit(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
     for (uint32_t i = 0; i < q->ask.n; i++) {
-        struct rk_rma_piece p = rk_rma_piece_at(q, i);
+        struct rk_rma_piece p = q->piece[i];
         if (!locate(ctx, q->ask.mem, p.offset, p.bytes))
             return false;
     }
@@ -138,7 +141,7 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q
         return RANK_ERR_BOUNDS;
     atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < q->ask.n; i++) {
-        struct rk_rma_piece p = rk_rma_piece_at(q, i);
+        struct rk_rma_piece p = q->piece[i];
         if (p.bytes)
             rk_mapped_put(locate(ctx, q->ask.mem, p.offset, p.bytes), data, (size_t)p.bytes);
         data += p.bytes;
@@ -150,18 +153,20 @@ static rank_status_t update(struct rk_ctx *ctx, const struct rk_rma_asked *q, ui
 {
     bool wide = q->ask.dtype == RANK_INT64 || q->ask.dtype == RANK_UINT64 ||
                 q->ask.dtype == RANK_F64;
-    char *at = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4);
+    char *at;
+    rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, &at);
 
-    if (!at)
-        return RANK_ERR_BOUNDS;
+    if (st)
+        return st;
     *before = rk_amo_apply(at, q->ask.amo, q->ask.dtype, q->operands.operand, q->operands.compare);
     return RANK_OK;
 }
 
 static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
-    uint64_t *at = (uint64_t *)(void *)locate_word(ctx, q->signal.mem, q->signal.offset, 8);
-    rank_status_t st = at ? RANK_OK : RANK_ERR_BOUNDS;
+    char *word;
+    rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, &word);
+    uint64_t *at = (uint64_t *)(void *)word;
 
     if (!st && q->bytes)
         st = put(ctx, q);
@@ -204,7 +209,7 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
         a->status = RANK_ERR_BOUNDS;
     } else {
         for (uint32_t i = 0; i < q->ask.n; i++) {
-            struct rk_rma_piece p = rk_rma_piece_at(q, i);
+            struct rk_rma_piece p = q->piece[i];
             if (p.bytes)
                 memcpy(gathered + at, locate(ctx, q->ask.mem, p.offset, p.bytes), (size_t)p.bytes);
             at += (size_t)p.bytes;

@@ -35,7 +35,7 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     struct rk_peer *p;
 
     if (rk_unlikely((uintptr_t)at & 7))
-        return RANK_ERR_ARG;
+        return rk_mem_word_is_odd((int64_t)offset, 8);
     if (op == RANK_SIGNAL_SET)
         __atomic_store_n(at, value, __ATOMIC_RELEASE);
     else
@@ -62,6 +62,8 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
 
     if (st)
         return st;
+    if (rk_unlikely((sig_way->base + signal_offset) & 7))
+        return rk_mem_word_is_odd((int64_t)signal_offset, 8);
     if (bytes && mem->part[peer]) {
         rk_mapped_put(mem->part[peer] + offset, src, bytes);
         bytes = 0;
@@ -144,15 +146,29 @@ RK_INLINE bool matches(struct rk_rma_wait *w)
     }
 }
 
+/* Who could have written it and is dead: a team's own memory is reached by the team alone, keys to registered
+ * memory may be with ranks of connected jobs. */
+RK_INLINE int dead_writers(const struct rank_mem *mem)
+{
+    return mem->sort == RK_MEM_REGISTERED ? mem->ctx->rma->deaths : mem->team->ndead;
+}
+
+static RK_COLD bool nobody_lives(const struct rank_mem *mem)
+{
+    int others = mem->sort == RK_MEM_REGISTERED ? mem->ctx->engine->npeers : mem->team->size;
+
+    return dead_writers(mem) >= others - 1;
+}
+
 /* Has one died who could have written it, and nobody been told? */
 RK_INLINE bool writers_died(const struct rk_rma_wait *w)
 {
-    const struct rank_team *team = w->mem->team;
+    int ndead;
 
     if (w->peer)
         return w->peer->state == RK_PEER_DEAD;
-    return team->ndead != w->mem->deaths_told ||
-           (rk_unlikely(team->ndead) && team->ndead >= team->size - 1);
+    ndead = dead_writers(w->mem);
+    return ndead != w->mem->deaths_told || (rk_unlikely(ndead) && nobody_lives(w->mem));
 }
 
 bool rk_rma_word_is_so(void *wait)
@@ -190,7 +206,7 @@ static rank_status_t outcome(struct rk_rma_wait *w)
     if (rk_likely(!w->dead))
         return RANK_OK;
     if (!w->peer)
-        w->mem->deaths_told = w->mem->team->ndead;
+        w->mem->deaths_told = dead_writers(w->mem);
     return RANK_ERR_PEER_DEAD;
 }
 

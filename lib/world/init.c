@@ -371,6 +371,7 @@ rank_status_t rank_finalize(void)
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     rk_lives_stop(the_ctx);
+    the_ctx->engine->finalizing = true;
     rk_wait(the_ctx, drained, the_ctx);
     rk_family_leave(the_ctx);
     /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
@@ -378,7 +379,8 @@ rank_status_t rank_finalize(void)
     if (the_ctx->world->local)
         rk_boot_leave(the_ctx->boot);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
-    rank_barrier(the_ctx->world);
+    if (rank_barrier(the_ctx->world) != RANK_OK && the_ctx->node)
+        rk_node_leave_alone(the_ctx->node);
     rk_wait(the_ctx, drained, the_ctx);
     leave(the_ctx);
     return RANK_OK;

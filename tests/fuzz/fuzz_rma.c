@@ -25,14 +25,16 @@ static void ask(const void *p, size_t len)
 {
     struct rk_rma_asked q;
     size_t sum = 0;
+    bool many;
 
     if (!rk_rma_decode_ask(p, len, &q))
         return;
+    many = q.ask.op == RK_RMA_PUTV || q.ask.op == RK_RMA_GETV;
     if (q.data)
         read_all(q.data, q.bytes);
-    for (uint32_t i = 0; q.pieces && i < q.ask.n; i++)
-        sum += (size_t)rk_rma_piece_at(&q, i).bytes;
-    if (q.pieces && sum != q.bytes)
+    for (uint32_t i = 0; many && i < q.ask.n; i++)
+        sum += (size_t)q.piece[i].bytes;
+    if (many && sum != q.bytes)
         abort();
     if (q.ask.op == RK_RMA_AMO && !rk_amo_defined(q.ask.amo, q.ask.dtype))
         abort();

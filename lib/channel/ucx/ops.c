@@ -38,8 +38,8 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     ucx->free_ops = op->next_free;
     op->next_free = NULL;
     op->type = (uint8_t)type;
-    op->wanted = op->unwanted = op->done = op->announced = false;
-    op->status = RANK_OK;
+    op->wanted = op->unwanted = op->announced = false;
+    op->told = NULL;
     op->of = l;
     op->req = NULL;
     op->desc = NULL;

@@ -160,29 +160,28 @@ static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int
     return RANK_OK;
 }
 
-static bool is_done(void *op)
+static bool is_done(void *outcome)
 {
-    return ((struct rk_ucx_op *)op)->done;
+    return ((struct rk_ucx_outcome *)outcome)->done;
 }
 
 /* Wait for a call that was started with op in UCP's hands; p is what UCP said. */
 static rank_status_t finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
+    struct rk_ucx_outcome end = {false, RANK_OK};
     struct rk_ctx *ctx = op->ucx->ctx;
-    rank_status_t st;
+    struct rk_ucx_link *l = op->of;
 
     if (UCS_PTR_IS_PTR(p)) {
-        rk_wait(ctx, is_done, op);
-        st = op->status;
-        if (op->type == RK_UCX_OP_ORPHAN)
-            return st; /* freed when UCP calls back */
+        op->told = &end;
+        rk_wait(ctx, is_done, &end); /* the op is not ours any more */
     } else {
-        st = rk_ucx_status(UCS_PTR_STATUS(p));
+        end.status = rk_ucx_status(UCS_PTR_STATUS(p));
+        rk_ucx_op_free(op);
     }
-    if (st == RANK_ERR_PEER_DEAD)
-        rk_ucx_link_broken(op->of);
-    rk_ucx_op_free(op);
-    return st;
+    if (end.status == RANK_ERR_PEER_DEAD)
+        rk_ucx_link_broken(l);
+    return end.status;
 }
 
 static rank_status_t begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
@@ -295,13 +294,18 @@ static rank_status_t flush_part(struct part *part)
 
     if (!part->dirty)
         return RANK_OK;
-    part->dirty = false;
-    if (!l || !l->ep || l->failed)
+    if (!l || !l->ep || l->failed) {
+        part->dirty = false; /* this is told once */
         return RANK_ERR_PEER_DEAD;
+    }
     st = begin(peer, &op, &param);
     if (st)
         return st;
-    return finish(op, ucp_ep_flush_nbx(l->ep, &param));
+    part->dirty = false;
+    st = finish(op, ucp_ep_flush_nbx(l->ep, &param));
+    if (st && st != RANK_ERR_PEER_DEAD)
+        part->dirty = true; /* nothing is flushed: the next has to try again */
+    return st;
 }
 
 rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer)

@@ -35,6 +35,8 @@ static void finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
+    if (op->told)
+        *op->told = (struct rk_ucx_outcome){true, st};
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -53,10 +55,7 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
         status = UCS_OK;
-    op->status = rk_ucx_status(status);
-    op->done = true;
-    if (op->req)
-        finish(op, op->status);
+    finish(op, rk_ucx_status(status));
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -512,6 +511,9 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         break;
     case RK_UCX_BYE:
         l->bye = true;
+        l->peer->left = 1;
+        if (!l->ucx->ctx->engine->finalizing) /* it leaves alone, after a death: who waits for it waits for nothing */
+            rk_engine_report_death(l->ucx->ctx, l->peer->number);
         break;
     default:
         l->ucx->bad_frames++;
@@ -533,15 +535,16 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
         struct rank_request *req = op->req;
 
         rk_list_remove(pos);
-        if (op->done || (op->type == RK_UCX_OP_UCP && !orphan_ucp)) {
+        if (op->type == RK_UCX_OP_ORPHAN || (op->type == RK_UCX_OP_UCP && !orphan_ucp)) {
             rk_list_append(list, pos);
             continue;
         }
         op->req = NULL;
         if (op->type == RK_UCX_OP_UCP) {
             op->type = RK_UCX_OP_ORPHAN;
-            op->status = RANK_ERR_PEER_DEAD;
-            op->done = true;
+            if (op->told)
+                *op->told = (struct rk_ucx_outcome){true, RANK_ERR_PEER_DEAD};
+            op->told = NULL;
             rk_list_append(list, pos);
         } else if (op->desc) {
             drop_desc(op);

@@ -55,6 +55,12 @@ enum rk_ucx_op_type {
     RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
 };
 
+/* Of a call that is waited for; on the waiter's stack, for the op is UCP's and may end, and be another's, before he looks. */
+struct rk_ucx_outcome {
+    bool done;
+    rank_status_t status;
+};
+
 struct rk_ucx_op {
     struct rk_link link; /* in ucx_link->ops or ->sending; free ones are chained by next_free */
     struct rk_ucx_op *next_free;
@@ -62,9 +68,8 @@ struct rk_ucx_op {
     uint8_t type;        /* enum rk_ucx_op_type */
     bool wanted;         /* a receive that starts when UCP has returned */
     bool unwanted;       /* a drop of the same sort */
-    bool done;           /* one-sided: with status */
     bool announced;      /* counts in of->announced */
-    rank_status_t status;
+    struct rk_ucx_outcome *told; /* one-sided, waited for: where its end is written */
     struct rk_ucx *ucx;
     struct rk_ucx_link *of;
     struct rk_link todo; /* in ucx->todo */
