@@ -5,6 +5,7 @@
 #include "collectives/args.h"
 #include "collectives/local.h"
 #include "collectives/state.h"
+#include "lib/p2p/lane.h"
 
 /* Everything but the fast path. */
 static rank_status_t run(const struct rk_coll_call *c)
@@ -32,6 +33,7 @@ RK_INLINE void divide_if_avg(const struct rk_coll_call *c)
 
 rank_status_t rank_barrier(rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_barrier(&c, team);
     struct rk_arena *a;
@@ -46,6 +48,7 @@ rank_status_t rank_barrier(rank_team_t team)
 
 rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_bcast(&c, buf, count, dtype, root, team);
     struct rk_arena *a;
@@ -61,6 +64,7 @@ rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
 rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                           rank_op_t op, int root, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce(&c, sbuf, rbuf, count, dtype, op, root, team);
     struct rk_arena *a;
@@ -80,6 +84,7 @@ rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
 rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                              rank_op_t op, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allreduce(&c, sbuf, rbuf, count, dtype, op, team);
     struct rk_arena *a;
@@ -99,6 +104,7 @@ rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_d
 rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                           int root, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_gather(&c, sbuf, rbuf, count, dtype, root, team);
     struct rk_arena *a;
@@ -114,6 +120,7 @@ rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
 rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                              rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgather(&c, sbuf, rbuf, count, dtype, team);
     struct rk_arena *a;
@@ -129,6 +136,7 @@ rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_d
 rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts,
                               const int64_t *displs, rank_dtype_t dtype, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgatherv(&c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
@@ -138,6 +146,7 @@ rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, cons
 rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                            int root, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_scatter(&c, sbuf, rbuf, count, dtype, root, team);
     struct rk_arena *a;
@@ -153,6 +162,7 @@ rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dty
 rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                                   rank_op_t op, rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce_scatter(&c, sbuf, rbuf, count, dtype, op, team);
     struct rk_arena *a;
@@ -172,6 +182,7 @@ rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, r
 rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                             rank_team_t team)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_alltoall(&c, sbuf, rbuf, count, dtype, team);
     struct rk_arena *a;

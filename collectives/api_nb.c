@@ -2,6 +2,7 @@
 #include "collectives/args.h"
 #include "collectives/local.h"
 #include "collectives/state.h"
+#include "lib/p2p/lane.h"
 
 static rank_status_t start(const struct rk_coll_call *c, rank_request_t *req)
 {
@@ -12,6 +13,7 @@ static rank_status_t start(const struct rk_coll_call *c, rank_request_t *req)
 
 rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_barrier(&c, team);
 
@@ -21,6 +23,7 @@ rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
 rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
                           rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_bcast(&c, buf, count, dtype, root, team);
 
@@ -30,6 +33,7 @@ rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root
 rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                            rank_op_t op, int root, rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce(&c, sbuf, rbuf, count, dtype, op, root, team);
 
@@ -39,6 +43,7 @@ rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dty
 rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                               rank_op_t op, rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allreduce(&c, sbuf, rbuf, count, dtype, op, team);
 
@@ -48,6 +53,7 @@ rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_
 rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                            int root, rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_gather(&c, sbuf, rbuf, count, dtype, root, team);
 
@@ -57,6 +63,7 @@ rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dty
 rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                               rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgather(&c, sbuf, rbuf, count, dtype, team);
 
@@ -67,6 +74,7 @@ rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
                                const int64_t *rcounts, const int64_t *displs, rank_dtype_t dtype,
                                rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgatherv(&c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
@@ -76,6 +84,7 @@ rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
 rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                             int root, rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_scatter(&c, sbuf, rbuf, count, dtype, root, team);
 
@@ -86,6 +95,7 @@ rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
                                    rank_dtype_t dtype, rank_op_t op, rank_team_t team,
                                    rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce_scatter(&c, sbuf, rbuf, count, dtype, op, team);
 
@@ -95,6 +105,7 @@ rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
 rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                              rank_team_t team, rank_request_t *req)
 {
+    RK_ENTER_TEAM(team);
     struct rk_coll_call c;
     rank_status_t st = rk_args_alltoall(&c, sbuf, rbuf, count, dtype, team);
 

@@ -13,9 +13,14 @@
  *     request is complete: a send buffer may be read but not changed, a
  *     receive buffer may not be touched.
  *   - Thread safety: at the levels SINGLE, FUNNELED and SERIALIZED the caller
- *     sees to it that no two calls run at once. rank_status_string,
- *     rank_version, rank_initialized and rank_abort may be called from any
- *     thread at any time.
+ *     sees to it that no two calls run at once. At MULTIPLE any thread may call
+ *     at any time, also while others wait in calls of their own; what is left to
+ *     the caller is that a request, a message of rank_mprobe, and a buffer are
+ *     one thread's at a time, that collective calls on one team have one order,
+ *     that nothing is freed that another thread uses, and that rank_init and
+ *     rank_finalize run alone. A callback of rank_on_done runs on whichever
+ *     thread made the progress. rank_status_string, rank_version,
+ *     rank_initialized and rank_abort may be called from any thread at any time.
  *   - Collective calls are made by every rank of the team in the same order.
  *   - A peer that died completes what depends on it with RANK_ERR_PEER_DEAD;
  *     requests with other peers go on.
@@ -162,7 +167,7 @@ typedef enum rank_thread_level {
     RANK_THREAD_SINGLE = 0, /* the process has one thread */
     RANK_THREAD_FUNNELED,   /* only the thread that called rank_init calls */
     RANK_THREAD_SERIALIZED, /* any thread calls, one at a time */
-    RANK_THREAD_MULTIPLE    /* any thread at any time; refused by this version */
+    RANK_THREAD_MULTIPLE    /* any thread at any time */
 } rank_thread_level_t;
 
 typedef struct rank_init_opts {
@@ -176,8 +181,8 @@ typedef struct rank_init_opts {
  * Under a PMIx server (xrun, srun --mpi=pmix, mpirun, prterun) the world is
  * the job; started alone, a world of one.
  * Errors: RANK_ERR_STATE if the library is or was initialized, RANK_ERR_CONFIG
- * for a bad RANK_* value, RANK_ERR_NOT_SUPPORTED for RANK_THREAD_MULTIPLE,
- * RANK_ERR_BOOT, RANK_ERR_NO_MEMORY, RANK_ERR_PEER_DEAD.
+ * for a bad RANK_* value, RANK_ERR_BOOT, RANK_ERR_NO_MEMORY, RANK_ERR_SYSTEM (no
+ * thread for RANK_PROGRESS_THREAD), RANK_ERR_PEER_DEAD.
  */
 RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
 
@@ -188,6 +193,10 @@ RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
  * freed first, which waits for its ranks in the other worlds.
  */
 RANK_API rank_status_t rank_finalize(void);
+
+/* The rank_thread_level_t that rank_init was asked for (every level is given as asked), or
+ * RANK_ERR_STATE outside rank_init and rank_finalize. */
+RANK_API int rank_thread_level(void);
 
 /* 1 between a successful rank_init and rank_finalize, else 0. */
 RANK_API int rank_initialized(void);

@@ -45,6 +45,7 @@ struct rk_conf {
     int64_t eager_window;
     int64_t unexpected_max;
     int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
+    bool progress_thread;
     int cma;
     int64_t shm_box;
     const char *coll;

@@ -29,6 +29,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where the node has "
      "more ranks than cores.",
      "auto", 0, 3600LL * 1000000000LL, AT(spin)},
+    {"RANK_PROGRESS_THREAD", RK_CONF_BOOL, "off", "",
+     "A thread of the library's own makes progress while the program computes. It sleeps when nothing comes; every "
+     "call is locked then, as with RANK_THREAD_MULTIPLE.",
+     NULL, 0, 0, AT(progress_thread)},
     {"RANK_CMA", RK_CONF_ENUM, "auto", "",
      "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
      "the kernel lets it; on: complain if not.",

@@ -8,6 +8,7 @@
 #define RK_BASE_CTX_H
 
 struct rk_ctx {
+    int level;                    /* rank_thread_level_t, as asked for */
     struct rk_board *board;       /* lib/base/board.h: for the launcher to look at; NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, who we are */
     struct rk_node *node;         /* lib/mem: the segment that ranks of this node share */

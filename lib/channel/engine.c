@@ -5,6 +5,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 #include "lib/channel/lives.h"
+#include "lib/channel/threads.h"
 #include "lib/channel/worlds.h"
 #include "lib/mem/node.h"
 
@@ -119,6 +120,7 @@ void rk_engine_close(struct rk_ctx *ctx)
     if (e->epoll >= 0)
         close(e->epoll);
     rk_requests_close(ctx);
+    rk_threads_close(ctx);
     rk_worlds_close(ctx);
     pthread_mutex_destroy(&e->deaths_lock);
     free(e->card);
@@ -272,6 +274,8 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
 
     e->deaths_seen = atomic_load(&node->head->deaths);
     e->boot_deaths_seen = atomic_load(&e->boot_deaths);
+    if (e->threads && e->threads->main)
+        return; /* in a lane there is nobody but ourselves */
     for (int i = 0; i < node->nlocal; i++) {
         bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE && !e->finalizing;
         if (i != node->index && (left || rk_node_is_dead(node, i))) {

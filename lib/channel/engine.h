@@ -13,6 +13,7 @@
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 8 };
 
 struct rk_lives;
+struct rk_threads;
 struct rk_wait_for;
 struct rk_world;
 
@@ -51,6 +52,7 @@ struct rk_engine {
     uint32_t unsent;        /* frames of others than p2p that wait for room, and are offered again by a hook */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
+    struct rk_threads *threads;   /* threads.h; NULL: calls come one at a time */
     struct rk_requests *requests; /* pool and names: request.c */
     struct rk_link calls; /* done requests whose callbacks are to be called: p2p's done.c */
     bool calling;         /* one of them runs */
@@ -132,6 +134,7 @@ struct rk_waiter {
     uint32_t told; /* it is on the status board (tell.h) */
     uint64_t since;
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */
+    bool background; /* the progress thread: polls for a moment only, and leaves that to others */
 };
 
 /* One bout: progress, then relax, yield or sleep. */
@@ -141,7 +144,7 @@ void rk_wait_over(struct rk_ctx *ctx);
 
 RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {0, 0, 0, false};
+    struct rk_waiter w = {.unrung = false};
 
     if (cond(arg))
         return;
@@ -155,7 +158,7 @@ RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 /* For a condition that may become true without anybody's waking us. */
 RK_INLINE void rk_wait_unrung(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {0, 0, 0, true};
+    struct rk_waiter w = {.unrung = true};
 
     while (!cond(arg))
         rk_wait_step(ctx, &w, cond, arg);

@@ -27,6 +27,7 @@ struct rk_requests {
     struct rank_request *free; /* chained through link.next */
     struct name *names;
     uint32_t nnames, first_free;
+    uint8_t hold; /* what all have */
     struct rank_request sent;
 };
 
@@ -46,6 +47,11 @@ rank_status_t rk_requests_open(struct rk_ctx *ctx)
         .ctx = ctx,
     };
     return RANK_OK;
+}
+
+void rk_requests_share(struct rk_ctx *ctx)
+{
+    ctx->engine->requests->hold = ctx->engine->requests->sent.hold = RK_HOLD_SHARED;
 }
 
 void rk_requests_close(struct rk_ctx *ctx)
@@ -98,7 +104,7 @@ struct rank_request *rk_req_alloc(struct rk_ctx *ctx)
     req->on_done = NULL;
     req->cancel = NULL;
     req->flags = RK_REQ_POOLED;
-    req->hold = 0;
+    req->hold = r->hold;
     return req;
 }
 

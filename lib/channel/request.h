@@ -33,7 +33,8 @@ enum {
 enum {
     RK_HOLD_PERSISTENT = 1, /* test and wait leave it */
     RK_HOLD_ACTIVE = 2,     /* a persistent one that has been started */
-    RK_HOLD_CALLS = 4       /* its end is told by a callback, and only so */
+    RK_HOLD_CALLS = 4,      /* its end is told by a callback, and only so */
+    RK_HOLD_SHARED = 8      /* of a context that several threads use */
 };
 
 struct rank_request {
@@ -85,6 +86,8 @@ void rk_req_complete(struct rank_request *req, rank_status_t status);
 struct rk_requests;
 rank_status_t rk_requests_open(struct rk_ctx *ctx);
 void rk_requests_close(struct rk_ctx *ctx);
+/* From now on they are of a context that several threads use. */
+void rk_requests_share(struct rk_ctx *ctx);
 
 /* Pooled requests. */
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx);

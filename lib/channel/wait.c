@@ -6,11 +6,15 @@
  * the only channel that is a futex; where a channel has a descriptor, it is
  * epoll over that and a pipe that peers ring. No sleep is longer than a tenth
  * of a second, so that a death that nobody rings for is still seen in time.
+ *
+ * Where several threads may call the library the bouts are those of the one that polls for all (threads.h), which
+ * gives up the context's lock while it yields or sleeps.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/channel/engine.h"
 #include "lib/channel/tell.h"
+#include "lib/channel/threads.h"
 #include "lib/channel/watch.h"
 #include "lib/mem/node.h"
 
@@ -18,6 +22,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* The progress thread polls no longer than this after something has come. */
+enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
@@ -70,12 +76,28 @@ bool rk_wait_all_armed(struct rk_engine *e)
     return true;
 }
 
-static void nap_in_epoll(struct rk_ctx *ctx, int epoll, int ms)
+/* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
+static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, bool armed, int ns)
 {
+    struct rk_threads *t = ctx->engine->threads;
+    struct rk_nap nap = {NULL, 0};
     struct epoll_event ev[4];
+    bool rung = false, mine = true;
 
-    if (epoll_wait(epoll, ev, 4, ms) > 0)
+    if (rk_unlikely(t != NULL))
+        nap = rk_threads_nap_begin(t, armed);
+    if (epoll < 0)
+        rk_node_sleep(ctx->node, bell, (uint64_t)ns);
+    else
+        rung = epoll_wait(epoll, ev, 4, ns / 1000000) > 0;
+    if (rk_unlikely(t != NULL))
+        mine = rk_threads_nap_end(t, nap);
+    if (rung) {
         rk_watch_drain(ctx);
+        if (rk_unlikely(ctx->engine->watched))
+            rk_watch_tell(ctx);
+    }
+    return mine;
 }
 
 static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), void *arg)
@@ -83,20 +105,37 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
     struct rk_node *node = ctx->node;
     int epoll = rk_wait_epoll(ctx, false);
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
+    bool mine = true;
 
-    if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg)) {
+    if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
+        (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads))) {
         bool armed = rk_wait_all_armed(ctx->engine);
         int ns = armed && !unrung ? NAP_NS : SHORT_NAP_NS;
 
-        if (epoll < 0)
-            rk_node_sleep(node, bell, (uint64_t)ns);
-        else if (armed)
-            nap_in_epoll(ctx, epoll, ns / 1000000);
+        if (epoll < 0 || armed)
+            mine = sleep_until_rung(ctx, epoll, bell, armed, ns);
     }
-    rk_node_sleep_end(node);
+    if (mine && (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads)))
+        rk_node_sleep_end(node);
+}
+
+static void yield(struct rk_engine *e)
+{
+    if (rk_unlikely(e->threads != NULL))
+        rk_threads_yield(e->threads);
+    else
+        sched_yield();
 }
 
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    if (rk_unlikely(ctx->engine->threads != NULL))
+        rk_threads_wait(ctx, w, cond, arg);
+    else
+        rk_wait_bout(ctx, w, cond, arg);
+}
+
+void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
     bool oversubscribed = ctx->node->oversubscribed;
@@ -109,20 +148,22 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     }
     w->rounds++;
     if (oversubscribed)
-        sched_yield();
+        yield(e);
     if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
         return;
     /* What we wait for may be waiting for this core: another program can run here too. Not at the
      * first look, so that short waits stay free of system calls. */
     if (!oversubscribed && w->since)
-        sched_yield();
+        yield(e);
     now = rk_clock_ns();
     if (w->since == 0)
         w->since = now;
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
-    if (rk_unlikely(now - w->since >= RK_TELL_NS))
+    if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
         rk_tell(ctx, w, cond, arg, now);
-    if (now - w->since >= e->spin_ns)
+    if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
+        return;
+    if (rk_likely(!e->threads) || rk_threads_may_nap(e->threads))
         nap(ctx, w->unrung, cond, arg);
 }

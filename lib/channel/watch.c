@@ -76,6 +76,16 @@ void rk_watch_end_slow(struct rk_ctx *ctx)
     rk_watch_drain(ctx);
 }
 
+void rk_watch_tell(struct rk_ctx *ctx)
+{
+    char byte = 1;
+
+    ctx->engine->watched = false;
+    rk_node_sleep_end(ctx->node);
+    if (write(ctx->node->bell_wr, &byte, 1) < 0)
+        return; /* full, and so readable */
+}
+
 rank_status_t rk_watch_arm(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;

@@ -13,6 +13,9 @@ void rk_watch_drain(struct rk_ctx *ctx);
 
 void rk_watch_end_slow(struct rk_ctx *ctx);
 
+/* Wake the user: another thread has done what it watches for, or may have taken the ring that was meant for it. */
+void rk_watch_tell(struct rk_ctx *ctx);
+
 /* The user is back: nobody has to ring for him. Without it the next who sends rings once, for nothing. */
 RK_INLINE void rk_watch_end(struct rk_ctx *ctx)
 {

@@ -1,10 +1,12 @@
 /* api.c: the point-to-point calls of rank.h: check the arguments, then do it. */
 #include "lib/base/dtype.h"
 #include "lib/p2p/api_check.h"
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_state.h"
 
-rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                        rank_team_t team)
+RK_INLINE rank_status_t send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                             rank_team_t team)
 {
     size_t bytes;
     rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
@@ -14,9 +16,27 @@ rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int 
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
 
+/* The hot calls come twice: with the lock, and without even asking for it. */
+static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team)
+{
+    RK_ENTER_LANE(team);
+
+    return send(buf, count, dtype, peer, tag, team);
+}
+
+rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                        rank_team_t team)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return send(buf, count, dtype, peer, tag, team);
+    return send_shared(buf, count, dtype, peer, tag, team);
+}
+
 rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                          rank_team_t team)
 {
+    RK_ENTER_LANE(team);
     struct rank_request req;
     size_t bytes;
     rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
@@ -29,18 +49,36 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
     return rk_req_wait(&req);
 }
 
-rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                        rank_team_t team, rank_envelope_t *envelope)
+RK_INLINE rank_status_t recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team,
+                             rank_envelope_t *envelope, bool shared)
 {
     size_t bytes;
     rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
 
     if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
         return st;
-    return rk_p2p_recv(team, buf, bytes, peer, rk_match_tag(tag), rk_dtype_bytes[dtype], envelope);
+    return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
+                                                           rk_dtype_bytes[dtype], envelope);
 }
 
-static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+/* Without the shortest way, which looks for a while with the lock held. */
+static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+
+    return recv(buf, count, dtype, peer, tag, team, envelope, true);
+}
+
+rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                        rank_team_t team, rank_envelope_t *envelope)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return recv(buf, count, dtype, peer, tag, team, envelope, false);
+    return recv_shared(buf, count, dtype, peer, tag, team, envelope);
+}
+
+RK_INLINE rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                 int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
     struct rank_request *req;
@@ -54,37 +92,47 @@ static rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dty
     if (!flags) {
         st = rk_p2p_send_now(team, buf, bytes, peer, (uint64_t)tag);
         if (rk_likely(!st)) {
-            *out = rk_req_sent(team->ctx);
+            *out = rk_req_sent(team->lane);
             return RANK_OK;
         }
     }
-    req = rk_req_alloc(team->ctx);
+    req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
     req->elem = rk_dtype_bytes[dtype];
     /* A burst of sends sees no credit come in, unless it looks. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
-        rk_progress(team->ctx);
+        rk_progress(team->lane);
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
     *out = req;
     return RANK_OK;
 }
 
+static RK_COLD rank_status_t start_send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                               int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+
+    return start_send(buf, count, dtype, peer, tag, team, flags, out);
+}
+
 rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                          rank_team_t team, rank_request_t *req)
 {
-    return start_send(buf, count, dtype, peer, tag, team, 0, req);
+    if (rk_likely(rk_team_is_plain(team)))
+        return start_send(buf, count, dtype, peer, tag, team, 0, req);
+    return start_send_shared(buf, count, dtype, peer, tag, team, 0, req);
 }
 
 rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                           int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    return start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+    return start_send_shared(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
 }
 
-rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                         rank_team_t team, rank_request_t *out)
+RK_INLINE rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                   rank_team_t team, rank_request_t *out)
 {
     struct rank_request *req;
     size_t bytes;
@@ -94,7 +142,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
         return st;
     if (!out)
         return RANK_ERR_ARG;
-    req = rk_req_alloc(team->ctx);
+    req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes[dtype];
@@ -103,10 +151,27 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
     return RANK_OK;
 }
 
+static RK_COLD rank_status_t start_recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                               rank_team_t team, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+
+    return start_recv(buf, count, dtype, peer, tag, team, out);
+}
+
+rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                         rank_team_t team, rank_request_t *req)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return start_recv(buf, count, dtype, peer, tag, team, req);
+    return start_recv_shared(buf, count, dtype, peer, tag, team, req);
+}
+
 rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,
                             int64_t stag, void *rbuf, int64_t rcount, rank_dtype_t rdtype,
                             int source, int64_t rtag, rank_team_t team, rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     struct rank_request send, recv;
     size_t sbytes, rbytes;
     rank_status_t st = rk_check_message(sbuf, scount, sdtype, team, &sbytes), st_recv;
@@ -148,6 +213,7 @@ bool rk_probe_over(void *arg)
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
                          .envelope = envelope};
     rank_status_t st = rk_team_check(team);
@@ -155,9 +221,9 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
     if (st || (st = rk_check_source(team, peer, tag)))
         return st;
     if (!rk_probe_over(&p)) {
-        if (team->ctx->engine->calling)
+        if (!rk_may_wait(team->lane))
             return RANK_ERR_STATE;
-        rk_wait(team->ctx, rk_probe_over, &p);
+        rk_wait(team->lane, rk_probe_over, &p);
     }
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
@@ -165,6 +231,7 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
 rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
                           rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     rank_status_t st = rk_team_check(team);
 
     if (st || (st = rk_check_source(team, peer, tag)))
@@ -174,13 +241,14 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
-    rk_progress(team->ctx);
+    rk_progress(team->lane);
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
 const char *rank_channel_name(rank_team_t team, int peer)
 {
+    RK_ENTER_LANE(team);
     struct rk_peer *p;
 
     if (rk_team_check(team) || (unsigned)peer >= (unsigned)team->size ||

@@ -1,6 +1,7 @@
 /* api_pieces.c: sends and receives of data that is not in one piece: rank_sendv and its like. */
 #include "lib/channel/pieces.h"
 #include "lib/p2p/api_check.h"
+#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_state.h"
 
 static rank_status_t check_send(const rank_iov_t *iov, int n, int peer, int64_t tag,
@@ -25,6 +26,7 @@ static rank_status_t check_recv(const rank_iov_t *iov, int n, int peer, int64_t 
 
 rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
 {
+    RK_ENTER_LANE(team);
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
@@ -41,6 +43,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
 rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                          rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
@@ -60,6 +63,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
 rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
@@ -69,13 +73,13 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
         return st;
     if (!out)
         return RANK_ERR_ARG;
-    req = rk_req_alloc(team->ctx);
+    req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;
     view = rk_pieces_view(&req->pieces, iov, n, bytes);
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
-        rk_progress(team->ctx);
+        rk_progress(team->lane);
     rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
     *out = req;
     return RANK_OK;
@@ -84,6 +88,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
 rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
@@ -93,7 +98,7 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
         return st;
     if (!out)
         return RANK_ERR_ARG;
-    req = rk_req_alloc(team->ctx);
+    req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;

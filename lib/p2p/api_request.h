@@ -2,6 +2,7 @@
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H
 
+#include "lib/channel/threads.h"
 #include "lib/p2p/p2p_state.h"
 
 RK_INLINE rank_status_t rk_check_request(const struct rank_request *req)
@@ -20,19 +21,37 @@ RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
     return !req || (req->hold & (RK_HOLD_PERSISTENT | RK_HOLD_ACTIVE)) == RK_HOLD_PERSISTENT;
 }
 
-/* The context of the first that is not idle; NULL if all are. */
+/* The context of those that are not idle; NULL if all are. */
 struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs);
+
+/* For calls with several requests, to be entered before these are looked at: the lane that all are of, or the context. */
+struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs);
+#define RK_ENTER_REQUESTS(n, reqs) RK_ENTERED = rk_enter_requests(n, reqs)
 
 /* A callback must not wait: what it waits for may need another callback. */
 RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
 {
+    if (rk_unlikely(ctx->engine->threads != NULL))
+        return !rk_threads_in_call(ctx->engine->threads);
     return rk_likely(!ctx->engine->calling);
 }
 
 /* The envelope of an idle one; envelope may be NULL. */
 void rk_null_envelope(rank_envelope_t *envelope);
 
+/* For those who look at several: is this one, of whatever lane, done? */
+RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
+{
+    RK_ENTER_REQUEST(req);
+
+    return req->done;
+}
+
 /* Of a complete one: its status. It goes back to the pool, unless it is persistent. */
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope);
+/* The same of one among several, which may be of a lane that has not been entered. */
+rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope);
+/* Until one of several is done. */
+void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a);
 
 #endif

@@ -14,6 +14,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
 
     for (int i = 0; i < n; i++) {
         rank_status_t st;
+        RK_ENTER_REQUEST(reqs[i]);
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
             continue;
         if (rk_check_request(reqs[i])) { /* it stood there twice, and is freed */
@@ -32,6 +33,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
 rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indices,
                             rank_envelope_t *envelopes)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
@@ -48,7 +50,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
             return RANK_ERR_STATE;
-        rk_wait(ctx, rk_any_done, &a);
+        rk_wait_any(ctx, &a);
     }
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
@@ -56,6 +58,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
 rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indices,
                             rank_envelope_t *envelopes)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
 
@@ -75,6 +78,7 @@ rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indice
 rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
                            rank_envelope_t *envelope)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
@@ -94,13 +98,13 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
         rk_progress(ctx);
     *done = rk_any_done(&a);
     *index = a.found;
-    return *done ? rk_finish(&reqs[a.found], envelope) : RANK_OK;
+    return *done ? rk_finish_anywhere(&reqs[a.found], envelope) : RANK_OK;
 }
 
 static bool all_done(int n, const rank_request_t *reqs)
 {
     for (int i = 0; i < n; i++) {
-        if (reqs[i] && !reqs[i]->done)
+        if (reqs[i] && !rk_is_done_anywhere(reqs[i]))
             return false;
     }
     return true;
@@ -108,6 +112,7 @@ static bool all_done(int n, const rank_request_t *reqs)
 
 rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(n, reqs), first = RANK_OK;
     struct rk_ctx *ctx;
 
@@ -120,6 +125,7 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
         rk_progress(ctx);
     *done = all_done(n, reqs);
     for (int i = 0; i < n && *done; i++) {
+        RK_ENTER_REQUEST(reqs[i]);
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         if (rk_req_is_idle(reqs[i])) {
             rk_null_envelope(envelope);

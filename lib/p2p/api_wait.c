@@ -24,12 +24,23 @@ rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
     return st;
 }
 
-rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope)
+rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope)
+{
+    RK_ENTER_REQUEST(*handle);
+
+    return rk_finish(handle, envelope);
+}
+
+/* Of a context that several threads use? Then nothing but this may be read of it without the lock. */
+RK_INLINE bool is_shared(const struct rank_request *req)
+{
+    return req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED);
+}
+
+RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (!req || !done)
-        return RANK_ERR_ARG;
     if (*req && (st = rk_check_request(*req)) != RANK_OK)
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
@@ -47,12 +58,24 @@ rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelop
     return *done ? rk_finish(req, envelope) : RANK_OK;
 }
 
-rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
+static RK_COLD rank_status_t test_shared(rank_request_t *req, int *done, rank_envelope_t *envelope)
+{
+    RK_ENTER((*req)->ctx);
+
+    return test(req, done, envelope);
+}
+
+rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope)
+{
+    if (!req || !done)
+        return RANK_ERR_ARG;
+    return rk_unlikely(is_shared(*req)) ? test_shared(req, done, envelope) : test(req, done, envelope);
+}
+
+RK_INLINE rank_status_t wait_for(rank_request_t *req, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (!req)
-        return RANK_ERR_ARG;
     if (*req && (st = rk_check_request(*req)) != RANK_OK)
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
@@ -71,6 +94,49 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     return rk_finish(req, envelope);
 }
 
+static RK_COLD rank_status_t wait_shared(rank_request_t *req, rank_envelope_t *envelope)
+{
+    RK_ENTER((*req)->ctx);
+
+    return wait_for(req, envelope);
+}
+
+rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
+{
+    if (!req)
+        return RANK_ERR_ARG;
+    return rk_unlikely(is_shared(*req)) ? wait_shared(req, envelope) : wait_for(req, envelope);
+}
+
+/* The one context of all of them, or, of several lanes, the one that these belong to. */
+static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
+{
+    struct rk_ctx *ctx = NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (!is_shared(reqs[i]) || reqs[i]->ctx == ctx)
+            continue;
+        if (ctx) {
+            struct rk_threads *t = ctx->engine->threads;
+            return t->main ? t->main : ctx;
+        }
+        ctx = reqs[i]->ctx;
+    }
+    return ctx;
+}
+
+struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+{
+    for (int i = 0; reqs && i < n; i++) {
+        if (!reqs[i])
+            continue;
+        if (rk_likely(!is_shared(reqs[i])))
+            break; /* all are of one kind */
+        return rk_enter(common_ctx(n, reqs));
+    }
+    return NULL;
+}
+
 rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
 {
     if (n < 0)
@@ -78,6 +144,7 @@ rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
     if (n > 0 && !reqs)
         return RANK_ERR_ARG;
     for (int i = 0; i < n; i++) {
+        RK_ENTER_REQUEST(reqs[i]);
         if (!reqs[i])
             continue;
         if (rk_check_request(reqs[i]))
@@ -90,6 +157,7 @@ rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
 
 rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     rank_status_t first = rk_check_requests(n, reqs);
 
     if (first)
@@ -107,7 +175,7 @@ bool rk_any_done(void *arg)
     struct rk_any *a = arg;
 
     for (int i = 0; i < a->n; i++) {
-        if (a->reqs[i] && a->reqs[i]->done && !rk_req_is_idle(a->reqs[i])) {
+        if (a->reqs[i] && rk_is_done_anywhere(a->reqs[i]) && !rk_req_is_idle(a->reqs[i])) {
             a->found = i;
             return true;
         }
@@ -119,13 +187,34 @@ struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
 {
     for (int i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]))
-            return reqs[i]->ctx;
+            return rk_unlikely(is_shared(reqs[i])) ? common_ctx(n, reqs) : reqs[i]->ctx;
     }
     return NULL;
 }
 
+/* While we wait in the context for what happens in lanes: those who are in there tell us. */
+static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t by)
+{
+    for (int i = 0; i < n; i++) {
+        if (is_shared(reqs[i]) && reqs[i]->ctx != ctx)
+            atomic_fetch_add(&reqs[i]->ctx->engine->threads->parked, by);
+    }
+}
+
+void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
+{
+    if (rk_likely(!ctx->engine->threads)) {
+        rk_wait(ctx, rk_any_done, a);
+        return;
+    }
+    park(ctx, a->n, a->reqs, 1);
+    rk_wait(ctx, rk_any_done, a);
+    park(ctx, a->n, a->reqs, UINT32_MAX);
+}
+
 rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
 {
+    RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
@@ -143,8 +232,8 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
             return RANK_ERR_STATE;
-        rk_wait(ctx, rk_any_done, &a);
+        rk_wait_any(ctx, &a);
     }
     *index = a.found;
-    return rk_finish(&reqs[a.found], envelope);
+    return rk_finish_anywhere(&reqs[a.found], envelope);
 }

@@ -14,6 +14,7 @@ rank_status_t rank_cancel(rank_request_t *handle)
     req = *handle;
     if (!req)
         return RANK_ERR_HANDLE;
+    RK_ENTER_REQUEST(req);
     st = rk_check_request(req);
     if (st)
         return st;

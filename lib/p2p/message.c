@@ -3,7 +3,8 @@
  * handle, so that nobody else's receive can get it between the probe and the receive.
  */
 #include "lib/p2p/api_check.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
 
 /* The handle is the kept message itself, whose memory stays until the end: an old handle is found
  * out by its magic. */
@@ -24,6 +25,7 @@ static void hand_out(struct rk_unexpected *u, rank_message_t *message, rank_enve
 rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message,
                           rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
     rank_status_t st = rk_team_check(team);
 
@@ -32,9 +34,9 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
     if (!message)
         return RANK_ERR_ARG;
     if (!rk_probe_over(&p)) {
-        if (team->ctx->engine->calling)
+        if (!rk_may_wait(team->lane))
             return RANK_ERR_STATE;
-        rk_wait(team->ctx, rk_probe_over, &p);
+        rk_wait(team->lane, rk_probe_over, &p);
     }
     if (p.dead)
         return RANK_ERR_PEER_DEAD;
@@ -45,6 +47,7 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
 rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
                            rank_message_t *message, rank_envelope_t *envelope)
 {
+    RK_ENTER_LANE(team);
     struct rk_unexpected *u;
     rank_status_t st = rk_team_check(team);
 
@@ -55,7 +58,7 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = 0;
     u = rk_p2p_take(team, peer, rk_match_tag(tag));
     if (!u) {
-        rk_progress(team->ctx);
+        rk_progress(team->lane);
         u = rk_p2p_take(team, peer, rk_match_tag(tag));
     }
     if (!u)
@@ -63,6 +66,13 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = 1;
     hand_out(u, message, envelope);
     return RANK_OK;
+}
+
+static struct rk_threads *enter_message(const rank_message_t *message)
+{
+    const struct rk_unexpected *u = message ? message_of(*message) : NULL;
+
+    return u ? rk_enter(u->peer->ctx) : NULL;
 }
 
 static rank_status_t check_mrecv(const void *buf, int64_t count, rank_dtype_t dtype,
@@ -82,6 +92,7 @@ static rank_status_t check_mrecv(const void *buf, int64_t count, rank_dtype_t dt
 rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
                          rank_envelope_t *envelope)
 {
+    RK_ENTERED = enter_message(message);
     struct rank_request req;
     struct rk_unexpected *u;
     size_t bytes;
@@ -102,6 +113,7 @@ rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mess
 rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
                           rank_request_t *out)
 {
+    RK_ENTERED = enter_message(message);
     struct rank_request *req;
     struct rk_unexpected *u;
     size_t bytes;

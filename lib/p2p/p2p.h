@@ -40,6 +40,9 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
 /* The blocking receive of users; envelope may be NULL. elem: bytes of an element. */
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope);
+/* The same by the general way. */
+rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope);
 
 /* Would a send of so many bytes, which fits in a frame, go as an announcement for want of credit? */
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes);

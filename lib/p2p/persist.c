@@ -8,6 +8,7 @@
 #include "lib/base/dtype.h"
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
 
 static rank_status_t start_send(struct rank_request *req)
 {
@@ -31,11 +32,11 @@ static rank_status_t start_recv(struct rank_request *req)
 static struct rank_request *describe(const void *buf, size_t bytes, rank_dtype_t dtype,
                                      uint64_t tag, rank_team_t team)
 {
-    struct rank_request *req = rk_req_alloc(team->ctx);
+    struct rank_request *req = rk_req_alloc(team->lane);
 
     if (!req)
         return NULL;
-    req->hold = RK_HOLD_PERSISTENT;
+    req->hold |= RK_HOLD_PERSISTENT;
     req->done = true;
     req->status = RANK_OK;
     req->elem = rk_dtype_bytes[dtype];
@@ -50,6 +51,7 @@ static struct rank_request *describe(const void *buf, size_t bytes, rank_dtype_t
 static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
     rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
@@ -84,6 +86,7 @@ rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype
 rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                              rank_team_t team, rank_request_t *out)
 {
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
     rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
@@ -104,6 +107,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
 
 static rank_status_t check_start(const struct rank_request *req)
 {
+    RK_ENTER_REQUEST(req);
     rank_status_t st = req ? rk_check_request(req) : RANK_ERR_HANDLE;
 
     if (st)
@@ -119,6 +123,7 @@ static rank_status_t check_start(const struct rank_request *req)
 
 static rank_status_t start(struct rank_request *req)
 {
+    RK_ENTER_REQUEST(req);
     rank_status_t st;
 
     req->on_done = NULL;

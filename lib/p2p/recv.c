@@ -192,13 +192,13 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
 RK_INLINE void start_receive(struct rank_team *team, struct rk_view view, int source, uint64_t tag,
                              uint64_t space, struct rank_request *req)
 {
-    struct rk_p2p *p2p = team->ctx->p2p;
+    struct rk_p2p *p2p = team->lane->p2p;
     struct rk_unexpected *u;
 
     req->magic = RK_REQ_MAGIC;
     req->type = RK_REQ_RECV;
     req->done = false;
-    req->ctx = team->ctx;
+    req->ctx = team->lane;
     req->view = view;
     req->team = team->id | space;
     req->tag = tag;
@@ -245,7 +245,7 @@ void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int s
 
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)
 {
-    struct rk_p2p *p2p = team->ctx->p2p;
+    struct rk_p2p *p2p = team->lane->p2p;
     uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&p2p->match, team->id, src, tag);
 
@@ -296,7 +296,7 @@ void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelop
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
 {
     uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
-    struct rk_unexpected *u = rk_match_find(&team->ctx->p2p->match, team->id, src, tag);
+    struct rk_unexpected *u = rk_match_find(&team->lane->p2p->match, team->id, src, tag);
 
     if (!u)
         return false;

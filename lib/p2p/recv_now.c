@@ -6,8 +6,8 @@
 #include "lib/p2p/p2p_state.h"
 
 /* The general way to receive and wait. */
-static rank_status_t recv_and_wait(struct rank_team *team, void *buf, size_t bytes, int source,
-                                   uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
 {
     struct rank_request req;
     rank_status_t st;
@@ -48,16 +48,16 @@ enum { TAKE_LOOKS = 400, TAKES_MASK = 63 };
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope)
 {
-    const struct rk_match *match = &team->ctx->p2p->match;
+    const struct rk_match *match = &team->lane->p2p->match;
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
     struct rk_took m;
 
     /* A stream of messages from one must not keep all others waiting. */
-    if (rk_unlikely((++team->ctx->p2p->takes & TAKES_MASK) == 0))
-        rk_progress(team->ctx);
+    if (rk_unlikely((++team->lane->p2p->takes & TAKES_MASK) == 0))
+        rk_progress(team->lane);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
-        int looks = team->ctx->node->oversubscribed ? 1 : TAKE_LOOKS;
+        int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
         enum rk_taken taken = RK_TAKEN_NONE;
 
         while (taken == RK_TAKEN_NONE && looks--)
@@ -65,5 +65,5 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         if (rk_likely(taken == RK_TAKEN))
             return took(peer, &m, bytes, source, elem, envelope);
     }
-    return recv_and_wait(team, buf, bytes, source, tag, elem, envelope);
+    return rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
 }

@@ -143,7 +143,7 @@ RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t k
     req->type = RK_REQ_SEND;
     req->done = false;
     req->kind = kind;
-    req->ctx = team->ctx;
+    req->ctx = team->lane;
     req->peer = peer;
     req->view = view;
     req->team = team->id | space;

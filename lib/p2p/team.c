@@ -2,6 +2,7 @@
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
+#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
@@ -42,13 +43,16 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers)
         goto err;
-    team->magic = RK_TEAM_MAGIC;
+    team->lane = ctx;
+    if (ctx->engine->threads && size == 1 && ctx->world && !(team->lane = rk_lane_take(ctx)))
+        goto err;
+    team->magic = ctx->engine->threads ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
     team->id = id;
     team->rank = rank;
     team->size = size;
     team->world_ranks = world_ranks;
-    rk_list_append(&ctx->p2p->teams, &team->link);
+    rk_list_append(&team->lane->p2p->teams, &team->link);
     for (int r = 0; r < size; r++)
         team->mixed |= rk_team_world_rank(team, r) >= ctx->boot->size;
     for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths that came before the team */
@@ -63,8 +67,10 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 
 err:
     rk_error("out of memory for a team of %d ranks", size);
-    if (team)
+    if (team) {
+        free(team->peers);
         give_memory(team);
+    }
     free(world_ranks);
     return RANK_ERR_NO_MEMORY;
 }
@@ -74,6 +80,8 @@ void rk_team_destroy(struct rank_team *team)
     if (!team)
         return;
     rk_list_remove(&team->link);
+    if (team->lane != team->ctx)
+        rk_lane_give(team->lane);
     free(team->peers);
     free(team->world_ranks);
     give_memory(team);
@@ -81,7 +89,7 @@ void rk_team_destroy(struct rank_team *team)
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)
 {
-    return team->peers[r] = rk_engine_peer(team->ctx, rk_team_world_rank(team, r));
+    return team->peers[r] = rk_engine_peer(team->lane, rk_team_world_rank(team, r));
 }
 
 void rk_team_settle(struct rank_team *team)

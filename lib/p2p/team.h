@@ -11,6 +11,8 @@
 #include "lib/channel/engine.h"
 
 #define RK_TEAM_MAGIC 0x7465616du
+/* Of one that several threads may use at once: the shortest ways, which know the other only, refuse it. */
+#define RK_TEAM_SHARED_MAGIC 0x7465616eu
 /* In an id: the collectives' own space of tags. */
 #define RK_TEAM_COLL (1ull << 63)
 /* In an id: the rest is random, for a team whose members have no numbers in common. */
@@ -22,6 +24,7 @@ struct rank_team {
     uint32_t magic;
     int rank, size;
     struct rk_ctx *ctx;
+    struct rk_ctx *lane; /* whose requests, matching and peers it uses: ctx, or see lane.h */
     uint64_t id;       /* creator's world rank (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
     uint16_t epoch;
     bool mixed;        /* holds ranks of other jobs: their members' numbers are not agreed on */
@@ -30,7 +33,7 @@ struct rank_team {
     bool local;        /* all members share this node's segment */
     int ndead;         /* members known to be dead */
     int any_source_errors; /* deaths that no ANY_SOURCE receive has reported yet */
-    uint32_t counter;  /* teams made with this rank as creator (kept on the world) */
+    uint32_t counter;  /* splits that this rank has had part in (kept on the world) */
     uint64_t coll_seq; /* collectives started: the upper part of their tags */
     struct rk_coll_team *coll;
     struct rk_link link; /* in the list of all teams of p2p */
@@ -58,10 +61,22 @@ void rk_team_destroy(struct rank_team *team);
 /* Once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);
 
+/* Calls on it have to be locked. */
+RK_INLINE bool rk_team_is_shared(const struct rank_team *team)
+{
+    return team && team->magic == RK_TEAM_SHARED_MAGIC;
+}
+
+/* It is a live team, and no other thread is in the library. */
+RK_INLINE bool rk_team_is_plain(const struct rank_team *team)
+{
+    return team && team->magic == RK_TEAM_MAGIC;
+}
+
 /* RANK_ERR_HANDLE unless it is a live team. */
 RK_INLINE rank_status_t rk_team_check(const struct rank_team *team)
 {
-    return rk_likely(team && team->magic == RK_TEAM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;
+    return rk_likely(rk_team_is_plain(team)) || rk_team_is_shared(team) ? RANK_OK : RANK_ERR_HANDLE;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* atomic.c: atomics of rank.h. */
 #include "lib/base/dtype.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/far.h"
 
@@ -12,6 +13,7 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
                                uint64_t compare, int peer, struct rank_mem *mem, size_t offset,
                                uint64_t *before)
 {
+    RK_ENTER(mem->ctx);
     struct rk_rma_operands operands = {operand, compare};
     const struct rk_way *way;
     struct rk_job job;

@@ -1,4 +1,5 @@
 /* later.c: one-sided calls that do not wait, and those that wait for them: iput, iget, flush, fence. */
+#include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/group.h"
 
@@ -21,6 +22,7 @@ struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, 
 static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
                            size_t offset, rank_request_t *out)
 {
+    RK_ENTER(mem->ctx);
     const struct rk_way *way;
     struct rank_request *req;
     struct rk_peer *p;
@@ -116,6 +118,7 @@ static bool none_under_way(void *arg)
 
 static rank_status_t wait_local(struct rank_mem *mem, int peer)
 {
+    RK_ENTER(mem->ctx);
     struct under_way u = {mem, NULL};
 
     if (rk_list_empty(&mem->requests))
@@ -178,6 +181,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
 
 static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
 {
+    RK_ENTER(mem->ctx);
     struct rk_peer *p = NULL;
     rank_status_t first = RANK_OK, st;
 

@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/channel/shm/cma.h"
 #include "lib/mem/node.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/key.h"
 
@@ -78,6 +79,7 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
         return RANK_ERR_ARG;
     if (bytes < 0)
         return RANK_ERR_COUNT;
+    RK_ENTER(world->ctx);
     mem = rk_mem_new(world, (size_t)bytes);
     if (!mem)
         return RANK_ERR_NO_MEMORY;
@@ -113,6 +115,7 @@ rank_status_t rank_dereg(rank_mem_t *mem)
 
     if (st)
         return st;
+    RK_ENTER((*mem)->ctx);
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
     return RANK_OK;
@@ -223,6 +226,7 @@ static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *ke
 rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
                              rank_mem_t *out)
 {
+    RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(team);
     const void *channel_key;
     struct rank_mem *mem;
@@ -264,6 +268,7 @@ rank_status_t rank_rkey_close(rank_mem_t *mem)
 
     if (st)
         return st;
+    RK_ENTER((*mem)->ctx);
     st = rank_flush(*mem, RANK_ALL);
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;

@@ -1,6 +1,7 @@
 /* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
 #include "lib/channel/shm/cma.h"
 #include "lib/mem/node.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 
 rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
@@ -22,6 +23,7 @@ rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer
 rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
                          size_t offset)
 {
+    RK_ENTER(mem->ctx);
     const struct rk_way *way;
     struct rk_job job;
     struct rk_peer *p;
@@ -44,6 +46,7 @@ rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_me
 
 rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset)
 {
+    RK_ENTER(mem->ctx);
     const struct rk_way *way;
     struct rk_job job;
     struct rk_peer *p;

@@ -8,6 +8,7 @@
  */
 #include "lib/rma/signal.h"
 #include "lib/mem/node.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 
 /* By CMA a system call costs more than two copies of this much. */
@@ -42,6 +43,7 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
         __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
     if (rk_unlikely(peer == mem->team->rank))
         return RANK_OK;
+    RK_ENTER(mem->ctx);
     p = rk_team_peer(mem->team, peer);
     if (rk_likely(p && p->local >= 0))
         rk_node_wake(mem->team->ctx->node, p->local);
@@ -53,6 +55,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
                                 size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
                                 uint64_t value, rank_signal_op_t op)
 {
+    RK_ENTER(signal_mem->ctx);
     struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
     const struct rk_way *way, *sig_way;
     struct rk_job job;
@@ -175,10 +178,12 @@ bool rk_rma_word_is_so(void *wait)
 {
     struct rk_rma_wait *w = wait;
 
-    if (matches(w))
-        return true;
+    /* Another thread may have seen a value that is gone again. */
+    if (rk_unlikely(w->over) || matches(w))
+        return w->over = true;
     if (rk_likely(!writers_died(w)))
         return false;
+    w->over = true;
     w->dead = !matches(w); /* its last word may have come between the two looks */
     return true;
 }
@@ -217,6 +222,7 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
 
     if (rk_unlikely(st))
         return st;
+    RK_ENTER(mem->ctx);
     rk_wait_unrung(mem->team->ctx, rk_rma_word_is_so, &w);
     return outcome(&w);
 }
@@ -230,6 +236,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
 
     if (rk_unlikely(st))
         return st;
+    RK_ENTER(mem->ctx);
     if (peer != RANK_ANY_SOURCE) {
         if ((unsigned)peer >= (unsigned)mem->team->size)
             return RANK_ERR_RANK;

@@ -11,6 +11,7 @@ struct rk_rma_wait {
     rank_cmp_t cmp;
     const struct rk_peer *peer; /* who is to write it; NULL: anybody */
     bool dead;                  /* those who could are */
+    bool over;
 };
 
 bool rk_rma_word_is_so(void *wait);

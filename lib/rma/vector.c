@@ -6,6 +6,7 @@
  * them, and long ones by the channel's put and get, all of them at once.
  */
 #include "lib/channel/shm/cma.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/group.h"
 
@@ -136,6 +137,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
         move_mapped(put, pieces, n, mem->part[peer]);
         return RANK_OK;
     }
+    RK_ENTER(mem->ctx);
     st = rk_far_reach(mem, peer, &p, &way);
     if (st)
         return st;

@@ -12,6 +12,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
+#include "lib/p2p/lane.h"
 #include "lib/rma/heap.h"
 
 #include <stdlib.h>
@@ -306,6 +307,7 @@ static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, siz
 rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,
                          void **ptr, rank_mem_t *out)
 {
+    RK_ENTER_TEAM(team);
     struct rank_mem *mem;
     rank_status_t st = rk_team_check(team);
 
@@ -339,6 +341,7 @@ rank_status_t rank_free(rank_mem_t *mem)
         st = RANK_ERR_HANDLE;
     if (st)
         return st;
+    RK_ENTER((*mem)->ctx);
     rank_flush(*mem, RANK_ALL);
     st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
     if (st && (*mem)->channel_mem) /* but those may who have not heard of a death: it stays mapped to the end */

@@ -16,9 +16,11 @@
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/channel/tell.h"
+#include "lib/channel/threads.h"
 #include "lib/channel/watch.h"
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
+#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma.h"
 #include "lib/world/family.h"
@@ -49,10 +51,16 @@ rank_team_t rank_world(void)
     return atomic_load(&state) == IN ? the_ctx->world : RANK_TEAM_NULL;
 }
 
+int rank_thread_level(void)
+{
+    return atomic_load(&state) == IN ? the_ctx->level : (int)RANK_ERR_STATE;
+}
+
 rank_status_t rank_progress(void)
 {
     if (atomic_load(&state) != IN)
         return RANK_ERR_STATE;
+    RK_ENTER(the_ctx);
     rk_watch_end(the_ctx);
     rk_progress(the_ctx);
     return RANK_OK;
@@ -62,30 +70,30 @@ rank_status_t rank_progress_fd(int *fd)
 {
     if (atomic_load(&state) != IN)
         return RANK_ERR_STATE;
-    return fd ? rk_watch_fd(the_ctx, fd) : RANK_ERR_ARG;
+    if (!fd)
+        return RANK_ERR_ARG;
+    RK_ENTER(the_ctx);
+    return rk_watch_fd(the_ctx, fd);
 }
 
 rank_status_t rank_progress_arm(void)
 {
-    return atomic_load(&state) == IN ? rk_watch_arm(the_ctx) : RANK_ERR_STATE;
+    if (atomic_load(&state) != IN)
+        return RANK_ERR_STATE;
+    RK_ENTER(the_ctx);
+    return rk_watch_arm(the_ctx);
 }
 
 /* ---------------------------------------------------------------------- joining */
 
-static rank_status_t check_opts(const rank_init_opts_t *opts)
+static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
 {
-    int level = RANK_THREAD_SERIALIZED;
-
+    *level = RANK_THREAD_SERIALIZED;
     if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
-        level = opts->thread_level;
+        *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
         return RANK_ERR_ARG;
-    if (level == RANK_THREAD_MULTIPLE) {
-        rk_error("rank_init: RANK_THREAD_MULTIPLE is not supported by this version; "
-                 "RANK_THREAD_SERIALIZED is the highest level");
-        return RANK_ERR_NOT_SUPPORTED;
-    }
-    return level < RANK_THREAD_SINGLE || level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
+    return *level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
 }
 
 static bool shm_wanted(void)
@@ -203,6 +211,8 @@ static rank_status_t meet(struct rk_ctx *ctx)
             return st;
     }
     st = rk_engine_open(ctx);
+    if (!st && (ctx->level == RANK_THREAD_MULTIPLE || rk_conf.progress_thread))
+        st = rk_threads_open(ctx, NULL);
     if (!st)
         st = rk_segments_open(ctx);
     if (!st)
@@ -270,6 +280,7 @@ static rank_status_t join(struct rk_ctx *ctx)
     st = meet(ctx);
     if (st)
         return st;
+    RK_ENTER(ctx);
     ctx->engine->tells[ctx->engine->ntells++] = tell_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
@@ -290,9 +301,11 @@ static rank_status_t join(struct rk_ctx *ctx)
 
 static void leave(struct rk_ctx *ctx)
 {
+    rk_progress_thread_stop(ctx);
     rk_rma_close(ctx);
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
+    rk_lanes_close(ctx);
     rk_p2p_close(ctx);
     rk_families_close(ctx);
     if (ctx->boot) /* a job that we started may end just now */
@@ -312,7 +325,7 @@ static void leave(struct rk_ctx *ctx)
 
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
-    int out = OUT;
+    int out = OUT, level;
     rank_status_t st;
 
     if (!atomic_compare_exchange_strong(&state, &out, JOINING)) {
@@ -321,7 +334,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
                                                           : "is initialized already");
         return RANK_ERR_STATE;
     }
-    st = check_opts(opts);
+    st = check_opts(opts, &level);
     if (!st)
         st = rk_conf_load();
     if (st)
@@ -330,7 +343,11 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     if (rk_env("XRUN_JOB"))
         setvbuf(stdout, NULL, _IOLBF, 0);
     the_ctx = calloc(1, sizeof(*the_ctx));
+    if (the_ctx)
+        the_ctx->level = level;
     st = the_ctx ? join(the_ctx) : RANK_ERR_NO_MEMORY;
+    if (!st && rk_conf.progress_thread)
+        st = rk_progress_thread_start(the_ctx);
     if (st)
         goto err;
     if (the_ctx->board)
@@ -360,28 +377,43 @@ static bool drained(void *arg)
     return true;
 }
 
+static bool in_callback(const struct rk_ctx *ctx)
+{
+    const struct rk_engine *e = ctx->engine;
+
+    return e->threads ? rk_threads_in_call(e->threads) : e->calling;
+}
+
+/* All that has been sent has left, and all ranks have come so far. */
+static void part(struct rk_ctx *ctx)
+{
+    RK_ENTER(ctx);
+
+    rk_lives_stop(ctx);
+    ctx->engine->finalizing = true;
+    rk_wait(ctx, drained, ctx);
+    rk_family_leave(ctx);
+    /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
+     * whose end would be taken for an end of the other. On several hosts deaths are to be told until all have met. */
+    if (ctx->world->local)
+        rk_boot_leave(ctx->boot);
+    /* Nobody closes what another still sends to. With a death in the world this returns at once. */
+    if (rank_barrier(ctx->world) != RANK_OK && ctx->node)
+        rk_node_leave_alone(ctx->node);
+    rk_wait(ctx, drained, ctx);
+}
+
 rank_status_t rank_finalize(void)
 {
     int in = IN;
 
-    if (rank_initialized() && the_ctx->engine->calling)
+    if (rank_initialized() && in_callback(the_ctx))
         return RANK_ERR_STATE; /* from within a callback */
     if (!atomic_compare_exchange_strong(&state, &in, LEFT))
         return RANK_ERR_STATE;
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
-    rk_lives_stop(the_ctx);
-    the_ctx->engine->finalizing = true;
-    rk_wait(the_ctx, drained, the_ctx);
-    rk_family_leave(the_ctx);
-    /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
-     * whose end would be taken for an end of the other. On several hosts deaths are to be told until all have met. */
-    if (the_ctx->world->local)
-        rk_boot_leave(the_ctx->boot);
-    /* Nobody closes what another still sends to. With a death in the world this returns at once. */
-    if (rank_barrier(the_ctx->world) != RANK_OK && the_ctx->node)
-        rk_node_leave_alone(the_ctx->node);
-    rk_wait(the_ctx, drained, the_ctx);
+    part(the_ctx);
     leave(the_ctx);
     return RANK_OK;
 }

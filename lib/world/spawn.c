@@ -23,6 +23,7 @@
 #include "lib/p2p/p2p_state.h"
 #include "lib/world/family.h"
 #include "lib/world/introduce.h"
+#include "lib/p2p/lane.h"
 #include "lib/world/world.h"
 
 #include <stdlib.h>
@@ -360,6 +361,7 @@ static rank_status_t prepare(struct family *f, rank_status_t st)
 rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
                          rank_team_t *both)
 {
+    RK_ENTER_TEAM(team);
     struct family f = {.team = team, .root = root};
     rank_status_t st = rk_team_check(team);
 

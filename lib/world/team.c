@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/mem/node.h"
-#include "lib/p2p/team.h"
+#include "lib/p2p/lane.h"
 #include "lib/world/family.h"
 #include "lib/world/world.h"
 
@@ -22,7 +22,7 @@
 struct ballot {
     uint64_t color;
     int32_t key;
-    uint32_t counter; /* of teams that this rank was the first member of */
+    uint32_t counter; /* of the splits that this rank has begun */
     uint64_t id;      /* ranks of several worlds: of the team, if this one is its first member */
 };
 
@@ -57,10 +57,8 @@ static struct seat *my_table(const struct ballot *all, int size, uint64_t color,
 static rank_status_t take_seats(struct rank_team *parent, const struct ballot *all,
                                 const struct seat *seats, int n, struct rank_team **out)
 {
-    struct rank_team *world = parent->ctx->world;
     int *world_ranks = malloc((size_t)n * sizeof(int));
     int first = rk_team_world_rank(parent, seats[0].rank), me = 0;
-    uint32_t counter = all[seats[0].rank].counter + 1;
     uint64_t id = all[seats[0].rank].id;
     rank_status_t st;
 
@@ -71,11 +69,8 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
         if (seats[i].rank == parent->rank)
             me = i;
     }
-    if (!parent->mixed) {
-        id = (uint64_t)(uint32_t)first << 32 | counter;
-        if (me == 0)
-            world->counter = counter;
-    }
+    if (!parent->mixed)
+        id = (uint64_t)(uint32_t)first << 32 | all[seats[0].rank].counter;
     st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
     if (st)
         return st;
@@ -90,7 +85,8 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
 
 static rank_status_t split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
-    struct ballot mine = {color, key, parent->ctx->world->counter,
+    /* Taken before the first wait: another thread may split another team meanwhile. */
+    struct ballot mine = {color, key, ++parent->ctx->world->counter,
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
     struct seat *seats = NULL;
@@ -118,6 +114,7 @@ static rank_status_t split(struct rank_team *parent, uint64_t color, int key, ra
 
 rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out)
 {
+    RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(team);
 
     if (st)
@@ -129,6 +126,7 @@ rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t 
 
 rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
 {
+    RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(team);
     uint64_t color;
 
@@ -145,6 +143,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
 
 rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 {
+    RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(team);
 
     if (st)
@@ -158,6 +157,7 @@ rank_status_t rank_team_free(rank_team_t *team)
 
     if (!team)
         return RANK_ERR_ARG;
+    RK_ENTER_TEAM(*team);
     st = rk_team_check(*team);
     if (st)
         return st;

@@ -108,12 +108,19 @@ bool mp_flag(int argc, char **argv, const char *option)
 
 void mp_start(struct mp *mp, int *argc, char **argv)
 {
+    mp_start_level(mp, argc, argv, RANK_THREAD_SERIALIZED);
+}
+
+void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t level)
+{
+    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = level};
     int64_t seed = mp_option(*argc, argv, "--seed", -1);
 
     memset(mp, 0, sizeof(*mp));
     mp->name = "start";
     mp->fds = mp_count_fds();
-    MP_OK(rank_init(NULL));
+    MP_OK(rank_init(level == RANK_THREAD_SERIALIZED ? NULL : &opts));
+    MP_CHECK_EQ(rank_thread_level(), level);
     mp->world = rank_world();
     MP_CHECK(mp->world != RANK_TEAM_NULL);
     mp->rank = rank_team_rank(mp->world);

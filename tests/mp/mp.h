@@ -24,6 +24,8 @@ struct mp {
 
 /* Takes --seed N out of argv, calls rank_init. */
 void mp_start(struct mp *mp, int *argc, char **argv);
+/* The same at another level than rank_init's default. */
+void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t level);
 /* rank_finalize, then looks for descriptors that stayed open, and says "mp: done". */
 void mp_end(struct mp *mp);
 /* As mp_end where ranks died: no word about descriptors. */

@@ -153,7 +153,8 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 {
     ucp_worker_params_t params = {
         .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE, /* calls are serialized by rank.h's contract */
+        /* calls are serialized by rank.h's contract, or by our lock */
+        .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
     ucs_status_t ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
 

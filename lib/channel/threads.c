@@ -1,0 +1,440 @@
+/*
+ * threads.c: see threads.h: entering and leaving, waiting among other threads.
+ */
+#include "lib/channel/threads.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/channel/watch.h"
+#include "lib/mem/node.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* SHORT_SLEEPS of SHORT_NS each, then LONG_NS; LANE_LOOKS: before a thread that waits in a lane waits in the context. */
+enum {
+    SHORT_SLEEPS = 10,
+    SHORT_NS = 1000 * 1000,
+    LONG_NS = 100 * 1000 * 1000,
+    STAND_SPINS = 64,
+    GIVE_WAY = 200,
+    LANE_LOOKS = 64
+};
+
+enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition has become true */
+
+/* A thread in rk_wait. */
+struct rk_waiting {
+    struct rk_link link;
+    bool (*cond)(void *);
+    void *arg;
+    uintptr_t thread;
+    _Atomic uint32_t state;
+    uint32_t sleeps;
+    bool unrung, background;
+    bool deep; /* sleeps for long, as the leaving poller is to know */
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
+{
+    struct timespec t = {0, ns};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
+}
+
+/* ------------------------------------------------------------------ telling others */
+
+static void set_over(struct rk_threads *t, struct rk_waiting *w)
+{
+    if (atomic_exchange(&w->state, OVER) == SLEEPS)
+        syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (t->napper == w)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+}
+
+/* Under the lock, before it is given up: what others wait for may have come. */
+static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
+{
+    struct rk_engine *e = t->ctx->engine;
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
+            set_over(t, w);
+    }
+    /* Nobody rings for what waits for room. */
+    if (t->napper && t->napper != me && t->nap_armed && (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent))
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+}
+
+void rk_threads_enter(struct rk_threads *t)
+{
+    rk_lock_take(&t->lock);
+}
+
+/* Something has changed in a lane for which threads wait elsewhere. */
+static RK_COLD void tell_main(struct rk_threads *lane)
+{
+    struct rk_threads *t = lane->main->engine->threads;
+
+    if (rk_lock_is_mine(&t->lock))
+        return; /* it will be looked at when that is given up */
+    rk_threads_enter(t);
+    if (atomic_load(&lane->calls) && t->napper)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    rk_threads_leave(t);
+}
+
+void rk_threads_leave(struct rk_threads *t)
+{
+    struct rk_lock *l = &t->lock;
+
+    if (l->depth > 1) {
+        l->depth--;
+        return;
+    }
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    rk_lock_give(l);
+    if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed))))
+        tell_main(t);
+}
+
+/* ------------------------------------------------------------------------- waiting */
+
+/* Others want the lock: let them have it, but for no longer than they need. */
+static void give_way(struct rk_threads *t)
+{
+    bool crowded = t->ctx->node->oversubscribed ||
+                   atomic_load_explicit(&t->nspinning, memory_order_relaxed) >= t->cores;
+
+    if (crowded)
+        sched_yield();
+    for (int i = 0; i < GIVE_WAY && atomic_load_explicit(&t->lock.wanted, memory_order_relaxed); i++) {
+        if (i % 16 == 15)
+            sched_yield();
+        else
+            rk_cpu_relax();
+    }
+}
+
+void rk_threads_yield(struct rk_threads *t)
+{
+    uint32_t depth;
+
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    depth = rk_lock_give_all(&t->lock);
+    sched_yield();
+    rk_lock_take_again(&t->lock, depth);
+}
+
+bool rk_threads_may_nap(struct rk_threads *t)
+{
+    return !t->napping;
+}
+
+bool rk_threads_still_polls(struct rk_threads *t)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    return p && p->thread == rk_lock_me();
+}
+
+struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool armed)
+{
+    struct rk_waiting *me = t->poller;
+
+    t->napper = me;
+    t->napping = true;
+    t->nap_armed = armed;
+    look_for_others(t, me);
+    atomic_fetch_sub(&t->nspinning, 1);
+    return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
+}
+
+bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
+{
+    atomic_fetch_add(&t->nspinning, 1);
+    rk_lock_take_again(&t->lock, nap.depth);
+    t->napping = false;
+    if (t->napper == nap.who) {
+        t->napper = NULL;
+        return true;
+    }
+    nap.who->sleeps = 1; /* it has waited long: no spinning beside the other */
+    return false;
+}
+
+/* The user sleeps on the descriptor: what we have done in his place he must hear of. */
+static void tell_watcher(struct rk_ctx *ctx)
+{
+    if (rk_unlikely(ctx->engine->watched))
+        rk_watch_tell(ctx);
+}
+
+/* Another thread polls. */
+static void stand_by(struct rk_threads *t, struct rk_waiting *s)
+{
+    bool sleeps = s->background || s->sleeps > 0;
+    struct rk_waiting *p;
+    uint32_t spins = SPINS, depth;
+    uint64_t until = 0;
+
+    s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
+    look_for_others(t, s);
+    depth = rk_lock_give_all(&t->lock);
+    for (uint32_t i = 0; !sleeps; i++) {
+        if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS)
+            goto out;
+        p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+        if (!p)
+            goto out;
+        if (t->ctx->node->oversubscribed || atomic_load_explicit(&t->nspinning, memory_order_relaxed) > t->cores)
+            sched_yield();
+        else
+            rk_cpu_relax();
+        if (i % STAND_SPINS == STAND_SPINS - 1) {
+            uint64_t now = rk_clock_ns();
+            sched_yield();
+            if (!until)
+                until = now + t->ctx->engine->spin_ns;
+            sleeps = now >= until;
+        }
+    }
+    atomic_fetch_sub(&t->nspinning, 1);
+    if (atomic_compare_exchange_strong(&s->state, &spins, SLEEPS)) {
+        s->sleeps++;
+        futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS);
+        spins = SLEEPS;
+        atomic_compare_exchange_strong(&s->state, &spins, SPINS);
+    }
+    atomic_fetch_add(&t->nspinning, 1);
+out:
+    rk_lock_take_again(&t->lock, depth);
+    s->deep = false;
+    spins = TURN;
+    if (atomic_compare_exchange_strong(&s->state, &spins, SPINS))
+        s->sleeps = 0;
+}
+
+/* One bout of the poller's, and then the lock is anybody's for a moment. */
+static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
+{
+    uint32_t depth;
+
+    rk_wait_bout(t->ctx, w, s->cond, s->arg);
+    if (w->rounds == 0)
+        tell_watcher(t->ctx);
+    look_for_others(t, s);
+    if (s->cond(s->arg))
+        return;
+    depth = rk_lock_give_all(&t->lock);
+    give_way(t);
+    rk_lock_take_again(&t->lock, depth);
+}
+
+/* The poller's place: free, or its owner naps and we have just come. The progress thread leaves it to others. */
+static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting *s)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    if (s->background && t->nwaiting > 1)
+        return false;
+    return !p || p->background || (p == t->napper && s->sleeps == 0);
+}
+
+static void take_place(struct rk_threads *t, struct rk_waiting *s)
+{
+    if (t->napper) { /* its sleep ends here, and it finds that it has lost its place */
+        t->napper = NULL;
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    }
+    atomic_store(&t->poller, s);
+}
+
+static void leave_place(struct rk_threads *t)
+{
+    struct rk_link *l;
+
+    atomic_store(&t->poller, NULL);
+    t->napper = NULL;
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        uint32_t spins = SPINS, sleeps = SLEEPS;
+        if (!w->deep)
+            continue;
+        if (atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
+            syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        else
+            atomic_compare_exchange_strong(&w->state, &spins, TURN);
+        return;
+    }
+}
+
+static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .unrung = w->unrung,
+                           .background = w->background};
+
+    rk_list_append(&t->waiting, &s.link);
+    t->nwaiting++;
+    atomic_fetch_add(&t->nspinning, 1);
+    if (s.unrung && t->napper)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
+        if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s) {
+            if (s.background && t->nwaiting > 1)
+                leave_place(t);
+            else
+                poll_once(t, &s, w);
+        } else if (is_mine_to_take(t, &s)) {
+            take_place(t, &s);
+        } else {
+            stand_by(t, &s);
+        }
+    }
+    rk_list_remove(&s.link);
+    t->nwaiting--;
+    atomic_fetch_sub(&t->nspinning, 1);
+    if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s)
+        leave_place(t);
+}
+
+/* ---------------------------------------------------------------------------- lanes */
+
+struct lane_wait {
+    struct rk_threads *lane;
+    bool (*cond)(void *);
+    void *arg;
+};
+
+/* With the context's lock held. */
+static bool lane_cond(void *arg)
+{
+    struct lane_wait *w = arg;
+    bool is;
+
+    rk_lock_take(&w->lane->lock);
+    is = w->cond(w->arg);
+    rk_lock_give(&w->lane->lock);
+    return is;
+}
+
+/* For the status board: what the lane's rooms say. */
+static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+{
+    struct lane_wait *w = arg;
+    struct rk_engine *e;
+    bool known = false;
+
+    (void)ctx;
+    if (cond != lane_cond)
+        return false;
+    e = w->lane->ctx->engine;
+    rk_lock_take(&w->lane->lock);
+    for (int i = 0; i < e->ntells && !known; i++)
+        known = e->tells[i](w->lane->ctx, w->cond, w->arg, out);
+    rk_lock_give(&w->lane->lock);
+    return known;
+}
+
+/* Only threads of this process can make it true: look for a moment, then wait where the others do, and poll there. */
+static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_threads *t = lane->main->engine->threads;
+    struct lane_wait lw = {lane, cond, arg};
+    uint32_t depth;
+
+    for (int i = 0; i < LANE_LOOKS && !rk_lock_is_mine(&t->lock); i++) {
+        if (cond(arg))
+            return;
+        depth = rk_lock_give_all(&lane->lock);
+        if (i == 0 && atomic_load(&lane->parked)) /* what the caller has done before it waits */
+            tell_main(lane);
+        else if (i % 8 == 7)
+            sched_yield();
+        else
+            rk_cpu_relax();
+        rk_lock_take_again(&lane->lock, depth);
+    }
+    depth = rk_lock_give_all(&lane->lock);
+    atomic_fetch_add(&lane->parked, 1);
+    rk_threads_enter(t);
+    wait_here(t, w, lane_cond, &lw);
+    if (w->told) {
+        rk_wait_over(t->ctx);
+        w->told = 0;
+    }
+    rk_threads_leave(t);
+    atomic_fetch_sub(&lane->parked, 1);
+    rk_lock_take_again(&lane->lock, depth);
+}
+
+RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_threads *t = ctx->engine->threads;
+
+    if (t->main)
+        wait_in_lane(t, w, cond, arg);
+    else
+        wait_here(t, w, cond, arg);
+}
+
+/* ------------------------------------------------------------------------ callbacks */
+
+uint32_t rk_threads_call_begin(struct rk_threads *t)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    if (p && p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
+        rk_node_sleep_end(t->ctx->node);
+        leave_place(t);
+    }
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
+    return rk_lock_give_all(&t->lock);
+}
+
+void rk_threads_call_end(struct rk_threads *t, uint32_t depth)
+{
+    rk_lock_take_again(&t->lock, depth);
+    atomic_store_explicit(&t->caller, 0, memory_order_relaxed);
+}
+
+/* --------------------------------------------------------------------- the room of it */
+
+rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
+{
+    struct rk_threads *t = aligned_alloc(RK_CACHE_LINE, rk_round_up(sizeof(*t), RK_CACHE_LINE));
+    cpu_set_t set;
+
+    if (!t) {
+        rk_error("out of memory for the locks that threads need");
+        return RANK_ERR_NO_MEMORY;
+    }
+    *t = (struct rk_threads){.ctx = ctx, .main = main};
+    rk_list_init(&t->waiting);
+    rk_list_init(&t->lanes);
+    rk_list_init(&t->lane);
+    rk_list_init(&t->free_lanes);
+    t->cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+    ctx->engine->threads = t;
+    if (!main)
+        ctx->engine->tells[ctx->engine->ntells++] = lane_tell;
+    rk_requests_share(ctx);
+    return RANK_OK;
+}
+
+void rk_threads_close(struct rk_ctx *ctx)
+{
+    free(ctx->engine->threads);
+    ctx->engine->threads = NULL;
+}

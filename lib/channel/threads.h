@@ -1,0 +1,120 @@
+/*
+ * threads.h: several threads in the library at once (RANK_THREAD_MULTIPLE, or a progress thread).
+ *
+ * Every public call that touches what is shared begins with one of the RK_ENTER macros, which take the context's lock
+ * (lock.h) and give it back when the function returns, on whatever way. Below MULTIPLE engine->threads is NULL and they
+ * do nothing; the shortest ways of the library do not even ask, see rk_team_is_shared and RK_HOLD_SHARED.
+ *
+ * A call that waits gives the lock up between any two looks. Of the threads that wait one at a time polls, the
+ * poller; the others stand by. Whoever gives the lock up looks first whether what another thread waits for has come,
+ * and tells that thread: so a thread never looks for itself while it stands by, and conditions are looked at under the
+ * lock only. A condition once true must stay so.
+ * The poller takes the naps of wait.c, too. While it naps the next thread that begins to wait takes its place, so that
+ * who has just come is not as slow as who has waited long.
+ * A thread that stands by first spins with yields, then sleeps on a word of its own: a millisecond at a time, after
+ * some of these for long. In the first case it finds out by itself that the poller has left, so leaving costs that
+ * one nothing, which is what matters while two threads exchange messages all the time; in the second the leaving
+ * poller wakes it.
+ */
+#ifndef RK_CHANNEL_THREADS_H
+#define RK_CHANNEL_THREADS_H
+
+#include "lib/channel/engine.h"
+#include "lib/channel/lock.h"
+
+struct rk_waiting;
+
+struct rk_threads {
+    struct rk_lock lock;
+    struct rk_ctx *ctx;
+    struct rk_ctx *main;       /* a lane's: the context that it belongs to; else NULL */
+    struct rk_link waiting;    /* struct rk_waiting, by when they came */
+    uint32_t nwaiting;
+    _Atomic uint32_t nspinning; /* of them, the poller included */
+    uint32_t cores;            /* that this process may run on */
+    _Atomic(struct rk_waiting *) poller;
+    struct rk_waiting *napper; /* the one that sleeps on the doorbell */
+    bool napping;              /* somebody is in there, the present napper or one who was */
+    bool nap_armed;            /* he may sleep for long, as nothing waits for room */
+    _Atomic uintptr_t caller;  /* the thread that runs a user's callback; 0: none */
+    _Atomic uint32_t parked;   /* a lane's: threads that wait for something of it in the context's list */
+    _Atomic bool calls;        /* a lane's: it has callbacks that wait to be called */
+    struct rk_link lanes;      /* a context's: those in use, by rk_threads.lane of their own */
+    struct rk_link lane;
+    struct rk_link free_lanes;
+    void *progress;            /* the progress thread (progress_thread.c); NULL: none */
+};
+
+/* From now on calls are locked. main: NULL, or the context whose lane this one is. */
+rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main);
+void rk_threads_close(struct rk_ctx *ctx);
+
+void rk_threads_enter(struct rk_threads *t);
+void rk_threads_leave(struct rk_threads *t);
+
+/* rk_wait_step among threads: returns when the condition is true. */
+void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+/* wait.c: one bout of the poller's, with the lock held. */
+void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+/* Around what a bout does without the lock: a yield, and the sleep of a nap. */
+void rk_threads_yield(struct rk_threads *t);
+struct rk_nap {
+    struct rk_waiting *who;
+    uint32_t depth;
+};
+struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool armed);
+/* False: another thread has taken the place meanwhile, and has ended the nap towards those who ring. */
+bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap);
+/* May this thread begin a nap? Not while another that has lost its place is still in there. */
+bool rk_threads_may_nap(struct rk_threads *t);
+/* Has this thread still the poller's place? A callback takes it away. */
+bool rk_threads_still_polls(struct rk_threads *t);
+
+/* Around a user's callback. */
+uint32_t rk_threads_call_begin(struct rk_threads *t);
+void rk_threads_call_end(struct rk_threads *t, uint32_t depth);
+/* Is this thread in a callback? */
+RK_INLINE bool rk_threads_in_call(const struct rk_threads *t)
+{
+    const struct rk_threads *of = t->main ? t->main->engine->threads : t;
+
+    return atomic_load_explicit(&of->caller, memory_order_relaxed) == rk_lock_me();
+}
+
+/* ------------------------------------------------------------- entering a call */
+
+RK_INLINE struct rk_threads *rk_enter(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine->threads;
+
+    if (rk_unlikely(t != NULL))
+        rk_threads_enter(t);
+    return t;
+}
+
+RK_INLINE void rk_leave_entered(struct rk_threads **t)
+{
+    if (rk_unlikely(*t != NULL))
+        rk_threads_leave(*t);
+}
+
+/* To the end of the block. */
+#define RK_ENTERED __attribute__((cleanup(rk_leave_entered), unused)) struct rk_threads *RK_ENTERED_NAME(__LINE__)
+#define RK_ENTERED_NAME(line) RK_ENTERED_AT(line)
+#define RK_ENTERED_AT(line) rk_entered_at_##line
+#define RK_ENTER(ctx) RK_ENTERED = rk_enter(ctx)
+
+/* A handle that is none is refused by what follows, without the lock. */
+RK_INLINE struct rk_threads *rk_enter_request(const struct rank_request *req)
+{
+    return rk_unlikely(req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED)) ? rk_enter(req->ctx)
+                                                                                         : NULL;
+}
+#define RK_ENTER_REQUEST(req) RK_ENTERED = rk_enter_request(req)
+
+/* progress_thread.c */
+rank_status_t rk_progress_thread_start(struct rk_ctx *ctx);
+/* Ends it, and waits for that. The lock must not be held. */
+void rk_progress_thread_stop(struct rk_ctx *ctx);
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * threads_rma.c: one-sided calls of several threads at once: atomics on one counter, puts and gets with flushes between,
+ * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread.
+ */
+#include "tests/mp/crew.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOT = 4096, PAYLOAD = 1500 };
+
+struct field {
+    rank_mem_t mem;
+    char *mine;
+    rank_team_t team[CREW_MAX];
+    _Atomic uint64_t drawn; /* the sum of what fetch-adds gave */
+};
+
+/* Layout of each part: a counter, a signal for each thread, then a slot for each (rank, thread). */
+static int64_t signal_at(int t) { return 64 + t * 8; }
+static int64_t slot_at(const struct hand *me, int rank, int t)
+{
+    return 4096 + ((int64_t)rank * me->crew->threads + t) * SLOT;
+}
+
+static void count(struct hand *me)
+{
+    struct field *f = me->arg;
+    uint64_t one = 1, before, sum = 0;
+
+    for (int i = 0; i < me->crew->rounds; i++) {
+        if (i % 3 == 2) {
+            uint64_t expected, now;
+            MP_OK(rank_get(&now, 8, 0, f->mem, 0));
+            do {
+                uint64_t next = now + 1;
+                expected = now;
+                MP_OK(rank_compare_swap(RANK_UINT64, &expected, &next, 0, f->mem, 0, &now));
+            } while (now != expected);
+            before = now;
+        } else {
+            MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT64, &one, 0, f->mem, 0, &before));
+        }
+        sum += before;
+    }
+    atomic_fetch_add(&f->drawn, sum);
+}
+
+static void put_and_get(struct hand *me)
+{
+    struct field *f = me->arg;
+    struct mp *mp = me->mp;
+    char out[PAYLOAD], in[PAYLOAD];
+
+    for (int i = 0; i < me->crew->rounds; i++) {
+        int peer = (mp->rank + i) % mp->size;
+        int64_t at = slot_at(me, mp->rank, me->t) + (int64_t)mp_below(&me->random, SLOT - PAYLOAD + 1);
+        size_t n = 1 + mp_below(&me->random, PAYLOAD);
+        rank_request_t req;
+
+        mp_fill(out, n, (uint64_t)i);
+        memset(in, 0, sizeof(in));
+        if (i % 2) {
+            MP_OK(rank_put(out, (int64_t)n, peer, f->mem, at));
+        } else {
+            MP_OK(rank_iput(out, (int64_t)n, peer, f->mem, at, &req));
+            MP_OK(rank_wait(&req, NULL));
+        }
+        MP_OK(rank_flush(f->mem, i % 5 ? peer : RANK_ALL));
+        if (i % 3) {
+            MP_OK(rank_get(in, (int64_t)n, peer, f->mem, at));
+        } else {
+            MP_OK(rank_iget(in, (int64_t)n, peer, f->mem, at, &req));
+            MP_OK(rank_wait(&req, NULL));
+        }
+        MP_CHECK_EQ(mp_verify(in, n, (uint64_t)i), -1);
+        if (i % 7 == 0)
+            MP_OK(rank_fence(f->mem));
+    }
+}
+
+/* A ring for each thread: wait for the signal of the one before, give it to the next. */
+static void pass_on(struct hand *me)
+{
+    struct field *f = me->arg;
+    struct mp *mp = me->mp;
+    int next = (mp->rank + 1) % mp->size;
+    uint64_t word = 0;
+
+    for (int i = 1; i <= me->crew->rounds; i++) {
+        if (mp->rank > 0) {
+            if (i % 2)
+                MP_OK(rank_signal_wait(f->mem, signal_at(me->t), RANK_CMP_GE, (uint64_t)i, RANK_ANY_SOURCE, NULL));
+            else
+                MP_OK(rank_wait_until(f->mem, signal_at(me->t), RANK_CMP_GE, (uint64_t)i));
+            memcpy(&word, f->mine + slot_at(me, 0, me->t), sizeof(word));
+            MP_CHECK(word >= (uint64_t)i); /* it came before the signal */
+        }
+        word = (uint64_t)i;
+        MP_OK(rank_put_signal(&word, 8, next, f->mem, slot_at(me, 0, me->t), f->mem, signal_at(me->t), (uint64_t)i,
+                              RANK_SIGNAL_SET));
+        if (mp->rank == 0)
+            MP_OK(rank_wait_until(f->mem, signal_at(me->t), RANK_CMP_GE, (uint64_t)i));
+    }
+}
+
+static void allocate(struct hand *me)
+{
+    struct field *f = me->arg;
+    struct mp *mp = me->mp;
+
+    for (int i = 0; i < me->crew->rounds / 40 + 1; i++) {
+        int next = (mp->rank + 1) % mp->size;
+        uint64_t word = (uint64_t)(mp->rank * 1000 + me->t), *mine;
+        rank_mem_t mem;
+
+        MP_OK(rank_alloc(f->team[me->t], RANK_MEM_HOST, 8 * (i + 1), 0, (void **)&mine, &mem));
+        MP_OK(rank_put(&word, 8, next, mem, 8 * i));
+        MP_OK(rank_flush(mem, next));
+        MP_OK(rank_barrier(f->team[me->t]));
+        MP_CHECK_EQ(mine[i], (mp->rank + mp->size - 1) % mp->size * 1000 + me->t);
+        MP_OK(rank_free(&mem));
+    }
+}
+
+/* Registered memory, and keys that travel in messages. */
+static void keys(struct hand *me)
+{
+    struct mp *mp = me->mp;
+    int next = (mp->rank + 1) % mp->size, before = (mp->rank + mp->size - 1) % mp->size;
+
+    for (int i = 0; i < me->crew->rounds / 20 + 1; i++) {
+        uint64_t value = (uint64_t)(mp->rank + me->t + i), got = 0;
+        char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
+        size_t len = sizeof(key);
+        rank_envelope_t e;
+        rank_mem_t mem, open;
+        int none = 0;
+
+        MP_OK(rank_reg(&value, 8, &mem));
+        MP_OK(rank_rkey_pack(mem, key, &len));
+        MP_OK(rank_sendrecv(key, (int64_t)len, RANK_BYTE, next, me->t, theirs, sizeof(theirs), RANK_BYTE, before, me->t,
+                            mp->world, &e));
+        MP_OK(rank_rkey_open(mp->world, before, theirs, (size_t)e.bytes, &open));
+        MP_OK(rank_get(&got, 8, before, open, 0));
+        MP_CHECK_EQ(got, before + me->t + i);
+        MP_OK(rank_rkey_close(&open));
+        MP_OK(rank_sendrecv(&none, 1, RANK_INT32, before, 100 + me->t, &none, 1, RANK_INT32, next, 100 + me->t,
+                            mp->world, NULL));
+        MP_OK(rank_dereg(&mem));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct field f = {.drawn = 0};
+    uint64_t total, drawn, sum = 0, now;
+    struct crew crew;
+    struct mp mp;
+
+    crew_start(&crew, &mp, &argc, argv);
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096 + (int64_t)mp.size * crew.threads * SLOT, 0, (void **)&f.mine,
+                     &f.mem));
+    for (int t = 0; t < crew.threads; t++)
+        MP_OK(rank_team_dup(mp.world, &f.team[t]));
+    mp_case(&mp, "a counter");
+    crew_run(&crew, count, &f);
+    drawn = f.drawn;
+    MP_OK(rank_allreduce(&drawn, &sum, 1, RANK_UINT64, RANK_SUM, mp.world));
+    total = (uint64_t)mp.size * (uint64_t)crew.threads * (uint64_t)crew.rounds;
+    MP_OK(rank_get(&now, 8, 0, f.mem, 0));
+    MP_CHECK_EQ(now, total);
+    MP_CHECK_EQ(sum, total * (total - 1) / 2); /* every number was drawn once */
+    mp_case(&mp, "puts and gets");
+    crew_run(&crew, put_and_get, &f);
+    mp_case(&mp, "signals");
+    crew_run(&crew, pass_on, &f);
+    mp_case(&mp, "keys");
+    crew_run(&crew, keys, &f);
+    mp_case(&mp, "memory for each thread");
+    crew_run(&crew, allocate, &f);
+    for (int t = 0; t < crew.threads; t++)
+        MP_OK(rank_team_free(&f.team[t]));
+    MP_OK(rank_free(&f.mem));
+    mp_end(&mp);
+    return 0;
+}
