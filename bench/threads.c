@@ -1,0 +1,166 @@
+/*
+ * threads.c: what several threads of a rank send a second, beside what one sends.
+ *
+ *   bench/threads [T [SAMPLES]]          each thread to itself, on a team of its own
+ *   xrun -n 2 bench/threads [T [SAMPLES]] thread t of rank 0 to thread t of rank 1, windows of 64 messages
+ *
+ * T threads (2) and one thread take turns, SAMPLES (7) times each; messages of 8 bytes. Prints the medians and their
+ * ratio. With
+ * BENCH_SERIALIZED in the environment: one thread at RANK_THREAD_SERIALIZED, where nothing is locked.
+ */
+#include "lib/rank.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { T_MAX = 32, WINDOW = 64, SAMPLES_MAX = 101, SELF_TURNS = 3000, PAIR_TURNS = 2000 };
+
+struct worker {
+    pthread_t id;
+    pthread_barrier_t *start;
+    rank_team_t team;
+    int t, turns, rank, size;
+};
+
+static void must(rank_status_t st, const char *what)
+{
+    if (st) {
+        fprintf(stderr, "bench/threads: %s: %s\n", what, rank_status_string(st));
+        rank_abort(1, what);
+    }
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void to_myself(struct worker *w)
+{
+    uint64_t in[WINDOW], out[WINDOW];
+    rank_request_t req[2 * WINDOW];
+
+    memset(out, 0, sizeof(out));
+    for (int i = 0; i < w->turns; i++) {
+        for (int k = 0; k < WINDOW; k++)
+            must(rank_irecv(&in[k], 1, RANK_UINT64, 0, 1, w->team, &req[k]), "irecv");
+        for (int k = 0; k < WINDOW; k++)
+            must(rank_isend(&out[k], 1, RANK_UINT64, 0, 1, w->team, &req[WINDOW + k]), "isend");
+        must(rank_waitall(2 * WINDOW, req, NULL), "waitall");
+    }
+}
+
+static void to_the_other(struct worker *w)
+{
+    uint64_t buf[WINDOW], token = 0;
+    rank_request_t req[WINDOW];
+    int peer = 1 - w->rank;
+
+    memset(buf, 0, sizeof(buf));
+    for (int i = 0; i < w->turns; i++) {
+        for (int k = 0; k < WINDOW; k++) {
+            if (w->rank == 0)
+                must(rank_isend(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "isend");
+            else
+                must(rank_irecv(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "irecv");
+        }
+        must(rank_waitall(WINDOW, req, NULL), "waitall");
+        if (w->rank == 0)
+            must(rank_recv(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team, NULL), "recv");
+        else
+            must(rank_send(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team), "send");
+    }
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_barrier_wait(w->start);
+    if (w->size == 1)
+        to_myself(w);
+    else if (w->rank < 2)
+        to_the_other(w);
+    pthread_barrier_wait(w->start);
+    return NULL;
+}
+
+/* Millions of messages a second. */
+static double sample(struct worker *workers, int n, int turns)
+{
+    pthread_barrier_t start;
+    double t;
+
+    pthread_barrier_init(&start, NULL, (unsigned)n);
+    must(rank_barrier(rank_world()), "barrier");
+    for (int i = 0; i < n; i++) {
+        workers[i].turns = turns;
+        workers[i].start = &start;
+        if (i && pthread_create(&workers[i].id, NULL, work, &workers[i])) {
+            fprintf(stderr, "bench/threads: no thread could be made\n");
+            exit(1);
+        }
+    }
+    t = now();
+    work(&workers[0]);
+    t = now() - t;
+    for (int i = 1; i < n; i++)
+        pthread_join(workers[i].id, NULL);
+    pthread_barrier_destroy(&start);
+    return (double)n * turns * WINDOW / t * 1e-6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof(*v), by_value);
+    return v[n / 2];
+}
+
+int main(int argc, char **argv)
+{
+    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
+    int n = argc > 1 ? atoi(argv[1]) : 2, samples = argc > 2 ? atoi(argv[2]) : 7, turns;
+    double one[SAMPLES_MAX], many[SAMPLES_MAX];
+    struct worker w[T_MAX];
+
+    if (n < 1 || n > T_MAX || samples < 1 || samples > SAMPLES_MAX) {
+        fprintf(stderr, "bench/threads: 1 to %d threads, 1 to %d samples\n", T_MAX, SAMPLES_MAX);
+        return 2;
+    }
+    if (getenv("BENCH_SERIALIZED")) {
+        opts.thread_level = RANK_THREAD_SERIALIZED;
+        n = 1;
+    }
+    must(rank_init(&opts), "init");
+    for (int t = 0; t < n; t++) {
+        w[t] = (struct worker){.t = t, .rank = rank_team_rank(rank_world()), .size = rank_team_size(rank_world())};
+        must(rank_team_dup(rank_world(), &w[t].team), "dup");
+    }
+    turns = w[0].size == 1 ? SELF_TURNS : PAIR_TURNS;
+    for (int i = 0; i < samples; i++) {
+        one[i] = sample(w, 1, turns);
+        many[i] = sample(w, n, turns);
+    }
+    if (w[0].rank == 0) {
+        double a = median(one, samples), b = median(many, samples);
+        printf("%s: 1 thread %.2f M/s, %d threads %.2f M/s, ratio %.2f\n", w[0].size == 1 ? "self" : "pairs", a, n, b,
+               b / a);
+    }
+    for (int t = 0; t < n; t++)
+        must(rank_team_free(&w[t].team), "free");
+    must(rank_finalize(), "finalize");
+    return 0;
+}
