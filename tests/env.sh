@@ -29,4 +29,7 @@ ASAN_OPTIONS=exitcode=86:detect_leaks=${RK_LEAKS:-1}:abort_on_error=0:allocator_
 LSAN_OPTIONS=suppressions=$top_srcdir/tests/asan.supp:print_suppressions=0
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=86
 TSAN_OPTIONS=exitcode=86:halt_on_error=1:suppressions=$top_srcdir/tests/tsan.supp
+# UCX rewrites the beginning of mmap and its like to watch over memory, and with the thread sanitizer those are not the
+# functions that it takes them for.
+case "${SAN_CFLAGS:-}" in *thread*) export UCX_MEM_EVENTS=n ;; esac
 export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS

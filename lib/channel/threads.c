@@ -20,6 +20,7 @@ enum {
     SHORT_NS = 1000 * 1000,
     LONG_NS = 100 * 1000 * 1000,
     STAND_SPINS = 64,
+    PASSES_PER_YIELD = 32,
     GIVE_WAY = 200,
     LANE_LOOKS = 64
 };
@@ -51,6 +52,7 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
 {
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    t->told = true;
     if (t->napper == w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
@@ -107,13 +109,16 @@ void rk_threads_leave(struct rk_threads *t)
 
 /* ------------------------------------------------------------------------- waiting */
 
-/* Others want the lock: let them have it, but for no longer than they need. */
-static void give_way(struct rk_threads *t)
+/* More threads wait than there are cores for. */
+static bool is_crowded(const struct rk_threads *t)
 {
-    bool crowded = t->ctx->node->oversubscribed ||
-                   atomic_load_explicit(&t->nspinning, memory_order_relaxed) >= t->cores;
+    return t->ctx->node->oversubscribed || t->nwaiting > t->cores;
+}
 
-    if (crowded)
+/* Without the lock. Others want it: let them have it, but for no longer than they need. */
+static void give_way(struct rk_threads *t, bool yields)
+{
+    if (yields)
         sched_yield();
     for (int i = 0; i < GIVE_WAY && atomic_load_explicit(&t->lock.wanted, memory_order_relaxed); i++) {
         if (i % 16 == 15)
@@ -154,13 +159,11 @@ struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool armed)
     t->napping = true;
     t->nap_armed = armed;
     look_for_others(t, me);
-    atomic_fetch_sub(&t->nspinning, 1);
     return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
 }
 
 bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
 {
-    atomic_fetch_add(&t->nspinning, 1);
     rk_lock_take_again(&t->lock, nap.depth);
     t->napping = false;
     if (t->napper == nap.who) {
@@ -181,45 +184,39 @@ static void tell_watcher(struct rk_ctx *ctx)
 /* Another thread polls. */
 static void stand_by(struct rk_threads *t, struct rk_waiting *s)
 {
-    bool sleeps = s->background || s->sleeps > 0;
-    struct rk_waiting *p;
-    uint32_t spins = SPINS, depth;
+    bool sleeps = s->background || s->sleeps > 0, crowded = is_crowded(t);
+    uint32_t state = SPINS, depth;
     uint64_t until = 0;
 
     s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
     look_for_others(t, s);
     depth = rk_lock_give_all(&t->lock);
-    for (uint32_t i = 0; !sleeps; i++) {
-        if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS)
+    for (uint32_t i = 1; !sleeps; i++) {
+        if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
+            !atomic_load_explicit(&t->poller, memory_order_relaxed))
             goto out;
-        p = atomic_load_explicit(&t->poller, memory_order_relaxed);
-        if (!p)
-            goto out;
-        if (t->ctx->node->oversubscribed || atomic_load_explicit(&t->nspinning, memory_order_relaxed) > t->cores)
+        if (crowded)
             sched_yield();
         else
             rk_cpu_relax();
-        if (i % STAND_SPINS == STAND_SPINS - 1) {
+        if (i % STAND_SPINS == 0) {
             uint64_t now = rk_clock_ns();
             sched_yield();
-            if (!until)
-                until = now + t->ctx->engine->spin_ns;
+            until = until ? until : now + t->ctx->engine->spin_ns;
             sleeps = now >= until;
         }
     }
-    atomic_fetch_sub(&t->nspinning, 1);
-    if (atomic_compare_exchange_strong(&s->state, &spins, SLEEPS)) {
-        s->sleeps++;
+    if (atomic_compare_exchange_strong(&s->state, &state, SLEEPS)) {
         futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS);
-        spins = SLEEPS;
-        atomic_compare_exchange_strong(&s->state, &spins, SPINS);
+        state = SLEEPS;
+        if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
+            s->sleeps++;
     }
-    atomic_fetch_add(&t->nspinning, 1);
 out:
     rk_lock_take_again(&t->lock, depth);
     s->deep = false;
-    spins = TURN;
-    if (atomic_compare_exchange_strong(&s->state, &spins, SPINS))
+    state = TURN;
+    if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
         s->sleeps = 0;
 }
 
@@ -227,6 +224,7 @@ out:
 static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
 {
     uint32_t depth;
+    bool yields;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
     if (w->rounds == 0)
@@ -234,8 +232,10 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     look_for_others(t, s);
     if (s->cond(s->arg))
         return;
+    yields = is_crowded(t) && (t->told || w->rounds % PASSES_PER_YIELD == PASSES_PER_YIELD - 1);
+    t->told = false;
     depth = rk_lock_give_all(&t->lock);
-    give_way(t);
+    give_way(t, yields);
     rk_lock_take_again(&t->lock, depth);
 }
 
@@ -285,7 +285,6 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
 
     rk_list_append(&t->waiting, &s.link);
     t->nwaiting++;
-    atomic_fetch_add(&t->nspinning, 1);
     if (s.unrung && t->napper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
@@ -302,7 +301,6 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
-    atomic_fetch_sub(&t->nspinning, 1);
     if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s)
         leave_place(t);
 }

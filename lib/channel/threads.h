@@ -11,7 +11,7 @@
  * lock only. A condition once true must stay so.
  * The poller takes the naps of wait.c, too. While it naps the next thread that begins to wait takes its place, so that
  * who has just come is not as slow as who has waited long.
- * A thread that stands by first spins with yields, then sleeps on a word of its own: a millisecond at a time, after
+ * A thread that stands by first spins, with yields where cores are few, then sleeps on a word of its own: a millisecond at a time, after
  * some of these for long. In the first case it finds out by itself that the poller has left, so leaving costs that
  * one nothing, which is what matters while two threads exchange messages all the time; in the second the leaving
  * poller wakes it.
@@ -30,7 +30,7 @@ struct rk_threads {
     struct rk_ctx *main;       /* a lane's: the context that it belongs to; else NULL */
     struct rk_link waiting;    /* struct rk_waiting, by when they came */
     uint32_t nwaiting;
-    _Atomic uint32_t nspinning; /* of them, the poller included */
+    bool told;                 /* one of them has been told that its wait is over, and may need our core */
     uint32_t cores;            /* that this process may run on */
     _Atomic(struct rk_waiting *) poller;
     struct rk_waiting *napper; /* the one that sleeps on the doorbell */
