@@ -20,7 +20,7 @@ enum {
     SHORT_NS = 1000 * 1000,
     LONG_NS = 100 * 1000 * 1000,
     STAND_SPINS = 64,
-    PASSES_PER_YIELD = 32,
+    PASSES_PER_YIELD = 256,
     GIVE_WAY = 200,
     LANE_LOOKS = 64
 };
