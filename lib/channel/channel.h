@@ -53,9 +53,11 @@ struct rk_channel {
 
     /* The shortest way for a receive that is the first in line: if the peer's next frame has come and is
      * the message of (team, src, tag), copy up to cap bytes of it and take it. tag may be RK_TAG_ANY.
-     * NULL: the channel has no such way. */
+     * NULL: the channel has no such way. take_is_progress: to look takes a few passes of this channel's progress,
+     * and what comes from others goes up. */
     enum rk_taken (*take)(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
                           size_t cap, struct rk_took *out);
+    bool take_is_progress;
 
     /* Announce a large message; in order with frames. The channel completes req
      * (rk_req_complete) when the buffer may be reused, which implies that the receiver matched.

@@ -43,7 +43,25 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
 /* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
  * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400, TAKES_MASK = 63 };
+enum { TAKE_LOOKS = 400, TAKES_MASK = 63, FAR_LOOKS = 16 };
+
+/* Over a network a look takes a few passes of progress, in which frames of others go up; between looks all other
+ * channels have their turn. RK_TAKEN_OTHER as soon as anything is not as it was. */
+static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, struct rk_peer *peer, int source,
+                                          uint64_t tag, void *buf, size_t bytes, struct rk_took *m)
+{
+    const struct rk_match *match = &team->ctx->p2p->match;
+    enum rk_taken taken = RK_TAKEN_NONE;
+
+    for (int looks = FAR_LOOKS; looks-- && taken == RK_TAKEN_NONE;) {
+        taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, m);
+        if (taken == RK_TAKEN_NONE &&
+            (rk_progress(team->ctx) > 0 || peer->state != RK_PEER_UP || match->nposted ||
+             match->nwild || match->nwaiting))
+            return RK_TAKEN_OTHER;
+    }
+    return taken;
+}
 
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope)
@@ -60,6 +78,11 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
         enum rk_taken taken = RK_TAKEN_NONE;
 
+        if (peer->channel->take_is_progress) {
+            looks = 0;
+            if (!team->ctx->node->oversubscribed)
+                taken = take_far(team, peer, source, tag, buf, bytes, &m);
+        }
         while (taken == RK_TAKEN_NONE && looks--)
             taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
         if (rk_likely(taken == RK_TAKEN))

@@ -85,6 +85,8 @@ static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const
         rk_ucx_rndv_frame(l, hdr, payload);
         return;
     }
+    if (l->ucx->taking && rk_ucx_taken(l->ucx->taking, l, hdr, payload))
+        return;
     handler = ctx->engine->handler[hdr->kind];
     if (rk_likely(handler != NULL))
         handler(ctx, l->peer, hdr, payload, NULL);
@@ -203,6 +205,8 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
     struct rk_ucx_packet p;
     struct rk_ucx_link *l;
 
+    if (ucx->taking && !rndv && rk_ucx_take_packet(ucx->taking, head, head_len, data, len))
+        return UCS_OK;
     if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
                     (l = link_for(ucx, &p)) == NULL)) {
         ucx->bad_frames++;

@@ -311,6 +311,8 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     }
     h.kind = RK_KIND_RNDV;
     h.len = 0;
+    if (l->ucx->taking)
+        rk_ucx_taken(l->ucx->taking, l, &h, NULL); /* it is not what it looks for */
     ctx->engine->handler[RK_KIND_RNDV](ctx, l->peer, &h, NULL, &rndv);
     return true;
 }

@@ -229,6 +229,8 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)
     if (!st)
         st = rk_ucx_view_type(ucx);
     if (!st)
+        st = rk_ucx_packet_type(ucx);
+    if (!st)
         st = rk_ucx_listen(ucx);
     if (!st)
         st = write_card(ucx, card, len);
@@ -246,6 +248,8 @@ void rk_ucx_teardown(struct rk_ucx *ucx)
         ucp_worker_destroy(ucx->worker);
     if (ucx->has_view_type)
         ucp_dt_destroy(ucx->view_type);
+    if (ucx->has_packet_type)
+        ucp_dt_destroy(ucx->packet_type);
     if (ucx->context)
         ucp_cleanup(ucx->context);
     log_end(ucx);

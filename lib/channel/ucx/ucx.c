@@ -84,14 +84,10 @@ static rank_status_t ucx_send2(struct rk_peer *peer, const struct rk_hdr *hdr, c
     return rk_ucx_put(l, hdr, first, first_len, second, NULL);
 }
 
-static int ucx_progress(struct rk_ctx *ctx, void *state)
+int rk_ucx_pass(struct rk_ucx *ucx)
 {
-    struct rk_ucx *ucx = state;
     int moved;
 
-    (void)ctx;
-    if (rk_unlikely(ucx->inside)) /* a handler asked for progress: it is being made */
-        return 0;
     ucx->handled = 0;
     ucx->tick++;
     moved = rk_ucx_send_progress(ucx);
@@ -105,6 +101,14 @@ static int ucx_progress(struct rk_ctx *ctx, void *state)
     if (rk_unlikely(!rk_list_empty(&ucx->open) || !rk_list_empty(&ucx->busy)))
         moved += rk_ucx_send_progress(ucx);
     return moved + ucx->handled;
+}
+
+static int ucx_progress(struct rk_ctx *ctx, void *state)
+{
+    struct rk_ucx *ucx = state;
+
+    (void)ctx;
+    return rk_unlikely(ucx->inside) ? 0 : rk_ucx_pass(ucx); /* a handler asked for it: it is being made */
 }
 
 static int ucx_fd(void *state)
@@ -168,6 +172,8 @@ const struct rk_channel rk_channel_ucx = {
     .frame_max = ucx_frame_max,
     .send = ucx_send,
     .send2 = ucx_send2,
+    .take = rk_ucx_take,
+    .take_is_progress = true,
     .rndv_send = rk_ucx_rndv_send,
     .rndv_recv = rk_ucx_rndv_recv,
     .rndv_drop = rk_ucx_rndv_drop,

@@ -118,6 +118,17 @@ struct rk_ucx_link {
     uint64_t flushed_at;       /* ucx->sent when the flush began */
 };
 
+/* A blocking receive that is the first in line. */
+struct rk_ucx_taking {
+    struct rk_ucx_link *from;
+    uint64_t team, tag;
+    void *buf;
+    size_t cap;
+    struct rk_took *out;
+    uint32_t src;
+    enum rk_taken found;
+};
+
 struct rk_ucx {
     struct rk_ctx *ctx;
     ucp_context_h context;
@@ -125,7 +136,8 @@ struct rk_ucx {
     ucp_address_t *address;
     size_t address_len;
     ucp_datatype_t view_type;  /* for payload that is not simply a piece of memory */
-    bool has_view_type;
+    ucp_datatype_t packet_type; /* for packets that UCP is to copy: see send.c */
+    bool has_view_type, has_packet_type;
     bool shm_transports;       /* UCX may use shared memory inside a node */
     bool log_taken;
     uint64_t job;
@@ -138,6 +150,7 @@ struct rk_ucx {
     uint64_t tick;             /* progress calls */
     uint64_t sent;             /* packets and transfers begun */
     int handled;               /* by this progress call */
+    struct rk_ucx_taking *taking; /* a receive that looks for its message here (take.c), or NULL */
 
     struct rk_ucx_link **links; /* by index */
     uint32_t nlinks, links_cap;
@@ -203,11 +216,24 @@ size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struc
 int rk_ucx_send_progress(struct rk_ucx *ucx);
 void rk_ucx_mark_busy(struct rk_ucx_link *l);
 void rk_ucx_drop_unsent(struct rk_ucx_link *l);
+rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx);
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx);
 
 /* recv.c */
 rank_status_t rk_ucx_listen(struct rk_ucx *ucx);
 void rk_ucx_drop_held(struct rk_ucx_link *l);
+
+/* take.c */
+enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
+                          size_t cap, struct rk_took *out);
+/* A packet that UCP hands us meanwhile. True if it was that, and has been dealt with. */
+bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_len, const void *data,
+                        size_t len);
+/* A frame that is to go up, while a receive looks for its message. True if it was that. */
+bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                  const void *payload);
+/* ucx.c: one bout of progress; what was handled. Not from within. */
+int rk_ucx_pass(struct rk_ucx *ucx);
 
 /* rndv.c */
 rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
