@@ -51,6 +51,9 @@ struct rk_channel {
     rank_status_t (*send2)(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
                            size_t first_len, const void *second);
 
+    /* As send, of payload that is not in one piece, packed where it is copied to. NULL: the caller packs. */
+    rank_status_t (*send_view)(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view);
+
     /* The shortest way for a receive that is the first in line: if the peer's next frame has come and is
      * the message of (team, src, tag), copy up to cap bytes of it and take it. tag may be RK_TAG_ANY.
      * NULL: the channel has no such way. take_is_progress: to look takes a few passes of this channel's progress,

@@ -66,22 +66,40 @@ static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr, co
     return st;
 }
 
-/* As rk_send_offer, of what is not in one piece: small ones are packed here. */
+RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_hdr *hdr,
+                                          const struct rk_view *view)
+{
+    char packed[PACK_MAX];
+    rank_status_t st;
+
+    if (!peer->channel->send_view) {
+        view->ops->pack(view->base, 0, packed, view->bytes);
+        return send_counted(peer, hdr, packed);
+    }
+    peer->eager_out += cost_of(hdr->len);
+    st = peer->channel->send_view(peer, hdr, view);
+    if (st)
+        peer->eager_out -= cost_of(hdr->len);
+    return st;
+}
+
+/* As rk_send_offer, of what is not in one piece: small ones go whole, packed by the channel or here. */
 static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hdr *hdr)
 {
     bool sync = req->flags & RK_REQ_SYNC;
     struct rk_peer *peer = req->peer;
     uint64_t bytes = req->view.bytes;
-    char packed[PACK_MAX];
+    char packed[SYNC_EAGER_MAX];
     rank_status_t st;
 
     if (bytes <= peer->eager_limit && has_credit(peer, bytes) &&
         bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
-        req->view.ops->pack(req->view.base, 0, packed, bytes);
-        if (sync)
+        if (sync) {
+            req->view.ops->pack(req->view.base, 0, packed, bytes);
             return offer_sync(req, hdr, packed);
+        }
         hdr->kind = RK_KIND_MSG;
-        st = send_counted(peer, hdr, packed);
+        st = send_view_counted(peer, hdr, &req->view);
         if (!st)
             rk_req_complete(req, RANK_OK);
         return st;

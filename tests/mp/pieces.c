@@ -163,6 +163,42 @@ static void random_shapes(struct mp *mp, int64_t bytes, int times)
     }
 }
 
+/* As many pieces of about that size, the last in memory first; what is odd is the last one's. */
+static void shape_long(struct shape *s, int n, int64_t each)
+{
+    s->n = n;
+    s->mem_bytes = (size_t)n * (size_t)(each + 64);
+    s->mem = mp_alloc(s->mem_bytes);
+    memset(s->mem, GUARD, s->mem_bytes);
+    for (int i = 0; i < n; i++)
+        s->iov[i] = (rank_iov_t){.base = s->mem + (size_t)(n - 1 - i) * (size_t)(each + 64) + 13,
+                                 .bytes = each + (i == n - 1 ? 7 : 0)};
+}
+
+/* Pieces that a network sends from where they lie: few and long ones, one too many of them, one too short. */
+static void long_pieces(struct mp *mp)
+{
+    static const struct { int n; int64_t each; } cases[] = {
+        {2, 32768}, {2, 32764}, {3, 200000}, {8, 50000}, {9, 50000}, {8, 131072}};
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        int64_t bytes = cases[c].n * cases[c].each + 7;
+        for (int how = 0; how < 4; how++) {
+            struct shape from, to;
+            int64_t room = how == 3 ? bytes / 2 : bytes;
+
+            shape_long(&from, cases[c].n, cases[c].each);
+            if (how == 3)
+                shape_long(&to, 1, room - 7);
+            else
+                shape_long(&to, how == 2 ? 1 : cases[c].n, how == 2 ? bytes - 7 : cases[c].each);
+            exchange(mp, &from, &to, bytes, room, how == 0 ? 2 : 1);
+            shape_free(&from);
+            shape_free(&to);
+        }
+    }
+}
+
 /* A column of a matrix to a row of another, and back. */
 static void columns(struct mp *mp)
 {
@@ -307,6 +343,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         random_shapes(&mp, sizes[i], 24);
     random_shapes(&mp, 1000000, 8);
+    mp_case(&mp, "long pieces");
+    long_pieces(&mp);
     mp_case(&mp, "symmetric");
     symmetric(&mp);
     mp_case(&mp, "end");

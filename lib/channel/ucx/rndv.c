@@ -11,11 +11,12 @@
  *
  * UCP cannot cut a message short. A receive that is too small, or whose
  * buffer is not one piece of memory, gets the data through callbacks (UCP's
- * generic datatype) which keep what fits.
+ * generic datatype) which keep what fits. So is a view of many pieces sent; one of a few long ones is UCP's iovec.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <string.h>
+#include <sys/uio.h>
 
 /* What the private words of a struct rk_rndv hold: my op, or the peer's. */
 enum { P_OURS, P_THEIRS };
@@ -150,6 +151,26 @@ static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_p
     return op;
 }
 
+/*
+ * A few long pieces of memory go from where they lie, in segments as long as those of one piece; callbacks fill UCX's
+ * short ones (8 KiB over tcp), each with a system call of its own. How many pieces; 0: too many, or too short.
+ */
+static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
+{
+    struct iovec v[RK_UCX_PIECES_MAX];
+    uint64_t sum = 0;
+    int n;
+
+    if (!op->view.ops->list || bytes < 2 * RK_UCX_PIECE_MIN)
+        return 0;
+    n = op->view.ops->list(op->view.base, 0, bytes, v, RK_UCX_PIECES_MAX);
+    for (int i = 0; i < n; i++) {
+        op->pieces[i] = (ucp_dt_iov_t){v[i].iov_base, v[i].iov_len};
+        sum += v[i].iov_len;
+    }
+    return n > 0 && sum == bytes && bytes / (uint64_t)n >= RK_UCX_PIECE_MIN ? (size_t)n : 0;
+}
+
 /* -------------------------------------------------------------------- the sender */
 
 static rank_status_t offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
@@ -185,10 +206,18 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
     };
     bool in_one_piece = !op->view.ops;
     struct rk_ucx_link *l = op->of;
-    void *buffer = view_for_ucp(op, in_one_piece, &param);
+    size_t head_len, count = in_one_piece ? bytes : 1, pieces = in_one_piece ? 0 : list_pieces(op, bytes);
+    void *buffer;
     ucs_status_ptr_t p;
-    size_t head_len;
 
+    if (pieces) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        buffer = op->pieces;
+        count = pieces;
+    } else {
+        buffer = view_for_ucp(op, in_one_piece, &param);
+    }
     rk_ucx_flush_open(l);
     if (!l->ep || l->failed)
         return RANK_ERR_PEER_DEAD;
@@ -197,8 +226,7 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
     head_len = rk_ucx_write_head(l, op->head, hdr);
     l->last_tick = l->ucx->tick;
     l->ucx->sent++;
-    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, in_one_piece ? bytes : 1,
-                        &param);
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, count, &param);
     if (UCS_PTR_IS_ERR(p)) {
         rk_ucx_link_broken(l);
         return RANK_ERR_PEER_DEAD;

@@ -84,6 +84,16 @@ static rank_status_t ucx_send2(struct rk_peer *peer, const struct rk_hdr *hdr, c
     return rk_ucx_put(l, hdr, first, first_len, second, NULL);
 }
 
+static rank_status_t ucx_send_view(struct rk_peer *peer, const struct rk_hdr *hdr,
+                                   const struct rk_view *view)
+{
+    struct rk_ucx_link *l = peer->ep;
+
+    if (rk_unlikely(!l))
+        return RANK_ERR_PEER_DEAD;
+    return rk_ucx_put(l, hdr, NULL, 0, NULL, view);
+}
+
 int rk_ucx_pass(struct rk_ucx *ucx)
 {
     int moved;
@@ -172,6 +182,7 @@ const struct rk_channel rk_channel_ucx = {
     .frame_max = ucx_frame_max,
     .send = ucx_send,
     .send2 = ucx_send2,
+    .send_view = ucx_send_view,
     .take = rk_ucx_take,
     .take_is_progress = true,
     .rndv_send = rk_ucx_rndv_send,
