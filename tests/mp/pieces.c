@@ -179,7 +179,7 @@ static void shape_long(struct shape *s, int n, int64_t each)
 static void long_pieces(struct mp *mp)
 {
     static const struct { int n; int64_t each; } cases[] = {
-        {2, 32768}, {2, 32764}, {3, 200000}, {8, 50000}, {9, 50000}, {8, 131072}};
+        {2, 16384}, {2, 16376}, {3, 200000}, {16, 50000}, {17, 50000}, {16, 131072}};
 
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         int64_t bytes = cases[c].n * cases[c].each + 7;

@@ -31,8 +31,8 @@ enum {
     RK_UCX_PACKET_MAX = 7936, /* data of frames that travel together: one segment of UCX's tcp */
     RK_UCX_SHARE_MAX = 2048,  /* a longer frame travels alone */
     RK_UCX_SMALL = 512,       /* bytes of a small buffer, head and data */
-    RK_UCX_PIECES_MAX = 8,    /* of a view that UCP sends from where they lie, */
-    RK_UCX_PIECE_MIN = 32768, /* if they are of so many bytes on average */
+    RK_UCX_PIECES_MAX = 16,   /* of a view that UCP sends from where they lie, */
+    RK_UCX_PIECE_MIN = 16384, /* if they are of so many bytes on average */
     RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has not taken yet */
     RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link that UCP announces and that nobody fetches */
 };
