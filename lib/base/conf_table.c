@@ -37,6 +37,15 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
      "the kernel lets it; on: complain if not.",
      "auto|on|off", 0, 0, AT(cma)},
+    {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
+     "How large messages go between processes of a node, unless from rank_alloc memory. cma: the receiver "
+     "copies; both: the sender copies a share; ring: two copies through shared memory; streamed: the "
+     "same, the first copy past the caches; auto: as rankinfo --paths says.",
+     "auto|cma|both|ring|streamed", 0, 0, AT(large)},
+    {"RANK_PATHS", RK_CONF_STRING, "", "path",
+     "File with what rankinfo --calibrate has measured of this machine. Empty: one in "
+     "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: what is built in.",
+     NULL, 0, 0, AT(paths)},
     {"RANK_SHM_BOX", RK_CONF_SIZE, "0", "bytes",
      "Shared memory for messages from one rank of the node to another. 0: by the number of ranks "
      "on the node, 256K for 4 down to 16K for more than 64.",

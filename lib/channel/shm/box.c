@@ -40,6 +40,7 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
     o->at = 0;
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
+    o->streamed_from = UINT32_MAX;
     memset(o->binds, 0, sizeof(o->binds));
 }
 

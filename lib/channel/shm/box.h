@@ -23,6 +23,7 @@
 #define RK_CHANNEL_SHM_BOX_H
 
 #include "lib/channel/frame.h"
+#include "lib/channel/shm/copy.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -89,6 +90,7 @@ struct rk_box_out { /* the producer's end */
     uint32_t slot;              /* where the cell before next goes on; RK_SLOTS: it is closed */
     uint64_t at, ring_limit;    /* bytes: next to fill, first that may not be */
     uint32_t ring_bytes;
+    uint32_t streamed_from;     /* payload of so many bytes goes into the ring past the caches */
     struct rk_bind binds[RK_BINDS];
 };
 
@@ -243,9 +245,15 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
     } else {
         place = rk_ring_place(o->at, hdr->len, o->ring_bytes);
         to = o->ring + (place & (o->ring_bytes - 1));
-        memcpy(to, first, first_len);
-        if (second && rest)
-            memcpy(to + first_len, second, rest);
+        if (rk_unlikely(hdr->len >= o->streamed_from)) {
+            rk_copy_streamed(to, first, first_len);
+            if (second && rest)
+                rk_copy_streamed(to + first_len, second, rest);
+        } else {
+            memcpy(to, first, first_len);
+            if (second && rest)
+                memcpy(to + first_len, second, rest);
+        }
         o->at = rk_ring_behind(place, hdr->len);
     }
     memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);

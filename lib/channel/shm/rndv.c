@@ -2,27 +2,26 @@
  * rndv.c: large messages between ranks of a node.
  *
  * The sender announces where the payload lies. Once matched, the receiver
- * takes the cheapest way to it:
+ * takes the cheapest way to it, as the table in paths.h has it:
  *
  *   mapped   payload in rank_alloc memory: one memcpy from the own mapping
  *   CMA      one copy by the kernel; long ones are shared: the receiver asks
  *            the sender to help (ASSIST), and both claim chunks from the two
- *            ends, the receiver reading and the sender writing, until they meet
- *   stream   where CMA is refused: the sender pushes it through the byte ring
+ *            ends (claims.h), the receiver reading and the sender writing, until they meet
+ *   stream   where CMA is refused, or is slower: the sender pushes it through the byte ring
  *            (FETCH, DATA...), two copies that overlap
  *
  * then says DONE, which completes the send. A stream completes the send when
  * the last piece is in the ring.
  */
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/channel/shm/claims.h"
 #include "lib/channel/shm/cma.h"
 #include "lib/channel/shm/gather.h"
 #include "lib/channel/shm/shm.h"
 #include "lib/mem/node.h"
 #include "lib/mem/segment.h"
-
-/* Below this one side alone is done before the other has heard of it. */
-enum { ASSIST_MIN = 24 << 10, CHUNK_MIN = 16 << 10, CHUNK_MAX = 128 << 10 };
 
 #define STREAM_ONLY UINT64_MAX
 #define IN_PIECES (UINT64_MAX - 1)
@@ -42,7 +41,7 @@ struct fetch {
 struct assist {
     struct rk_id sender;
     uint64_t to, bytes;
-    uint32_t gen, pad;
+    uint32_t gen, chunk; /* in KiB */
 };
 
 _Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE &&
@@ -176,53 +175,20 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
     return n;
 }
 
-/* How a copy is cut: halves while that is little; both sides compute it alike. */
-static uint64_t chunk_of(uint64_t bytes)
-{
-    uint64_t half = rk_round_up(bytes / 2, 4096);
-
-    return half < CHUNK_MIN ? CHUNK_MIN : half > CHUNK_MAX ? CHUNK_MAX : half;
-}
-
-/*
- * The claims word: generation of the transfer (16 bits), chunks claimed from
- * the front by the sender (24), from the back by the receiver (24). The
- * generation keeps a sender that was held up from claiming in a later one.
- */
-static uint64_t claims_word(uint32_t gen)
-{
-    return (uint64_t)(gen & 0xffff) << 48;
-}
-
-/* Claim a chunk: its number from that end, or -1 when all are claimed. */
-static int64_t claim(_Atomic uint64_t *word, uint32_t gen, uint64_t chunks, bool front)
-{
-    uint64_t w = atomic_load(word);
-
-    for (;;) {
-        uint64_t f = w >> 24 & 0xffffff, b = w & 0xffffff;
-        if (w >> 48 != (gen & 0xffff) || f + b >= chunks)
-            return -1;
-        if (atomic_compare_exchange_weak(word, &w, w + (front ? 1ull << 24 : 1)))
-            return (int64_t)(front ? f : b);
-    }
-}
-
 enum { HELP_FAILED = 1u << 31 };
 
 /* At the sender: copy a share of what the receiver is fetching. */
 static void help(struct rk_shm *shm, struct rk_shm_ep *ep, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
-    uint64_t chunk = chunk_of(a->bytes), chunks = (a->bytes + chunk - 1) / chunk;
-    int64_t c;
+    uint64_t chunk = (uint64_t)a->chunk << 10;
+    struct rk_share share;
 
-    if (!req || req->peer != ep->peer || a->bytes > req->view.bytes)
+    if (!req || req->peer != ep->peer || a->bytes > req->view.bytes || chunk < RK_CHUNK_MIN)
         return; /* all is copied already */
-    while ((c = claim(&ep->out.box->claims, a->gen, chunks, true)) >= 0) {
-        uint64_t at = (uint64_t)c * chunk;
-        size_t n = a->bytes - at < chunk ? (size_t)(a->bytes - at) : (size_t)chunk;
-        rank_status_t st = rk_cma_write(ep->pid, a->to + at, (char *)req->view.base + at, n);
+    while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
+        rank_status_t st = rk_cma_write(ep->pid, a->to + share.at,
+                                        (char *)req->view.base + share.at, share.bytes);
 
         if (st)
             atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
@@ -282,7 +248,7 @@ static void finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t send
 static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
 {
     uint32_t helped = atomic_load(&box->helped);
-    uint32_t claimed = (uint32_t)(atomic_load(&box->claims) >> 24 & 0xffffff);
+    uint32_t claimed = rk_claims_front(atomic_load(&box->claims));
     struct rank_request *req = ep->assisted;
     struct rk_rndv again = {.peer = ep->peer};
 
@@ -301,14 +267,12 @@ static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
     return true;
 }
 
-/* Nobody is to claim any more. */
-static void claim_rest(_Atomic uint64_t *word, uint64_t chunks)
+/* Is something on its way to that peer that it has to fetch? */
+static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 {
-    uint64_t w = atomic_load(word), f;
+    const struct rk_link *last = shm->sending.prev;
 
-    do
-        f = w >> 24 & 0xffffff;
-    while (!atomic_compare_exchange_weak(word, &w, (w & ~0xffffffull) | (chunks - f)));
+    return last != &shm->sending && rk_list_entry(last, struct rank_request, link)->peer == peer;
 }
 
 /* Both sides copy. */
@@ -316,16 +280,18 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
                           struct rank_request *req, uint64_t want)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
-    uint64_t chunk = chunk_of(want), chunks = (want + chunk - 1) / chunk;
+    /* Who has something for us to fetch from them at the same time will fetch, and not help. */
+    uint64_t chunk = rk_chunk_of(want, has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX);
     uint64_t from = rndv->priv[P_AT];
     struct assist a = {.sender = unpack_id(rndv->priv[P_SENDER]),
                        .to = (uint64_t)(uintptr_t)req->view.base,
                        .bytes = want,
-                       .gen = ++ep->assist_gen};
-    int64_t c;
+                       .gen = ++ep->assist_gen,
+                       .chunk = (uint32_t)(chunk >> 10)};
+    struct rk_share share;
 
     atomic_store(&box->helped, 0);
-    atomic_store(&box->claims, claims_word(a.gen));
+    atomic_store(&box->claims, rk_claims_begin(a.gen));
     req->priv[R_SENDER] = rndv->priv[P_SENDER];
     req->priv[R_WANT] = want;
     req->priv[R_FROM] = from;
@@ -333,10 +299,9 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     shm->nassisted++;
     rk_list_append(&shm->receiving, &req->link);
     rk_shm_control(shm, ep, RK_SHM_ASSIST, 0, &a, sizeof(a));
-    while ((c = claim(&box->claims, a.gen, chunks, false)) >= 0) {
-        uint64_t at = (chunks - 1 - (uint64_t)c) * chunk;
-        size_t n = want - at < chunk ? (size_t)(want - at) : (size_t)chunk;
-        rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + at, from + at, n);
+    while (rk_claim(&box->claims, a.gen, want, chunk, false, &share)) {
+        rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + share.at, from + share.at,
+                                       share.bytes);
 
         if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
             ep->assisted = NULL;
@@ -345,12 +310,24 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
             return;
         }
         if (st) {
-            claim_rest(&box->claims, chunks);
+            rk_claim_rest(&box->claims, rk_chunks(want, chunk));
             atomic_fetch_or(&box->helped, HELP_FAILED);
             break;
         }
     }
     assist_over(ep, box);
+}
+
+/* Of private memory, where CMA is possible. */
+static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes)
+{
+    static const enum rk_path asked[] = {[RK_CONF_LARGE_CMA] = RK_PATH_CMA,
+                                         [RK_CONF_LARGE_BOTH] = RK_PATH_BOTH,
+                                         [RK_CONF_LARGE_RING] = RK_PATH_RING,
+                                         [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED};
+
+    return rk_likely(rk_conf.large == RK_CONF_LARGE_AUTO) ? shm->paths.best[rk_path_class(bytes)]
+                                                          : asked[rk_conf.large];
 }
 
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
@@ -361,6 +338,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     uint64_t want = rndv->total < view->bytes ? rndv->total : view->bytes;
     uint64_t sender = rndv->priv[P_SENDER];
     struct rk_segment *seg;
+    enum rk_path path;
     rank_status_t st;
 
     req->view = *view;
@@ -376,8 +354,9 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             return;
         }
     }
-    if (rndv->priv[P_SEGMENT] == 0 && ep->cma && !view->ops) {
-        if (want >= ASSIST_MIN && !ep->assisted) {
+    path = chosen(shm, want);
+    if (rndv->priv[P_SEGMENT] == 0 && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
+        if (path == RK_PATH_BOTH && !ep->assisted) {
             copy_together(shm, ep, rndv, req, want);
             return;
         }
@@ -391,7 +370,8 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                 rndv->peer->id.rank);
         ep->cma = false;
     }
-    if (rndv->priv[P_SEGMENT] == IN_PIECES || (rndv->priv[P_SEGMENT] == 0 && view->ops)) {
+    if (rk_conf.large < RK_CONF_LARGE_RING &&
+        (rndv->priv[P_SEGMENT] == IN_PIECES || (rndv->priv[P_SEGMENT] == 0 && view->ops))) {
         st = rk_shm_gather(ep, rndv->priv[P_AT], rndv->priv[P_SEGMENT] == IN_PIECES, view, want);
         if (st != RANK_ERR_CHANNEL) {
             finish(ep, req, sender, st);

@@ -129,6 +129,11 @@ static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size
             return st;
         }
     }
+    if (node->nlocal > 1)
+        free(rk_paths_load(&shm->paths, node->index == 0));
+    shm->streamed_from = rk_conf.large == RK_CONF_LARGE_STREAMED ? RK_STREAMED_LEAST
+                         : rk_conf.large == RK_CONF_LARGE_RING  ? UINT32_MAX
+                                                                : rk_paths_streamed_from(&shm->paths);
     rk_cma_allow();
     *state = shm;
     return RANK_OK;
@@ -175,6 +180,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     rk_list_init(&ep->busy);
     rk_list_init(&ep->streams);
     rk_box_out_init(&ep->out, rk_node_at(node, RK_REGION_BOXES, at), &shm->shape);
+    ep->out.streamed_from = shm->streamed_from;
     shm->ep[peer->local] = ep;
     peer->ep = ep;
     atomic_store(opened_flag(shm, peer->local, shm->me), 1);

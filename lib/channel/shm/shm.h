@@ -6,6 +6,7 @@
 
 #include "lib/channel/engine.h"
 #include "lib/channel/shm/box.h"
+#include "lib/channel/shm/paths.h"
 
 /* The channel's own frames; never handed up. */
 enum rk_shm_kind {
@@ -33,6 +34,8 @@ struct rk_shm_ep {
 struct rk_shm {
     struct rk_ctx *ctx;
     struct rk_box_shape shape;
+    struct rk_paths paths; /* how large messages go */
+    uint32_t streamed_from;
     bool by_bits; /* many ranks: senders say in a bitmap that they have something */
     int nlocal, me;
     uint32_t opened_seen;

@@ -1,0 +1,153 @@
+/* paths.c: the table itself and its text. See paths.h. */
+#include "lib/channel/shm/paths.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const rk_path_names[RK_PATHS] = {"mapped", "cma", "both", "ring", "streamed"};
+
+/* Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4), Linux 6.18. */
+static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
+    {9000, 2000, 1900, 7600, 3300},     {12000, 3300, 3200, 6500, 4500},
+    {16000, 5000, 4900, 5400, 5800},    {20000, 6900, 7700, 6000, 7900},
+    {22000, 8100, 10000, 6100, 9600},   {22000, 8900, 16000, 7900, 10400},
+    {22000, 9300, 16900, 8100, 11100},  {22000, 9000, 15000, 7600, 11200},
+    {22000, 8500, 13600, 7100, 11300},  {18000, 6000, 10000, 4000, 10700},
+    {15000, 3500, 6700, 2000, 10100},
+};
+
+void rk_paths_built_in(struct rk_paths *paths)
+{
+    memset(paths, 0, sizeof(*paths));
+    memcpy(paths->rate, built_in, sizeof(built_in));
+    rk_paths_choose(paths);
+}
+
+/* From the one that costs the processors least to the one that costs most: a dearer one has to be a tenth faster. */
+void rk_paths_choose(struct rk_paths *paths)
+{
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        const uint32_t *r = paths->rate[i];
+        unsigned char best = RK_PATH_CMA;
+
+        paths->ring[i] = r[RK_PATH_STREAMED] > r[RK_PATH_RING] + r[RK_PATH_RING] / 10
+                             ? RK_PATH_STREAMED
+                             : RK_PATH_RING;
+        if (r[RK_PATH_BOTH] > r[best] + r[best] / 10)
+            best = RK_PATH_BOTH;
+        if (r[paths->ring[i]] > r[best] + r[best] / 10)
+            best = paths->ring[i];
+        paths->best[i] = best;
+    }
+}
+
+uint32_t rk_paths_streamed_from(const struct rk_paths *paths)
+{
+    int i = RK_PATH_CLASSES;
+
+    while (i > 0 && paths->ring[i - 1] == RK_PATH_STREAMED)
+        i--;
+    return i < RK_PATH_CLASSES ? (uint32_t)rk_path_bytes(i) : UINT32_MAX;
+}
+
+/* ------------------------------------------------------------------------ its text */
+
+#define HEAD "librank paths 1\n"
+enum { RATE_MAX = 100000000 };
+
+static uint64_t sum_of(const char *text, size_t len)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return h;
+}
+
+size_t rk_paths_seal(char *text, size_t len)
+{
+    return len + (size_t)snprintf(text + len, 24, "sum %016" PRIx64 "\n", sum_of(text, len));
+}
+
+size_t rk_paths_format(const struct rk_paths *paths, const char *machine, char *text)
+{
+    size_t n = (size_t)snprintf(text, RK_PATH_TEXT_MAX, HEAD "%.*s\n", RK_PATH_MACHINE_MAX, machine);
+
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, "%" PRIu64, rk_path_bytes(i));
+        for (int p = 0; p < RK_PATHS; p++)
+            n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, " %" PRIu32,
+                                  paths->rate[i][p] < RATE_MAX ? paths->rate[i][p] : RATE_MAX);
+        n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, "\n");
+    }
+    return rk_paths_seal(text, n);
+}
+
+struct reader {
+    const char *at, *end;
+};
+
+static bool word(struct reader *r, const char *w)
+{
+    size_t n = strlen(w);
+
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, w, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+/* A decimal number of up to 9 digits and what ends it. */
+static bool number(struct reader *r, char ends, uint32_t *v)
+{
+    int digits = 0;
+
+    for (*v = 0; r->at < r->end && *r->at >= '0' && *r->at <= '9' && digits < 9; r->at++, digits++)
+        *v = *v * 10 + (uint32_t)(*r->at - '0');
+    return digits > 0 && r->at < r->end && *r->at++ == ends;
+}
+
+static bool row(struct reader *r, int i, uint32_t rate[RK_PATHS])
+{
+    uint32_t bytes;
+
+    if (!number(r, ' ', &bytes) || bytes != rk_path_bytes(i))
+        return false;
+    for (int p = 0; p < RK_PATHS; p++) {
+        if (!number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
+            return false;
+        if (rate[p] == 0 && p != RK_PATH_CMA && p != RK_PATH_BOTH)
+            return false; /* those need the kernel's leave alone */
+    }
+    return true;
+}
+
+enum rk_paths_parsed rk_paths_parse(const char *text, size_t len, const char *machine,
+                                    struct rk_paths *paths)
+{
+    struct reader r = {text, text + len};
+    struct rk_paths got = {.measured = true};
+    const char *line;
+    char sum[32];
+
+    if (len >= RK_PATH_TEXT_MAX || !word(&r, HEAD))
+        return RK_PATHS_DAMAGED;
+    line = r.at;
+    r.at = memchr(line, '\n', (size_t)(r.end - line));
+    if (!r.at)
+        return RK_PATHS_DAMAGED;
+    if ((size_t)(r.at - line) != strlen(machine) || memcmp(line, machine, strlen(machine)) != 0)
+        return RK_PATHS_FOREIGN;
+    r.at++;
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        if (!row(&r, i, got.rate[i]))
+            return RK_PATHS_DAMAGED;
+    }
+    snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", sum_of(text, (size_t)(r.at - text)));
+    if (!word(&r, sum) || r.at != r.end)
+        return RK_PATHS_DAMAGED;
+    rk_paths_choose(&got);
+    *paths = got;
+    return RK_PATHS_OK;
+}
