@@ -8,18 +8,20 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/info/info.h"
+#include "lib/info/paths.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PART_BUILD = 1, PART_CHANNELS = 2, PART_TOPOLOGY = 4, PART_CONF = 8, PART_COLL = 16,
-       PART_MAN = 32, LOAD = 64 };
+       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256 };
 
 static const struct option known[] = {
     {"build", no_argument, NULL, 'b'},    {"channels", no_argument, NULL, 'c'},
     {"load", no_argument, NULL, 'l'},     {"topology", no_argument, NULL, 't'},
     {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
+    {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
     {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
 };
@@ -27,14 +29,18 @@ static const struct option known[] = {
 static void usage(FILE *out)
 {
     fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf] [--coll]\n"
+                 "                [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
                  "  --channels   channels found; with --load the ucx module is opened as well\n"
                  "  --topology   cores, GPUs and NICs seen\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
                  "  --coll       which algorithm a collective takes, and why\n"
+                 "  --paths      how large messages go between processes of this host, and why\n"
+                 "  --calibrate  measure that, which takes a second or two and two cores, and keep it for all\n"
+                 "               programs of this user; then as --paths\n"
                  "  --man        --conf as a part of a manual page\n"
                  "  --version, --help\n"
-                 "Without options: all but --coll, --load and --man.\n");
+                 "Without options: all but --coll, --paths, --load, --calibrate and --man.\n");
 }
 
 static const char *nearest(const char *name)
@@ -78,6 +84,12 @@ static int parse(int argc, char **argv)
             break;
         case 'a':
             parts |= PART_COLL;
+            break;
+        case 'p':
+            parts |= PART_PATHS;
+            break;
+        case 'k':
+            parts |= PART_PATHS | CALIBRATE;
             break;
         case 'm':
             parts |= PART_MAN;
@@ -152,6 +164,11 @@ static bool print_parts(int parts)
     if (parts & PART_COLL) {
         next_part(&printed);
         rk_coll_print_table(stdout);
+    }
+    if (parts & PART_PATHS) {
+        next_part(&printed);
+        ok = (!(parts & CALIBRATE) || info_calibrate(stdout)) && ok;
+        info_print_paths(stdout);
     }
     return ok;
 }

@@ -71,6 +71,32 @@ RANK_MODULES=/nonexistent run --channels
 [ $rc = 0 ] && says '^  ucx +not found'
 judge $? "a ucx module that is not there"
 
+XDG_CACHE_HOME=$work/cache run --paths
+[ $rc = 0 ] && [ ! -s "$work/err" ] && says '^  rates +built in' && says '^  4 MiB ' && says '^  64 KiB ' &&
+    [ ! -e "$work/cache" ]
+judge $? "--paths shows what is built in, and makes no file"
+
+if [ "$(nproc)" -ge 2 ]; then
+    XDG_CACHE_HOME=$work/cache run --calibrate
+    file=$(echo "$work"/cache/librank/*)
+    [ $rc = 0 ] && [ ! -s "$work/err" ] && [ -f "$file" ] && says "^wrote $file\$" && says "^  rates +measured here: $file\$"
+    judge $? "--calibrate leaves one file, which is used"
+    echo x >>"$file"
+    XDG_CACHE_HOME=$work/cache run --paths
+    [ $rc = 0 ] && complains 'is not used: it is damaged; rankinfo --calibrate' && says '^  rates +built in'
+    judge $? "a damaged one is not"
+    : >"$work/plain"
+    RANK_PATHS=$work/plain/y run --calibrate
+    [ $rc = 1 ] && grep -q "cannot write the table of paths to $work/plain/y: " "$work/err"
+    judge $? "a place where no file can be is named"
+    taskset -c "$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')" timeout 60 "$info" --calibrate >"$work/out" 2>"$work/err"
+    [ $? = 1 ] && complains 'needs two cores'
+    judge $? "one core is too few to calibrate"
+fi
+RANK_PATHS=none RANK_LARGE=both run --paths
+[ $rc = 0 ] && says '^  1 MiB +both .*RANK_LARGE=both'
+judge $? "a path that is forced"
+
 run --coll
 missing=
 for name in barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall; do

@@ -1,0 +1,119 @@
+/* paths.c: see paths.h. */
+#include "lib/info/paths.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *size_text(uint64_t bytes, char text[16])
+{
+    if (bytes < 1 << 20)
+        snprintf(text, 16, "%u KiB", (unsigned)(bytes >> 10));
+    else
+        snprintf(text, 16, "%u MiB", (unsigned)(bytes >> 20));
+    return text;
+}
+
+static const char *forced(void)
+{
+    static const char *const names[] = {"", "cma", "both", "ring", "streamed"};
+
+    return names[rk_conf.large];
+}
+
+/* The path that ranks would take, and in words why. */
+static enum rk_path path_of(const struct rk_paths *paths, int class, char *why, size_t len)
+{
+    const uint32_t *r = paths->rate[class];
+    enum rk_path path = paths->best[class];
+
+    if (rk_conf.large != RK_CONF_LARGE_AUTO &&
+        (rk_conf.cma != RK_CONF_CMA_OFF || rk_conf.large >= RK_CONF_LARGE_RING)) {
+        snprintf(why, len, "RANK_LARGE=%s", forced());
+        for (int p = 0; p < RK_PATHS; p++) {
+            if (strcmp(rk_path_names[p], forced()) == 0)
+                path = (enum rk_path)p;
+        }
+    } else if (rk_conf.cma == RK_CONF_CMA_OFF) {
+        path = paths->ring[class];
+        snprintf(why, len, "RANK_CMA=off");
+    } else if (r[RK_PATH_CMA] == 0) {
+        path = paths->ring[class];
+        snprintf(why, len, "the kernel refuses CMA");
+    } else if (path == RK_PATH_CMA) {
+        snprintf(why, len, "one copy; no other is a tenth faster");
+    } else {
+        snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
+    }
+    if ((int64_t)rk_path_bytes(class) <= rk_conf.eager_max)
+        snprintf(why, len, "only if it cannot leave at once (RANK_EAGER_MAX)");
+    return path;
+}
+
+static void print_rate(FILE *out, uint32_t rate)
+{
+    if (rate)
+        fprintf(out, " %9.1f", rate / 1e3);
+    else
+        fprintf(out, " %9s", "-");
+}
+
+static void print_table(FILE *out, const struct rk_paths *paths)
+{
+    char why[128], size[16];
+
+    fprintf(out, "  %-8s %-9s", "from", "takes");
+    for (int p = 0; p < RK_PATHS; p++)
+        fprintf(out, " %9s", rk_path_names[p]);
+    fprintf(out, "  because\n");
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        enum rk_path path = path_of(paths, i, why, sizeof(why));
+
+        fprintf(out, "  %-8s %-9s", size_text(rk_path_bytes(i), size), rk_path_names[path]);
+        for (int p = 0; p < RK_PATHS; p++)
+            print_rate(out, paths->rate[i][p]);
+        fprintf(out, "  %s\n", why);
+    }
+}
+
+void info_print_paths(FILE *out)
+{
+    char machine[RK_PATH_MACHINE_MAX], *file, *expected;
+    struct rk_paths paths;
+
+    rk_paths_machine(machine);
+    file = rk_paths_load(&paths, true);
+    expected = rk_paths_file(machine);
+    fprintf(out, "paths of large messages on a host, GB/s\n");
+    fprintf(out, "  machine  %s\n", machine);
+    if (file)
+        fprintf(out, "  rates    measured here: %s\n", file);
+    else
+        fprintf(out, "  rates    built in, of another machine perhaps; rankinfo --calibrate measures this one into %s\n",
+                expected ? expected : "a file that RANK_PATHS names");
+    fprintf(out, "  mapped is taken for all that lies in memory from rank_alloc, \"takes\" for all other\n");
+    print_table(out, &paths);
+    free(file);
+    free(expected);
+}
+
+bool info_calibrate(FILE *out)
+{
+    char machine[RK_PATH_MACHINE_MAX], *file;
+    struct rk_paths paths;
+    bool ok;
+
+    rk_paths_machine(machine);
+    file = rk_paths_file(machine);
+    if (!file) {
+        rk_error("there is no place for the table: RANK_PATHS=none, or neither XDG_CACHE_HOME nor HOME "
+                 "is set; RANK_PATHS may name a file");
+        return false;
+    }
+    ok = info_measure_paths(&paths) && rk_paths_save(&paths, machine, file) == RANK_OK;
+    if (ok)
+        fprintf(out, "wrote %s\n", file);
+    free(file);
+    return ok;
+}

@@ -1,0 +1,40 @@
+/* fuzz_paths.c: libFuzzer target: the file with the rates of large messages: what is taken is sound, and written again it is the same. */
+#include "lib/channel/shm/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static const char machine[] = "m";
+
+static void check(const struct rk_paths *p)
+{
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        if (p->best[i] >= RK_PATHS || p->best[i] == RK_PATH_MAPPED ||
+            (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED) || p->rate[i][p->best[i]] == 0)
+            abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char text[RK_PATH_TEXT_MAX];
+    struct rk_paths p, q;
+    size_t n;
+
+    if (rk_paths_parse((const char *)data, len, machine, &p) == RK_PATHS_OK) {
+        check(&p);
+        n = rk_paths_format(&p, machine, text);
+        if (rk_paths_parse(text, n, machine, &q) != RK_PATHS_OK || memcmp(p.rate, q.rate, sizeof(p.rate)) != 0)
+            abort();
+    }
+    /* Its sum made good, so that one gets past that. */
+    if (len + 24 < sizeof(text)) {
+        memcpy(text, data, len);
+        n = rk_paths_seal(text, len);
+        if (rk_paths_parse(text, n, machine, &p) == RK_PATHS_OK)
+            check(&p);
+    }
+    return 0;
+}
