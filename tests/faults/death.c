@@ -28,6 +28,8 @@ struct scene {
     size_t bytes;
     rank_team_t living;  /* all but the victim, made before */
     char *out, *in;
+    void *part;          /* of mem, for "free" */
+    rank_mem_t mem;
 };
 
 /* ------------------------------------------------------------------- the deed */
@@ -176,6 +178,27 @@ static void victim_announces(struct scene *s)
             MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, r, 2, s->mp.world, &req));
     }
     victim_waits(s);
+}
+
+/* The first to free memory of all ends by the death, too; who has not freed it may still put there. */
+static void free_it(struct scene *s)
+{
+    int r = rank_team_rank(s->living), first = s->victim == 0;
+
+    if (r == 0) {
+        ENDED(s, rank_free(&s->mem));
+        MP_CHECK(s->mem == RANK_MEM_NULL);
+    }
+    mp_barrier(s->living);
+    if (r > 0) {
+        MP_OK(rank_put(s->out, (int64_t)s->bytes, first, s->mem, 0));
+        MP_OK(rank_flush(s->mem, first));
+    }
+    mp_barrier(s->living);
+    if (r > 0) {
+        ENDED(s, rank_free(&s->mem));
+        MP_CHECK(s->mem == RANK_MEM_NULL);
+    }
 }
 
 static void hold_a_message(struct scene *s)
@@ -420,6 +443,7 @@ static const struct {
     {"ssend-asleep", victim_sleeps, send_sync},
     {"probe-any", victim_waits, probe_any}, {"mprobe-any", victim_sleeps, mprobe_any},
     {"mprobe", victim_announces, hold_a_message},
+    {"free", victim_waits, free_it},
     {"loop", victim_waits, in_a_loop},     {"loop-asleep", victim_sleeps, in_a_loop},
 };
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
@@ -509,6 +533,8 @@ int main(int argc, char **argv)
     memset(s.out, 0, s.bytes + 64);
     mp_fill(s.out, s.bytes, (uint64_t)s.mp.rank);
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
+    if (strcmp(name, "free") == 0)
+        MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, (int64_t)s.bytes, 0, &s.part, &s.mem));
     mp_case(&s.mp, name);
     wind_up(&s);
     play(&s, name);

@@ -4,6 +4,7 @@
  * what is packed for other jobs comes out again.
  */
 #include "launcher/hub.h"
+#include "launcher/message.h"
 #include "launcher/names.h"
 #include "launcher/pmix/server.h"
 #include "launcher/outline.h"
@@ -715,6 +716,67 @@ static void ranges(void **state)
     event_base_free(base);
 }
 
+static enum rk_errand_status expected_answer;
+
+static void on_sized(void *arg, const struct rk_asker *asker, enum rk_errand_status status, struct rk_packer *found)
+{
+    (void)arg;
+    (void)asker;
+    assert_int_equal(status, expected_answer);
+    assert_true(found->len <= RK_MESSAGE_MAX / 2);
+    rk_packer_free(found);
+}
+
+static void look_up(struct rk_names *names, char **keys, enum rk_errand_status status)
+{
+    const struct rk_names_who who = {.job = 1, .rank = 2, .id = "job", .host = "host"};
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_LOOKUP_NOW);
+    rk_pack_u32(&p, 0);
+    rk_pack_strings(&p, keys);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    expected_answer = status;
+    rk_names_look_up(names, &who, &u, &(struct rk_asker){.job = 3});
+    rk_packer_free(&p);
+}
+
+/* An answer that no message holds is refused, and what is for one reader is still there after that. */
+static void large_answers(void **state)
+{
+    enum { BYTES = RK_MESSAGE_MAX / 4 + 4096 };
+    const struct rk_names_who who = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    char *both[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", NULL}, *one[] = {both[0], NULL};
+    struct event_base *base = event_base_new();
+    char *value = calloc(1, BYTES);
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct rk_names *names;
+
+    (void)state;
+    assert_true(base && value);
+    assert_int_equal(rk_names_open(base, on_sized, NULL, &names), RANK_OK);
+    for (int i = 0; i < 2; i++) {
+        rk_pack_u32(&p, RK_RANGE_ALL);
+        rk_pack_u32(&p, RK_KEEP_ONE_READ);
+        rk_pack_u32(&p, 1);
+        rk_pack_string(&p, both[i]);
+        rk_pack_bytes(&p, value, BYTES);
+        u = (struct rk_unpacker){p.data, p.len, p.failed};
+        assert_int_equal(rk_names_publish(names, &who, &u), RK_DONE);
+        rk_packer_free(&p);
+    }
+    look_up(names, both, RK_NO_ROOM);
+    look_up(names, one, RK_DONE);
+    look_up(names, one, RK_NOT_FOUND);
+    look_up(names, both + 1, RK_DONE);
+    rk_names_close(names);
+    event_base_free(base);
+    free(value);
+}
+
 /* What makes no sense is refused or answered so, and does no harm. */
 static void nonsense(void **state)
 {
@@ -807,7 +869,7 @@ int main(void)
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
         cmocka_unit_test(outlines),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),     cmocka_unit_test(crowd),
-        cmocka_unit_test(ranges),
+        cmocka_unit_test(ranges),     cmocka_unit_test(large_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,164 @@
+/*
+ * fences_test.c: fences that a host's ranks gave up: they need not come again for
+ * the others, and when they do they are answered by the same fence, also if that
+ * is over by then.
+ */
+#include "launcher/fences.h"
+#include "launcher/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct event_base *base;
+    struct rk_tree *tree;
+    struct rk_job job;
+    struct rk_fences *fences;
+    unsigned answers;
+    void *token;
+    int status;
+    char data[8];
+    size_t len;
+};
+
+static uint32_t host_of[] = {0, 1};
+static char one, two, three, four; /* tokens */
+
+static void on_done(void *arg, void *token, int status, const void *data, size_t len)
+{
+    struct world *w = arg;
+
+    w->answers++;
+    w->token = token;
+    w->status = status;
+    w->len = len;
+    assert_true(len < sizeof(w->data));
+    memcpy(w->data, data, len);
+}
+
+static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
+{
+    (void)arg;
+    (void)kind;
+    (void)u;
+    return true;
+}
+
+/* The first of two hosts; the front end above is the test. */
+static int open_world(void **state)
+{
+    static const struct rk_tree_ops ops = {.on_message = on_message};
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    w->base = event_base_new();
+    assert_non_null(w->base);
+    w->job = (struct rk_job){.size = 2, .nhosts = 2, .host_of = host_of, .fanout = 2};
+    assert_int_equal(rk_tree_open(w->base, 0, 2, 2, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(rk_fences_open(w->tree, &w->job, 0, on_done, w, &w->fences), RANK_OK);
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+
+    rk_fences_close(w->fences);
+    rk_tree_close(w->tree);
+    event_base_free(w->base);
+    free(w);
+    return 0;
+}
+
+static void enter(struct world *w, void *token)
+{
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
+}
+
+/* It is over, says the parent. */
+static void over(struct world *w, int status, const char *data)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, RK_FENCE_PMIX);
+    rk_pack_u32(&p, (uint32_t)status);
+    rk_pack_u32(&p, 0);
+    rk_pack_bytes(&p, data, strlen(data));
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_true(rk_fences_take(w->fences, RK_NODE_FRONT, RK_MSG_FENCE_DOWN, &u));
+    rk_packer_free(&p);
+}
+
+static void expect(struct world *w, void *token, int status, const char *data)
+{
+    assert_int_equal(w->answers, 1);
+    assert_ptr_equal(w->token, token);
+    assert_int_equal(w->status, status);
+    assert_int_equal(w->len, strlen(data));
+    assert_memory_equal(w->data, data, w->len);
+    w->answers = 0;
+}
+
+static void given_up_and_over(void **state)
+{
+    struct world *w = *state;
+
+    enter(w, &one);
+    rk_fences_abandon(w->fences, &one);
+    over(w, 0, "ab");
+    assert_int_equal(w->answers, 0); /* nobody waits */
+    enter(w, &two);
+    expect(w, &two, 0, "ab");
+    enter(w, &three); /* the next one */
+    assert_int_equal(w->answers, 0);
+    over(w, 0, "cd");
+    expect(w, &three, 0, "cd");
+}
+
+static void given_up_and_failed(void **state)
+{
+    struct world *w = *state;
+
+    enter(w, &one);
+    rk_fences_abandon(w->fences, &one);
+    over(w, -7, "");
+    enter(w, &two);
+    expect(w, &two, -7, "");
+}
+
+static void back_in_time(void **state)
+{
+    struct world *w = *state;
+
+    enter(w, &one);
+    rk_fences_abandon(w->fences, &one);
+    enter(w, &two);
+    rk_fences_abandon(w->fences, &two);
+    enter(w, &three);
+    assert_int_equal(w->answers, 0);
+    over(w, 0, "ab");
+    expect(w, &three, 0, "ab");
+    over(w, 0, "no more"); /* there was one fence */
+    assert_int_equal(w->answers, 0);
+    enter(w, &four);
+    assert_int_equal(w->answers, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(given_up_and_over, open_world, close_world),
+        cmocka_unit_test_setup_teardown(given_up_and_failed, open_world, close_world),
+        cmocka_unit_test_setup_teardown(back_in_time, open_world, close_world),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
