@@ -75,6 +75,15 @@ void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offs
 /* What was put or added is visible at peer; what was got or fetched is here. */
 void be_flush_puts(struct be_window *window, int peer);
 void be_flush_gets(struct be_window *window, int peer);
+/* count blocks, together here and stride apart at peer. */
+void be_put_strided(struct be_window *window, const void *src, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset);
+void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset);
+/* A put; then peer's word at signal (a multiple of 8), which only grows, becomes value. Who waits for that has the data. */
+void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
+                   uint64_t value);
+void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer);
 /* Before the owner of a part reads or writes what others put there or get: makes both copies one. */
 void be_window_sync(struct be_window *window);
 

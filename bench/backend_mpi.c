@@ -18,6 +18,9 @@ struct be_memory {
 };
 
 struct be_window {
+    char *base;
+    MPI_Datatype blocks; /* of the last shape; MPI_DATATYPE_NULL: none yet */
+    size_t shape[3];
     MPI_Win win;
     int64_t value; /* of an addition, until the flush */
 };
@@ -171,6 +174,8 @@ struct be_window *be_window_create(size_t bytes, void **base)
         be_abort(1, "mpibench: out of memory");
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, base, &window->win);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win);
+    window->base = *(char **)base;
+    window->blocks = MPI_DATATYPE_NULL;
     return window;
 }
 
@@ -179,6 +184,8 @@ void be_window_destroy(struct be_window *window)
     if (!window)
         return;
     MPI_Win_unlock_all(window->win);
+    if (window->blocks != MPI_DATATYPE_NULL)
+        MPI_Type_free(&window->blocks);
     MPI_Win_free(&window->win);
     free(window);
 }
@@ -215,6 +222,62 @@ void be_flush_puts(struct be_window *window, int peer)
 void be_flush_gets(struct be_window *window, int peer)
 {
     MPI_Win_flush(peer, window->win);
+}
+
+static MPI_Datatype blocks_of(struct be_window *window, size_t block, size_t count, size_t stride)
+{
+    size_t *shape = window->shape;
+
+    if (window->blocks != MPI_DATATYPE_NULL && shape[0] == block && shape[1] == count && shape[2] == stride)
+        return window->blocks;
+    if (window->blocks != MPI_DATATYPE_NULL)
+        MPI_Type_free(&window->blocks);
+    MPI_Type_vector((int)count, (int)block, (int)stride, MPI_BYTE, &window->blocks);
+    MPI_Type_commit(&window->blocks);
+    shape[0] = block;
+    shape[1] = count;
+    shape[2] = stride;
+    return window->blocks;
+}
+
+void be_put_strided(struct be_window *window, const void *src, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset)
+{
+    MPI_Put(src, (int)(block * count), MPI_BYTE, peer, (MPI_Aint)offset, 1, blocks_of(window, block, count, stride),
+            window->win);
+}
+
+void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset)
+{
+    MPI_Get(dst, (int)(block * count), MPI_BYTE, peer, (MPI_Aint)offset, 1, blocks_of(window, block, count, stride),
+            window->win);
+}
+
+void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
+                   uint64_t value)
+{
+    window->value = (int64_t)value;
+    be_put(window, src, bytes, peer, offset);
+    MPI_Win_flush(peer, window->win);
+    MPI_Accumulate(&window->value, 1, MPI_INT64_T, peer, (MPI_Aint)signal, 1, MPI_INT64_T, MPI_REPLACE, window->win);
+    MPI_Win_flush(peer, window->win);
+}
+
+/* The word is looked at in memory; now and then the library has its turn, where the writer needs that. */
+void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer)
+{
+    volatile uint64_t *word = (volatile uint64_t *)(void *)(window->base + signal);
+
+    for (int i = 1;; i++) {
+        int flag;
+        MPI_Win_sync(window->win);
+        if (*word >= value)
+            break;
+        if (i % 64 == 0)
+            MPI_Iprobe(peer, BE_TAG_CTL, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    MPI_Win_sync(window->win);
 }
 
 void be_window_sync(struct be_window *window)

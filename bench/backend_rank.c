@@ -182,6 +182,35 @@ void be_flush_gets(struct be_window *window, int peer)
     (void)peer;
 }
 
+void be_put_strided(struct be_window *window, const void *src, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset)
+{
+    must(rank_put_strided(src, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->mem, (int64_t)offset,
+                          (int64_t)stride),
+         "rank_put_strided");
+}
+
+void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
+                    size_t offset)
+{
+    must(rank_get_strided(dst, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->mem, (int64_t)offset,
+                          (int64_t)stride),
+         "rank_get_strided");
+}
+
+void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
+                   uint64_t value)
+{
+    must(rank_put_signal(src, (int64_t)bytes, peer, window->mem, (int64_t)offset, window->mem, (int64_t)signal, value,
+                         RANK_SIGNAL_SET),
+         "rank_put_signal");
+}
+
+void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer)
+{
+    must(rank_signal_wait(window->mem, (int64_t)signal, RANK_CMP_GE, value, peer, NULL), "rank_signal_wait");
+}
+
 /* There is one copy. */
 void be_window_sync(struct be_window *window)
 {

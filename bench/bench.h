@@ -60,6 +60,7 @@ struct bench_entry {
     bool one_by_one; /* a rate without a window */
     bool apart;   /* messages of a window lie in cache lines of their own */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
+    int window; /* one-sided: bytes of the window for each of a message, and a few lines behind; 0: 1, none behind */
     int rounds; /* windows in an iteration; 0: 1 */
     int64_t least, most; /* sizes if none are asked for; 0: the table's. Equal: there is no other */
     double sample_us;    /* how long a sample of short iterations is made; 0: 20 */
@@ -77,6 +78,7 @@ struct bench_entry {
 
 /* Each ends with a NULL name. */
 extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_wait[], bench_rma[],
+    bench_signal[], bench_strided[],
     bench_coll[];
 
 static inline bool bench_windowed(const struct bench_entry *e)

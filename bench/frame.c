@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 static const struct bench_entry *const tables[] = {bench_p2p,  bench_rate, bench_match,
-                                                   bench_wait, bench_rma,  bench_coll};
+                                                   bench_wait, bench_rma,
+                                                   bench_signal, bench_strided, bench_coll};
 
 enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
 

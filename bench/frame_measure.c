@@ -149,6 +149,7 @@ static void conclude(struct frame *f, const struct bench_run *run, int n, int64_
 
 static void one_size(struct frame *f, struct bench_run *run)
 {
+    enum { BEHIND = 512 };
     const struct bench_entry *e = run->entry;
     struct be_memory *smem, *rmem;
     size_t room = lay_out(run);
@@ -162,6 +163,8 @@ static void one_size(struct frame *f, struct bench_run *run)
         be_abort(1, "out of memory for requests");
     if (e->one_sided) {
         void *base;
+        if (e->window)
+            room = room * (size_t)e->window + BEHIND;
         run->window = be_window_create(room ? room : 1, &base);
         if (!run->window)
             be_abort(1, "the library has no memory for the window");

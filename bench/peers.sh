@@ -53,7 +53,7 @@ fi
 # The folder of a wheel that holds bin/NAME.
 prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
 
-frame="bench_p2p bench_rate bench_match bench_wait bench_rma bench_coll buffers elements frame frame_measure frame_print frame_ctl frame_hist frame_json frame_options frame_stats backend_mpi"
+frame="bench_p2p bench_rate bench_match bench_wait bench_rma bench_signal bench_strided bench_coll buffers elements frame frame_measure frame_print frame_ctl frame_hist frame_json frame_options frame_stats backend_mpi"
 # build NAME PREAMBLE MPICC: mpibench, initfin and footprint on that library
 build() {
     local name=$1 f objs=

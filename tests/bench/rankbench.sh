@@ -19,8 +19,8 @@ job() {
     timeout 120 "$XRUN" -n "$n" "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
 }
 
-p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate"
-single="atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate" # of one size
+p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw"
+single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate" # of one size
 coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
@@ -95,7 +95,7 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
         ok "over ucx, and it says so" || not_ok "over ucx, and it says so"
     # shellcheck disable=SC2086
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" $p2p $single &&
-        [ "$(json "$work/j" 2 2>>"$work/err")" = 29 ] && ok "messages and one-sided operations over ucx" ||
+        [ "$(json "$work/j" 2 2>>"$work/err")" = 36 ] && ok "messages and one-sided operations over ucx" ||
         not_ok "messages and one-sided operations over ucx"
 fi
 
