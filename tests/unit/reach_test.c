@@ -2,6 +2,7 @@
  * reach_test.c: memory of a rank that is gone is not touched by the kernel's copies, though a process of that
  * number lives: it may be another's by now.
  */
+#include "lib/channel/engine.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/team.h"
 #include "lib/rma/far.h"
@@ -14,7 +15,8 @@ static void test_gone(void **state)
     static struct rk_node_slot slots[2];
     char there[64] = "before", here[64] = "after";
     struct rk_node node = {.slots = slots, .nlocal = 2};
-    struct rk_ctx ctx = {.node = &node};
+    struct rk_engine engine = {.threads = NULL};
+    struct rk_ctx ctx = {.node = &node, .engine = &engine};
     struct rk_peer peer = {.local = 1, .state = RK_PEER_UP, .ctx = &ctx}, *peers[1] = {&peer};
     struct rank_team team = {.ctx = &ctx, .size = 1, .peers = peers};
     struct rk_way way = {.how = RK_WAY_CMA, .pid = getpid(), .base = (uint64_t)(uintptr_t)there};
