@@ -74,9 +74,12 @@ static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
-void rk_threads_enter(struct rk_threads *t)
+struct rk_threads *rk_threads_enter(struct rk_threads *t)
 {
+    if (rk_lock_is_mine(&t->lock))
+        return NULL;
     rk_lock_take(&t->lock);
+    return t;
 }
 
 /* Something has changed in a lane for which threads wait elsewhere. */
@@ -94,15 +97,9 @@ static RK_COLD void tell_main(struct rk_threads *lane)
 
 void rk_threads_leave(struct rk_threads *t)
 {
-    struct rk_lock *l = &t->lock;
-
-    if (l->depth > 1) {
-        l->depth--;
-        return;
-    }
     if (t->nwaiting)
         look_for_others(t, NULL);
-    rk_lock_give(l);
+    rk_lock_give(&t->lock);
     if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed))))
         tell_main(t);
 }
@@ -343,6 +340,17 @@ static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struc
     return known;
 }
 
+static void wait_for_lane(struct rk_threads *t, struct rk_waiter *w, struct lane_wait *lw)
+{
+    RK_ENTER(t->ctx);
+
+    wait_here(t, w, lane_cond, lw);
+    if (w->told) {
+        rk_wait_over(t->ctx);
+        w->told = 0;
+    }
+}
+
 /* Only threads of this process can make it true: look for a moment, then wait where the others do, and poll there. */
 static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
@@ -364,13 +372,7 @@ static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*co
     }
     depth = rk_lock_give_all(&lane->lock);
     atomic_fetch_add(&lane->parked, 1);
-    rk_threads_enter(t);
-    wait_here(t, w, lane_cond, &lw);
-    if (w->told) {
-        rk_wait_over(t->ctx);
-        w->told = 0;
-    }
-    rk_threads_leave(t);
+    wait_for_lane(t, w, &lw);
     atomic_fetch_sub(&lane->parked, 1);
     rk_lock_take_again(&lane->lock, depth);
 }

@@ -49,7 +49,8 @@ struct rk_threads {
 rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main);
 void rk_threads_close(struct rk_ctx *ctx);
 
-void rk_threads_enter(struct rk_threads *t);
+/* NULL: this thread is in already, and an outer call leaves. */
+struct rk_threads *rk_threads_enter(struct rk_threads *t);
 void rk_threads_leave(struct rk_threads *t);
 
 /* rk_wait_step among threads: returns when the condition is true. */
@@ -87,9 +88,7 @@ RK_INLINE struct rk_threads *rk_enter(struct rk_ctx *ctx)
 {
     struct rk_threads *t = ctx->engine->threads;
 
-    if (rk_unlikely(t != NULL))
-        rk_threads_enter(t);
-    return t;
+    return rk_unlikely(t != NULL) ? rk_threads_enter(t) : NULL;
 }
 
 RK_INLINE void rk_leave_entered(struct rk_threads **t)
