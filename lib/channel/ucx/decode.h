@@ -35,7 +35,7 @@ struct rk_ucx_head {
 _Static_assert(sizeof(struct rk_ucx_head) == 40, "as on the wire");
 
 #define RK_UCX_NOBODY UINT32_MAX
-#define RK_UCX_MAGIC 0x314b5252u
+#define RK_UCX_MAGIC 0x324b5252u
 
 struct rk_ucx_hello {
     uint32_t magic;

@@ -132,6 +132,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     size_t len = RK_CARD_MAX;
     struct rk_ucx_link *l;
     rank_status_t st;
+    uint16_t ports[RK_UCX_PORTS_MAX];
     char versions[64];
 
     (void)ctx;
@@ -156,6 +157,8 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
                  peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
+    rk_ucx_card_ports(card, ports);
+    rk_ucx_ports_known(ucx, ports);
     st = make_endpoint(l, address);
     if (!st)
         peer->ep = l;

@@ -19,6 +19,7 @@
 struct card {
     uint32_t magic;
     uint32_t ucx; /* major << 16 | minor */
+    uint16_t ports[RK_UCX_PORTS_MAX]; /* on which UCX listens */
 };
 
 static uint32_t ucx_version(void)
@@ -156,13 +157,16 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
         /* calls are serialized by rank.h's contract, or by our lock */
         .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
-    ucs_status_t ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
+    ucs_status_t ust;
 
+    rk_ucx_ports_before(ucx);
+    ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
     if (ust != UCS_OK) {
         ucx->worker = NULL;
         rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
         return rk_ucx_status(ust);
     }
+    rk_ucx_ports_after(ucx);
     ust = ucp_worker_get_efd(ucx->worker, &ucx->fd);
     if (ust != UCS_OK) {
         rk_error("UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
@@ -188,6 +192,7 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
                  ucx->address_len, *len - sizeof(c));
         return RANK_ERR_CHANNEL;
     }
+    memcpy(c.ports, ucx->ports, sizeof(c.ports));
     memcpy(card, &c, sizeof(c));
     memcpy((char *)card + sizeof(c), ucx->address, ucx->address_len);
     *len = sizeof(c) + ucx->address_len;
@@ -203,6 +208,11 @@ bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **add
     memcpy(&c, card, sizeof(c));
     *address = (const ucp_address_t *)((const char *)card + sizeof(c));
     return c.magic == RK_UCX_MAGIC;
+}
+
+void rk_ucx_card_ports(const void *card, uint16_t *ports)
+{
+    memcpy(ports, (const char *)card + offsetof(struct card, ports), RK_UCX_PORTS_MAX * sizeof(*ports));
 }
 
 bool rk_ucx_card_fits(const void *card, char *text, size_t len)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { TICKS_MASK = 4095 }; /* how often one who does not sleep looks at the clock */
+
 static void ucx_close(struct rk_ctx *ctx, void *state)
 {
     struct rk_ucx *ucx = state;
@@ -99,7 +101,8 @@ int rk_ucx_pass(struct rk_ucx *ucx)
     int moved;
 
     ucx->handled = 0;
-    ucx->tick++;
+    if (rk_unlikely((++ucx->tick & TICKS_MASK) == 0))
+        rk_ucx_watch(ucx);
     moved = rk_ucx_send_progress(ucx);
     ucx->inside = true;
     moved += (int)ucp_worker_progress(ucx->worker);
@@ -130,6 +133,7 @@ static rank_status_t ucx_arm(void *state)
 {
     struct rk_ucx *ucx = state;
 
+    rk_ucx_watch(ucx);
     rk_ucx_send_progress(ucx);
     if (!rk_list_empty(&ucx->failed))
         return RK_AGAIN;

@@ -34,6 +34,8 @@ enum {
     RK_UCX_PIECES_MAX = 16,   /* of a view that UCP sends from where they lie, */
     RK_UCX_PIECE_MIN = 16384, /* if they are of so many bytes on average */
     RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has not taken yet */
+    RK_UCX_PORTS_MAX = 16,    /* on which UCX listens: one a device */
+    RK_UCX_UNANSWERED_MS = 10000, /* a connection whose peer's kernel says nothing is given up */
     RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link that UCP announces and that nobody fetches */
 };
 
@@ -119,6 +121,8 @@ struct rk_ucx_link {
     struct rk_link on_failed;  /* in ucx->failed */
     void *flushing;            /* UCP's request, for drained */
     uint64_t flushed_at;       /* ucx->sent when the flush began */
+    uint32_t due_seen;         /* sockets.c: in.due at its last look, */
+    uint32_t silent;           /* and for how many looks nothing has come */
 };
 
 /* A blocking receive that is the first in line. */
@@ -171,6 +175,10 @@ struct rk_ucx {
     void **closing;            /* UCP's requests of endpoints that are being closed */
     uint32_t nclosing, closing_cap;
     uint64_t bad_frames, late_frames;
+
+    uint64_t next_look;        /* sockets.c */
+    uint16_t ports[RK_UCX_PORTS_MAX], old_ports[RK_UCX_PORTS_MAX];
+    uint8_t known_ports[65536 / 8];
 };
 
 extern const struct rk_channel rk_channel_ucx;
@@ -187,6 +195,16 @@ bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **add
  * then wait for ever. */
 bool rk_ucx_card_fits(const void *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
+/* The ports of a card that rk_ucx_card_address has found to be one. */
+void rk_ucx_card_ports(const void *card, uint16_t *ports);
+
+/* sockets.c: called before and after UCX's worker is made; ports are 0 behind the last one. */
+void rk_ucx_ports_before(struct rk_ucx *ucx);
+void rk_ucx_ports_after(struct rk_ucx *ucx);
+/* Those of a peer, too. */
+void rk_ucx_ports_known(struct rk_ucx *ucx, const uint16_t *ports);
+/* Give up connections that nobody answers; looks once a second. */
+void rk_ucx_watch(struct rk_ucx *ucx);
 
 /* link.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
