@@ -26,6 +26,7 @@ enum {
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
     RK_REQ_NAMED = 16, /* has an id in the table of requests */
     RK_REQ_SHARED = 32, /* done before it began, and everybody's: never changed, never freed */
+    RK_REQ_WAITED = 64, /* a send whose caller makes progress until it is complete */
     RK_REQ_LISTED = 128 /* in a list that completing takes it from */
 };
 

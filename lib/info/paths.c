@@ -45,6 +45,9 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, char *why, 
         snprintf(why, len, "one copy; no other is a tenth faster");
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
+        if (path != paths->alone[class])
+            snprintf(why, len, "%.1fx cma; of rank_isend, whose sender may not look, %s",
+                     (double)r[path] / r[RK_PATH_CMA], rk_path_names[paths->alone[class]]);
     }
     if ((int64_t)rk_path_bytes(class) <= rk_conf.eager_max)
         snprintf(why, len, "only if it cannot leave at once (RANK_EAGER_MAX)");

@@ -44,7 +44,7 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
     if (st || (st = rk_check_dest(team, peer, tag)))
         return st;
     rk_req_init(&req, NULL, NULL);
-    req.flags = RK_REQ_SYNC;
+    req.flags = RK_REQ_SYNC | RK_REQ_WAITED;
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, &req);
     return rk_req_wait(&req);
 }

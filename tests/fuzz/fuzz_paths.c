@@ -12,7 +12,7 @@ static void check(const struct rk_paths *p)
 {
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         if (p->best[i] >= RK_PATHS || p->best[i] == RK_PATH_MAPPED ||
-            (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED) || p->rate[i][p->best[i]] == 0)
+            (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED) || p->rate[i][p->best[i]] == 0 || p->alone[i] > RK_PATH_BOTH)
             abort();
     }
 }

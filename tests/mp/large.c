@@ -184,6 +184,26 @@ static void late(struct mp *mp)
     free(buf);
 }
 
+/* So long that a sender who waits may be asked to write it into the ring. */
+static void blocking(struct mp *mp)
+{
+    enum { N = 5000000 };
+    char *buf = mp_alloc(N);
+    int peer = mp->rank ^ 1;
+
+    for (int turn = 0; turn < 2 && peer < mp->size; turn++) {
+        if (turn == mp->rank % 2) {
+            mp_fill(buf, N, (uint64_t)(mp->rank + turn * 64));
+            MP_OK(rank_send(buf, N, RANK_BYTE, peer, TAG, mp->world));
+        } else {
+            memset(buf, 0, N);
+            MP_OK(rank_recv(buf, N, RANK_BYTE, peer, TAG, mp->world, NULL));
+            MP_CHECK_EQ(mp_verify(buf, N, (uint64_t)(peer + turn * 64)), -1);
+        }
+    }
+    free(buf);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"exact", "truncated", "room to spare"};
@@ -205,6 +225,8 @@ int main(int argc, char **argv)
     mapped(&mp);
     mp_case(&mp, "late");
     late(&mp);
+    mp_case(&mp, "blocking");
+    blocking(&mp);
     mp_end(&mp);
     return 0;
 }

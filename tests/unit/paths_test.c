@@ -40,6 +40,7 @@ static void test_choice(void **state)
     assert_int_equal(p.best[3], RK_PATH_CMA);
     assert_int_equal(p.best[4], RK_PATH_BOTH);
     assert_int_equal(p.best[6], RK_PATH_STREAMED);
+    assert_int_equal(p.alone[6], RK_PATH_BOTH);
     assert_int_equal(p.ring[5], RK_PATH_RING);
     assert_int_equal(rk_paths_streamed_from(&p), rk_path_bytes(6));
     p.rate[10][RK_PATH_STREAMED] = 1;

@@ -34,7 +34,8 @@ enum {
 
 struct rk_paths {
     uint32_t rate[RK_PATH_CLASSES][RK_PATHS]; /* MB/s; 0: cannot be done here */
-    unsigned char best[RK_PATH_CLASSES];      /* of private memory */
+    unsigned char best[RK_PATH_CLASSES];      /* of private memory whose sender waits */
+    unsigned char alone[RK_PATH_CLASSES];     /* and where it may be in its own code: one that needs no sender */
     unsigned char ring[RK_PATH_CLASSES];      /* which of the two where CMA is refused */
     bool measured;                            /* here: not built in */
 };

@@ -25,12 +25,14 @@
 
 #define STREAM_ONLY UINT64_MAX
 #define IN_PIECES (UINT64_MAX - 1)
+#define WAITED_FOR (UINT64_MAX - 2)
 
 struct announcement { /* payload of RK_KIND_RNDV */
     uint64_t total;
     struct rk_id sender;
     uint64_t at;      /* address in the sender, or offset in the segment */
-    uint64_t segment; /* 0: private memory; STREAM_ONLY: none; IN_PIECES: a list, struct rk_pieces */
+    uint64_t segment; /* 0: private memory; WAITED_FOR: the same, and the sender does nothing else meanwhile;
+                       * STREAM_ONLY: none; IN_PIECES: a list, struct rk_pieces */
 };
 
 struct fetch {
@@ -94,6 +96,8 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL) {
         a.segment = seg->id;
         a.at = (uint64_t)((char *)view->base - seg->base);
+    } else if (req->flags & RK_REQ_WAITED) {
+        a.segment = WAITED_FOR;
     }
     h.len = sizeof(a);
     st = rk_shm_put(ep->shm, ep, &h, &a, sizeof(a), NULL);
@@ -318,16 +322,20 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     assist_over(ep, box);
 }
 
-/* Of private memory, where CMA is possible. */
-static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes)
+/* Of private memory, where CMA is possible. The ring needs a sender that makes progress. */
+static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for)
 {
+    const struct rk_paths *p = &shm->paths;
+    int class = rk_path_class(bytes);
+
     static const enum rk_path asked[] = {[RK_CONF_LARGE_CMA] = RK_PATH_CMA,
                                          [RK_CONF_LARGE_BOTH] = RK_PATH_BOTH,
                                          [RK_CONF_LARGE_RING] = RK_PATH_RING,
                                          [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED};
 
-    return rk_likely(rk_conf.large == RK_CONF_LARGE_AUTO) ? shm->paths.best[rk_path_class(bytes)]
-                                                          : asked[rk_conf.large];
+    return rk_unlikely(rk_conf.large != RK_CONF_LARGE_AUTO) ? asked[rk_conf.large]
+           : waited_for                                     ? p->best[class]
+                                                            : p->alone[class];
 }
 
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
@@ -338,6 +346,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     uint64_t want = rndv->total < view->bytes ? rndv->total : view->bytes;
     uint64_t sender = rndv->priv[P_SENDER];
     struct rk_segment *seg;
+    bool private = rndv->priv[P_SEGMENT] == 0 || rndv->priv[P_SEGMENT] == WAITED_FOR;
     enum rk_path path;
     rank_status_t st;
 
@@ -346,7 +355,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         finish(ep, req, sender, RANK_OK);
         return;
     }
-    if (rndv->priv[P_SEGMENT] && rndv->priv[P_SEGMENT] < IN_PIECES) {
+    if (!private && rndv->priv[P_SEGMENT] < WAITED_FOR) {
         seg = rk_segment_by_id(shm->ctx, rndv->priv[P_SEGMENT]);
         if (seg && rndv->priv[P_AT] <= seg->bytes && want <= seg->bytes - rndv->priv[P_AT]) {
             rk_view_copy(view, &(struct rk_view){seg->base + rndv->priv[P_AT], want, NULL}, want);
@@ -354,8 +363,8 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             return;
         }
     }
-    path = chosen(shm, want);
-    if (rndv->priv[P_SEGMENT] == 0 && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
+    path = chosen(shm, want, rndv->priv[P_SEGMENT] == WAITED_FOR);
+    if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
         if (path == RK_PATH_BOTH && !ep->assisted) {
             copy_together(shm, ep, rndv, req, want);
             return;
@@ -371,7 +380,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         ep->cma = false;
     }
     if (rk_conf.large < RK_CONF_LARGE_RING &&
-        (rndv->priv[P_SEGMENT] == IN_PIECES || (rndv->priv[P_SEGMENT] == 0 && view->ops))) {
+        (rndv->priv[P_SEGMENT] == IN_PIECES || (private && view->ops))) {
         st = rk_shm_gather(ep, rndv->priv[P_AT], rndv->priv[P_SEGMENT] == IN_PIECES, view, want);
         if (st != RANK_ERR_CHANNEL) {
             finish(ep, req, sender, st);
