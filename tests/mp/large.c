@@ -1,11 +1,18 @@
 /*
  * large.c: large messages by whatever path RANK_LARGE says, with sizes around each threshold: from and to any
  * address, cut short, in pieces, both ways at once, by many at once, and to a rank that comes late.
+ *
+ *   --stops   each rank is stopped now and then, wherever it is
  */
 #include "tests/mp/mp.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { MOST = (1 << 20) + 4096 * 3, GUARD = 64, TAG = 5 };
 
@@ -204,12 +211,55 @@ static void blocking(struct mp *mp)
     free(buf);
 }
 
+/* A process that stops this one for up to 2 ms, and lets it go on for as long, until the pipe is closed. */
+static pid_t stopper(int *end)
+{
+    pid_t victim = getpid(), pid;
+    uint64_t random = (uint64_t)victim;
+    int told[2];
+    char byte;
+
+    MP_CHECK(pipe2(told, O_CLOEXEC | O_NONBLOCK) == 0);
+    pid = fork();
+    MP_CHECK(pid >= 0);
+    if (pid > 0) {
+        close(told[0]);
+        *end = told[1];
+        return pid;
+    }
+    close(told[1]);
+    while (getppid() == victim && read(told[0], &byte, 1) < 0) {
+        struct timespec stop = {0, (long)mp_below(&random, 2000000)}, go = {0, (long)mp_below(&random, 2000000)};
+
+        kill(victim, SIGSTOP);
+        nanosleep(&stop, NULL);
+        kill(victim, SIGCONT);
+        nanosleep(&go, NULL);
+    }
+    _exit(0);
+}
+
+static void end_stops(pid_t pid, int end)
+{
+    int status;
+
+    if (!pid)
+        return;
+    close(end);
+    MP_CHECK_EQ(waitpid(pid, &status, 0), pid);
+    MP_CHECK_EQ(status, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"exact", "truncated", "room to spare"};
     uint64_t random;
+    pid_t stops = 0;
+    int end = -1;
     struct mp mp;
 
+    if (mp_flag(argc, argv, "--stops"))
+        stops = stopper(&end);
     mp_start(&mp, &argc, argv);
     random = mp.seed;
     for (int kind = 0; kind < 3; kind++) {
@@ -227,6 +277,7 @@ int main(int argc, char **argv)
     late(&mp);
     mp_case(&mp, "blocking");
     blocking(&mp);
+    end_stops(stops, end);
     mp_end(&mp);
     return 0;
 }
