@@ -39,7 +39,8 @@ static void on_done(void *arg, void *token, int status, const void *data, size_t
     w->status = status;
     w->len = len;
     assert_true(len < sizeof(w->data));
-    memcpy(w->data, data, len);
+    if (len)
+        memcpy(w->data, data, len);
 }
 
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
