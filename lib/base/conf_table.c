@@ -74,7 +74,7 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_HEARTBEAT", RK_CONF_TIME, "1s", "time",
      "Under launchers other than xrun: how long a rank waits before it watches ranks of other hosts "
      "itself, and how often the kernel then asks for theirs; after five times that they are dead. "
-     "0: never.",
+     "Jobs of more than 2048 ranks are not watched. 0: never.",
      NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},

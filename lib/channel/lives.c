@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -119,16 +120,34 @@ static int listen_anywhere(uint16_t *port)
     return -1;
 }
 
+/* Ranks of a job that may all connect to one of them. A backlog must not overflow: who is dropped from there would take
+ * us for dead. Hosts are alike in what they allow. */
+static int most_ranks(void)
+{
+    FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
+    int allowed = BACKLOG;
+
+    if (f) {
+        if (fscanf(f, "%d", &allowed) != 1 || allowed > BACKLOG)
+            allowed = BACKLOG;
+        fclose(f);
+    }
+    return allowed / 2;
+}
+
 void rk_lives_open(struct rk_ctx *ctx)
 {
     const struct rk_boot *boot = ctx->boot;
     struct rk_lives *v;
 
-    /* A launcher that has given us a status board is xrun, which knows of each death. And a backlog must not overflow: who
-     * is dropped from there would take us for dead. */
+    /* A launcher that has given us a status board is xrun, which knows of each death. */
     if (ctx->engine->lives || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
-        boot->nlocal >= boot->size || boot->size > BACKLOG / 2)
+        boot->nlocal >= boot->size)
         return;
+    if (boot->size > most_ranks()) {
+        rk_debug("too many ranks to watch those of other hosts");
+        return;
+    }
     v = calloc(1, sizeof(*v));
     if (!v)
         return;
