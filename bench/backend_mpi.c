@@ -274,7 +274,7 @@ void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int
         MPI_Win_sync(window->win);
         if (*word >= value)
             break;
-        if (i % 64 == 0)
+        if (i % 16 == 0)
             MPI_Iprobe(peer, BE_TAG_CTL, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     }
     MPI_Win_sync(window->win);

@@ -6,7 +6,6 @@
  */
 #include "tests/mp/mp.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -17,10 +16,11 @@ static const double in_time = 3.0; /* a second for the death, one for what comes
 
 enum { LEAVER = 1, BYTES = 300000 };
 
+static char mine[BYTES] __attribute__((aligned(64))), buf[BYTES];
+
 struct scene {
     struct mp mp;
     double when;
-    char *mine, *buf;
     rank_mem_t own, far;
 };
 
@@ -36,11 +36,7 @@ static void meet(struct scene *s)
         int64_t out = k, in = 0;
         MP_OK(rank_sendrecv(&out, 1, RANK_INT64, to, 5, &in, 1, RANK_INT64, from, 5, s->mp.world, NULL));
     }
-    s->mine = mp_alloc(BYTES);
-    s->buf = mp_alloc(BYTES);
-    memset(s->mine, 0, BYTES);
-    memset(s->buf, 0, BYTES);
-    MP_OK(rank_reg(s->mine, BYTES, &s->own));
+    MP_OK(rank_reg(mine, BYTES, &s->own));
     MP_OK(rank_rkey_pack(s->own, key, &len));
     n = (int64_t)len;
     MP_OK(rank_bcast(&n, 1, RANK_INT64, LEAVER, s->mp.world));
@@ -56,13 +52,13 @@ static rank_status_t await(struct scene *s, const char *in)
 
     /* a name that is none of these ends at once, with RANK_OK */
     if (strcmp(in, "recv") == 0)
-        return rank_recv(s->buf, 8, RANK_BYTE, LEAVER, 1, s->mp.world, NULL);
+        return rank_recv(buf, 8, RANK_BYTE, LEAVER, 1, s->mp.world, NULL);
     if (strcmp(in, "ssend") == 0)
-        return rank_ssend(s->buf, BYTES, RANK_BYTE, LEAVER, 1, s->mp.world);
+        return rank_ssend(buf, BYTES, RANK_BYTE, LEAVER, 1, s->mp.world);
     if (strcmp(in, "signal") == 0)
         return rank_signal_wait(s->own, 0, RANK_CMP_NE, 0, LEAVER, NULL);
     while (!st && strcmp(in, "get") == 0)
-        st = rank_get(s->buf, BYTES, LEAVER, s->far, 0);
+        st = rank_get(buf, BYTES, LEAVER, s->far, 0);
     while (!st && strcmp(in, "fetch-add") == 0)
         st = rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, LEAVER, s->far, 8 * (int64_t)s->mp.rank, &was);
     return st;
@@ -93,7 +89,7 @@ int main(int argc, char **argv)
     if (s.mp.rank == s.mp.size - 1)
         mp_die_at(&s.when);
     if (s.mp.rank == LEAVER || s.mp.rank == s.mp.size - 1) {
-        MP_STATUS(rank_recv(s.buf, 8, RANK_BYTE, s.mp.size - 1, 2, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
+        MP_STATUS(rank_recv(buf, 8, RANK_BYTE, s.mp.size - 1, 2, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
         mp_end_survivor(&s.mp); /* the leaver: the other one is dead, or dies while it waits for itself */
         return 0;
     }
@@ -105,7 +101,7 @@ int main(int argc, char **argv)
     if (late < 0 || late > in_time)
         mp_fail(__FILE__, __LINE__, "%s: known after %.3f s", in, late);
     /* And whoever asks later. */
-    MP_STATUS(rank_recv(s.buf, 8, RANK_BYTE, LEAVER, 3, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_recv(buf, 8, RANK_BYTE, LEAVER, 3, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
     mp_end_survivor(&s.mp);
     return 0;
 }
