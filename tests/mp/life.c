@@ -95,9 +95,9 @@ static void answers_at_any_time(void)
     MP_CHECK_EQ(rank_op_defined(RANK_SUM, (rank_dtype_t)99), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    rank_init_opts_t opts = {.size = sizeof(opts)};
+    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = 17};
     rank_team_t world;
     int fds = mp_count_fds();
 
@@ -106,22 +106,23 @@ int main(void)
     MP_CHECK(rank_world() == RANK_TEAM_NULL);
     MP_STATUS(rank_finalize(), RANK_ERR_STATE);
     MP_STATUS(rank_progress(), RANK_ERR_STATE);
+    MP_CHECK_EQ(rank_thread_level(), RANK_ERR_STATE);
     try_all(RANK_TEAM_NULL);
     try_all((rank_team_t)(void *)&opts);
 
     /* What is refused must leave nothing half done: the next rank_init works. */
-    opts.thread_level = 17;
     MP_STATUS(rank_init(&opts), RANK_ERR_ARG);
     MP_CHECK(!rank_initialized());
     opts.thread_level = -1;
     MP_STATUS(rank_init(&opts), RANK_ERR_ARG);
-    opts.thread_level = RANK_THREAD_FUNNELED;
+    opts.thread_level = (int32_t)mp_option(argc, argv, "--level", RANK_THREAD_FUNNELED);
     opts.size = 3; /* not even the size field fits */
     MP_STATUS(rank_init(&opts), RANK_ERR_ARG);
     opts.size = sizeof(opts);
 
     MP_OK(rank_init(&opts));
     MP_CHECK_EQ(rank_initialized(), 1);
+    MP_CHECK_EQ(rank_thread_level(), opts.thread_level);
     world = rank_world();
     MP_CHECK(world != RANK_TEAM_NULL);
     MP_CHECK(rank_team_size(world) >= 1);
@@ -139,6 +140,7 @@ int main(void)
     MP_CHECK(rank_world() == RANK_TEAM_NULL);
     MP_STATUS(rank_finalize(), RANK_ERR_STATE);
     MP_STATUS(rank_progress(), RANK_ERR_STATE);
+    MP_CHECK_EQ(rank_thread_level(), RANK_ERR_STATE);
     try_all(RANK_TEAM_NULL);
     try_all(world); /* a handle of the library that has gone */
     MP_STATUS(rank_init(NULL), RANK_ERR_STATE);
