@@ -8,6 +8,7 @@
 #   hosts.sh exec HOST COMMAND...   run it there, on the host's core, in the same folder if it is there
 #   hosts.sh net COMMAND...         run it at the switch: the bridge is br0, the port to host I is vI (0, 1, ...)
 #   hosts.sh link HOST down|up      pull the host's cable, and plug it in again
+#   hosts.sh second HOST            a second network device, eth1, on a switch of its own; its port there is wI
 #   hosts.sh drop HOST PERCENT      lose that share of the packets that reach the host (0: none)
 #   hosts.sh rate HOST RATE         limit its cable in both directions, as tc writes it: 100mbit (0: no limit)
 #   hosts.sh delay HOST US [PCT]    a cable that takes US microseconds each way and loses PCT % (0: a straight one)
@@ -386,6 +387,19 @@ rate() {
     done
 }
 
+# 10.79 instead of 10.78.
+second() {
+    find_host "$1"
+    at_switch ip link show br1 >/dev/null 2>&1 ||
+        printf '%s\n' "link add br1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0" "link set br1 up" |
+        at_switch ip -batch - || exit 1
+    fabric_of
+    address "$host_index"
+    printf '%s\n' "link add eth1 type veth peer name w$host_index netns $pid" "link set eth1 up" \
+        "addr add ${REPLY/10.78/10.79}/24 dev eth1" | nsenter -t "$host_pid" -n ip -batch - || exit 1
+    at_switch ip link set "w$host_index" master br1 up
+}
+
 drop() {
     find_host "$1"
     nsenter -t "$host_pid" -n nft delete table inet hosts_drop 2>/dev/null
@@ -462,6 +476,7 @@ list) fabric_of; cat "$state/hosts" ;;
 exec) want $# 2; in_host "$@" ;;
 net) want $# 1; at_switch "$@" ;;
 link) want $# 2; find_host "$1"; at_switch ip link set "v$host_index" "$2" ;;
+second) want $# 1; second "$@" ;;
 drop) want $# 2; drop "$@" ;;
 rate) want $# 2; rate "$@" ;;
 delay) want $# 2; delay "$@" ;;
