@@ -7,19 +7,20 @@
 
 const char *const rk_path_names[RK_PATHS] = {"mapped", "cma", "both", "ring", "streamed"};
 
-/* Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4), Linux 6.18. */
+/* Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18, which has two
+ * moods, hours long: in one what another core has cached costs thrice as much. These are means of both. */
 static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
-    {34100, 2400, 2400, 1900, 1500},
-    {40800, 4000, 4000, 5600, 6300},
-    {46800, 6000, 5800, 5800, 7900},
-    {41900, 8200, 10800, 3000, 8900},
-    {42500, 9600, 12200, 4300, 10900},
-    {43100, 11300, 18900, 7600, 12600},
-    {43100, 11800, 18000, 7500, 13600},
-    {41800, 11900, 15600, 8800, 14600},
-    {38300, 11600, 16300, 6700, 16200},
-    {26800, 8600, 16100, 6400, 15800},
-    {16300, 4500, 9500, 6700, 12200},
+    {14400, 1850, 1850, 1300, 1200},
+    {16200, 3360, 3200, 2200, 5200},
+    {21400, 4730, 4400, 2400, 6600},
+    {20000, 5470, 7100, 1500, 7200},
+    {23800, 7200, 9300, 1800, 10800},
+    {24600, 8100, 11900, 2600, 12300},
+    {24300, 8100, 11600, 2600, 13400},
+    {24900, 7700, 9600, 2900, 14800},
+    {17300, 7200, 9000, 3200, 15700},
+    {16000, 6100, 9000, 3000, 16000},
+    {12100, 4200, 7400, 3100, 14800},
 };
 
 void rk_paths_built_in(struct rk_paths *paths)

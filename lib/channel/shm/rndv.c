@@ -9,11 +9,12 @@
  *            the sender to help (ASSIST), and both claim chunks from the two
  *            ends (claims.h), the receiver reading and the sender writing, until they meet
  *   stream   where CMA is refused, or is slower: the sender pushes it through the byte ring
- *            (FETCH, DATA...), two copies that overlap
+ *            (FETCH, or OFFER to one that need not; DATA...), two copies that overlap
  *
  * then says DONE, which completes the send. A stream completes the send when
  * the last piece is in the ring.
  */
+#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/shm/claims.h"
@@ -40,6 +41,11 @@ struct fetch {
     uint64_t want;
 };
 
+struct offer {
+    struct fetch fetch;
+    uint32_t gen, pad;
+};
+
 struct assist {
     struct rk_id sender;
     uint64_t to, bytes;
@@ -48,6 +54,7 @@ struct assist {
 
 _Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE &&
                    sizeof(struct fetch) <= RK_CELL_INLINE &&
+                   sizeof(struct offer) <= RK_CELL_INLINE &&
                    sizeof(struct assist) <= RK_CELL_INLINE,
                "control fits in a cell");
 
@@ -177,6 +184,25 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
             complete_unlinked(req, st);
     }
     return n;
+}
+
+/* At the sender: it is here, so it may push all of a message that the ring has room for, and the receiver, which waits
+ * for a word for a moment only, depends on nobody. */
+static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offer *o)
+{
+    struct rk_box_out *out = &ep->out;
+    uint64_t begun = rk_claims_begin(o->gen);
+
+    if (o->fetch.want > out->ring_bytes / 2 || !rk_list_empty(&ep->streams) ||
+        !rk_req_find(shm->ctx, o->fetch.sender))
+        return;
+    out->ring_limit = atomic_load_explicit(&out->box->drained, memory_order_acquire) + out->ring_bytes;
+    if (out->ring_limit - out->at < o->fetch.want + shm->shape.frame + 4 * RK_CELL_BYTES ||
+        !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
+        return;
+    start_stream(shm, ep, &o->fetch);
+    if (rk_list_empty(&ep->control))
+        rk_shm_rndv_stream(shm, ep);
 }
 
 enum { HELP_FAILED = 1u << 31 };
@@ -322,6 +348,38 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     assist_over(ep, box);
 }
 
+/* How long the receiver leaves it to the sender to take what it offers: a way there and back. */
+enum { OFFER_NS = 1500 };
+
+/* Does the sender stream it, for it is here to do so? */
+static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
+                    struct rank_request *req, uint64_t want)
+{
+    struct rk_box *box = shm->in[ep->peer->local].box;
+    struct offer o = {.fetch = {.sender = unpack_id(rndv->priv[P_SENDER]), .want = want}};
+    uint64_t until, begun;
+
+    if (rk_req_name(req))
+        return false;
+    o.fetch.receiver = req->id;
+    o.gen = ++ep->assist_gen;
+    begun = rk_claims_begin(o.gen);
+    req->priv[R_WANT] = want;
+    req->priv[R_GOT] = 0;
+    atomic_store(&box->claims, begun);
+    rk_list_append(&shm->receiving, &req->link);
+    rk_shm_control(shm, ep, RK_SHM_OFFER, 0, &o, sizeof(o));
+    for (until = rk_clock_ns() + OFFER_NS; rk_clock_ns() < until; rk_cpu_relax()) {
+        if (atomic_load_explicit(&box->claims, memory_order_relaxed) != begun)
+            return true;
+    }
+    if (!atomic_compare_exchange_strong(&box->claims, &begun, begun + 1))
+        return true;
+    rk_list_remove(&req->link);
+    rk_req_unname(req);
+    return false;
+}
+
 /* Of private memory, where CMA is possible. The ring needs a sender that makes progress. */
 static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for)
 {
@@ -365,6 +423,10 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     }
     path = chosen(shm, want, rndv->priv[P_SEGMENT] == WAITED_FOR);
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
+        if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.ring / 2 && !ep->assisted &&
+            shm->paths.best[rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
+            offered(shm, ep, rndv, req, want))
+            return;
         if (path == RK_PATH_BOTH && !ep->assisted) {
             copy_together(shm, ep, rndv, req, want);
             return;
@@ -445,6 +507,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         struct rk_id id;
         struct fetch fetch;
         struct assist assist;
+        struct offer offer;
     } u;
 
     if (!ep)
@@ -469,6 +532,9 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         break;
     case RK_SHM_FETCH:
         start_stream(shm, ep, &u.fetch);
+        break;
+    case RK_SHM_OFFER:
+        consider(shm, ep, &u.offer);
         break;
     case RK_SHM_ASSIST:
         help(shm, ep, &u.assist);

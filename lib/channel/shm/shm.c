@@ -331,7 +331,7 @@ static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct
     }
     if (hdr->kind == RK_KIND_RNDV)
         rk_shm_rndv_arrived(shm, peer, hdr, payload);
-    else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_ASSIST)
+    else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_OFFER)
         rk_shm_rndv_frame(shm, peer, hdr, payload);
     else
         shm->bad_frames++;

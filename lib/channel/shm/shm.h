@@ -13,7 +13,8 @@ enum rk_shm_kind {
     RK_SHM_FETCH = RK_KIND_CHANNEL_FIRST, /* receiver -> sender: stream it to me */
     RK_SHM_DATA,                          /* sender -> receiver: a piece of the stream */
     RK_SHM_DONE,                          /* receiver -> sender: fetched or dropped */
-    RK_SHM_ASSIST                         /* receiver -> sender: copy your share */
+    RK_SHM_ASSIST,                        /* receiver -> sender: copy your share */
+    RK_SHM_OFFER                          /* receiver -> sender: stream it if you do so now */
 };
 
 /* An end to a peer: the box to it, the box from it, what waits for room. */
