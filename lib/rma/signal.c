@@ -35,8 +35,6 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     uint64_t *at = (uint64_t *)(void *)(mem->part[peer] + offset);
     struct rk_peer *p;
 
-    if (rk_unlikely((uintptr_t)at & 7))
-        return rk_mem_word_is_odd((int64_t)offset, 8);
     if (op == RANK_SIGNAL_SET)
         __atomic_store_n(at, value, __ATOMIC_RELEASE);
     else
@@ -114,6 +112,8 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
     if (rk_unlikely(!signal_mem->part[peer]))
         return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
                           (size_t)signal_offset, value, op);
+    if (rk_unlikely((uintptr_t)(signal_mem->part[peer] + signal_offset) & 7)) /* registered memory may begin anywhere */
+        return rk_mem_word_is_odd(signal_offset, 8);
     if (rk_likely(mem->part[peer] != NULL)) {
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);

@@ -176,6 +176,34 @@ static void many(struct mp *mp)
         MP_OK(rank_dereg(&own[i]));
 }
 
+/* Memory that begins at an odd address: words that lie right by their offset alone, and those that lie right. */
+static void odd(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    static uint64_t words[9];
+    char key[RANK_RKEY_MAX], *mine = (char *)words + 4;
+    rank_mem_t own, theirs;
+    uint64_t one = 1, was;
+    size_t len;
+
+    memset(words, 0, sizeof(words));
+    MP_OK(rank_reg(mine, 64, &own));
+    exchange(mp, own, to, from, key, &len);
+    MP_OK(rank_rkey_open(mp->world, from, key, len, &theirs));
+    MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &one, from, theirs, 8, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT64, &one, from, theirs, 8, &was), RANK_ERR_ARG);
+    MP_STATUS(rank_put_signal(&one, 8, from, theirs, 0, theirs, 8, 1, RANK_SIGNAL_SET), RANK_ERR_ARG);
+    MP_STATUS(rank_wait_until(own, 8, RANK_CMP_EQ, 1), RANK_ERR_ARG);
+    MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT32, &one, from, theirs, 8, &was));
+    MP_OK(rank_flush(theirs, from));
+    mp_barrier(mp->world);
+    MP_CHECK_EQ(mine[8], 1);
+    MP_CHECK_EQ(mine[0], 0);
+    MP_OK(rank_rkey_close(&theirs));
+    mp_barrier(mp->world);
+    MP_OK(rank_dereg(&own));
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -187,6 +215,8 @@ int main(int argc, char **argv)
     damaged(&mp);
     mp_case(&mp, "signalled");
     signalled(&mp);
+    mp_case(&mp, "odd");
+    odd(&mp);
     mp_case(&mp, "many");
     many(&mp);
     mp_end(&mp);

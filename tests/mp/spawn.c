@@ -291,9 +291,12 @@ static void leave(struct mp *mp)
 static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, bool same_world)
 {
     int64_t v[1] = {1}, sum[1];
+    static uint64_t word;
     rank_request_t req[2];
     rank_envelope_t env;
+    rank_mem_t own;
 
+    MP_OK(rank_reg(&word, sizeof(word), &own)); /* the other job might have its key */
     if (spoke)
         talk(both);
     if (rank_team_rank(both) == victim)
@@ -302,6 +305,8 @@ static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, b
     MP_OK(rank_irecv(v, 1, RANK_INT64, RANK_ANY_SOURCE, 6, both, &req[1]));
     MP_STATUS(rank_wait(&req[0], NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_wait(&req[1], &env), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_signal_wait(own, 0, RANK_CMP_NE, 0, RANK_ANY_SOURCE, NULL), RANK_ERR_PEER_DEAD);
+    MP_OK(rank_dereg(&own));
     MP_STATUS(rank_allreduce(v, sum, 1, RANK_INT64, RANK_SUM, both), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_ssend(v, 1, RANK_INT64, victim, 5, both), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_team_dup(both, &both), RANK_ERR_PEER_DEAD);
