@@ -59,9 +59,9 @@ every() {
 # Two sizes of each, one of barrier; 3 blocks of an element do not fit in 8 bytes.
 # shellcheck disable=SC2086
 {
-    every 2 26 $p2p
-    every 3 26 $p2p
-    every 2 3 $single
+    every 2 32 $p2p
+    every 3 32 $p2p
+    every 2 4 $single
     every 3 3 atomics
     every 1 19 $coll
     every 2 19 $coll
@@ -122,5 +122,5 @@ refused 2 "did you mean get_lat?" 2 get_la
 refused 2 "unknown benchmark mat" 2 mat
 refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
-job 2 --list && [ "$(wc -l <"$work/out")" = 29 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 33 ] && ok "--list" || not_ok "--list"
 exit $bad
