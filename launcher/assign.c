@@ -2,6 +2,7 @@
 #include "launcher/assign.h"
 #include "launcher/output_dir.h"
 #include "launcher/spawned.h"
+#include "launcher/words.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -72,20 +73,6 @@ static char *library_path(const struct rk_options *o)
                : path;
 }
 
-static char **split_words(const char *text)
-{
-    size_t n = 0;
-    char *copy = strdup(text ? text : ""), *save = NULL, **words;
-
-    words = calloc(strlen(text ? text : "") / 2 + 2, sizeof(*words));
-    if (copy && words) {
-        for (char *w = strtok_r(copy, " \t", &save); w; w = strtok_r(NULL, " \t", &save))
-            words[n++] = strdup(w);
-    }
-    free(copy);
-    return words;
-}
-
 static rank_status_t make_secret(uint8_t *secret)
 {
     if (getrandom(secret, RK_SECRET, 0) == RK_SECRET)
@@ -97,6 +84,8 @@ static rank_status_t make_secret(uint8_t *secret)
 rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *plan,
                               struct rk_setup *out)
 {
+    const char *wrong; /* rk_where_check has told */
+
     memset(out, 0, sizeof(*out));
     out->nodes = plan->hosts.n;
     out->fanout = o->where.fanout ? o->where.fanout : RK_FANOUT;
@@ -119,7 +108,7 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
     if (!rk_plan_remote(plan))
         return RANK_OK;
     out->agent = strdup(o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh");
-    out->ssh_args = split_words(o->where.ssh_args);
+    out->ssh_args = rk_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
     out->program = program_path(o);
     out->library_path = library_path(o);
     out->interface = o->where.interface ? strdup(o->where.interface) : NULL;

@@ -1,5 +1,6 @@
 /* door.c: see door.h. */
 #include "launcher/door.h"
+#include "launcher/network.h"
 #include "lib/base/list.h"
 
 #include <arpa/inet.h>
@@ -18,6 +19,7 @@
 #define PATIENCE_S 5   /* for a hello */
 #define MAX_GUESTS 256 /* who have not said one yet: more wait in the backlog */
 #define BACKLOG 1024
+#define AGAIN_US 100000
 
 struct guest {
     struct rk_link link;
@@ -33,18 +35,32 @@ struct rk_door {
     void *arg;
     uint8_t secret[RK_SECRET];
     int fd;
-    struct event *ev;
+    struct event *ev, *again;
     struct rk_link guests;
     uint32_t nguests, strangers;
 };
+
+/* Unless it has to wait for descriptors. */
+static void listen_if_room(struct rk_door *d)
+{
+    if (d->nguests < MAX_GUESTS && !event_pending(d->again, EV_TIMEOUT, NULL))
+        event_add(d->ev, NULL);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    listen_if_room(arg);
+}
 
 static int leave(struct guest *g, bool close_it)
 {
     int fd = event_get_fd(g->ev);
 
     rk_list_remove(&g->link);
-    if (g->door->nguests-- == MAX_GUESTS)
-        event_add(g->door->ev, NULL);
+    g->door->nguests--;
+    listen_if_room(g->door);
     event_free(g->ev);
     free(g);
     if (close_it)
@@ -98,14 +114,20 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
 
 static void on_guest(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct timeval patience = {PATIENCE_S, 0};
+    static const struct timeval patience = {PATIENCE_S, 0}, soon = {0, AGAIN_US};
     struct rk_door *d = arg;
     int s = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct guest *g;
 
     (void)what;
-    if (s < 0)
+    if (s < 0) {
+        /* Who waits makes the socket readable without end: no descriptors, or no memory, are looked for a little later. */
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            event_del(d->ev);
+            event_add(d->again, &soon);
+        }
         return;
+    }
     g = calloc(1, sizeof(*g));
     if (g)
         g->ev = event_new(d->base, s, EV_READ | EV_PERSIST, on_word, g);
@@ -127,25 +149,9 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
 /* Is the address in a network as "10.0.0.0/8"? */
 static bool in_network(const struct sockaddr *a, const char *network)
 {
-    char text[INET6_ADDRSTRLEN];
-    const char *slash = strchr(network, '/');
-    uint8_t want[16];
-    const uint8_t *have;
-    int bits;
+    struct rk_network net;
 
-    if (!slash || (size_t)(slash - network) >= sizeof(text))
-        return false;
-    snprintf(text, sizeof(text), "%.*s", (int)(slash - network), network);
-    bits = atoi(slash + 1);
-    have = a->sa_family == AF_INET
-               ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
-               : (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-    if (inet_pton(a->sa_family, text, want) != 1 || bits < 0 ||
-        bits > (a->sa_family == AF_INET ? 32 : 128))
-        return false;
-    if (memcmp(have, want, (size_t)bits / 8) != 0)
-        return false;
-    return bits % 8 == 0 || ((have[bits / 8] ^ want[bits / 8]) & (0xff00 >> bits % 8) & 0xff) == 0;
+    return rk_network_parse(network, &net) && rk_network_has(&net, a);
 }
 
 static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, int family)
@@ -194,6 +200,23 @@ static char **list_addresses(const char *interface)
     }
     freeifaddrs(all);
     return list;
+}
+
+static bool no_address(const char *interface, char *err, size_t errlen)
+{
+    snprintf(err, errlen, "no network address %s%s is there to be reached at (--if)", interface ? "of " : "",
+             interface ? interface : "");
+    return false;
+}
+
+bool rk_door_can_open(const char *interface, char *err, size_t errlen)
+{
+    char **addresses = list_addresses(interface);
+
+    if (!addresses)
+        return no_address(interface, err, errlen);
+    rk_strings_free(addresses);
+    return true;
 }
 
 /* Both families where there are both; only one address if an interface was named. */
@@ -247,8 +270,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
 
     *addresses = list_addresses(interface);
     if (!*addresses || !d) {
-        snprintf(err, errlen, "no network address %s%s is there to be reached at (--if)",
-                 interface ? "of " : "", interface ? interface : "");
+        no_address(interface, err, errlen);
         free(d);
         return RANK_ERR_ARG;
     }
@@ -262,7 +284,8 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
         snprintf(err, errlen, "cannot listen for the agents of other hosts: %s", strerror(errno));
     else
         d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_guest, d);
-    if (!d->ev || event_add(d->ev, NULL)) {
+    d->again = evtimer_new(base, on_again, d);
+    if (!d->ev || !d->again || event_add(d->ev, NULL)) {
         rk_door_close(d);
         rk_strings_free(*addresses);
         *addresses = NULL;
@@ -280,6 +303,8 @@ void rk_door_close(struct rk_door *d)
         leave(rk_list_entry(d->guests.next, struct guest, link), true);
     if (d->ev)
         event_free(d->ev);
+    if (d->again)
+        event_free(d->again);
     if (d->fd >= 0)
         close(d->fd);
     free(d);

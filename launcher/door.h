@@ -29,6 +29,8 @@ struct rk_door_ops {
 rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
                            const struct rk_door_ops *ops, void *arg, struct rk_door **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen);
+/* Is there an address for that? False: err says so. */
+bool rk_door_can_open(const char *interface, char *err, size_t errlen);
 /* NULL is fine. */
 void rk_door_close(struct rk_door *door);
 /* How many came who were none of ours. */

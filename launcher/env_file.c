@@ -3,11 +3,11 @@
  *
  * A value is what follows = up to the end of the line, as it stands: there are
  * no quotes and nothing is replaced in it. Lines that are empty or begin with #
- * are left out.
+ * are left out. A carriage return before the end of a line belongs to the end.
  */
 #include "launcher/environ.h"
+#include "launcher/text_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,12 @@ static void complain(struct lines *l, const char *what)
         snprintf(l->err, l->errlen, "--env-file %s:%d: %s", l->path, l->number, what);
 }
 
-static bool take_line(struct lines *l, char *line, size_t len, char ***env)
+static bool take_line(struct lines *l, char *line, bool nul, char ***env)
 {
-    if (strlen(line) < len) {
+    if (nul) {
         complain(l, "the line holds a NUL byte");
         return true;
     }
-    line[strcspn(line, "\n")] = '\0';
     if (!line[strspn(line, " \t")] || line[0] == '#')
         return true;
     if (!rk_environ_named(line) || !strchr(line, '='))
@@ -47,26 +46,22 @@ static bool take_line(struct lines *l, char *line, size_t len, char ***env)
 bool rk_environ_put_file(char ***env, const char *path, char *err, size_t errlen)
 {
     struct lines l = {path, 0, 0, err, errlen};
-    FILE *f = fopen(path, "re");
+    struct rk_text_file f;
     bool memory = true;
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t len;
+    char *line, why[256];
 
-    if (!f) {
-        snprintf(err, errlen, "--env-file %s: %s", path, strerror(errno));
+    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+        snprintf(err, errlen, "--env-file %s: %s", path, why);
+        rk_text_file_free(&f);
         return false;
     }
-    while (memory && (len = getline(&line, &room, f)) >= 0) {
-        l.number++;
-        memory = take_line(&l, line, (size_t)len, env);
+    while (memory && (line = rk_text_file_line(&f))) {
+        l.number = (int)f.number;
+        memory = take_line(&l, line, f.nul, env);
     }
-    if (ferror(f) && l.bad++ == 0)
-        snprintf(err, errlen, "--env-file %s: %s", path, strerror(errno));
-    else if (!memory && l.bad++ == 0)
+    if (!memory && l.bad++ == 0)
         snprintf(err, errlen, "out of memory");
-    free(line);
-    fclose(f);
+    rk_text_file_free(&f);
     if (l.bad > 1) {
         size_t n = strlen(err);
         snprintf(err + n, errlen - n, " (and %d more)", l.bad - 1);

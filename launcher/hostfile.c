@@ -1,19 +1,26 @@
 /* hostfile.c: lists of hosts in files, users' and resource managers'. See hostlist.h. */
 #include "launcher/hostlist.h"
+#include "launcher/text_file.h"
+#include "launcher/words.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What stands behind a host's name; 0: nothing was said. */
+struct keys {
+    uint32_t slots, most;
+};
+
 /* "slots=4" and the like. */
-static bool take_key(const char *word, uint32_t *slots, char *err, size_t errlen)
+static bool take_key(const char *word, struct keys *keys, char *err, size_t errlen)
 {
     const char *eq = strchr(word, '=');
     size_t len = eq ? (size_t)(eq - word) : 0;
+    uint32_t *key = len == 5 ? &keys->slots : &keys->most;
     char *end;
     unsigned long n;
 
@@ -27,65 +34,73 @@ static bool take_key(const char *word, uint32_t *slots, char *err, size_t errlen
         snprintf(err, errlen, "'%s': give a number of ranks from 1 on", word);
         return false;
     }
-    if (len == 5)
-        *slots = (uint32_t)n;
-    else if (!*slots || n < *slots) /* no host takes more than its maximum */
-        *slots = (uint32_t)n;
+    if (*key) {
+        snprintf(err, errlen, "'%s': that was said before on this line", word);
+        return false;
+    }
+    *key = (uint32_t)n;
     return true;
 }
 
 static bool take_line(struct rk_hostlist *list, char *line, char *err, size_t errlen)
 {
     struct rk_hostlist here = {.n = 0};
-    uint32_t slots = 0;
+    struct keys keys = {0, 0};
     char *name, *word, *save = NULL;
     bool ok;
 
-    line[strcspn(line, "#\r\n")] = '\0';
+    line[strcspn(line, "#\r")] = '\0';
     name = strtok_r(line, " \t", &save);
     if (!name)
         return true;
     ok = rk_hostlist_parse(&here, name, err, errlen) == RANK_OK;
     while (ok && (word = strtok_r(NULL, " \t", &save)))
-        ok = take_key(word, &slots, err, errlen);
-    for (uint32_t i = 0; ok && i < here.n; i++)
-        ok = rk_hostlist_add(list, here.host[i].name, strlen(here.host[i].name),
-                             slots ? slots : here.host[i].slots) == RANK_OK;
+        ok = take_key(word, &keys, err, errlen);
+    for (uint32_t i = 0; ok && i < here.n; i++) {
+        uint32_t slots = keys.slots ? keys.slots : here.host[i].slots;
+        if (keys.slots && here.host[i].slots) {
+            snprintf(err, errlen, "'%s': how many ranks it takes stands behind the colon and in slots=; leave one out",
+                     name);
+            ok = false;
+        } else {
+            if (keys.most && (!slots || keys.most < slots)) /* no host takes more than its maximum */
+                slots = keys.most;
+            ok = rk_hostlist_add(list, here.host[i].name, strlen(here.host[i].name), slots) == RANK_OK;
+            if (!ok)
+                snprintf(err, errlen, "out of memory");
+        }
+    }
     rk_hostlist_clear(&here);
     return ok;
 }
 
 rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char *err, size_t errlen)
 {
-    FILE *f = fopen(path, "re");
-    unsigned number = 0, bad = 0;
-    char *line = NULL, text[512];
-    size_t cap = 0;
+    struct rk_text_file f;
+    unsigned bad = 0;
+    char *line, text[512];
 
-    if (!f) {
-        snprintf(err, errlen, "cannot read the hostfile %s: %s", path, strerror(errno));
+    if (!rk_text_file_read(path, &f, text, sizeof(text))) {
+        snprintf(err, errlen, "cannot read the hostfile %s: %s", path, text);
+        rk_text_file_free(&f);
         return RANK_ERR_ARG;
     }
     list->source = "the hostfile";
-    while (getline(&line, &cap, f) >= 0) {
-        number++;
-        if (take_line(list, line, text, sizeof(text)))
+    while ((line = rk_text_file_line(&f))) {
+        if (f.nul)
+            snprintf(text, sizeof(text), "the line holds a NUL byte");
+        else if (take_line(list, line, text, sizeof(text)))
             continue;
-        rk_error("%s:%u: %s", path, number, text);
+        rk_words_show(text);
+        rk_error("%s:%u: %s", path, f.number, text);
         bad++;
     }
-    free(line);
-    if (ferror(f)) {
-        snprintf(err, errlen, "cannot read the hostfile %s: %s", path, strerror(errno));
-        bad++;
-    } else if (bad) {
+    rk_text_file_free(&f);
+    if (bad)
         snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, bad > 1 ? "s" : "");
-    } else if (list->n == 0) {
+    else if (list->n == 0)
         snprintf(err, errlen, "the hostfile %s names no host", path);
-        bad++;
-    }
-    fclose(f);
-    return bad ? RANK_ERR_ARG : RANK_OK;
+    return bad || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
 }
 
 /* -------------------------------------------------------- resource managers */
@@ -105,11 +120,15 @@ static bool slurm_slots(struct rk_hostlist *list, const char *text)
             if (*end++ != ')')
                 return false;
         }
-        while (times-- && at < list->n)
+        if (times < 1 || times > list->n - at)
+            return false;
+        while (times--)
             list->host[at++].slots = (uint32_t)slots;
+        if (*end && (*end != ',' || !end[1]))
+            return false;
         text = end + (*end == ',');
     }
-    return at == list->n;
+    return at == list->n && !*text;
 }
 
 static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, char *err,
@@ -137,35 +156,36 @@ static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, cha
 static rank_status_t from_lines(struct rk_hostlist *list, const char *variable, const char *path,
                                 const char *source, char *err, size_t errlen)
 {
-    FILE *f = fopen(path, "re");
-    char *line = NULL;
-    rank_status_t st = RANK_OK;
-    size_t cap = 0;
+    struct rk_text_file f;
+    const char *wrong = NULL;
+    char *line, why[256];
 
-    if (!f) {
-        snprintf(err, errlen, "cannot read %s, which %s names: %s", path, variable,
-                 strerror(errno));
+    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+        snprintf(err, errlen, "cannot read %s, which %s names: %s", path, variable, why);
+        rk_text_file_free(&f);
         return RANK_ERR_ARG;
     }
     list->source = source;
-    while (!st && getline(&line, &cap, f) >= 0) {
-        size_t len = strcspn(line, " \t\r\n");
-        if (len)
-            st = rk_hostlist_add(list, line, len, 1);
+    while (!wrong && (line = rk_text_file_line(&f))) {
+        size_t len = strcspn(line, " \t\r");
+        if (f.nul)
+            wrong = "the line holds a NUL byte";
+        else if (len)
+            rk_hostlist_take(list, line, len, 1, &wrong);
+        if (wrong)
+            snprintf(err, errlen, "%s:%u, which %s names: '%.*s': %s", path, f.number, variable,
+                     (int)(len > 255 ? 255 : len), line, wrong);
     }
-    free(line);
-    fclose(f);
-    if (!st && list->n == 0)
-        st = RANK_ERR_ARG;
-    if (st)
+    rk_text_file_free(&f);
+    if (!wrong && list->n == 0)
         snprintf(err, errlen, "%s, which %s names, holds no hosts", path, variable);
-    return st;
+    return wrong || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
 }
 
 /* "hosta 4 hostb 4" */
 static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
 {
-    const char *at = text;
+    const char *at = text, *wrong;
     rank_status_t st = RANK_OK;
 
     list->source = "LSF";
@@ -175,7 +195,7 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
         unsigned long slots;
         char *end;
         slots = strtoul(at + len, &end, 10);
-        st = slots >= 1 && slots <= 1u << 20 ? rk_hostlist_add(list, name, len, (uint32_t)slots)
+        st = slots >= 1 && slots <= 1u << 20 ? rk_hostlist_take(list, name, len, (uint32_t)slots, &wrong)
                                              : RANK_ERR_ARG;
         at = end;
     }
@@ -191,11 +211,12 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
 static rank_status_t from_words(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
 {
     rank_status_t st = RANK_OK;
+    const char *wrong;
 
     list->source = "LSF";
     for (const char *at = text + strspn(text, " "); *at && !st; at += strspn(at, " ")) {
         size_t len = strcspn(at, " ");
-        st = rk_hostlist_add(list, at, len, 1);
+        st = rk_hostlist_take(list, at, len, 1, &wrong);
         at += len;
     }
     if (!st && list->n)

@@ -1,6 +1,8 @@
 /* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
 #include "launcher/hostlist.h"
+#include "launcher/words.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +99,58 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
     return RANK_OK;
 }
 
+/* ----------------------------------------------------------------- what is a name */
+
+static bool is_v6(const char *text, size_t len)
+{
+    char address[INET6_ADDRSTRLEN];
+    uint8_t bytes[16];
+
+    if (len >= sizeof(address) || memchr(text, '\0', len))
+        return false;
+    memcpy(address, text, len);
+    address[len] = '\0';
+    return inet_pton(AF_INET6, address, bytes) == 1;
+}
+
+/* NULL: it is one. */
+static const char *not_a_name(const char *name, size_t len)
+{
+    const char *at = memrchr(name, '@', len);
+
+    if (len == 0 || name[0] == '-')
+        return "a host's name is missing";
+    if (len > MAX_NAME)
+        return "the name is too long";
+    if (at && (at == name || at + 1 == name + len || at[1] == '-'))
+        return "around @ stand a user and a host";
+    if (is_v6(name, len))
+        return NULL;
+    for (size_t i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)name[i]) && (!name[i] || !strchr("-_.@", name[i])))
+            return "a host's name is letters, digits, - . and _";
+    }
+    return NULL;
+}
+
+rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_t len, uint32_t slots,
+                               const char **wrong)
+{
+    rank_status_t st;
+
+    if (len > 2 && name[0] == '[' && name[len - 1] == ']' && is_v6(name + 1, len - 2)) {
+        name++;
+        len -= 2;
+    }
+    *wrong = not_a_name(name, len);
+    if (*wrong)
+        return RANK_ERR_ARG;
+    st = rk_hostlist_add(list, name, len, slots);
+    if (st)
+        *wrong = rank_status_string(st);
+    return st;
+}
+
 void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
 {
     if (n >= list->n)
@@ -182,7 +236,7 @@ static rank_status_t expand(struct spelling *s, size_t at, const char *rest, siz
     if (!open) {
         if (s->list->n >= MAX_HOSTS)
             return wrong(s, "that are too many hosts");
-        return rk_hostlist_add(s->list, s->name, at, s->slots);
+        return rk_hostlist_take(s->list, s->name, at, s->slots, &s->wrong);
     }
     close = memchr(open, ']', len - plain);
     if (!close)
@@ -206,6 +260,14 @@ static bool is_address(const char *text, size_t len)
     return len > 2 && text[0] == '[' && text[len - 1] == ']' && memchr(text, ':', len);
 }
 
+/* What it says of text, which is shown as a terminal may see it. */
+static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
+{
+    snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
+    rk_words_show(err);
+    return RANK_ERR_ARG;
+}
+
 static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_t len, char *err,
                                size_t errlen)
 {
@@ -215,31 +277,23 @@ static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_
     unsigned long slots = 0;
     rank_status_t st;
 
+    if (colon && !bracket && memchr(text, ':', (size_t)(colon - text)))
+        return explain(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err, errlen);
     if (colon && (!bracket || colon > bracket)) {
         namelen = (size_t)(colon - text);
         if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
-            slots < 1 || slots > MAX_SLOTS) {
-            snprintf(err, errlen, "'%.*s': behind the colon stands how many ranks the host takes",
-                     (int)len, text);
-            return RANK_ERR_ARG;
-        }
+            slots < 1 || slots > MAX_SLOTS)
+            return explain(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
     }
     s.slots = (uint32_t)slots;
-    for (size_t i = 0; i < namelen && !s.wrong; i++) {
-        if (!isalnum((unsigned char)text[i]) && !strchr("-_.@[],:", text[i]))
-            s.wrong = "a host's name is letters, digits, - . and _";
-    }
-    if (namelen == 0 || text[0] == '-')
-        s.wrong = "a host's name is missing";
-    if (s.wrong)
-        st = RANK_ERR_ARG;
-    else if (is_address(text, namelen))
-        st = rk_hostlist_add(list, text + 1, namelen - 2, s.slots);
+    if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
+        return explain(text, len, "this is no address of IPv6", err, errlen);
+    if (is_address(text, namelen))
+        st = rk_hostlist_take(list, text, namelen, s.slots, &s.wrong);
     else
         st = expand(&s, 0, text, namelen);
     if (st)
-        snprintf(err, errlen, "'%.*s': %s", (int)len, text,
-                 s.wrong ? s.wrong : rank_status_string(st));
+        explain(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
     return st;
 }
 

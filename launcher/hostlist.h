@@ -31,6 +31,10 @@ void rk_hostlist_clear(struct rk_hostlist *list);
 /* Named once more, a host gets the slots of both. RANK_ERR_NO_MEMORY. */
 rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
                               uint32_t slots);
+/* The same for a name that somebody wrote, which may be an address of IPv6 in brackets. RANK_ERR_ARG: *wrong says why
+ * it is none; one that ssh would take for an option or that would steer a terminal is none either. */
+rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_t len, uint32_t slots,
+                               const char **wrong);
 /* The host of that name, or UINT32_MAX. */
 uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name);
 

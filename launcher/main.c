@@ -8,6 +8,7 @@
 #include "launcher/agent.h"
 #include "launcher/apps.h"
 #include "launcher/assign.h"
+#include "launcher/door.h"
 #include "launcher/front.h"
 #include "launcher/limits.h"
 #include "launcher/options.h"
@@ -15,6 +16,7 @@
 #include "launcher/program.h"
 #include "launcher/spawned.h"
 #include "launcher/status.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -44,7 +46,12 @@ static void fill_standard_fds(void)
 
 static int refuse(const char *text, int code)
 {
-    rk_error("%s", text);
+    char *shown = strdup(text);
+
+    if (shown)
+        rk_words_show(shown); /* it may hold what files and variables say */
+    rk_error("%s", shown ? shown : "out of memory");
+    free(shown);
     return code;
 }
 
@@ -119,7 +126,8 @@ static int run(const struct rk_options *o, uint64_t started_ns)
 
     /* Before the environment loses what a resource manager says in it. */
     if (!rk_where_check(&o->where, text, sizeof(text)) ||
-        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)))
+        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)) ||
+        (rk_plan_remote(&plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
         code = make_job(o, &plan, &job);

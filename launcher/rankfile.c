@@ -1,14 +1,16 @@
 /* rankfile.c: see rankfile.h. */
 #include "launcher/rankfile.h"
+#include "launcher/text_file.h"
+#include "launcher/words.h"
 #include "lib/base/log.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_RANK (1u << 20)
+#define MAX_CORES (1u << 16)
 #define NOBODY UINT32_MAX
 
 void rk_rankfile_clear(struct rk_rankfile *file)
@@ -49,9 +51,17 @@ static bool make_room(struct rk_rankfile *f, uint32_t rank)
     return true;
 }
 
-static bool find_host(struct line *l, const char *name, uint32_t *host)
+static bool find_host(struct line *l, char *name, uint32_t *host)
 {
+    size_t len = strlen(name);
+    const char *wrong;
     char *end;
+
+    /* An address of IPv6 stands in brackets, as elsewhere; the list has it without. */
+    if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
+        name[len - 1] = '\0';
+        name++;
+    }
 
     if (!*name)
         return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
@@ -65,9 +75,24 @@ static bool find_host(struct line *l, const char *name, uint32_t *host)
         return true;
     if (l->hosts->source)
         return bad(l, "host %s is not among those that the job may use", name);
-    if (rk_hostlist_add(l->hosts, name, strlen(name), 0))
-        return bad(l, "out of memory%s", "");
+    if (rk_hostlist_take(l->hosts, name, strlen(name), 0, &wrong)) {
+        snprintf(l->err, l->errlen, "'%s': %s", name, wrong);
+        return false;
+    }
     *host = l->hosts->n - 1;
+    return true;
+}
+
+/* No number in it is more than any machine has: what is between two of them is counted one by one. */
+static bool numbers_are_small(const char *list)
+{
+    while (*list) {
+        char *end;
+        unsigned long n = strtoul(list, &end, 10);
+        if (end != list && n >= MAX_CORES)
+            return false;
+        list = end == list ? list + 1 : end;
+    }
     return true;
 }
 
@@ -88,7 +113,7 @@ static bool take_cores(struct line *l, struct rk_place_pin *pin, const char *tex
         pin->package = (int)package;
         list = colon + 1;
     }
-    if (strspn(list, "0123456789,-") != strlen(list) || hwloc_bitmap_list_sscanf(cores, list) ||
+    if (strspn(list, "0123456789,-") != strlen(list) || !numbers_are_small(list) || hwloc_bitmap_list_sscanf(cores, list) ||
         hwloc_bitmap_iszero(cores) || hwloc_bitmap_last(cores) < 0)
         return bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
     return true;
@@ -101,7 +126,7 @@ static bool take_line(struct line *l, char *text)
     struct rk_place_pin *pin;
     uint32_t host;
 
-    text[strcspn(text, "#\r\n")] = '\0';
+    text[strcspn(text, "#\r")] = '\0';
     word = strtok_r(text, " \t", &save);
     if (!word)
         return true;
@@ -134,30 +159,27 @@ static bool take_line(struct line *l, char *text)
 rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts,
                                struct rk_rankfile *out, char *err, size_t errlen)
 {
-    char *text = NULL, why[256];
+    char *text, why[256];
     struct line l = {.file = out, .hosts = hosts, .err = why, .errlen = sizeof(why)};
-    FILE *f = fopen(path, "re");
-    unsigned number = 0, wrong = 0;
-    size_t cap = 0;
+    struct rk_text_file f;
+    unsigned wrong = 0;
 
     memset(out, 0, sizeof(*out));
-    if (!f) {
-        snprintf(err, errlen, "cannot read the rankfile %s: %s", path, strerror(errno));
+    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+        snprintf(err, errlen, "cannot read the rankfile %s: %s", path, why);
+        rk_text_file_free(&f);
         return RANK_ERR_ARG;
     }
-    while (getline(&text, &cap, f) >= 0) {
-        number++;
-        if (take_line(&l, text))
+    while ((text = rk_text_file_line(&f))) {
+        if (f.nul)
+            bad(&l, "the line holds a NUL byte%s", "");
+        else if (take_line(&l, text))
             continue;
-        rk_error("%s:%u: %s", path, number, why);
+        rk_words_show(why);
+        rk_error("%s:%u: %s", path, f.number, why);
         wrong++;
     }
-    if (ferror(f)) {
-        rk_error("cannot read the rankfile %s: %s", path, strerror(errno));
-        wrong++;
-    }
-    free(text);
-    fclose(f);
+    rk_text_file_free(&f);
     for (uint32_t i = 0; i < out->n && !wrong; i++) {
         if (out->pin[i].host == NOBODY) {
             snprintf(err, errlen, "the rankfile %s has no line for rank %u", path, i);

@@ -2,6 +2,7 @@
 #include "launcher/starter.h"
 #include "launcher/command.h"
 #include "launcher/program.h"
+#include "launcher/words.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
@@ -13,8 +14,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-#define LAST_WORDS 1024
 
 struct command {
     struct rk_starter *starter;
@@ -36,34 +35,29 @@ struct rk_starter {
 
 /* ------------------------------------------------------------------ what it is */
 
-/* For a shell of the other side, whichever it is. */
-static void quote(char *to, size_t len, const char *word)
+/* NULL: no memory. */
+static char *remote_command(const struct rk_setup *s)
 {
-    size_t at = strlen(to);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    bool ok;
 
-    if (at + 1 < len)
-        to[at++] = '\'';
-    for (; *word && at + 5 < len; word++) {
-        if (*word == '\'')
-            at += (size_t)snprintf(to + at, len - at, "'\\''");
-        else
-            to[at++] = *word;
-    }
-    if (at + 1 < len)
-        to[at++] = '\'';
-    to[at < len ? at : len - 1] = '\0';
-}
-
-static void remote_command(const struct rk_setup *s, char *to, size_t len)
-{
-    snprintf(to, len, "exec ");
+    if (!to)
+        return NULL;
+    fputs("exec ", to);
     if (s->library_path && *s->library_path) {
-        snprintf(to + strlen(to), len - strlen(to), "env LD_LIBRARY_PATH=");
-        quote(to, len, s->library_path);
-        snprintf(to + strlen(to), len - strlen(to), " ");
+        fputs("env LD_LIBRARY_PATH=", to);
+        rk_words_quote(to, s->library_path);
+        fputc(' ', to);
     }
-    quote(to, len, s->program);
-    snprintf(to + strlen(to), len - strlen(to), " --agent-process");
+    rk_words_quote(to, s->program);
+    fputs(" --agent-process", to);
+    ok = !ferror(to);
+    if (!fclose(to) && ok)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static bool is_ssh(const char *command)
@@ -73,35 +67,27 @@ static bool is_ssh(const char *command)
     return strcmp(base ? base + 1 : command, "ssh") == 0;
 }
 
-/* Splits at blanks, in place; returns how many words there were. */
-static size_t split(char *text, char **words, size_t max)
-{
-    size_t n = 0;
-    char *save = NULL;
-
-    for (char *w = strtok_r(text, " \t", &save); w && n < max; w = strtok_r(NULL, " \t", &save))
-        words[n++] = w;
-    return n;
-}
-
 /* -------------------------------------------------------------------- its end */
 
 static void tell_failed(struct command *c, int status)
 {
     const char *agent = c->starter->setup->agent, *said = rk_command_last(c->run), *sep = *said ? ": " : "";
-    char text[LAST_WORDS + 128];
+    char *text;
+    int n;
 
     if (c->told)
         return;
     c->told = true;
     if (WIFSIGNALED(status))
-        snprintf(text, sizeof(text), "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
+        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
     else if (WEXITSTATUS(status) == 127)
-        snprintf(text, sizeof(text), "%s is not there%s%s (--prefix says where xrun is on the hosts)",
-                 c->starter->setup->program, sep, said);
+        n = asprintf(&text, "%s is not there%s%s (--prefix says where xrun is on the hosts)",
+                     c->starter->setup->program, sep, said);
     else
-        snprintf(text, sizeof(text), "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
-    c->starter->ops->on_failed(c->starter->arg, c->node, text);
+        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
+    c->starter->ops->on_failed(c->starter->arg, c->node, n < 0 ? agent : text);
+    if (n >= 0)
+        free(text);
 }
 
 static void on_line(void *arg, const char *line)
@@ -138,36 +124,70 @@ static const char *const ssh_words[] = {
     "diffie-hellman-group14-sha256",
 };
 
-rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, size_t errlen)
+/* The words of the command line; its own are words' and setup's, which outlive it. NULL: no memory. */
+static char **make_line(const struct rk_starter *s, uint32_t node, char **words, char *command)
+{
+    static char end_of_options[] = "--";
+    bool ssh = is_ssh(s->path);
+    char **line = calloc(rk_words_count(words) + rk_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+                         sizeof(*line));
+    size_t n = 0;
+
+    if (!line)
+        return NULL;
+    while (*words)
+        line[n++] = *words++;
+    for (char *const *a = s->setup->ssh_args; a && *a; a++)
+        line[n++] = *a;
+    for (size_t i = 0; ssh && i < RK_ARRAY_LEN(ssh_words); i++)
+        line[n++] = (char *)ssh_words[i];
+    if (ssh)
+        line[n++] = end_of_options;
+    line[n++] = s->setup->names[node];
+    line[n] = command;
+    return line;
+}
+
+static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **words, char *command, char *err,
+                                size_t errlen)
 {
     struct command *c = &s->commands[node - s->first];
-    char command[2048], words[512], *argv[128];
-    size_t n;
+    rank_status_t st;
+    char **line;
     int code;
 
-    snprintf(words, sizeof(words), "%s", s->setup->agent);
-    n = split(words, argv, 32);
     if (!s->path)
-        s->path = rk_program_find(n ? argv[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
+        s->path = rk_program_find(words[0] ? words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    for (char *const *a = s->setup->ssh_args; a && *a && n < 100; a++)
-        argv[n++] = *a;
-    for (size_t i = 0; is_ssh(s->path) && i < RK_ARRAY_LEN(ssh_words); i++)
-        argv[n++] = (char *)ssh_words[i];
-    argv[n++] = s->setup->names[node];
-    remote_command(s->setup, command, sizeof(command));
-    argv[n++] = command;
-    argv[n] = NULL;
+    line = make_line(s, node, words, command);
+    if (!line)
+        return RANK_ERR_NO_MEMORY;
     c->starter = s;
     c->node = node;
-    return rk_command_start(s->base, &s->spawner,
-                            &(struct rk_command_start){.path = s->path,
-                                                       .argv = argv,
-                                                       .env = environ,
-                                                       .setup = s->setup,
-                                                       .node = node},
-                            &command_ops, c, &c->run, err, errlen);
+    st = rk_command_start(s->base, &s->spawner,
+                          &(struct rk_command_start){.path = s->path,
+                                                     .argv = line,
+                                                     .env = environ,
+                                                     .setup = s->setup,
+                                                     .node = node},
+                          &command_ops, c, &c->run, err, errlen);
+    free(line);
+    return st;
+}
+
+rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, size_t errlen)
+{
+    const char *wrong;
+    char **words = rk_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
+    rank_status_t st = RANK_ERR_NO_MEMORY;
+
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* where_check has looked for what is wrong */
+    if (words && command)
+        st = start_line(s, node, words, command, err, errlen);
+    rk_strings_free(words);
+    free(command);
+    return st;
 }
 
 static struct command *command_of(const struct rk_starter *s, uint32_t node)

@@ -4,6 +4,7 @@
 #include "launcher/program.h"
 #include "launcher/slurm.h"
 #include "launcher/wire.h"
+#include "launcher/words.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
@@ -15,7 +16,7 @@
 
 #define TALK_S 2 /* whoever waits so long wants to hear what srun has to say */
 #define NAMES 8  /* named before "and N more" */
-#define USER_WORDS 60
+#define OWN_WORDS 24 /* ours, at most */
 
 struct rk_step {
     const struct rk_setup *setup;
@@ -26,7 +27,7 @@ struct rk_step {
     struct rk_command *run;
     struct rk_spawner spawner;
     struct event *talk;
-    char *user_words, *path;
+    char **user_words, *path;
     char *nodelist;
     char **env;
     char reason[1024]; /* why srun ends, as well as its words tell */
@@ -35,10 +36,16 @@ struct rk_step {
 
 bool rk_step_named(const char *agent)
 {
-    size_t len = strcspn(agent, " \t");
-    const char *slash = memrchr(agent, '/', len), *base = slash ? slash + 1 : agent;
+    const char *wrong, *slash;
+    char **words = rk_words_split(agent, &wrong);
+    bool is = false;
 
-    return (size_t)(agent + len - base) == 4 && strncmp(base, "srun", 4) == 0;
+    if (words && words[0]) {
+        slash = strrchr(words[0], '/');
+        is = strcmp(slash ? slash + 1 : words[0], "srun") == 0;
+    }
+    rk_strings_free(words);
+    return is;
 }
 
 /* ------------------------------------------------------------------- its words */
@@ -154,17 +161,20 @@ static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, 
     /* An agent that does not come is noticed by srun's end. But where the others are to go on, one that is killed must
      * not take them along. */
     static char all_end[] = "--kill-on-bad-exit=1", go_on[] = "--kill-on-bad-exit=0", no_kill[] = "--no-kill";
-    char nodes[32], tasks[32], *list, *argv[USER_WORDS + 24], *save = NULL;
+    char nodes[32], tasks[32], *list, **argv;
     size_t n = 0;
     int code;
 
-    for (char *w = strtok_r(s->user_words, " \t", &save); w && n < USER_WORDS; w = strtok_r(NULL, " \t", &save))
-        argv[n++] = w;
-    s->path = rk_program_find(argv[0], NULL, rk_env("PATH"), "/", err, errlen, &code);
+    s->path = rk_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    if (asprintf(&list, "--nodelist=%s", s->nodelist) < 0)
+    argv = calloc(rk_words_count(s->user_words) + OWN_WORDS, sizeof(*argv));
+    if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
+        free(argv);
         return RANK_ERR_NO_MEMORY;
+    }
+    for (char **w = s->user_words; *w; w++)
+        argv[n++] = *w;
     snprintf(nodes, sizeof(nodes), "--nodes=%u", s->missing);
     snprintf(tasks, sizeof(tasks), "--ntasks=%u", s->missing);
     argv[n++] = nodes;
@@ -192,6 +202,7 @@ static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, 
                                                        .node = RK_NODE_ALL},
                             &command_ops, s, &s->run, err, errlen);
     free(list);
+    free(argv);
     return (rank_status_t)code;
 }
 
@@ -200,6 +211,7 @@ rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup
                            size_t errlen)
 {
     const struct timeval talk = {TALK_S, 0};
+    const char *wrong; /* rk_where_check has told */
     struct rk_step *s = calloc(1, sizeof(*s));
 
     *out = s;
@@ -213,7 +225,7 @@ rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup
         s->missing--;
     }
     s->nodelist = s->here ? make_list(s) : NULL;
-    s->user_words = strdup(setup->agent);
+    s->user_words = rk_words_split(setup->agent, &wrong);
     s->env = rk_slurm_environ(setup->library_path);
     s->talk = evtimer_new(base, on_talk, s);
     if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
@@ -232,7 +244,7 @@ void rk_step_close(struct rk_step *s)
     rk_strings_free(s->env);
     free(s->here);
     free(s->nodelist);
-    free(s->user_words);
+    rk_strings_free(s->user_words);
     free(s->path);
     free(s);
 }

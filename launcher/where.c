@@ -1,5 +1,8 @@
 /* where.c: the values of the options about hosts and places. See where.h. */
 #include "launcher/where.h"
+#include "launcher/codec.h"
+#include "launcher/network.h"
+#include "launcher/words.h"
 #include "lib/base/compiler.h"
 
 #include <ctype.h>
@@ -126,12 +129,43 @@ bool rk_where_start_timeout(struct rk_where *w, const char *value, char *err, si
     return false;
 }
 
+/* A command line in an option's value. */
+static bool check_words(const char *option, const char *value, bool needed, char *err, size_t errlen)
+{
+    const char *wrong;
+    char **words = rk_words_split(value, &wrong);
+    bool ok = words && (words[0] || !needed);
+
+    if (!words)
+        snprintf(err, errlen, "%s is '%s': %s", option, value, wrong ? wrong : "out of memory");
+    else if (!ok)
+        snprintf(err, errlen, "%s is '%s', which names no command", option, value);
+    rk_strings_free(words);
+    return ok;
+}
+
 bool rk_where_check(const struct rk_where *w, char *err, size_t errlen)
 {
+    struct rk_network network;
+
     if (w->rankfile && (w->request.map != RK_LEVEL_SLOT || w->request.ppr)) {
         snprintf(err, errlen, "--rankfile and --map-by both say where ranks go; leave one out");
         return false;
     }
+    if (w->rankfile && (w->request.order || w->request.cpus ||
+                        (w->request.bind != RK_BIND_SHARE && w->request.bind != RK_BIND_HWTHREAD))) {
+        snprintf(err, errlen, "--rankfile and --%s both say %s; leave one out",
+                 w->request.order ? "rank-by" : w->request.cpus ? "cpus-per-rank" : "bind",
+                 w->request.order ? "which number a rank has" : "what a rank may run on");
+        return false;
+    }
+    if (w->interface && strchr(w->interface, '/') && !rk_network_parse(w->interface, &network)) {
+        snprintf(err, errlen, "--if is '%s'; give an interface, or a network as 10.1.0.0/16", w->interface);
+        return false;
+    }
+    if ((w->agent && !check_words("--agent", w->agent, true, err, errlen)) ||
+        (w->ssh_args && !check_words("--ssh-args", w->ssh_args, false, err, errlen)))
+        return false;
     if (w->request.ppr && w->request.cpus > 1 && w->request.map >= RK_LEVEL_CORE) {
         snprintf(err, errlen, "--cpus-per-rank %u does not go with ranks on each %s", w->request.cpus,
                  rk_level_name(w->request.map));
