@@ -33,6 +33,26 @@ static void say_oversubscribed(struct front *f)
                   hosts > 1 ? " (and more such hosts)" : "");
 }
 
+/* The same where there are fewer cores for each rank than --cpus-per-rank says. */
+static void say_fewer(struct front *f)
+{
+    const struct rk_placement *placed = &f->plan->placement;
+    uint32_t hosts = 0, first = 0;
+
+    for (uint32_t i = f->nnodes; i-- > 0;) {
+        if (placed->host[i].fewer) {
+            hosts++;
+            first = i;
+        }
+    }
+    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
+        return;
+    rk_stream_say(f->err, "xrun: %u core%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
+                  placed->host[first].units, placed->host[first].units == 1 ? "" : "s", placed->host[first].ranks,
+                  placed->host[first].ranks == 1 ? "" : "s", f->job->hosts[first],
+                  hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
+}
+
 static const char *label_host(void *arg, uint32_t rank)
 {
     return rk_front_host_of(arg, rank);
@@ -78,6 +98,8 @@ static rank_status_t send_job(struct front *f)
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_JOB, &p);
     if (!st)
         say_oversubscribed(f);
+    if (!st)
+        say_fewer(f);
     if (!st)
         rk_life_started(f->life);
     return st;

@@ -334,6 +334,11 @@ static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_t unit, enum rk_bind bind
     return NULL;
 }
 
+static bool has_room(const struct work *w, const struct object *o)
+{
+    return (uint64_t)o->ranks * cpus(w->rq) <= o->nunits;
+}
+
 /* The units from first up to end, or what holds the first. */
 static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct object *o,
                                uint64_t first, uint64_t end)
@@ -353,7 +358,7 @@ static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct 
         }
         hwloc_bitmap_copy(r->cpus, holder->cpuset);
     } else {
-        if (bind != RK_BIND_SHARE || w->rq->cpus)
+        if ((bind != RK_BIND_SHARE || w->rq->cpus) && first + cpus(w->rq) < end)
             end = first + cpus(w->rq);
         for (; first < end; first++)
             hwloc_bitmap_or(r->cpus, r->cpus, o->units[first]->cpuset);
@@ -362,10 +367,10 @@ static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct 
     return RANK_OK;
 }
 
-/* The j-th rank of an object: spread over it, or packed where cores are mapped one by one. */
+/* The j-th rank of an object: spread over it, or packed where cores are mapped one by one and are enough. */
 static rank_status_t bind_nth(struct work *w, struct rk_place *r, const struct object *o, uint32_t j)
 {
-    if (w->rq->map >= RK_LEVEL_CORE && !w->rq->ppr)
+    if (w->rq->map >= RK_LEVEL_CORE && !w->rq->ppr && has_room(w, o))
         return bind_rank(w, r, o, (uint64_t)j * cpus(w->rq), (uint64_t)(j + 1) * cpus(w->rq));
     return bind_rank(w, r, o, (uint64_t)j * o->nunits / o->ranks,
                      (uint64_t)(j + 1) * o->nunits / o->ranks);
@@ -412,9 +417,10 @@ static void judge_hosts(struct work *w)
         const struct ground *g = &w->ground[h];
         p->units = g->nunits;
         for (uint32_t i = 0; i < g->nobjects; i++) {
-            if ((uint64_t)g->objects[i].ranks * cpus(w->rq) > g->objects[i].nunits)
-                p->oversubscribed = true;
+            p->oversubscribed = p->oversubscribed || g->objects[i].ranks > g->objects[i].nunits;
+            p->fewer = p->fewer || !has_room(w, &g->objects[i]);
         }
+        p->fewer = p->fewer && !p->oversubscribed;
     }
 }
 

@@ -80,6 +80,7 @@ struct rk_placed_host {
     uint32_t ranks;
     uint32_t units;      /* cores that may be used, or hardware threads where those are counted */
     bool oversubscribed; /* more ranks than that: nobody is bound */
+    bool fewer;          /* there are not as many for each rank as were asked for: they share what there is */
 };
 
 struct rk_placement {

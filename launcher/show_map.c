@@ -94,7 +94,9 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
         const struct rk_placed_host *at = &p->placement.host[h];
         fprintf(to, "\n%s: %u rank%s on %u core%s%s\n", rk_plan_name(p, h), at->ranks,
                 at->ranks == 1 ? "" : "s", at->units, at->units == 1 ? "" : "s",
-                at->oversubscribed ? ", not bound because they are more" : "");
+                at->oversubscribed ? ", not bound because they are more"
+                : at->fewer        ? ", fewer for each than --cpus-per-rank"
+                                   : "");
         if (p->known[h].topology)
             drawing(p, h, to);
     }

@@ -240,7 +240,19 @@ static void more_ranks_than_cores(void **state)
     assert_int_equal(p.host[0].ranks, 3);
     assert_null(p.rank[2].cpus);
     rk_placement_clear(&p);
-    want(&hs, RQ(.n = 2, .cpus = 2), "a/- a/-");
+    /* As many as there are, but fewer cores for each than it shall have: equal parts of them. */
+    want(&hs, RQ(.n = 2, .cpus = 2), "a/0-1 a/2-3");
+    want(&hs, RQ(.n = 1, .cpus = 3, .bind = RK_BIND_CORE), "a/0-3");
+    want(&hs, RQ(.n = 2, .cpus = 2, .map = RK_LEVEL_CORE), "a/0-1 a/2-3");
+    rq = (struct rk_place_request){.n = 1, .cpus = 3};
+    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_false(p.host[0].oversubscribed);
+    assert_true(p.host[0].fewer);
+    rk_placement_clear(&p);
+    rq = (struct rk_place_request){.n = 1, .cpus = 2};
+    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_false(p.host[0].fewer);
+    rk_placement_clear(&p);
     want(&hs, RQ(.n = 4, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3");
     drop(&hs);
 }
