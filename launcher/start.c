@@ -318,7 +318,10 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
         text += named;
         len -= (size_t)named;
     }
-    if (strcmp(s->step, "exec") == 0) {
+    if (strcmp(s->step, "exec") == 0 && s->error == ENOENT && access(app->program, F_OK)) {
+        *code = RK_EXIT_NOT_FOUND;
+        snprintf(text, len, "there is no program %s on %s", app->program, agent->host);
+    } else if (strcmp(s->step, "exec") == 0) {
         *code = s->error == ENOENT ? RK_EXIT_NOT_FOUND : RK_EXIT_CANNOT_EXECUTE;
         snprintf(text, len, "cannot execute %s on %s: %s%s", app->program, agent->host,
                  strerror(s->error),
