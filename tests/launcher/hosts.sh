@@ -171,7 +171,7 @@ within "a host that does not answer" 6000
 xrun 30 -n 2 --host hosta:1,hostb:1 --prefix /no/such sh -c 'touch /tmp/ran'
 verdict "xrun is not there" 1 'host hostb: /no/such/bin/xrun is not there'
 xrun 30 -n 2 --host hosta:1,hostb:1 --if 192.0.2.0/24 sh -c 'touch /tmp/ran'
-verdict "no such network" 1 'no network address of 192\.0\.2\.0/24'
+verdict "no such network" 2 'no network address of 192\.0\.2\.0/24'
 xrun 30 -n 2 --host hosta:1,hostb:1 --agent /no/such/ssh sh -c 'touch /tmp/ran'
 verdict "no such command" 1 '/no/such/ssh'
 printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
@@ -188,6 +188,12 @@ xrun 30 -n 3 --host hosta:1,hostb:2 --agent "$PWD/tight-ssh" sh -c 'ulimit -n'
 verdict "as few as are enough" 0
 xrun 30 -n 2 --host hosta:1,hostb:1 /no/such/program
 verdict "no such program" 127 'there is no program /no/such/program'
+printf '#!/bin/sh\n' >only-here
+on hosta install only-here /tmp/only-here
+xrun 30 -n 2 --host hosta:1,hostb:1 /tmp/only-here
+verdict "a program that one host has not" 127 'there is no program /tmp/only-here on hostb$'
+LD_LIBRARY_PATH=$(printf '/a/long/way/to/a/library/%.0s' {1..200}) xrun 30 -n 2 --host hosta:1,hostb:1 true
+verdict "a long LD_LIBRARY_PATH" 0
 mkdir -p prefix/bin
 cat >prefix/bin/xrun <<'PY'
 #!/usr/bin/env python3
