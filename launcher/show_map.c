@@ -29,8 +29,31 @@ static void table(const struct rk_plan *p, FILE *to)
 
 /* ---------------------------------------------------------------- the drawings */
 
+/* The ranks of each host, in their order: those of host h are rank[first[h]] to rank[first[h + 1] - 1]. */
+struct by_host {
+    uint32_t *first, *rank;
+};
+
+static bool by_host_make(const struct rk_plan *p, struct by_host *out)
+{
+    uint32_t *first = calloc((size_t)p->hosts.n + 2, sizeof(*first));
+    uint32_t *rank = calloc((size_t)p->placement.n + 1, sizeof(*rank));
+
+    *out = (struct by_host){first, rank};
+    if (!first || !rank)
+        return false;
+    /* Counted two behind, so that filling in moves each to where it belongs. */
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        first[p->placement.rank[r].host + 2]++;
+    for (uint32_t h = 2; h < p->hosts.n + 2; h++)
+        first[h] += first[h - 1];
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        rank[first[p->placement.rank[r].host + 1]++] = r;
+    return true;
+}
+
 /* The ranks of a core, as "3", "3+4" where its threads are apart, or "." */
-static void cell(const struct rk_plan *p, uint32_t host, hwloc_obj_t core, FILE *to)
+static void cell(const struct rk_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
 {
     hwloc_const_cpuset_t usable = p->known[host].usable;
     const char *sep = "";
@@ -40,9 +63,10 @@ static void cell(const struct rk_plan *p, uint32_t host, hwloc_obj_t core, FILE 
         return;
     }
     fprintf(to, " ");
-    for (uint32_t r = 0; r < p->placement.n; r++) {
+    for (uint32_t i = by->first[host]; i < by->first[host + 1]; i++) {
+        uint32_t r = by->rank[i];
         const struct rk_place *at = &p->placement.rank[r];
-        if (at->host == host && at->cpus && hwloc_bitmap_intersects(at->cpus, core->cpuset)) {
+        if (at->cpus && hwloc_bitmap_intersects(at->cpus, core->cpuset)) {
             fprintf(to, "%s%u", sep, r);
             sep = "+";
         }
@@ -65,7 +89,7 @@ static hwloc_obj_t group_of(hwloc_topology_t t, hwloc_obj_t core)
     return NULL;
 }
 
-static void drawing(const struct rk_plan *p, uint32_t host, FILE *to)
+static void drawing(const struct rk_plan *p, const struct by_host *by, uint32_t host, FILE *to)
 {
     hwloc_topology_t t = p->known[host].topology;
     hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
@@ -82,13 +106,16 @@ static void drawing(const struct rk_plan *p, uint32_t host, FILE *to)
         first = false;
         package = in;
         group = near;
-        cell(p, host, core, to);
+        cell(p, by, host, core, to);
     }
     fprintf(to, "%s", first ? "" : " |\n");
 }
 
 void rk_plan_show(const struct rk_plan *p, FILE *to)
 {
+    struct by_host by;
+    bool drawn = by_host_make(p, &by);
+
     table(p, to);
     for (uint32_t h = 0; h < p->hosts.n; h++) {
         const struct rk_placed_host *at = &p->placement.host[h];
@@ -97,9 +124,11 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
                 at->oversubscribed ? ", not bound because they are more"
                 : at->fewer        ? ", fewer for each than --cpus-per-rank"
                                    : "");
-        if (p->known[h].topology)
-            drawing(p, h, to);
+        if (p->known[h].topology && drawn)
+            drawing(p, &by, h, to);
     }
+    free(by.first);
+    free(by.rank);
 }
 
 /* ------------------------------------------------------------------------ JSON */

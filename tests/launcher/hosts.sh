@@ -75,6 +75,7 @@ xrun 30 --map-by ppr:1:node --host hosta,hostb,hostc --dry-run --json-map "$PWD/
 verdict "a dry run" 0
 python3 -c 'import json,sys; m=json.load(open("map")); assert [r["host"] for r in m["ranks"]]==[0,1,2], m; assert [h["name"] for h in m["hosts"]]==["hosta","hostb","hostc"]' &&
     good "its map" || bad "its map" "$(cat map)"
+grep -A 1 '^hostc: 1 rank' out | tail -n 1 | grep -q ' 2 ' && good "its drawings have each host's own ranks" || bad "its drawings have each host's own ranks" "$(cat out)"
 [ -z "$(on hostb ls /tmp | grep ran)" ] && good "it starts nothing" || bad "it starts nothing" "it did"
 xrun 30 -n 3 --host hosta6:1,hostb6:1,hostc6:1 hostname
 verdict "names that are addresses of IPv6" 0
