@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double in_time = 4.0;
+static double in_time = 4.0;
 #else
-static const double in_time = 1.0;
+static double in_time = 1.0;
 #endif
 
 enum { BYTES = 300000, PIECES = 50 };
@@ -263,6 +263,7 @@ int main(int argc, char **argv)
             name = argv[i + 1];
     }
     mp_start(&s.mp, &argc, argv);
+    in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     s.victim = s.mp.size - 1;
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
     set_up(&s);

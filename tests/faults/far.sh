@@ -1,0 +1,99 @@
+#!/bin/bash
+# far.sh: ranks that die on another host, in the midst of each kind of call; a host whose cable is pulled; and random
+# programs between hosts (FULL=1: over slow cables). Each is known within the 10 s that are promised between hosts.
+. "$(dirname "$0")/../inside.sh"
+inside 2 "deaths on other hosts"
+. "$(dirname "$0")/../launcher/cases.sh"
+
+# job LIMIT ARGS...: four ranks on two hosts, with out, rc and ms
+job() {
+    local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./} lib=()
+    shift
+    [ -z "${LD_LIBRARY_PATH:-}" ] || lib=(-x "LD_LIBRARY_PATH=$LD_LIBRARY_PATH")
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q --bind none --on-failure continue \
+        --host hosta:2,hostb:2 -n 4 "${lib[@]}" "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+nothing_left() {
+    for h in hosta hostb; do
+        ! on $h ps -e -o comm= | grep -qxE 'xrun|xrun-agent|job-keeper|[a-z]*\.mp|account' || return 1
+        [ -z "$(on $h find /dev/shm -mindepth 1)" ] || return 1
+    done
+}
+# verdict NAME DONE CODES...: so many ranks came to their end
+verdict() {
+    local name=$1 done=$2
+    shift 2
+    case " $* " in *" $rc "*) ;; *) bad "$name" "exit code $rc, not $*; $ms ms"; return ;; esac
+    if [ "$(grep -c 'mp: done$' out)" != "$done" ]; then
+        bad "$name" "$(grep -c 'mp: done$' out) ranks came to their end, not $done: $(grep seed out)"
+    elif grep -qE 'Sanitizer|runtime error:' err; then
+        bad "$name" "a sanitizer spoke"
+    elif ! until_true 10 nothing_left; then
+        bad "$name" "something is left"
+        for h in hosta hostb; do on $h pkill -9 'xrun|job-k|mp$'; on $h sh -c 'rm -rf /dev/shm/*'; done
+    else
+        good "$name, $ms ms"
+    fi
+}
+
+within=$((5 * slow)) # of the 10 s; the rest is for going on and leaving
+dies() { # PROGRAM ARGS
+    job 40 "$top_builddir/tests/faults/$1.mp" "${@:2}" --within $within
+    verdict "$*" 3 137
+}
+dies death --in stream --bytes 100
+dies death --in stream --bytes 300000
+dies death --in any-source --victim 0
+dies rmadeath --in put
+dies rmadeath --in fetch-add
+dies rmadeath --in signal
+if [ -n "${FULL:-}" ]; then
+    for victim in 3 0; do
+        dies death --in echo --bytes 5000000 --victim $victim
+        dies death --in ssend --victim $victim
+        dies death --in sends --bytes 20000 --victim $victim
+        dies death --in allreduce --bytes 1000 --victim $victim
+        dies death --in waitany --victim $victim
+    done
+    for call in get many vector put-signal any-signal value; do dies rmadeath --in $call; done
+fi
+
+# The lock of the example, in the hands of a rank that dies; its memory is at rank 0, on the other host.
+job 40 "$top_builddir/examples/account" 400 --die 3
+if [ $rc = 137 ] && [ $ms -lt $((10000 * slow)) ] && [ "$(grep -c 'the lock is broken after [0-9]* rounds, for a peer died' out)" = 3 ]; then
+    good "the lock of a rank that dies, $ms ms"
+else
+    bad "the lock of a rank that dies" "exit code $rc, $ms ms, $(head -n 3 out)"
+fi
+
+# Random programs between hosts: messages through UCX and through the node's segment at once.
+job 60 "$top_builddir/tests/mp/mixed.mp" --rounds 2 --steps 40
+verdict "random programs" 4 0
+if [ -n "${FULL:-}" ]; then
+    for delay in 300 2000; do
+        for h in hosta hostb; do "$hosts" delay $h $delay; done
+        job 200 "$top_builddir/tests/mp/mixed.mp" --rounds 3
+        verdict "random programs over cables of $delay us" 4 0
+        job 200 "$top_builddir/tests/mp/storm.mp" --rounds 2
+        verdict "storm over cables of $delay us" 4 0
+        for h in hosta hostb; do "$hosts" delay $h 0; done
+    done
+fi
+
+# A cable is pulled.
+: >out
+job 80 "$top_builddir/tests/faults/cable.mp" &
+pid=$!
+until_true 20 grep -q ready out || bad "a cable is pulled" "it does not begin"
+"$hosts" link hostb down
+t0=${EPOCHREALTIME/./}
+wait $pid
+ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+"$hosts" link hostb up
+if [ "$(grep -c 'mp: done$' out)" = 2 ]; then good "a cable is pulled, and the others go on, $ms ms"; else bad "a cable is pulled" "$(grep -c 'mp: done$' out) ranks came to their end, not 2: $(tail -n 3 out)"; fi
+until_true 60 nothing_left && good "a cable is pulled: nothing is left" || bad "a cable is pulled" "something is left"
+
+echo "# far: $passed passed, $failed failed"
+[ $failed -eq 0 ]
