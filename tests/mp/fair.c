@@ -1,0 +1,85 @@
+/*
+ * fair.c: ranks that all send to rank 0 as fast as they can; its receives from any source get about as much of each.
+ *
+ * Within a factor of 3, in one of some stretches of time: cores are given out in slices, and a neighbour's load may
+ * take one sender off its core for most of a stretch, but not for all of them. One whom the library starves is
+ * starved in each.
+ *
+ *   --bytes N
+ */
+#include "tests/mp/mp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA = 1, STOP = 2, LAST = 3, STRETCHES = 20, RANKS = 64 };
+static const double stretch = 0.2;
+
+static void take(struct mp *mp, char *buf, int64_t bytes)
+{
+    rank_envelope_t env;
+    bool fair = false;
+    int64_t got[RANKS], least, most;
+    int left = mp->size - 1;
+
+    for (int i = 0; i < STRETCHES && !fair; i++) {
+        double end = mp_now() + stretch;
+        memset(got, 0, sizeof(got));
+        while (mp_now() < end) {
+            for (int k = 0; k < 50; k++) {
+                MP_OK(rank_recv(buf, bytes, RANK_BYTE, RANK_ANY_SOURCE, DATA, mp->world, &env));
+                got[env.source]++;
+            }
+        }
+        least = most = got[1];
+        for (int r = 2; r < mp->size; r++) {
+            least = got[r] < least ? got[r] : least;
+            most = got[r] > most ? got[r] : most;
+        }
+        fair = most <= 3 * least;
+    }
+    for (int r = 1; r < mp->size; r++)
+        MP_OK(rank_send(NULL, 0, RANK_BYTE, r, STOP, mp->world));
+    while (left > 0) {
+        MP_OK(rank_recv(buf, bytes, RANK_BYTE, RANK_ANY_SOURCE, RANK_ANY_TAG, mp->world, &env));
+        left -= env.tag == LAST;
+    }
+    if (!fair)
+        mp_fail(__FILE__, __LINE__, "in the last of %d stretches %lld messages came from one rank and %lld from another",
+                STRETCHES, (long long)least, (long long)most);
+}
+
+static void give(struct mp *mp, const char *buf, int64_t bytes)
+{
+    rank_request_t stop;
+    int done = 0;
+
+    MP_OK(rank_irecv(NULL, 0, RANK_BYTE, 0, STOP, mp->world, &stop));
+    while (!done) {
+        for (int i = 0; i < 16; i++)
+            MP_OK(rank_send(buf, bytes, RANK_BYTE, 0, DATA, mp->world));
+        MP_OK(rank_test(&stop, &done, NULL));
+    }
+    MP_OK(rank_send(buf, 0, RANK_BYTE, 0, LAST, mp->world));
+}
+
+int main(int argc, char **argv)
+{
+    int64_t bytes;
+    struct mp mp;
+    char *buf;
+
+    mp_start(&mp, &argc, argv);
+    MP_CHECK(mp.size >= 2 && mp.size <= RANKS);
+    bytes = mp_option(argc, argv, "--bytes", 8);
+    buf = mp_alloc((size_t)bytes);
+    memset(buf, 0, (size_t)bytes);
+    mp_case(&mp, "fair");
+    if (mp.rank == 0)
+        take(&mp, buf, bytes);
+    else
+        give(&mp, buf, bytes);
+    free(buf);
+    mp_end(&mp);
+    return 0;
+}
