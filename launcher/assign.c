@@ -39,7 +39,7 @@ rank_status_t rk_assign_size(const struct rk_options *o, uint32_t n, struct rk_j
         rk_job_set_size(job, n);
     if (!rk_options_check_ranks(o, n, err, errlen))
         return RANK_ERR_ARG;
-    if (o->output_dir && !rk_output_dir_make(o->output_dir, n, err, errlen))
+    if (o->output_dir && !o->where.dry_run && !rk_output_dir_make(o->output_dir, n, err, errlen))
         return RANK_ERR_SYSTEM;
     return RANK_OK;
 }

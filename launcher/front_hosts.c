@@ -145,7 +145,7 @@ bool rk_front_open_report(struct front *f)
 {
     char text[4096 + 128];
 
-    if (!f->options->json || f->report || f->job->size == 0)
+    if (!f->options->json || f->options->where.dry_run || f->report || f->job->size == 0)
         return true;
     f->report = rk_report_open(f->options->json, f->job, text, sizeof(text));
     if (!f->report)

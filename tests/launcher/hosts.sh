@@ -76,6 +76,12 @@ verdict "a dry run" 0
 python3 -c 'import json,sys; m=json.load(open("map")); assert [r["host"] for r in m["ranks"]]==[0,1,2], m; assert [h["name"] for h in m["hosts"]]==["hosta","hostb","hostc"]' &&
     good "its map" || bad "its map" "$(cat map)"
 grep -A 1 '^hostc: 1 rank' out | tail -n 1 | grep -q ' 2 ' && good "its drawings have each host's own ranks" || bad "its drawings have each host's own ranks" "$(cat out)"
+mkdir kept
+echo precious | tee kept/rank.0.out >report
+xrun 30 -n 2 --host hosta:1,hostb:1 --dry-run --json "$PWD/report" --output-dir "$PWD/kept" sh -c 'touch /tmp/ran'
+verdict "a dry run with files to be written" 0
+[ "$(cat kept/rank.0.out report)" = "$(printf 'precious\nprecious')" ] && [ "$(ls kept)" = rank.0.out ] &&
+    good "it touches none" || bad "it touches none" "$(ls kept; cat report)"
 [ -z "$(on hostb ls /tmp | grep ran)" ] && good "it starts nothing" || bad "it starts nothing" "it did"
 xrun 30 -n 3 --host hosta6:1,hostb6:1,hostc6:1 hostname
 verdict "names that are addresses of IPv6" 0

@@ -51,6 +51,12 @@ turned_down "a rankfile and a map" '--rankfile and --map-by both say' --rankfile
 run 10 -n 2 --dry-run sh -c 'touch ran'
 check "a dry run" 0 ''
 [ ! -e ran ] && grep -q "^ *1  $host" out && good "it prints a table and starts nothing" || bad "it prints a table and starts nothing" "$(cat out)"
+mkdir dir; echo precious | tee dir/rank.0.out >report
+run 10 -n 2 --dry-run --output-dir dir --json report sh -c 'touch ran'
+check "a dry run with files to be written" 0 ''
+run 10 -n 2 --dry-run --output-dir new true
+[ "$(cat dir/rank.0.out report)" = "$(printf 'precious\nprecious')" ] && [ "$(ls dir)" = rank.0.out ] && [ ! -e new ] &&
+    good "it touches none" || bad "it touches none" "$(ls dir new 2>&1)"
 run 10 -n 2 --map-by core --show-map --json-map map.json --bind core taskset -cp 0
 python3 - "$host" <<'PY' && good "the map as JSON" || bad "the map as JSON" "$(cat map.json)"
 import json, sys
