@@ -36,14 +36,15 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
     len = snprintf(line, sizeof(line), "xrun: %sstart-up in ms: front end %.2f, agent %.2f", name,
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
-    for (uint32_t i = 0; i < n && i < 16 && len < (int)sizeof(line); i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const char *phase = rk_unpack_string(u);
         uint64_t ns = rk_unpack_u64(u);
-        if (!phase)
-            break;
-        len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", phase,
-                        (double)ns * 1e-6);
-        rk_report_phase(f->report, phase, ns);
+        if (!phase || u->failed)
+            return false;
+        if (len < (int)sizeof(line))
+            len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", phase, (double)ns * 1e-6);
+        rk_report_phase(report, phase, ns);
+        rk_report_host_phase(f->report, node, phase, ns);
     }
     rk_report_phase(report, "total", now - f->job->started_ns);
     rk_front_jobs_started(f, node);

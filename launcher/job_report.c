@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define MAX_PHASES 16
-
 struct rank {
     char *cpus; /* NULL: not known */
     uint32_t host; /* index; that of nobody: not placed */
@@ -27,9 +25,18 @@ struct rank {
     bool has_usage;
 };
 
+/* What a start consists of. */
+struct phases {
+    struct phase {
+        char name[40];
+        uint64_t ns;
+    } *phase;
+    size_t n;
+};
+
 struct host {
     char *name, *pmix; /* pmix: version */
-    uint32_t ranks;
+    uint32_t ranks, node;
 };
 
 struct rk_report {
@@ -40,11 +47,9 @@ struct rk_report {
     struct rank *ranks; /* [job->size] */
     struct host *hosts;
     uint32_t nhosts;
-    struct {
-        char name[40];
-        uint64_t ns;
-    } phase[MAX_PHASES];
-    int nphases;
+    struct phases start;
+    struct phases *started; /* [nstarted] of each host, by its number in the job */
+    uint32_t nstarted;
     char *cause;
     struct rk_report_spawned *spawned;
     uint32_t nspawned;
@@ -100,6 +105,10 @@ void rk_report_close(struct rk_report *r)
         free((char *)(uintptr_t)r->spawned[i].job);
         free((char *)(uintptr_t)r->spawned[i].parent);
     }
+    for (uint32_t i = 0; i < r->nstarted; i++)
+        free(r->started[i].phase);
+    free(r->started);
+    free(r->start.phase);
     free(r->spawned);
     free(r->hosts);
     free(r->ranks);
@@ -109,12 +118,38 @@ void rk_report_close(struct rk_report *r)
 
 /* ---------------------------------------------------------------- what is told */
 
+static void add_phase(struct phases *p, const char *name, uint64_t ns)
+{
+    struct phase *more = realloc(p->phase, (p->n + 1) * sizeof(*more));
+
+    if (!more)
+        return;
+    p->phase = more;
+    snprintf(more[p->n].name, sizeof(more->name), "%s", name);
+    more[p->n++].ns = ns;
+}
+
 void rk_report_phase(struct rk_report *r, const char *name, uint64_t ns)
 {
-    if (!r || r->nphases == MAX_PHASES)
+    if (r)
+        add_phase(&r->start, name, ns);
+}
+
+void rk_report_host_phase(struct rk_report *r, uint32_t node, const char *name, uint64_t ns)
+{
+    struct phases *more;
+
+    if (!r)
         return;
-    snprintf(r->phase[r->nphases].name, sizeof(r->phase[0].name), "%s", name);
-    r->phase[r->nphases++].ns = ns;
+    if (node >= r->nstarted) {
+        more = realloc(r->started, ((size_t)node + 1) * sizeof(*more));
+        if (!more)
+            return;
+        memset(more + r->nstarted, 0, (node + 1 - r->nstarted) * sizeof(*more));
+        r->started = more;
+        r->nstarted = node + 1;
+    }
+    add_phase(&r->started[node], name, ns);
 }
 
 static bool add_host(struct rk_report *r, const char *name, const char *pmix)
@@ -124,7 +159,7 @@ static bool add_host(struct rk_report *r, const char *name, const char *pmix)
     if (!more)
         return false;
     r->hosts = more;
-    more[r->nhosts] = (struct host){.name = strdup(name), .pmix = strdup(pmix)};
+    more[r->nhosts] = (struct host){.name = strdup(name), .pmix = strdup(pmix), .node = UINT32_MAX};
     r->nhosts++;
     return true;
 }
@@ -145,6 +180,8 @@ static bool on_placed(struct rk_report *r, struct rk_unpacker *u)
             return false;
         at = &r->ranks[rank];
         at->host = r->nhosts - 1;
+        if (r->job->host_of)
+            r->hosts[at->host].node = r->job->host_of[rank];
         at->pid = pid;
         at->bound = bound;
         at->start_ns = start;
@@ -237,11 +274,10 @@ static void write_apps(struct rk_json *j, const struct rk_job *job)
     rk_json_end(j);
 }
 
-static void write_start(struct rk_json *j, const struct rk_report *r)
+static void write_phases(struct rk_json *j, const struct phases *p)
 {
-    rk_json_object(j, "startup_ms");
-    for (int i = 0; i < r->nphases; i++)
-        rk_json_real(j, r->phase[i].name, (double)r->phase[i].ns * 1e-6);
+    for (size_t i = 0; i < p->n; i++)
+        rk_json_real(j, p->phase[i].name, (double)p->phase[i].ns * 1e-6);
     rk_json_end(j);
 }
 
@@ -253,6 +289,10 @@ static void write_hosts(struct rk_json *j, const struct rk_report *r)
         rk_json_text(j, "name", r->hosts[i].name);
         rk_json_int(j, "ranks", r->hosts[i].ranks);
         rk_json_text(j, "pmix", r->hosts[i].pmix);
+        if (r->hosts[i].node < r->nstarted) {
+            rk_json_flat_object(j, "startup_ms");
+            write_phases(j, &r->started[r->hosts[i].node]);
+        }
         rk_json_end(j);
     }
     rk_json_end(j);
@@ -348,7 +388,8 @@ bool rk_report_write(struct rk_report *r, int exit_code, bool output_lost)
     rk_json_int(&j, "exit_code", exit_code);
     rk_json_text(&j, "cause", r->cause);
     rk_json_bool(&j, "output_lost", output_lost);
-    write_start(&j, r);
+    rk_json_object(&j, "startup_ms");
+    write_phases(&j, &r->start);
     write_apps(&j, r->job);
     write_hosts(&j, r);
     rk_json_array(&j, "ranks");

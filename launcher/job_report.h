@@ -24,6 +24,8 @@ void rk_report_close(struct rk_report *report);
 
 /* A part of the start, and how long it took. */
 void rk_report_phase(struct rk_report *report, const char *name, uint64_t ns);
+/* Of the start on one host, which is known by its number in the job. */
+void rk_report_host_phase(struct rk_report *report, uint32_t node, const char *name, uint64_t ns);
 /* PLACED or USAGE of an agent; false: it makes no sense. */
 bool rk_report_message(struct rk_report *report, uint32_t kind, struct rk_unpacker *u);
 void rk_report_exited(struct rk_report *report, uint32_t rank, uint32_t pid, int status,
