@@ -157,6 +157,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     }
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
+    rk_server_end_job(agent->server);
     rk_leftovers_remove(agent->leftovers);
     if (agent->wire) {
         rk_pack_u32(&p, agent->node);
@@ -200,6 +201,17 @@ static void take_end(struct rk_agent *agent, uint32_t grace_ms)
     shut_door(agent);
     agent->phase = RK_AGENT_RUNNING;
     rk_agent_check_done(agent);
+}
+
+/* Or xrun would have this agent killed. */
+static void tell_ending(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_wire_send(agent->wire, RK_MSG_ENDING, &p);
 }
 
 static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
@@ -267,6 +279,29 @@ static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+/* TSTP has been sent; who ignores it, or has no terminal that could continue it, still runs. */
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_agent *agent = arg;
+
+    (void)fd;
+    (void)what;
+    if (agent->phase == RK_AGENT_RUNNING)
+        signal_ranks(agent, SIGSTOP);
+}
+
+static void signal_all(struct rk_agent *agent, int sig)
+{
+    const struct timeval soon = {0, RK_STOP_MS * 1000};
+
+    rk_watch_signal(agent->watch, sig);
+    signal_ranks(agent, sig);
+    if (sig == SIGTSTP)
+        event_add(agent->on_stop, &soon);
+    else if (sig == SIGCONT)
+        event_del(agent->on_stop);
+}
+
 static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
 {
     if (kind == RK_MSG_OUTPUT_TAKEN) {
@@ -275,9 +310,21 @@ static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
     }
     if (number > 64)
         return false;
-    rk_watch_signal(agent->watch, (int)number);
-    signal_ranks(agent, (int)number);
+    signal_all(agent, (int)number);
     return true;
+}
+
+static bool take_targets(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    uint32_t sig = rk_unpack_u32(u), n = rk_unpack_u32(u);
+
+    while (n-- && !u->failed) {
+        uint32_t rank = rk_unpack_u32(u);
+        struct rk_rank *r = u->failed ? NULL : rk_agent_rank(agent, rank);
+        if (r && r->pid > 0 && !r->exited && agent->phase == RK_AGENT_RUNNING)
+            kill(-r->pid, (int)sig); /* its process group: it may be a script */
+    }
+    return rk_unpack_done(u) && sig <= 64;
 }
 
 static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
@@ -316,12 +363,15 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         if (!rk_unpack_done(u) || sig > 64)
             return false;
         agent->end_signal = (int)sig;
+        tell_ending(agent);
         take_end(agent, number);
         return true;
     case RK_MSG_SIGNAL:
     case RK_MSG_OUTPUT_TAKEN:
         number = rk_unpack_u32(u);
         return rk_unpack_done(u) && take_number(agent, kind, number);
+    case RK_MSG_TARGETS:
+        return take_targets(agent, u);
     case RK_MSG_MODEX_ASK:
     case RK_MSG_MODEX_ANSWER:
         return agent->modexes && rk_modexes_take(agent->modexes, kind, u);
@@ -474,10 +524,11 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
     agent->on_term = evsignal_new(agent->base, SIGTERM, on_term, agent);
     agent->on_grace = evtimer_new(agent->base, on_grace, agent);
     agent->on_quiet = evtimer_new(agent->base, on_quiet, agent);
+    agent->on_stop = evtimer_new(agent->base, on_stop, agent);
     if (agent->exits >= 0)
         agent->on_exits =
             event_new(agent->base, agent->exits, EV_READ | EV_PERSIST, on_exits, agent);
-    if (!agent->on_child || !agent->on_term || !agent->on_grace || !agent->on_quiet ||
+    if (!agent->on_child || !agent->on_term || !agent->on_grace || !agent->on_quiet || !agent->on_stop ||
         event_add(agent->on_child, NULL) || event_add(agent->on_term, NULL))
         return RANK_ERR_NO_MEMORY;
     if (agent->on_exits)

@@ -98,7 +98,7 @@ struct rk_agent {
     int end_signal;         /* what the end begins with, if not TERM */
     uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
 
-    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet;
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop;
 };
 
 /* start.c: start all ranks. On failure *code and text say why; what was started is killed. */

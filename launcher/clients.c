@@ -125,6 +125,21 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
     rk_wire_send(agent->wire, RK_MSG_LOG, &p);
 }
 
+/* xrun has it sent to ranks of all hosts. */
+static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, (uint32_t)sig);
+    rk_pack_u32(&p, n);
+    for (uint32_t i = 0; i < n; i++)
+        rk_pack_u32(&p, ranks[i]);
+    rk_wire_send(agent->wire, RK_MSG_CONTROL, &p);
+}
+
 static void send_errand(struct rk_agent *agent, enum rk_errand what, uint32_t rank, struct rk_packer *payload,
                         rk_errand_done_fn done, void *token)
 {
@@ -336,6 +351,7 @@ const struct rk_server_events rk_clients_server_events = {
     .looked_up = on_looked_up,
     .raised = on_raised,
     .errand = on_errand,
+    .control = on_control,
     .process = on_process,
     .ended = on_ended};
 const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};

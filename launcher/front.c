@@ -9,13 +9,18 @@
 #include "lib/base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define KEEPER_MS 10000 /* for the keeper to end all that is below it: keeper.c */
 
 /* May the agent write standard output? See direct.h. */
 static bool writes_itself(const struct front *f)
@@ -73,7 +78,9 @@ static rank_status_t open_front(struct front *f)
     f->linger = evtimer_new(f->base, rk_front_on_linger, f);
     f->over = evtimer_new(f->base, rk_front_on_over, f);
     f->blame = evtimer_new(f->base, rk_front_on_blame, f);
-    if (!st && (!f->silence || !f->timeout || !f->linger || !f->over || !f->blame))
+    f->insist = evtimer_new(f->base, rk_front_on_insist, f);
+    f->stopping = evtimer_new(f->base, rk_front_on_stopping, f);
+    if (!st && (!f->silence || !f->timeout || !f->linger || !f->over || !f->blame || !f->insist || !f->stopping))
         st = RANK_ERR_NO_MEMORY;
     return st;
 }
@@ -87,16 +94,44 @@ static void start_clock(struct front *f)
         event_add(f->timeout, &t);
 }
 
-/* The keeper ends when all of the job has. If it was killed itself, its orphans are ours. */
+/* False: it has not ended within that time. */
+static bool wait_for_keeper(struct front *f, uint32_t ms)
+{
+    const struct timespec tick = {0, 1000000};
+    uint64_t deadline = rk_clock_ns() + ms * 1000000ull;
+    int fd = (int)syscall(SYS_pidfd_open, f->keeper, 0), status;
+    struct pollfd p = {fd, POLLIN, 0};
+    bool ended;
+
+    for (;;) {
+        pid_t pid = waitpid(f->keeper, &status, WNOHANG);
+        uint64_t now = rk_clock_ns();
+        ended = pid == f->keeper || (pid < 0 && errno == ECHILD);
+        if (ended || now >= deadline)
+            break;
+        if (fd < 0)
+            nanosleep(&tick, NULL);
+        else
+            poll(&p, 1, (int)((deadline - now) / 1000000) + 1);
+    }
+    if (fd >= 0)
+        close(fd);
+    return ended;
+}
+
+/*
+ * The keeper ends when all of the job has. If it was killed itself, its orphans are ours. An agent that stands still
+ * it kills when it is told to, and one that stands still itself must go, too.
+ */
 static void end_all(struct front *f, const pid_t *before, size_t nbefore)
 {
-    int status = 0;
-    pid_t pid;
-
-    if (f->keeper > 0) {
-        do
-            pid = waitpid(f->keeper, &status, 0);
-        while (pid < 0 && errno == EINTR);
+    if (f->keeper > 0 && !wait_for_keeper(f, KEEPER_MS)) {
+        kill(f->keeper, SIGTERM);
+        if (!wait_for_keeper(f, KEEPER_MS)) {
+            kill(f->keeper, SIGKILL);
+            f->orphans = true;
+            wait_for_keeper(f, KEEPER_MS);
+        }
     }
     if ((!f->done || f->orphans) && !rk_descend_end(5000, before, nbefore))
         rk_error("some processes of the job do not end although they were killed");
@@ -134,6 +169,10 @@ static void close_front(struct front *f)
         event_free(f->over);
     if (f->blame)
         event_free(f->blame);
+    if (f->insist)
+        event_free(f->insist);
+    if (f->stopping)
+        event_free(f->stopping);
     rk_life_close(f->life);
     rk_output_dir_close(f->files);
     rk_stream_close(f->out);

@@ -57,6 +57,7 @@ void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
         return;
     f->ending = true;
     rk_branches_shut_door(f->branches);
+    rk_front_insist(f, grace_ms);
     rk_pack_u32(&p, grace_ms);
     rk_pack_u32(&p, (uint32_t)sig);
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_END, &p);

@@ -28,6 +28,7 @@ struct node {
     bool done, gone; /* all of it has ended well; its agent is no more */
     bool told_over;  /* the others know that it is done */
     bool started;    /* its ranks run */
+    uint32_t heard;  /* of the times that it was told to end */
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
@@ -69,6 +70,10 @@ struct front {
     int nsignals;
     struct rk_life *life;
     struct event *timeout, *silence, *linger, *blame, *over;
+    struct event *insist;
+    uint32_t ends, patience; /* how often agents were told to end; for how many ticks they may be silent */
+    bool keeper_told; /* to kill an agent that stands still */
+    struct event *stopping; /* xrun itself, soon */
     struct rk_failure failure; /* the one to be blamed, while blaming */
     bool blaming;
     int code;         /* what xrun exits with */
@@ -99,6 +104,11 @@ void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
 void rk_front_give_up(struct front *f);
 void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
 
+/* front_insist.c: agents are about to be told to end; one has answered that. */
+void rk_front_insist(struct front *f, uint32_t grace_ms);
+void rk_front_heard_end(struct front *f, uint32_t node);
+void rk_front_on_insist(evutil_socket_t fd, short what, void *arg);
+
 /* front_blame.c: a rank has failed. Sooner or later the job ends by that, unless it is to go on. */
 void rk_front_failed(struct front *f, const struct rk_failure *failure);
 /* Nothing more will be heard: say now whose fault it was, if that has not been said. */
@@ -108,6 +118,9 @@ void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
 /* front_signals.c */
 rank_status_t rk_front_watch_signals(struct front *f);
 void rk_front_forward(struct front *f, int sig);
+/* RK_MSG_CONTROL. False: it makes no sense. */
+bool rk_front_control(struct front *f, struct rk_unpacker *u);
+void rk_front_on_stopping(evutil_socket_t fd, short what, void *arg);
 
 /* front_words.c: what agents say. */
 const char *rk_front_host_of(const struct front *f, uint32_t rank);

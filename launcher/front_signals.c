@@ -21,6 +21,24 @@ void rk_front_forward(struct front *f, int sig)
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_SIGNAL, &p);
 }
 
+bool rk_front_control(struct front *f, struct rk_unpacker *u)
+{
+    uint32_t sig = rk_unpack_u32(u), n = rk_unpack_u32(u), kind = n ? RK_MSG_TARGETS : RK_MSG_SIGNAL;
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, sig);
+    if (n)
+        rk_pack_u32(&p, n);
+    for (uint32_t i = 0; i < n && !u->failed; i++)
+        rk_pack_u32(&p, rk_unpack_u32(u));
+    if (!rk_unpack_done(u) || sig < 1 || sig > 64 || f->ending || f->done) {
+        rk_packer_free(&p);
+        return f->ending || f->done;
+    }
+    rk_tree_send(f->tree, RK_NODE_ALL, kind, &p);
+    return true;
+}
+
 static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
@@ -42,11 +60,15 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 
 static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
 {
+    struct front *f = arg;
+
     (void)what;
-    rk_front_forward(arg, sig);
+    if (sig == SIGCONT) /* it takes back a stop, as the kernel's does */
+        event_del(f->stopping);
+    rk_front_forward(f, sig);
 }
 
-static void stop_self(evutil_socket_t fd, short what, void *arg)
+void rk_front_on_stopping(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
 
@@ -58,16 +80,17 @@ static void stop_self(evutil_socket_t fd, short what, void *arg)
     rk_reader_wake(f->reader);
 }
 
-/* ^Z stops the ranks and, once the loop has sent that off, xrun; fg goes on with both. */
+/* ^Z stops the ranks, who may do something about it first and say so, and then xrun; fg goes on with both. */
 static void on_stop(evutil_socket_t sig, short what, void *arg)
 {
-    const struct timeval soon = {0, 10000};
+    const struct timeval soon = {0, (RK_STOP_MS + 50) * 1000};
     struct front *f = arg;
 
-    (void)sig;
     (void)what;
-    rk_front_forward(f, SIGSTOP);
-    event_base_once(f->base, -1, EV_TIMEOUT, stop_self, f, &soon);
+    if (event_pending(f->stopping, EV_TIMEOUT, NULL))
+        return;
+    rk_front_forward(f, sig);
+    event_add(f->stopping, &soon);
 }
 
 /* Orphans of a dead keeper come to us too; those are for end_all. */

@@ -427,6 +427,14 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return on_strangers(f, u);
     case RK_MSG_NOTICE:
         return on_notice(f, u);
+    case RK_MSG_ENDING:
+        node = rk_unpack_u32(u);
+        if (!rk_unpack_done(u) || node >= f->nnodes)
+            return false;
+        rk_front_heard_end(f, node);
+        return true;
+    case RK_MSG_CONTROL:
+        return rk_front_control(f, u);
     case RK_MSG_JOINED:
         return on_joined(f, u);
     case RK_MSG_ALONE:

@@ -22,6 +22,7 @@ enum rk_message {
     RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */
     RK_MSG_END,       /* u32 ms between the signal and KILL (0: KILL at once), u32 signal */
     RK_MSG_SIGNAL,    /* u32 signal for every rank */
+    RK_MSG_TARGETS = 48, /* u32 signal, u32 ranks, u32 each: for them; to all */
     RK_MSG_NOTICE = 46, /* notice.h; from an agent to the front end, and from there to all */
     RK_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
@@ -49,6 +50,8 @@ enum rk_message {
                             singletons.h */
     RK_MSG_CLIENT_LOST = 87, /* u32 rank, u32: 1 its client is gone without finalizing, and it lives; 0 another has come */
     RK_MSG_BROKEN = 88,  /* u32 errno: standard output, which the agent writes itself, cannot be written */
+    RK_MSG_ENDING = 89,  /* u32 node: it has heard that it is to end */
+    RK_MSG_CONTROL = 92, /* u32 signal, u32 ranks (0: all), u32 each: a client wants it sent to them */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string */
     RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */
@@ -71,6 +74,9 @@ enum rk_message {
 };
 
 #define RK_NO_RANK UINT32_MAX
+
+/* After TSTP, until those who have not stopped by themselves are stopped. */
+#define RK_STOP_MS 200
 
 /* With --json. */
 enum {

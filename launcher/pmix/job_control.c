@@ -3,20 +3,128 @@
  *
  * Files that are to be removed after a client's end (Open MPI names its
  * segments in /dev/shm so) the library keeps and removes by itself, but only
- * for a host that has this upcall. What comes here is the rest.
+ * for a host that has this upcall; those of the whole job, when it is told that
+ * the job is over. What comes here is the rest: signals for ranks of the own job.
  */
 #include "launcher/pmix/upcalls.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FORGET_MS 500
+
+struct control {
+    struct rk_post post;
+    int sig;
+    uint32_t n; /* 0: all */
+    pmix_info_cbfunc_t done;
+    void *done_arg;
+    uint32_t rank[];
+};
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct control *c = (struct control *)post;
+    struct rk_server *server = arg;
+
+    server->events->control(server->arg, c->sig, c->rank, c->n);
+    if (c->done)
+        c->done(PMIX_SUCCESS, NULL, 0, c->done_arg, NULL, NULL);
+    free(c);
+}
+
+/* What the library has seen to, and what only names the request. */
+static bool needs_nothing(const pmix_info_t *info)
+{
+    static const char *const keys[] = {PMIX_REGISTER_CLEANUP, PMIX_REGISTER_CLEANUP_DIR, PMIX_CLEANUP_RECURSIVE,
+                                       PMIX_CLEANUP_EMPTY,    PMIX_CLEANUP_IGNORE,       PMIX_CLEANUP_LEAVE_TOPDIR,
+                                       PMIX_JOB_CTRL_ID};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        if (PMIX_CHECK_KEY(info, keys[i]))
+            return true;
+    }
+    return false;
+}
+
+/* One signal is what is wanted, or nothing that can be done. */
+static pmix_status_t signal_of(const pmix_info_t directives[], size_t n, int *sig)
+{
+    *sig = 0;
+    for (size_t i = 0; i < n; i++) {
+        const pmix_info_t *info = &directives[i];
+        int one;
+        if (needs_nothing(info))
+            continue;
+        if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL) && info->value.type == PMIX_INT)
+            one = info->value.data.integer;
+        else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_KILL) && PMIX_INFO_TRUE(info))
+            one = SIGKILL;
+        else if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_TERMINATE) && PMIX_INFO_TRUE(info))
+            one = SIGTERM;
+        else
+            return PMIX_ERR_NOT_SUPPORTED;
+        if (*sig || one < 1 || one > 64)
+            return PMIX_ERR_BAD_PARAM;
+        *sig = one;
+    }
+    return *sig ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
+}
 
 pmix_status_t rk_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t targets[],
                                     size_t ntargets, const pmix_info_t directives[], size_t ndirs,
                                     pmix_info_cbfunc_t done, void *done_arg)
 {
+    struct rk_server *server = rk_server_serving();
+    struct control *c;
+    pmix_status_t rc;
+    int sig;
+
     (void)client;
-    (void)targets;
-    (void)ntargets;
-    (void)directives;
-    (void)ndirs;
-    (void)done;
-    (void)done_arg;
-    return PMIX_ERR_NOT_SUPPORTED;
+    rc = signal_of(directives, ndirs, &sig);
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    if (!targets)
+        ntargets = 0;
+    c = malloc(sizeof(*c) + ntargets * sizeof(*c->rank));
+    if (!c)
+        return PMIX_ERR_NOMEM;
+    c->n = (uint32_t)ntargets;
+    for (size_t i = 0; i < ntargets; i++) {
+        if (PMIX_CHECK_NSPACE(targets[i].nspace, server->nspace) && targets[i].rank == PMIX_RANK_WILDCARD) {
+            c->n = 0;
+            break;
+        }
+        if (!rk_server_rank_of(server, &targets[i], &c->rank[i])) { /* another job's, or nobody */
+            free(c);
+            return PMIX_CHECK_NSPACE(targets[i].nspace, server->nspace) ? PMIX_ERR_NOT_FOUND : PMIX_ERR_NOT_SUPPORTED;
+        }
+    }
+    c->post.run = run;
+    c->sig = sig;
+    c->done = done;
+    c->done_arg = done_arg;
+    rk_mailbox_post(server->mailbox, &c->post);
+    return PMIX_SUCCESS;
+}
+
+/* Bounded: PMIx's thread may be stuck with a client that was killed in mid-sentence. The answer may come later. */
+void rk_server_end_job(struct rk_server *server)
+{
+    static struct rk_answer answer;
+    struct timespec end;
+
+    if (!server)
+        return;
+    rk_answer_init(&answer);
+    PMIx_server_deregister_nspace(server->nspace, rk_answer_come, &answer);
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += FORGET_MS * 1000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    while (sem_timedwait(&answer.come, &end) && errno == EINTR)
+        ;
 }

@@ -58,6 +58,8 @@ struct rk_server_events {
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
     /* To be answered with rk_server_errand_done; the packer is emptied. */
     void (*errand)(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token);
+    /* A signal for ranks of the job, on whichever host; n 0: for all. */
+    void (*control)(void *arg, int sig, const uint32_t *ranks, uint32_t n);
     void (*process)(void *arg, uint32_t rank, struct rk_server_process *out);
     /* Has a rank of this host ended? */
     bool (*ended)(void *arg, uint32_t rank);
@@ -95,6 +97,9 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
 /* What a rank's environment needs to find this server, as a NULL-terminated array of NAME=value;
  * free with rk_strings_free. NULL: out of memory or refused by PMIx. */
 char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
+
+/* All ranks of this host are gone: what clients wanted removed after the job goes. NULL is fine. job_control.c */
+void rk_server_end_job(struct rk_server *server);
 
 /* Of the PMIx library, as "4.2.2". */
 const char *rk_server_version(void);

@@ -1,0 +1,125 @@
+/*
+ * control_client.c: a PMIx client that has signals sent to ranks and files removed, for the launcher's tests.
+ *
+ * control_client signal ALL|RANK    rank 0 has SIGUSR2 sent to all or one; who shall get it waits for it
+ * control_client end KEY RANK       rank 0 has a rank ended: "kill" or "terminate"; all wait for their end
+ * control_client refused            what is not supported, or makes no sense, is refused at once
+ * control_client cleanup FILE HOW   the job's FILE shall go with it; HOW: end, or stay for ever
+ */
+#include "plain_client.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pmix_status_t control(const pmix_proc_t *targets, size_t n, const char *key, const void *value,
+                             pmix_data_type_t type)
+{
+    pmix_info_t info, *results = NULL;
+    size_t nresults = 0;
+    pmix_status_t rc;
+
+    PMIX_INFO_LOAD(&info, key, value, type);
+    rc = PMIx_Job_control(targets, n, &info, 1, &results, &nresults);
+    PMIX_INFO_DESTRUCT(&info);
+    return rc;
+}
+
+static int send_signals(const char *whom)
+{
+    bool everybody = strcmp(whom, "ALL") == 0, mine;
+    struct timespec limit = {20, 0};
+    int sig = SIGUSR2;
+    pmix_proc_t target;
+    sigset_t set;
+
+    PMIX_LOAD_PROCID(&target, me.nspace, everybody ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(whom));
+    mine = everybody || target.rank == me.rank;
+    need("PMIx_Fence", fence());
+    if (me.rank == 0)
+        need("PMIx_Job_control", control(everybody ? NULL : &target, !everybody, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT));
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    if (mine && sigtimedwait(&set, NULL, &limit) != SIGUSR2) {
+        fprintf(stderr, "rank %u has got no signal\n", me.rank);
+        return 9;
+    }
+    need("PMIx_Fence", fence());
+    limit.tv_sec = 0;
+    if (sigtimedwait(&set, NULL, &limit) == SIGUSR2) {
+        fprintf(stderr, "rank %u has got a signal too many\n", me.rank);
+        return 9;
+    }
+    return finish();
+}
+
+_Noreturn static void end_one(const char *how, uint32_t rank)
+{
+    bool on = true;
+    pmix_proc_t target;
+
+    PMIX_LOAD_PROCID(&target, me.nspace, rank);
+    need("PMIx_Fence", fence());
+    if (me.rank == 0)
+        need("PMIx_Job_control", control(&target, 1, *how == 'k' ? PMIX_JOB_CTRL_KILL : PMIX_JOB_CTRL_TERMINATE, &on,
+                                         PMIX_BOOL));
+    for (;;)
+        pause();
+}
+
+static int refused(void)
+{
+    pmix_proc_t nobody, other;
+    bool on = true;
+    int sig = SIGUSR2;
+
+    PMIX_LOAD_PROCID(&nobody, me.nspace, size);
+    PMIX_LOAD_PROCID(&other, "another-job", 0);
+    if (control(NULL, 0, PMIX_JOB_CTRL_PAUSE, &on, PMIX_BOOL) != PMIX_ERR_NOT_SUPPORTED ||
+        control(NULL, 0, PMIX_JOB_CTRL_CHECKPOINT, "id", PMIX_STRING) != PMIX_ERR_NOT_SUPPORTED ||
+        control(&nobody, 1, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT) == PMIX_SUCCESS ||
+        control(&other, 1, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT) == PMIX_SUCCESS) {
+        fprintf(stderr, "rank %u was not refused\n", me.rank);
+        return 9;
+    }
+    return finish();
+}
+
+static int leave_file(const char *file, bool stay)
+{
+    FILE *f = fopen(file, "w");
+
+    if (!f || fclose(f))
+        return 9;
+    need("PMIx_Job_control", control(NULL, 0, PMIX_REGISTER_CLEANUP, file, PMIX_STRING));
+    need("PMIx_Fence", fence());
+    if (!stay)
+        return finish();
+    puts("ready");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t set;
+
+    /* Before PMIx has threads. */
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    start();
+    if (argc > 2 && strcmp(argv[1], "signal") == 0)
+        return send_signals(argv[2]);
+    if (argc > 3 && strcmp(argv[1], "end") == 0)
+        end_one(argv[2], (uint32_t)atoi(argv[3]));
+    if (argc > 3 && strcmp(argv[1], "cleanup") == 0)
+        return leave_file(argv[2], strcmp(argv[3], "stay") == 0);
+    if (argc > 1 && strcmp(argv[1], "refused") == 0)
+        return refused();
+    fprintf(stderr, "control_client: what?\n");
+    return 2;
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# ends.sh: an agent that stands still, ^Z, and what clients have done with processes and files (PMIx_Job_control).
+. "$(dirname "$0")/cases.sh"
+control=$top_builddir/tests/launcher/control_client
+state_of() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
+is_state() { [ "$(state_of "$1")" = "$2" ]; }
+in_time() { # NAME MS
+    [ $(((${EPOCHREALTIME/./} - t0) / 1000)) -lt $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$(((${EPOCHREALTIME/./} - t0) / 1000)) ms"
+}
+# still ARGS: a job of sleeping ranks, whose agent is then stopped
+still() {
+    begin "$@" sh -c 'echo ready; exec sleep 1000'
+    until_true 10 ready 2
+    keeper=$(pgrep -P "$xpid" -x job-keeper) agent=$(pgrep -P "${keeper:-0}" -x xrun-agent)
+    kill -STOP "${agent:-0}"
+}
+
+# ------------------------------------------------------------- an agent that stands still
+still -n 2
+t0=${EPOCHREALTIME/./}
+kill -TERM "$xpid"; until_true 5 grep -q 'got Terminated' err; kill -TERM "$xpid"
+reap 20
+check "TERM, and TERM, of a job whose agent stands still" 143 'the agent on .* stands still'
+in_time "TERM, and TERM" 9000
+still -n 2
+kill -INT "$xpid"
+reap 20
+check "INT of a job whose agent stands still" 130 'the agent on .* stands still'
+still -n 2 --timeout 1
+reap 20
+check "a time-out of a job whose agent stands still" 124 'the agent on .* stands still'
+still -n 2
+kill -STOP "$keeper"
+kill -TERM "$xpid"
+reap 60
+check "even its keeper stands still" 143 'the agent on .* stands still'
+
+# The user has stopped xrun, for longer than an agent may be silent, and goes on.
+begin -n 2 --kill-grace 30 bash -c 'trap "echo ended; exit 0" TERM; echo ready; while [ ! -e go ]; do sleep 0.02; done; sleep 0.5'
+until_true 10 ready 2
+kill -STOP "$xpid"
+kill -TERM "$xpid"
+read -rt 4 <> <(:)
+touch go
+kill -CONT "$xpid"
+reap 20
+check "a stop of xrun is none of its agent" 143
+grep -q 'stands still' err && bad "nobody stands still" "$(cat err)" || good "nobody stands still"
+
+# ------------------------------------------------------------- ^Z
+begin -n 2 bash -c 'trap "echo saving" TSTP; echo ready $$; while [ ! -e over ]; do sleep 0.02; done; echo over'
+until_true 10 ready 2
+ranks=$(sed -n 's/ready //p' out)
+kill -TSTP "$xpid"
+all_stopped() { local p; for p in $ranks $xpid; do is_state "$p" T || return 1; done; }
+until_true 5 all_stopped && good "TSTP stops ranks that handle it" || bad "TSTP stops ranks that handle it" "not all"
+[ "$(grep -c saving out)" = 2 ] && good "and they do so first" || bad "and they do so first" "$(cat out)"
+touch over
+kill -CONT "$xpid"
+reap 10
+check "and CONT lets them go on" 0
+[ "$(grep -c '^over' out)" = 2 ] || bad "all of them" "$(cat out)"
+rm over
+# A stop that is taken back at once.
+begin -n 2 sh -c 'echo ready; while [ ! -e over ]; do sleep 0.02; done'
+until_true 10 ready 2
+kill -TSTP "$xpid"; kill -CONT "$xpid"; touch over
+reap 10
+check "TSTP and CONT at once" 0
+
+# ------------------------------------------------------------- what clients want
+for whom in ALL 2; do
+    run 30 -n 4 --bind none "$control" signal $whom
+    same "a signal for $whom" "$(printf 'ok\nok\nok\nok')"
+done
+run 30 -n 4 --bind none "$control" end kill 2
+check "a rank that another kills" 137 'rank 2 .*killed by signal 9'
+run 30 -n 4 --bind none "$control" end terminate 2
+check "a rank that another ends" 143 'rank 2 .*killed by signal 15'
+run 30 -n 2 --bind none "$control" refused
+check "what is refused" 0
+gone() { [ ! -e "$1" ]; }
+run 30 -n 2 --bind none "$control" cleanup "$work/left" end
+check "a file that goes with the job" 0
+gone left && good "it is gone" || bad "it is gone" "it is not"
+begin -n 2 --bind none "$control" cleanup "$work/left" stay
+until_true 10 ready 2
+[ -e left ] || bad "it is there while the job runs" "it is not"
+kill -TERM "$xpid"
+reap 10
+check "a file that goes with a job that is ended" 143
+gone left && good "it is gone, too" || bad "it is gone, too" "it is not"
+run 30 -n 2 --bind none --timeout 1 "$control" cleanup "$work/left" stay
+check "a file that goes with a job that takes too long" 124
+gone left && good "it is gone then" || bad "it is gone then" "it is not"
+
+echo "# ends: $passed passed, $failed failed"
+[ $failed -eq 0 ]

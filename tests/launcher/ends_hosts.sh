@@ -1,0 +1,118 @@
+#!/bin/bash
+# ends_hosts.sh: on two hosts: what is told of both (--json), the ends of a job, also one whose agents stand still, and
+# signals and files of the ranks there.
+. "$(dirname "$0")/../inside.sh"
+inside 2 "ends on two hosts"
+. "$(dirname "$0")/cases.sh"
+control=$top_builddir/tests/launcher/control_client
+both=hosta:2,hostb:2
+
+job() { # LIMIT ARGS
+    local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}
+    shift
+    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q "$@" >out 2>err </dev/null
+    rc=$?
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+begin_on() {
+    : >out
+    : >err
+    on hosta env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+finish_in() { # LIMIT
+    local t0=${EPOCHREALTIME/./}
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on hosta pkill -9 'xrun|job-keeper'; on hostb pkill -9 'xrun|job-keeper'; wait "$xpid"; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+}
+none_on() { ! { on hosta ps -e -o comm=; on hostb ps -e -o comm=; } | grep -qxE 'xrun|job-keeper|xrun-agent|sleep-forever|control_client'; }
+verdict() { # NAME CODE [pattern of err]
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2; $ms ms"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true 5 none_on; then
+        bad "$1" "left behind: $(on hosta ps -e -o comm= | tr '\n' ' ') / $(on hostb ps -e -o comm= | tr '\n' ' ')"
+        for h in hosta hostb; do on "$h" pkill -9 'xrun|job-keeper|sleep-forever|control_client'; done
+    else
+        good "$1"
+    fi
+}
+cp "$(command -v sleep)" sleep-forever
+
+# ------------------------------------------------------------- the report
+job 30 -n 4 --host $both --json "$PWD/r.json" true
+verdict "a report of two hosts" 0
+python3 - <<'PY' && good "what it says of each" || bad "what it says of each" "$(cat r.json)"
+import json
+def no(pairs):
+    assert len({k for k, _ in pairs}) == len(pairs), pairs
+    return dict(pairs)
+r = json.load(open("r.json"), object_pairs_hook=no)
+parts = {"PMIx server", "namespace", "ranks"}
+assert r["startup_ms"]["total"] > 0 and parts <= set(r["startup_ms"]), r
+assert len(r["hosts"]) == 2 and all(set(h["startup_ms"]) == parts for h in r["hosts"]), r
+PY
+
+# ------------------------------------------------------------- agents that stand still
+for host in hosta hostb; do
+    begin_on -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
+    until_true 20 ready 4 || bad "the agent of $host stands still: start" "$(cat out err)"
+    on $host pkill -STOP -x xrun-agent
+    on hosta pkill -TERM -x xrun
+    on hosta pkill -TERM -x xrun
+    finish_in 30
+    # What was left on another host ends when its agent goes on.
+    [ $host = hosta ] || on hostb pkill -CONT -x xrun-agent
+    verdict "the agent of $host stands still" 143 "the agent on $host stands still"
+done
+
+# ------------------------------------------------------------- signals
+for sig in USR2 WINCH CONT; do
+    begin_on -n 2 --host hosta:1,hostb:1 bash -c "trap 'echo got \$XRUN_RANK; exit 0' $sig; echo ready; while :; do sleep 0.02; done"
+    until_true 20 ready 2 || bad "$sig: start" "$(cat out err)"
+    on hosta pkill -$sig -x xrun
+    finish_in 10
+    verdict "$sig reaches both hosts" 0
+    [ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 " ] || bad "$sig reaches both hosts" "$(cat out)"
+done
+begin_on -n 2 --host hosta:1,hostb:1 --kill-grace 10 bash -c 'trap "sleep 2.5; echo saved; exit 0" TERM; echo ready; [ $XRUN_RANK = 1 ] || while :; do sleep 0.02; done; while :; do sleep 0.02; done'
+until_true 20 ready 2 || bad "--kill-grace: start" "$(cat out err)"
+on hosta pkill -TERM -x xrun
+finish_in 20
+verdict "--kill-grace on another host" 143
+[ "$(grep -c saved out)" = 2 ] && good "it gives time" || bad "it gives time" "$(cat out)"
+begin_on -n 2 --host hosta:1,hostb:1 --kill-grace 0 bash -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done'
+until_true 20 ready 2 || bad "--kill-grace 0: start" "$(cat out err)"
+on hosta pkill -TERM -x xrun
+finish_in 10
+verdict "--kill-grace 0 on another host" 143
+[ "$ms" -lt $((1500 * slow)) ] && good "it is at once" || bad "it is at once" "$ms ms"
+job 30 -n 4 --host $both "$top_builddir/tests/launcher/stall" abort 3
+verdict "rank_abort on another host" 42 'rank 3 \(host hostb.* aborted the job with code 42: the sky is falling'
+[ "$ms" -lt $((4000 * slow)) ] && good "it is in time" || bad "it is in time" "$ms ms"
+
+# ------------------------------------------------------------- what clients want
+for whom in ALL 3; do
+    job 30 -n 4 --host $both "$control" signal $whom
+    verdict "a signal for $whom" 0
+    [ "$(grep -cx ok out)" = 4 ] || bad "a signal for $whom" "$(cat out)"
+done
+job 30 -n 4 --host $both "$control" end kill 3
+verdict "a rank that one of another host kills" 137 'rank 3 .*killed by signal 9'
+job 30 -n 2 --host hosta:1,hostb:1 sh -c "exec $control cleanup $PWD/left.\$XRUN_RANK end"
+verdict "files that go with the job" 0
+[ ! -e left.0 ] && [ ! -e left.1 ] && good "they are gone" || bad "they are gone" "$(ls)"
+
+# ------------------------------------------------------------- bad cables
+"$hosts" drop hostb 20
+job 60 -n 4 --host $both --timeout 50 "$control" signal ALL
+verdict "a job whose packets get lost" 0
+"$hosts" drop hostb 0
+if [ -x "$top_builddir/tests/simdelay" ]; then
+    "$hosts" delay hostb 50000
+    job 60 -n 4 --host $both --timeout 50 "$control" signal ALL
+    verdict "a job far away" 0
+fi
+echo "# ends_hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]
