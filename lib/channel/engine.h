@@ -39,6 +39,9 @@ struct rk_engine {
     rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
     int ndeath;
     rk_handler_fn handler[RK_KIND_COUNT];
+    /* p2p's: may the peer have sent a message with such a header? What it refuses it has counted. Asked by channels
+     * to which anything may come. */
+    bool (*claims_hold)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
     rk_tell_fn tells[RK_HOOKS_MAX];
     int ntells;
 

@@ -14,8 +14,10 @@ static void on_matched(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     struct rk_id id;
 
     (void)rndv;
-    if (hdr->len != sizeof(id))
+    if (hdr->len != sizeof(id)) {
+        ctx->p2p->bad_frames++;
         return;
+    }
     memcpy(&id, payload, sizeof(id));
     req = rk_req_find(ctx, id);
     if (req && req->peer == peer && req->type == RK_REQ_SEND)
@@ -25,13 +27,14 @@ static void on_matched(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
 static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv)
 {
-    (void)ctx;
     (void)payload;
     (void)rndv;
-    if (hdr->tag <= (uint64_t)peer->eager_out)
+    if (rk_likely(hdr->tag <= (uint64_t)peer->eager_out)) {
         peer->eager_out -= (int64_t)hdr->tag;
-    else
-        peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
+        return;
+    }
+    peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
+    ctx->p2p->bad_frames++;
 }
 
 static bool team_has(const struct rank_team *team, const struct rk_peer *peer)
@@ -77,6 +80,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
     e->handler[RK_KIND_MATCHED] = on_matched;
     e->handler[RK_KIND_CREDIT] = on_credit;
+    e->claims_hold = rk_claims_hold;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = on_death;
     e->tells[e->ntells++] = rk_p2p_tell;
@@ -91,6 +95,8 @@ void rk_p2p_close(struct rk_ctx *ctx)
         return;
     while (!rk_list_empty(&p2p->teams))
         rk_team_destroy(rk_list_entry(p2p->teams.next, struct rank_team, link));
+    if (p2p->bad_frames)
+        rk_warn("%llu broken frames of messages came", (unsigned long long)p2p->bad_frames);
     rk_kept_free_all(p2p);
     rk_match_destroy(&p2p->match);
     free(p2p);

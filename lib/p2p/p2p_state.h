@@ -18,6 +18,8 @@ struct rk_p2p {
     int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
     uint32_t takes;                  /* receives that took the shortest way */
     bool deaths;                     /* has any peer died? */
+    struct rank_team *last_claimed;  /* claims.c */
+    uint64_t bad_frames;             /* refused: broken, or not what their sender may say */
 };
 
 /* send.c */
@@ -34,6 +36,16 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
+/* A message that no receive shall have: its sender goes on. */
+void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);
+
+/* team.c: NULL if there is none here. */
+struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
+
+/* claims.c. Counts what it refuses. */
+bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
+/* The team is new: what came for it before is looked at now. */
+void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team);
 
 /* A message for such a receive, taken out of the queues; NULL if there is none. It is rk_p2p_mrecv's
  * then, or freed at the end. */

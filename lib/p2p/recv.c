@@ -50,19 +50,6 @@ static void fetch(struct rank_request *req, const struct rk_rndv *rndv)
     rndv->peer->channel->rndv_recv(rndv, &view, req);
 }
 
-static struct rank_team *team_by_id(struct rk_ctx *ctx, uint64_t id)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
-        if (team->id == id)
-            return team;
-    }
-    return NULL;
-}
-
 /* A frame of a collective that ends with an error here, or has: its team has lost a member. No
  * receive will ask for it, and its sender must not wait. */
 static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
@@ -71,7 +58,7 @@ static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
 
     if (rk_likely(!ctx->p2p->deaths || !(team_id & RK_TEAM_COLL)))
         return false;
-    team = team_by_id(ctx, team_id & ~RK_TEAM_COLL);
+    team = rk_team_by_id(ctx->p2p, team_id & ~RK_TEAM_COLL);
     return team && team->ndead > 0;
 }
 
@@ -93,8 +80,10 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     struct rank_request *req;
 
     if (rk_unlikely(hdr->kind == RK_KIND_SMSG)) {
-        if (hdr->len < sizeof(sync))
+        if (hdr->len < sizeof(sync)) {
+            p2p->bad_frames++;
             return;
+        }
         memcpy(&sync, payload, sizeof(sync));
         payload = (const char *)payload + sizeof(sync);
         bytes -= sizeof(sync);
@@ -318,7 +307,7 @@ static void fail_posted(struct rank_request *req, void *arg)
     struct rank_team *team;
 
     if (!req->peer) {
-        team = team_by_id(d->ctx, req->team & ~RK_TEAM_COLL);
+        team = rk_team_by_id(d->ctx->p2p, req->team & ~RK_TEAM_COLL);
         if (!team || !team->any_source_errors)
             return;
         team->any_source_errors = -1; /* said; settled when all receives have been looked at */
@@ -326,6 +315,16 @@ static void fail_posted(struct rank_request *req, void *arg)
         return;
     }
     rk_p2p_cancel_recv(req, RANK_ERR_PEER_DEAD);
+}
+
+void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    rk_match_drop(&p2p->match, u);
+    if (u->kind == RK_KIND_RNDV)
+        drop(u->peer, &u->u.rndv, u->bytes);
+    else
+        rk_kept_over(p2p, u);
+    rk_kept_free(p2p, u);
 }
 
 static void drop_late(struct rk_ctx *ctx)
@@ -336,14 +335,8 @@ static void drop_late(struct rk_ctx *ctx)
     rk_list_for_each_safe(l, next, &p2p->match.arrived)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (!is_late(ctx, u->team))
-            continue;
-        rk_match_drop(&p2p->match, u);
-        if (u->kind == RK_KIND_RNDV)
-            drop(u->peer, &u->u.rndv, u->bytes);
-        else
-            rk_kept_over(p2p, u);
-        rk_kept_free(p2p, u);
+        if (is_late(ctx, u->team))
+            rk_recv_drop_kept(p2p, u);
     }
 }
 

@@ -62,6 +62,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
         for (int r = 0; r < size; r++)
             team->ndead += rk_team_world_rank(team, r) == i;
     }
+    rk_claims_check_kept(team->lane->p2p, team);
     *out = team;
     return RANK_OK;
 
@@ -75,11 +76,26 @@ err:
     return RANK_ERR_NO_MEMORY;
 }
 
+struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (team->id == id)
+            return team;
+    }
+    return NULL;
+}
+
 void rk_team_destroy(struct rank_team *team)
 {
     if (!team)
         return;
     rk_list_remove(&team->link);
+    if (team->lane->p2p->last_claimed == team)
+        team->lane->p2p->last_claimed = NULL;
     if (team->lane != team->ctx)
         rk_lane_give(team->lane);
     free(team->peers);

@@ -13,6 +13,7 @@ static const struct {
     {"frames that name what is not theirs", hostile_body, 3, -1},
     {"sleep and wake", sleep_body, 2, -1},
     {"hostile one-sided calls", hostile_rma_body, 3, -1},
+    {"hostile messages", hostile_p2p_body, 3, -1},
     {"death", death_body, 3, 1},
     {"death in a one-sided call", death_onesided_body, 3, 1},
     {"death during puts", death_flush_body, 3, 1},

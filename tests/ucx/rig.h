@@ -74,5 +74,6 @@ void death_onesided_body(struct rig *r);
 void death_flush_body(struct rig *r);
 void hostile_body(struct rig *r);
 void hostile_rma_body(struct rig *r);
+void hostile_p2p_body(struct rig *r);
 
 #endif

@@ -85,6 +85,8 @@ static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const
         rk_ucx_rndv_frame(l, hdr, payload);
         return;
     }
+    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_claims_hold(l, hdr))
+        return;
     if (l->ucx->taking && rk_ucx_taken(l->ucx->taking, l, hdr, payload))
         return;
     handler = ctx->engine->handler[hdr->kind];

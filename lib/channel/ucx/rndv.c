@@ -319,6 +319,12 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     struct rk_hdr h = *hdr;
     struct rk_ucx_op *op;
 
+    if (total > INT64_MAX) {
+        l->ucx->bad_frames++;
+        return false;
+    }
+    if (!rk_ucx_claims_hold(l, hdr))
+        return false;
     /* Fetching needs a way back. */
     if (!l->ep && (rk_peer_connect(l->peer) != RANK_OK || !l->ep)) {
         rk_error("rank %u sends through ucx, but ucx does not lead back to it", l->peer->id.rank);

@@ -26,7 +26,7 @@ RK_INLINE void keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, con
 RK_INLINE bool is_wanted(const struct rk_ucx_taking *t, const struct rk_hdr *hdr)
 {
     return hdr->kind == RK_KIND_MSG && hdr->team == t->team && hdr->src == t->src &&
-           (t->tag == RK_TAG_ANY || hdr->tag == t->tag);
+           (t->tag == RK_TAG_ANY ? hdr->tag <= INT64_MAX : hdr->tag == t->tag);
 }
 
 /*

@@ -265,6 +265,14 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv);
 /* What the peer pulled comes by UCP's rendezvous. True if desc is kept. */
 bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
                          uint64_t total);
+/* May it say so? False: the frame has been counted, and is to be dropped. */
+RK_INLINE bool rk_ucx_claims_hold(const struct rk_ucx_link *l, const struct rk_hdr *hdr)
+{
+    struct rk_ctx *ctx = l->ucx->ctx;
+
+    return !ctx->engine->claims_hold || ctx->engine->claims_hold(ctx, l->peer, hdr);
+}
+
 /* Hand up what UCP (desc) or a frame of a peer (sender) announced. True if desc is kept. */
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
                       struct rk_id sender);
