@@ -53,11 +53,15 @@ struct rank_request {
     /* sends: header to be sent; receives: what to match */
     uint64_t team, tag;
     uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
-    uint32_t post_seq;
     struct rk_link link;  /* match bucket, or peer->pending */
 
     /* what a receive learned */
-    uint64_t got, sent, env_tag;
+    uint64_t got;
+    union {
+        uint64_t sent;
+        uint64_t post_seq; /* while RK_REQ_POSTED: its place among those that were posted */
+    };
+    uint64_t env_tag;
     uint32_t env_src;
     uint8_t hold;         /* RK_HOLD_* */
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 enum { FIRST_BUCKETS = 64, LOAD = 2 };
+/* A receive with one wildcard looks at so many messages before it is worth sorting them for it. */
+enum { FEW = 32 };
 
 static struct rk_link *buckets_new(uint32_t n)
 {
@@ -18,18 +20,22 @@ static struct rk_link *buckets_new(uint32_t n)
 rank_status_t rk_match_init(struct rk_match *m)
 {
     *m = (struct rk_match){.posted_mask = FIRST_BUCKETS - 1, .waiting_mask = FIRST_BUCKETS - 1};
-    rk_list_init(&m->wild);
+    m->wild_mask = FIRST_BUCKETS - 1;
     rk_list_init(&m->arrived);
     m->posted = buckets_new(FIRST_BUCKETS);
     m->waiting = buckets_new(FIRST_BUCKETS);
-    return m->posted && m->waiting ? RANK_OK : RANK_ERR_NO_MEMORY;
+    m->wild = buckets_new(FIRST_BUCKETS);
+    return m->posted && m->waiting && m->wild ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 void rk_match_destroy(struct rk_match *m)
 {
     free(m->posted);
     free(m->waiting);
-    m->posted = m->waiting = NULL;
+    free(m->wild);
+    free(m->by_tag);
+    free(m->by_src);
+    m->posted = m->waiting = m->wild = m->by_tag = m->by_src = NULL;
 }
 
 RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
@@ -41,9 +47,12 @@ RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
     return (uint32_t)(h >> 32);
 }
 
-RK_INLINE bool is_wild(const struct rank_request *req)
+enum { ANY_SRC = 1, ANY_TAG = 2 };
+
+/* 0: it has no wildcard. */
+RK_INLINE int wildcards(uint32_t src, uint64_t tag)
 {
-    return req->src == RK_SRC_ANY || req->tag == RK_TAG_ANY;
+    return (src == RK_SRC_ANY ? ANY_SRC : 0) | (tag == RK_TAG_ANY ? ANY_TAG : 0);
 }
 
 RK_INLINE struct rank_request *posted_of(struct rk_link *l)
@@ -84,15 +93,32 @@ static uint32_t hash_waiting(struct rk_link *l)
     return hash(u->team, u->src, u->tag);
 }
 
+static uint32_t hash_tag(struct rk_link *l)
+{
+    struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, tag_link);
+    return hash(u->team, RK_SRC_ANY, u->tag);
+}
+
+static uint32_t hash_src(struct rk_link *l)
+{
+    struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, src_link);
+    return hash(u->team, u->src, RK_TAG_ANY);
+}
+
 /* ------------------------------------------------------------------ receives */
 
 void rk_match_post(struct rk_match *m, struct rank_request *req)
 {
+    int wild = wildcards(req->src, req->tag);
+
     req->post_seq = m->seq++;
     req->flags |= RK_REQ_POSTED;
-    if (is_wild(req)) {
-        rk_list_append(&m->wild, &req->link);
+    if (wild) {
+        if (rk_unlikely(m->nwild > LOAD * m->wild_mask))
+            grow(&m->wild, &m->wild_mask, hash_posted);
+        rk_list_append(&m->wild[hash(req->team, req->src, req->tag) & m->wild_mask], &req->link);
         m->nwild++;
+        m->nwild_of[wild]++;
         return;
     }
     if (rk_unlikely(m->nposted > LOAD * m->posted_mask))
@@ -103,62 +129,105 @@ void rk_match_post(struct rk_match *m, struct rank_request *req)
 
 void rk_match_unpost(struct rk_match *m, struct rank_request *req)
 {
+    int wild = wildcards(req->src, req->tag);
+
     rk_list_remove(&req->link);
     req->flags &= (uint8_t)~RK_REQ_POSTED;
-    if (is_wild(req))
+    req->sent = 0; /* it was post_seq */
+    if (wild) {
         m->nwild--;
-    else
+        m->nwild_of[wild]--;
+    } else {
         m->nposted--;
+    }
 }
 
-static struct rank_request *first_wild(struct rk_match *m, uint64_t team, uint32_t src,
-                                       uint64_t tag)
+/* The first in its bucket that wants just this. */
+RK_INLINE struct rank_request *first_posted(struct rk_link *head, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &m->wild)
+    rk_list_for_each(l, head)
     {
         struct rank_request *req = posted_of(l);
-        if (req->team == team && (req->src == src || req->src == RK_SRC_ANY) &&
-            (req->tag == tag || req->tag == RK_TAG_ANY))
+        if (req->tag == tag && req->src == src && req->team == team)
             return req;
     }
     return NULL;
 }
 
+/* Of best, and those with wildcards that fit, the one that was posted first. */
+static struct rank_request *or_wild(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag,
+                                    struct rank_request *best)
+{
+    for (int wild = ANY_SRC; wild <= (ANY_SRC | ANY_TAG); wild++) {
+        uint32_t from = wild & ANY_SRC ? RK_SRC_ANY : src;
+        uint64_t what = wild & ANY_TAG ? RK_TAG_ANY : tag;
+        struct rank_request *req;
+
+        if (!m->nwild_of[wild])
+            continue;
+        req = first_posted(&m->wild[hash(team, from, what) & m->wild_mask], team, from, what);
+        if (req && (!best || req->post_seq < best->post_seq))
+            best = req;
+    }
+    return best;
+}
+
 struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
-    struct rk_link *head = &m->posted[hash(team, src, tag) & m->posted_mask], *l;
-    struct rank_request *best = NULL, *wild;
+    struct rank_request *best = first_posted(&m->posted[hash(team, src, tag) & m->posted_mask], team, src, tag);
 
-    rk_list_for_each(l, head)
-    {
-        struct rank_request *req = posted_of(l);
-        if (req->tag == tag && req->src == src && req->team == team) {
-            best = req;
-            break;
-        }
-    }
-    if (rk_unlikely(m->nwild) && (wild = first_wild(m, team, src, tag)) != NULL) {
-        if (!best || (int32_t)(wild->post_seq - best->post_seq) < 0)
-            best = wild;
-    }
+    if (rk_unlikely(m->nwild))
+        best = or_wild(m, team, src, tag, best);
     if (best)
         rk_match_unpost(m, best);
     return best;
 }
 
-void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, void *), void *arg)
+static void each_in(struct rk_link *buckets, uint32_t mask, void (*fn)(struct rank_request *, void *), void *arg)
 {
     struct rk_link *l, *next;
 
-    rk_list_for_each_safe(l, next, &m->wild) fn(posted_of(l), arg);
-    for (uint32_t i = 0; i <= m->posted_mask; i++) {
-        rk_list_for_each_safe(l, next, &m->posted[i]) fn(posted_of(l), arg);
+    for (uint32_t i = 0; i <= mask; i++) {
+        rk_list_for_each_safe(l, next, &buckets[i]) fn(posted_of(l), arg);
     }
 }
 
+void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, void *), void *arg)
+{
+    each_in(m->wild, m->wild_mask, fn, arg);
+    each_in(m->posted, m->posted_mask, fn, arg);
+}
+
 /* ------------------------------------------------------------------ messages */
+
+static void index_one(struct rk_match *m, struct rk_unexpected *u)
+{
+    if (rk_unlikely(m->nwaiting > LOAD * m->by_tag_mask))
+        grow(&m->by_tag, &m->by_tag_mask, hash_tag);
+    if (rk_unlikely(m->nwaiting > LOAD * m->by_src_mask))
+        grow(&m->by_src, &m->by_src_mask, hash_src);
+    rk_list_append(&m->by_tag[hash(u->team, RK_SRC_ANY, u->tag) & m->by_tag_mask], &u->tag_link);
+    rk_list_append(&m->by_src[hash(u->team, u->src, RK_TAG_ANY) & m->by_src_mask], &u->src_link);
+}
+
+/* Sort what waits for receives with one wildcard; false: no memory. It stays so until nothing waits, so that
+ * programs without them do not pay for it. */
+static RK_COLD bool index_all(struct rk_match *m)
+{
+    struct rk_link *l;
+
+    if (!m->by_tag && (m->by_tag = buckets_new(FIRST_BUCKETS)))
+        m->by_tag_mask = FIRST_BUCKETS - 1;
+    if (!m->by_src && (m->by_src = buckets_new(FIRST_BUCKETS)))
+        m->by_src_mask = FIRST_BUCKETS - 1;
+    if (!m->by_tag || !m->by_src)
+        return false;
+    rk_list_for_each(l, &m->arrived) index_one(m, rk_list_entry(l, struct rk_unexpected, order));
+    m->indexed = true;
+    return true;
+}
 
 void rk_match_keep(struct rk_match *m, struct rk_unexpected *u)
 {
@@ -167,24 +236,66 @@ void rk_match_keep(struct rk_match *m, struct rk_unexpected *u)
     rk_list_append(&m->waiting[hash(u->team, u->src, u->tag) & m->waiting_mask], &u->bucket);
     rk_list_append(&m->arrived, &u->order);
     m->nwaiting++;
+    if (rk_unlikely(m->indexed))
+        index_one(m, u);
+}
+
+static struct rk_unexpected *find_by_tag(struct rk_match *m, uint64_t team, uint64_t tag)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &m->by_tag[hash(team, RK_SRC_ANY, tag) & m->by_tag_mask])
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, tag_link);
+        if (u->tag == tag && u->team == team)
+            return u;
+    }
+    return NULL;
+}
+
+static struct rk_unexpected *find_by_src(struct rk_match *m, uint64_t team, uint32_t src)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &m->by_src[hash(team, src, RK_TAG_ANY) & m->by_src_mask])
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, src_link);
+        if (u->src == src && u->team == team)
+            return u;
+    }
+    return NULL;
+}
+
+static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag, int wild)
+{
+    bool one = wild != (ANY_SRC | ANY_TAG);
+    struct rk_link *l;
+    int looks = 0;
+
+    if (one && m->indexed)
+        return wild == ANY_SRC ? find_by_tag(m, team, tag) : find_by_src(m, team, src);
+    rk_list_for_each(l, &m->arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (u->team == team && (src == RK_SRC_ANY || u->src == src) &&
+            (tag == RK_TAG_ANY || u->tag == tag))
+            return u;
+        if (one && ++looks == FEW && index_all(m))
+            return find_wild(m, team, src, tag, wild);
+    }
+    return NULL;
 }
 
 struct rk_unexpected *rk_match_find(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rk_link *l;
+    int wild;
 
     if (rk_likely(m->nwaiting == 0))
         return NULL;
-    if (src == RK_SRC_ANY || tag == RK_TAG_ANY) {
-        rk_list_for_each(l, &m->arrived)
-        {
-            struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-            if (u->team == team && (src == RK_SRC_ANY || u->src == src) &&
-                (tag == RK_TAG_ANY || u->tag == tag))
-                return u;
-        }
-        return NULL;
-    }
+    wild = wildcards(src, tag);
+    if (wild)
+        return find_wild(m, team, src, tag, wild);
     rk_list_for_each(l, &m->waiting[hash(team, src, tag) & m->waiting_mask])
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, bucket);
@@ -198,5 +309,10 @@ void rk_match_drop(struct rk_match *m, struct rk_unexpected *u)
 {
     rk_list_remove(&u->bucket);
     rk_list_remove(&u->order);
-    m->nwaiting--;
+    if (rk_unlikely(m->indexed)) {
+        rk_list_remove(&u->tag_link);
+        rk_list_remove(&u->src_link);
+    }
+    if (--m->nwaiting == 0)
+        m->indexed = false;
 }

@@ -2,10 +2,12 @@
  * match.h: which receive gets which message.
  *
  * Two tables, receives that wait for messages and messages that wait for
- * receives, hashed by (team, source, tag), which both grow with their load. A
- * receive with a wildcard stands in a list of its own; the order of posting
- * decides between the two. A message that waits stands in a list by arrival
- * too, which receives with a wildcard go through.
+ * receives, hashed by (team, source, tag), which both grow with their load.
+ * Receives with a wildcard have a table of their own, hashed by what they want,
+ * wildcards and all: an arriving message looks for each of the three kinds that
+ * there are, and the order of posting decides. A message that waits stands in a
+ * list by arrival too. Once a receive with one wildcard has gone through many of
+ * it, those that wait are also hashed by (team, tag) and by (team, source).
  *
  * Nothing here knows channels or peers: it is tested by itself.
  */
@@ -21,6 +23,7 @@ enum { RK_UNEXPECTED_INLINE = 64 };
 /* A message that nobody has asked for yet. */
 struct rk_unexpected {
     struct rk_link bucket, order; /* order: also in p2p's list of those taken out by a probe */
+    struct rk_link tag_link, src_link; /* while rk_match.indexed */
     uint32_t magic;     /* RK_MESSAGE_MAGIC while a user holds it as a rank_message_t */
     uint64_t team, tag;
     uint32_t src;
@@ -40,10 +43,14 @@ struct rk_match {
     struct rk_link *posted, *waiting; /* buckets */
     uint32_t posted_mask, waiting_mask;
     uint32_t nposted, nwaiting; /* in the buckets */
-    struct rk_link wild;        /* receives with a wildcard, by posting */
-    uint32_t nwild;
-    uint32_t seq;               /* of posting */
+    struct rk_link *wild;       /* receives with a wildcard: buckets */
+    uint32_t wild_mask, nwild;
+    uint32_t nwild_of[4];       /* of any source, of any tag, of both: 1 to 3 */
+    uint64_t seq;               /* of posting */
     struct rk_link arrived;     /* messages, by arrival */
+    struct rk_link *by_tag, *by_src; /* and for receives with one wildcard: buckets */
+    uint32_t by_tag_mask, by_src_mask;
+    bool indexed;
 };
 
 rank_status_t rk_match_init(struct rk_match *m);

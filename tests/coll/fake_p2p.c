@@ -30,7 +30,7 @@ void fake_close(struct fake_world *w)
     rk_scheds_destroy(&w->scheds);
 }
 
-/* There are no peers: the sender is in src, the receiver in post_seq, of sends and receives. */
+/* There are no peers: the sender is in src, the receiver in priv[1], of sends and receives. */
 void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
                   uint64_t space, struct rank_request *req)
 {
@@ -40,7 +40,7 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
     req->done = false;
     req->status = RANK_OK;
     req->src = (uint32_t)team->rank;
-    req->post_seq = (uint32_t)dest;
+    req->priv[1] = (uint32_t)dest;
     req->tag = tag;
     req->team = team->id | space;
     req->got = req->sent = 0;
@@ -74,7 +74,7 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
     req->status = RANK_OK;
     req->flags |= RK_REQ_POSTED;
     req->src = (uint32_t)source;
-    req->post_seq = (uint32_t)team->rank;
+    req->priv[1] = (uint32_t)team->rank;
     req->tag = tag;
     req->team = team->id | space;
     req->got = req->sent = 0;
@@ -90,7 +90,7 @@ bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
         return false;
     req->flags &= (uint8_t)~RK_REQ_POSTED;
     rk_list_remove(&req->link);
-    the_world->recvs_of[req->post_seq]--;
+    the_world->recvs_of[req->priv[1]]--;
     the_world->nrecvs--;
     rk_req_complete(req, status);
     return true;
@@ -106,7 +106,7 @@ static struct rank_request *send_for(struct fake_world *w, const struct rank_req
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &w->sends[recv->post_seq])
+    rk_list_for_each(l, &w->sends[recv->priv[1]])
     {
         struct rank_request *s = request_of(l);
         if (s->src == recv->src && s->tag == recv->tag && s->team == recv->team)
@@ -120,7 +120,7 @@ static bool first_of_its_kind(struct fake_world *w, const struct rank_request *r
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &w->recvs[recv->post_seq])
+    rk_list_for_each(l, &w->recvs[recv->priv[1]])
     {
         const struct rank_request *r = request_of(l);
         if (r->src == recv->src && r->tag == recv->tag)
@@ -137,7 +137,7 @@ static void meet(struct fake_world *w, struct rank_request *send, struct rank_re
     rk_list_remove(&recv->link);
     w->nsends--;
     w->nrecvs--;
-    w->recvs_of[recv->post_seq]--;
+    w->recvs_of[recv->priv[1]]--;
     w->delivered++;
     recv->flags &= (uint8_t)~RK_REQ_POSTED;
     recv->sent = send->view.bytes;
