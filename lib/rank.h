@@ -503,9 +503,9 @@ RANK_API rank_status_t rank_progress(void);
  * library's, always the same one, closed by rank_finalize; not to be read.
  * rank_progress_arm before each wait on it: RANK_OK says that nothing is left
  * to do and that the descriptor will become readable when there is;
- * RANK_ERR_AGAIN that there was something (look at your requests), or that a
- * send waits for room, for which nobody rings: call rank_progress and arm
- * again. When it has become readable, call rank_progress; it may be for nothing.
+ * RANK_ERR_AGAIN that there was something: look at your requests and arm
+ * again. While a send waits for room, for which nobody rings, it becomes
+ * readable every millisecond. When it has become readable, call rank_progress; it may be for nothing.
  * Arm again after any other call. RANK_ERR_STATE: arm before rank_progress_fd.
  * RANK_ERR_SYSTEM: no descriptor is left.
  */

@@ -65,15 +65,15 @@ int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
     return e->epoll;
 }
 
-bool rk_wait_all_armed(struct rk_engine *e)
+enum rk_armed rk_wait_arm(struct rk_engine *e)
 {
-    if (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent)
-        return false;
+    if (!rk_list_empty(&e->calls))
+        return RK_ARMED_NOT;
     for (int i = 0; i < e->nopen; i++) {
         if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
-            return false;
+            return RK_ARMED_NOT;
     }
-    return true;
+    return !rk_list_empty(&e->busy) || e->unsent ? RK_ARMED_SHORTLY : RK_ARMED;
 }
 
 /* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
@@ -109,11 +109,11 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
 
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
         (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads))) {
-        bool armed = rk_wait_all_armed(ctx->engine);
-        int ns = armed && !unrung ? NAP_NS : SHORT_NAP_NS;
+        enum rk_armed armed = rk_wait_arm(ctx->engine);
+        int ns = armed == RK_ARMED && !unrung ? NAP_NS : SHORT_NAP_NS;
 
-        if (epoll < 0 || armed)
-            mine = sleep_until_rung(ctx, epoll, bell, armed, ns);
+        if (epoll < 0 || armed != RK_ARMED_NOT)
+            mine = sleep_until_rung(ctx, epoll, bell, armed == RK_ARMED, ns);
     }
     if (mine && (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads)))
         rk_node_sleep_end(node);

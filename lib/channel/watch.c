@@ -9,7 +9,8 @@
  * what came between is found by the look that follows.
  *
  * Not every death is rung for (under launchers that report none), and our own
- * naps end after a tenth of a second for that. The timer does it here.
+ * naps end after a tenth of a second for that. The timer does it here; nor does anybody ring for room, for which
+ * a send waits: the timer runs out after a millisecond then.
  */
 #include "lib/channel/watch.h"
 #include "lib/base/clock.h"
@@ -20,7 +21,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 125 * 1000 * 1000 };
+/* SHORT: a send waits for room. */
+enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000 };
 
 rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
 {
@@ -90,6 +92,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
+    enum rk_armed armed = RK_ARMED_NOT;
     bool busy;
     uint64_t now;
 
@@ -101,13 +104,15 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         rk_engine_check_lives(ctx, now);
     rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
     busy = !rk_list_empty(&e->busy);
-    if (rk_progress(ctx) > 0 || busy || deaths != e->deaths_seen + e->boot_deaths_seen ||
-        !rk_wait_all_armed(e)) {
+    if (rk_progress(ctx) == 0 && busy == !rk_list_empty(&e->busy) &&
+        deaths == e->deaths_seen + e->boot_deaths_seen)
+        armed = rk_wait_arm(e);
+    if (armed == RK_ARMED_NOT) {
         rk_node_sleep_end(ctx->node);
         e->watched = false;
         return RANK_ERR_AGAIN;
     }
     e->watched = true;
-    set_timer(e, LOOK_NS);
+    set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
     return RANK_OK;
 }

@@ -26,7 +26,12 @@ RK_INLINE void rk_watch_end(struct rk_ctx *ctx)
 /* wait.c: the descriptor that holds the doorbell and the channels' own; -1: a futex is enough, or
  * none can be made. anyway: also where a futex would do. */
 int rk_wait_epoll(struct rk_ctx *ctx, bool anyway);
-/* May we sleep until somebody rings? Not while something waits for room: nobody rings for that. */
-bool rk_wait_all_armed(struct rk_engine *e);
+/* May we sleep until somebody rings? */
+enum rk_armed {
+    RK_ARMED_NOT,     /* there is something to do */
+    RK_ARMED_SHORTLY, /* what comes rings, but something waits for room, and nobody rings for that */
+    RK_ARMED
+};
+enum rk_armed rk_wait_arm(struct rk_engine *e);
 
 #endif

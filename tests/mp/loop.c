@@ -175,6 +175,52 @@ static void wake_up(struct loop *l)
     mp_barrier(mp->world);
 }
 
+enum { FLOOD = 20000, BUSY_MS = 700 };
+
+/* Rank 1 computes while rank 0's sends to it wait for room: rank 0 sleeps nearly all of the time, in a call
+ * (by_loop: in its own loop), and notices when there is room. */
+static void wait_for_room(struct loop *l, bool by_loop)
+{
+    static int64_t value[FLOOD];
+    static rank_request_t reqs[FLOOD];
+    double begin, cpu, end, spent;
+
+    mp_barrier(l->mp->world);
+    if (l->mp->rank == 1) {
+        struct timespec busy = {0, BUSY_MS * 1000000};
+        nanosleep(&busy, NULL);
+        for (int i = 0; i < FLOOD; i++) {
+            MP_OK(rank_recv(&value[i], 1, RANK_INT64, 0, TAG, l->mp->world, NULL));
+            MP_CHECK_EQ(value[i], i);
+        }
+    } else if (l->mp->rank == 0) {
+        for (int i = 0; i < FLOOD; i++) {
+            value[i] = i;
+            MP_OK(rank_isend(&value[i], 1, RANK_INT64, 1, TAG, l->mp->world, &reqs[i]));
+        }
+        begin = mp_now();
+        cpu = cpu_seconds();
+        for (int done = 0; by_loop && !done;) {
+            struct epoll_event ev;
+            rank_status_t st = rank_progress_arm();
+            MP_CHECK(st == RANK_OK || st == RANK_ERR_AGAIN);
+            MP_OK(rank_test(&reqs[FLOOD - 1], &done, NULL));
+            if (!done && (st = rank_progress_arm()) == RANK_OK)
+                MP_CHECK(epoll_wait(l->epoll, &ev, 1, 10000) >= 0);
+            MP_CHECK(mp_now() - begin < 60);
+        }
+        MP_OK(rank_wait(&reqs[FLOOD - 1], NULL));
+        end = mp_now();
+        spent = cpu_seconds() - cpu;
+        /* Else there was room for all of it. UCX does not let us sleep while a queue of its own is
+         * full. */
+        if (end - begin > 0.5 * BUSY_MS / 1000 && !strcmp(rank_channel_name(l->mp->world, 1), "shm"))
+            MP_CHECK(spent < 0.15 * (end - begin));
+        MP_OK(rank_waitall(FLOOD, reqs, NULL));
+    }
+    mp_barrier(l->mp->world);
+}
+
 int main(int argc, char **argv)
 {
     struct loop l = {.laps = 0};
@@ -203,6 +249,12 @@ int main(int argc, char **argv)
     idle(&l, mp_option(argc, argv, "--idle", 1000));
     mp_case(&mp, "round again, and blocking calls between");
     round_and_round(&l);
+    set_timer(&l, 0);
+    if (mp.size > 1) {
+        mp_case(&mp, "room that nobody rings for");
+        wait_for_room(&l, false);
+        wait_for_room(&l, true);
+    }
     mp_barrier(mp.world);
     close(l.timer);
     close(l.epoll);
