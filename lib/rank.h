@@ -447,7 +447,8 @@ RANK_API rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, in
  * Take back what has not begun: a receive that has not matched, a send that
  * waits in this process for room. It then completes with RANK_ERR_CANCELED, in
  * its status and in its envelope's; test or wait have still to be called. What
- * is complete or further on is left alone and ends as it would have. Local: it
+ * is complete or further on is left alone and ends as it would have; one-sided
+ * calls are under way as soon as they have returned. Local: it
  * never waits, and makes no progress. RANK_ERR_NOT_SUPPORTED for collectives.
  */
 RANK_API rank_status_t rank_cancel(rank_request_t *req);
@@ -577,8 +578,9 @@ RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_m
 RANK_API rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem,
                                 int64_t offset);
 
-/* Nonblocking forms: src may be reused, dst holds the data, when the request is complete. Their
- * requests are tested and waited for like others, also after rank_flush has completed them. */
+/* Nonblocking forms: src may be reused, dst holds the data, when the request is complete. There is one after each call
+ * that returns RANK_OK, also where all is done at once (mapped memory, 0 bytes). They are tested, waited for and given callbacks
+ * like others, also after rank_flush has completed them. */
 RANK_API rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                                  int64_t offset, rank_request_t *req);
 RANK_API rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem,
@@ -592,13 +594,14 @@ typedef struct rank_piece {
 } rank_piece_t;
 
 /* As n calls of rank_put or rank_get, but faster for many small pieces. If one piece is
- * refused none is moved. pieces is read during the call only. */
+ * refused none is moved. pieces is read during the call only. Where a get writes they must not overlap: debug builds look,
+ * and refuse it with RANK_ERR_ARG. */
 RANK_API rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
 RANK_API rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
 
 /* count blocks of block bytes each, block i at src + i * src_stride here and at
  * offset + i * stride there. Strides are in bytes and may be negative; blocks must not overlap where they
- * are written. */
+ * are written (RANK_ERR_ARG). */
 RANK_API rank_status_t rank_put_strided(const void *src, int64_t src_stride, int64_t block,
                                         int64_t count, int peer, rank_mem_t mem, int64_t offset,
                                         int64_t stride);

@@ -4,18 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Overlaps are looked for where speed is of no concern: it takes a sorted list of all blocks. */
-#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
-#define CHECK_OVERLAP 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CHECK_OVERLAP 1
-#endif
-#endif
-#ifndef CHECK_OVERLAP
-#define CHECK_OVERLAP 0
-#endif
-
 RK_INLINE uint64_t blocks_of(const rank_iov_t *v)
 {
     return v->count ? (uint64_t)v->count : 1;
@@ -41,7 +29,7 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static RK_COLD bool overlaps(const rank_iov_t *iov, int n)
+RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
 {
     uint64_t total = 0, k = 0;
     struct block *blocks;
@@ -102,7 +90,7 @@ rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_
         if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum))
             return RANK_ERR_COUNT;
     }
-    if (CHECK_OVERLAP && to_write && overlaps(iov, n))
+    if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))
         return RANK_ERR_ARG;
     *bytes = (size_t)sum;
     return RANK_OK;

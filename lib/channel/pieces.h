@@ -13,6 +13,18 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
+/* Overlaps are looked for where speed is of no concern: it takes a sorted list of all blocks. */
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+#define RK_CHECK_OVERLAP 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RK_CHECK_OVERLAP 1
+#endif
+#endif
+#ifndef RK_CHECK_OVERLAP
+#define RK_CHECK_OVERLAP 0
+#endif
+
 /* What such a view's base points to. A rank of the node reads it from the sender's memory: see
  * shm/gather.c. */
 struct rk_pieces {
@@ -27,6 +39,10 @@ extern const struct rk_view_ops rk_pieces_ops;
 /* RANK_OK and the sum of the bytes, or what is wrong. to_write: pieces must not overlap, which is
  * looked at in debug builds; one that overlaps itself is always found. */
 rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes);
+
+/* Do two blocks of a list whose entries are sound share a byte? For builds that look for it (RK_CHECK_OVERLAP); of very many it
+ * says no. */
+bool rk_pieces_overlap(const rank_iov_t *iov, int n);
 
 /* The view of a checked list, with its state in p; a plain one if it is in one piece. */
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes);

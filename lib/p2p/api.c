@@ -179,6 +179,9 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     if (st || (st = rk_check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
         (st = rk_check_dest(team, dest, stag)) || (st = rk_check_source(team, source, rtag)))
         return st;
+    if (RK_CHECK_OVERLAP && sbytes && rbytes && (const char *)sbuf < (const char *)rbuf + rbytes &&
+        (const char *)rbuf < (const char *)sbuf + sbytes)
+        return RANK_ERR_ARG;
     rk_req_init(&recv, NULL, NULL);
     recv.elem = rk_dtype_bytes[rdtype];
     rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);

@@ -18,8 +18,10 @@ rank_status_t rank_cancel(rank_request_t *handle)
     st = rk_check_request(req);
     if (st)
         return st;
-    if (req->type == RK_REQ_COLL || req->type == RK_REQ_RMA)
+    if (req->type == RK_REQ_COLL)
         return RANK_ERR_NOT_SUPPORTED;
+    if (req->type == RK_REQ_RMA)
+        return RANK_OK; /* begun, or done */
     /* Neither does anything to a request that is done, or under way. */
     if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))
         rk_p2p_cancel_send(req, RANK_ERR_CANCELED);

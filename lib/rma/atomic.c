@@ -64,6 +64,8 @@ RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *ope
         if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may begin anywhere */
             return rk_mem_word_is_odd(offset, width);
         before = rk_amo_apply(at, amo, dtype, v, c);
+        if (fetch)
+            st = rk_mem_look(mem, peer);
     } else if ((st = ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
         return st;
     }
@@ -71,7 +73,7 @@ RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *ope
         memcpy(result, &before, 8);
     else if (fetch)
         memcpy(result, &before, 4);
-    return RANK_OK;
+    return st;
 }
 
 static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_dtype_t dtype,
@@ -102,6 +104,7 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
             } else {
                 v = __atomic_fetch_add(at, v, __ATOMIC_ACQ_REL);
                 memcpy(result, &v, sizeof(v));
+                return rk_mem_look(mem, peer);
             }
             return RANK_OK;
         }

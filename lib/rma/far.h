@@ -117,6 +117,23 @@ struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, 
 /* Puts and atomics of ours to a part that is not mapped are visible there. */
 rank_status_t rk_far_flush(struct rank_mem *mem, int peer);
 
+/* ---- dead.c */
+
+/* Has the owner of a mapped part died (RANK_ALL: one whose death no flush of all has told)? */
+rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer);
+
+/* The same at the end of a call that completes something, where nothing but this would tell. Few of them do more than
+ * count; once it is known that somebody died all look. */
+RK_INLINE rank_status_t rk_mem_look(struct rank_mem *mem, int peer)
+{
+    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
+
+    if (rk_unlikely(left == 0))
+        return rk_mem_look_now(mem, peer);
+    __atomic_store_n(&mem->looks, (uint16_t)(left - 1), __ATOMIC_RELAXED);
+    return RANK_OK;
+}
+
 /* ---- reg.c */
 
 /* Does the owner know this key? */

@@ -19,6 +19,7 @@ struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, 
     return req;
 }
 
+/* *out is the one for all that is done; it stays where the call does not go on. */
 static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
                            size_t offset, rank_request_t *out)
 {
@@ -67,14 +68,17 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
         return st;
     if (rk_unlikely(!req))
         return RANK_ERR_ARG;
-    *req = RANK_REQUEST_NULL; /* a null request is complete */
+    *req = rk_req_sent(mem->ctx); /* complete, and a request like others: it can have a callback */
     if (bytes == 0)
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
         return RANK_OK;
     }
-    return start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
+    if (st)
+        *req = RANK_REQUEST_NULL;
+    return st;
 }
 
 rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
@@ -86,14 +90,20 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
         return st;
     if (rk_unlikely(!req))
         return RANK_ERR_ARG;
-    *req = RANK_REQUEST_NULL;
+    *req = rk_req_sent(mem->ctx);
     if (bytes == 0)
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
-        return RANK_OK;
+        st = rk_mem_look(mem, peer);
+        if (rk_unlikely(st))
+            *req = RANK_REQUEST_NULL;
+        return st;
     }
-    return start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
+    if (st)
+        *req = RANK_REQUEST_NULL;
+    return st;
 }
 
 /* -------------------------------------------------------------------- completion */
@@ -215,9 +225,17 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_WAY_NONE))
-        return RANK_OK;
+        return peer == RANK_ALL || mem->part[peer] ? rk_mem_look(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);
-    return st ? st : flush_far(mem, peer, false);
+    if (st)
+        return st;
+    st = flush_far(mem, peer, false);
+    /* Also where nothing was under way; and what is told now is told. */
+    if (st == RANK_OK)
+        st = rk_mem_look(mem, peer);
+    else if (st == RANK_ERR_PEER_DEAD && peer == RANK_ALL)
+        rk_mem_look_now(mem, peer);
+    return st;
 }
 
 rank_status_t rank_flush_local(rank_mem_t mem, int peer)

@@ -20,10 +20,13 @@ static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
     struct rk_line *line;
+    struct rk_link *l;
 
     if (!rma)
         return;
     rma->deaths++;
+    rk_list_for_each(l, &rma->mems) /* their next calls look */
+        __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->looks, 0, __ATOMIC_RELAXED);
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
     if (line) {
         rk_serve_drop(ctx, line);
@@ -114,7 +117,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     memset(mem, 0, sizeof(*mem));
     mem->ctx = team->ctx;
     mem->team = team;
-    mem->deaths_told = team->ndead; /* who is dead already is no news */
+    mem->deaths_told = mem->flush_told = team->ndead; /* who is dead already is no news */
     mem->bytes = bytes;
     rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));

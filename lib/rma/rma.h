@@ -40,6 +40,7 @@ enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
 struct rank_mem {
     uint32_t magic;
     uint8_t sort;             /* enum rk_mem_sort */
+    uint16_t looks;           /* calls on mapped parts until one looks who has died (dead.c) */
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
@@ -55,6 +56,7 @@ struct rank_mem {
     struct rk_key_record *record; /* REGISTERED: what peers look for (reg.c) */
     struct rk_link requests;  /* nonblocking ones that are under way */
     int deaths_told;          /* deaths that a wait has reported: in the team, REGISTERED: of anybody */
+    int flush_told;           /* and that a flush of all has, of owners of parts */
     struct rk_link link;      /* in the context's list */
 };
 

@@ -5,11 +5,13 @@
  * pieces travel packed in frames to the owner, who spreads or gathers
  * them, and long ones by the channel's put and get, all of them at once.
  */
+#include "lib/channel/pieces.h"
 #include "lib/channel/shm/cma.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/group.h"
 
+#include <stdlib.h>
 #include <sys/uio.h>
 
 /* A piece that the channel moves by itself; shorter ones go packed. BATCH: of a stride. */
@@ -29,6 +31,21 @@ static rank_status_t check_pieces(const struct rank_mem *mem, const rank_piece_t
     for (int64_t i = 0; i < n && !st; i++)
         st = rk_mem_check_access(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
     return st;
+}
+
+/* Would what a get brings lie on itself? Looked at in builds for that. */
+static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
+{
+    rank_iov_t *iov = n > 1 && n <= INT32_MAX ? calloc((size_t)n, sizeof(*iov)) : NULL;
+    bool found;
+
+    if (!iov)
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        iov[i] = (rank_iov_t){.base = pieces[i].local, .bytes = pieces[i].bytes};
+    found = rk_pieces_overlap(iov, (int)n);
+    free(iov);
+    return found;
 }
 
 static void move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *part)
@@ -135,7 +152,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
         return RANK_OK;
     if (mem->part[peer]) {
         move_mapped(put, pieces, n, mem->part[peer]);
-        return RANK_OK;
+        return put ? RANK_OK : rk_mem_look(mem, peer);
     }
     RK_ENTER(mem->ctx);
     st = rk_far_reach(mem, peer, &p, &way);
@@ -162,14 +179,18 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 {
     rank_status_t st = check_pieces(mem, pieces, n, peer);
 
+    if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
+        return RANK_ERR_ARG;
     return st ? st : move(false, pieces, n, peer, mem);
 }
 
 /* ------------------------------------------------------------------------ strided */
 
-/* The first and the last block bound all others. */
+/* The first and the last block bound all others. written: the stride where the blocks are to go; they must not lie on
+ * one another there. */
 static rank_status_t check_strided(const struct rank_mem *mem, const void *local, int64_t block,
-                                   int64_t count, int peer, int64_t offset, int64_t stride)
+                                   int64_t count, int peer, int64_t offset, int64_t stride,
+                                   int64_t written)
 {
     rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
     int64_t last;
@@ -180,6 +201,8 @@ static rank_status_t check_strided(const struct rank_mem *mem, const void *local
         return RANK_ERR_COUNT;
     if (block == 0 || count == 0)
         return RANK_OK;
+    if (count > 1 && written < block && written > -block)
+        return RANK_ERR_ARG;
     if (__builtin_mul_overflow(stride, count - 1, &last) ||
         __builtin_add_overflow(last, offset, &last))
         return RANK_ERR_BOUNDS;
@@ -191,7 +214,8 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
                                   int64_t count, int peer, struct rank_mem *mem, int64_t offset,
                                   int64_t stride)
 {
-    rank_status_t st = check_strided(mem, local, block, count, peer, offset, stride);
+    rank_status_t st = check_strided(mem, local, block, count, peer, offset, stride,
+                                     put ? stride : local_stride);
     rank_piece_t pieces[BATCH];
 
     if (st || block == 0)

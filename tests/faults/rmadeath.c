@@ -1,7 +1,8 @@
 /*
- * rmadeath.c: as death.c, for one-sided calls: a rank is killed while others put to its registered memory, get
+ * rmadeath.c: as death.c, for one-sided calls: a rank is killed while others put to its memory, get
  * from it, update it, open keys to it or wait for its signals; they learn it in time, and go on.
  *
+ *   --alloc       the memory is of rank_alloc, not registered
  *   --in NAME     what the others do: see the table at the end
  *   --asleep      the victim is in no call of the library when it dies
  *   --seed N      decides the moment
@@ -28,6 +29,7 @@ struct scene {
     char *mine, *buf;
     rank_mem_t own;     /* my memory, registered */
     rank_mem_t at[64];  /* keys to that of everybody */
+    bool alloc;         /* they all are one, of rank_alloc */
     char key[RANK_RKEY_MAX]; /* of the victim's */
     size_t key_len;
 };
@@ -149,12 +151,29 @@ static rank_status_t wait_value(struct scene *s, rank_mem_t mem)
     return rank_wait_until(s->own, 8, RANK_CMP_EQ, 77);
 }
 
+/* As put, of all owners at once. */
+static rank_status_t put_all(struct scene *s, rank_mem_t mem)
+{
+    rank_status_t st = rank_put(s->buf, 5000, s->victim, mem, 64);
+
+    return st ? st : rank_flush(mem, RANK_ALL);
+}
+
+/* A lock that its dead owner would never give back. */
+static rank_status_t compare_swap(struct scene *s, rank_mem_t mem)
+{
+    int32_t is = 5, becomes = 6, was;
+
+    return rank_compare_swap(RANK_INT32, &is, &becomes, s->victim, mem, 4, &was);
+}
+
 static const struct {
     const char *name;
     rank_status_t (*call)(struct scene *, rank_mem_t);
     bool once; /* it waits for the death by itself */
 } calls[] = {
     {"put", put, false},         {"get", get, false},       {"add", add, false},
+    {"put-all", put_all, false}, {"compare-swap", compare_swap, false},
     {"fetch-add", fetch_add, false}, {"many", many, false}, {"vector", vector, false},
     {"put-signal", give_signal, false}, {"open", open_key, false},
     {"signal", wait_signal, true}, {"any-signal", wait_any_signal, true}, {"value", wait_value, true},
@@ -191,8 +210,18 @@ static void play(struct scene *s, const char *name, bool asleep)
 /* Keys of all, by all. */
 static void set_up(struct scene *s)
 {
-    s->mine = calloc(1, BYTES);
     s->buf = calloc(1, BYTES);
+    if (s->alloc) {
+        void *mine;
+        MP_OK(rank_alloc(s->mp.world, RANK_MEM_HOST, BYTES, 0, &mine, &s->own));
+        s->mine = mine;
+        MP_CHECK(s->buf && s->mp.size <= 64);
+        for (int r = 0; r < s->mp.size; r++)
+            s->at[r] = s->own;
+        MP_OK(rank_barrier(s->mp.world));
+        return;
+    }
+    s->mine = calloc(1, BYTES);
     MP_CHECK(s->mine && s->buf && s->mp.size <= 64);
     MP_OK(rank_reg(s->mine, BYTES, &s->own));
     for (int r = 0; r < s->mp.size; r++) {
@@ -220,6 +249,8 @@ static void go_on(struct scene *s)
     int n = rank_team_size(s->living), r = rank_team_rank(s->living), to = (r + 1) % n,
         from = (r - 1 + n) % n;
     int64_t one = 1, was;
+    rank_request_t req;
+    rank_status_t st;
     int told = 0;
 
     mp_barrier(s->living);
@@ -240,11 +271,23 @@ static void go_on(struct scene *s)
     MP_OK(rank_flush(s->at[to], to));
     MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, s->victim, s->at[s->victim], 24, &was),
               RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_put(s->buf, 8, s->victim, s->at[s->victim], 0), RANK_ERR_PEER_DEAD);
+    st = rank_put(s->buf, 8, s->victim, s->at[s->victim], 0);
+    MP_CHECK(st == RANK_ERR_PEER_DEAD || (st == RANK_OK && s->alloc)); /* mapped memory stays */
+    MP_STATUS(rank_flush(s->at[s->victim], s->victim), RANK_ERR_PEER_DEAD);
+    for (int p = 0; p < s->mp.size; p++) /* of all: told once, if it has not been */
+        rank_flush(s->at[p], RANK_ALL);
+    MP_OK(rank_flush(s->at[to], RANK_ALL));
     MP_STATUS(rank_get(s->buf, 8, s->victim, s->at[s->victim], 0), RANK_ERR_PEER_DEAD);
-    MP_STATUS(open_key(s, NULL), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_iget(s->buf, 8, s->victim, s->at[s->victim], 0, &req), RANK_ERR_PEER_DEAD);
+    if (!s->alloc)
+        MP_STATUS(open_key(s, NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->victim, NULL), RANK_ERR_PEER_DEAD);
     mp_barrier(s->living);
+    if (s->alloc) {
+        MP_STATUS(rank_free(&s->own), RANK_ERR_PEER_DEAD);
+        s->mine = NULL;
+        return;
+    }
     for (int p = 0; p < s->mp.size; p++)
         rank_rkey_close(&s->at[p]); /* the dead one's says that it is dead, or nothing */
     mp_barrier(s->living);
@@ -265,6 +308,7 @@ int main(int argc, char **argv)
     mp_start(&s.mp, &argc, argv);
     in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     s.victim = s.mp.size - 1;
+    s.alloc = mp_flag(argc, argv, "--alloc");
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
     set_up(&s);
     mp_case(&s.mp, name);
