@@ -5,8 +5,8 @@
  *     xrun -n 4 --on-failure continue ./account 1000 --die 2
  *
  * The balance lies at rank 0 and is changed by a get and a put, which nobody
- * may come between. With --die that rank is killed with the lock in its hands, and the others
- * learn it.
+ * may come between. With --die that rank is killed with the lock in its hands, half through its rounds or later; the others go on
+ * until they learn it, and say how long the call took that told them.
  */
 #include "lock.h"
 
@@ -14,6 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void must(rank_status_t st, const char *what)
 {
@@ -25,33 +34,58 @@ static void must(rank_status_t st, const char *what)
     rank_abort(1, text);
 }
 
-static void deposit(rank_mem_t mem, int64_t amount)
-{
-    int64_t balance;
+enum { BALANCE, BEGUN, WORDS }; /* at rank 0; BEGUN: ranks that are there */
 
-    must(rank_get(&balance, 8, 0, mem, 0), "get");
-    balance += amount;
-    must(rank_put(&balance, 8, 0, mem, 0), "put");
-    must(rank_flush(mem, 0), "flush");
+/* Have all come? Who died before would meet others in rank_alloc still. */
+static int all_have_begun(rank_mem_t mem)
+{
+    int64_t begun = 0;
+
+    return rank_get(&begun, 8, 0, mem, BEGUN * 8) == RANK_OK && begun == rank_team_size(rank_world());
 }
 
-/* The rounds that were made before somebody died. */
-static long work(struct lock *lock, rank_mem_t mem, long rounds, int dies)
+/* A get and a put; who holds the balance may die as others do. */
+static rank_status_t deposit(rank_mem_t mem, int64_t amount)
 {
-    for (long i = 0; i < rounds; i++) {
+    int64_t balance;
+    rank_status_t st = rank_get(&balance, 8, 0, mem, BALANCE * 8);
+
+    if (st)
+        return st;
+    balance += amount;
+    st = rank_put(&balance, 8, 0, mem, BALANCE * 8);
+    return st ? st : rank_flush(mem, 0);
+}
+
+/* The rounds that were made, all or before somebody died; *took: the seconds of the call that told of that, or -1. */
+static long work(struct lock *lock, rank_mem_t mem, long rounds, int dies, double *took)
+{
+    int64_t one = 1;
+    long made = 0;
+
+    /* Rank 0 may have died of it before it answers: the first round says so. */
+    if (rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, 0, mem, BEGUN * 8, NULL) == RANK_OK)
+        rank_flush(mem, 0);
+    for (*took = -1; made < rounds || dies >= 0; made++) {
+        double begin = now();
         rank_status_t st = lock_acquire(lock);
-        if (st == RANK_ERR_PEER_DEAD)
-            return i;
-        must(st, "acquire");
-        deposit(mem, lock->me + 1);
-        if (lock->me == dies && i == rounds / 2)
+        if (!st && lock->me == dies && made >= rounds / 2 && all_have_begun(mem))
             raise(SIGKILL);
-        st = lock_release(lock);
-        if (st == RANK_ERR_PEER_DEAD)
-            return i + 1;
-        must(st, "release");
+        if (!st) {
+            begin = now();
+            st = deposit(mem, lock->me + 1);
+        }
+        if (!st) {
+            begin = now();
+            st = lock_release(lock);
+        }
+        if (st == RANK_ERR_PEER_DEAD) {
+            *took = now() - begin;
+            return made;
+        }
+        must(st, "a round");
     }
-    return rounds;
+    return made;
 }
 
 int main(int argc, char **argv)
@@ -59,6 +93,7 @@ int main(int argc, char **argv)
     long rounds = argc > 1 ? atol(argv[1]) : 1000, made;
     int dies = argc > 3 && strcmp(argv[2], "--die") == 0 ? atoi(argv[3]) : -1;
     int64_t *balance, expected;
+    double took;
     struct lock lock;
     rank_mem_t mem;
     int size;
@@ -68,11 +103,13 @@ int main(int argc, char **argv)
     if (rounds < 1)
         rank_abort(2, "account: how many rounds?");
     must(lock_create(rank_world(), &lock), "lock_create");
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, 8, 0, (void **)&balance, &mem), "rank_alloc");
-    made = work(&lock, mem, rounds, dies);
-    if (dies >= 0) {
-        printf("rank %d: the lock is broken after %ld rounds, for a peer died\n", lock.me, made);
-        return rank_finalize() || made == rounds ? 1 : 0;
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, WORDS * 8, 0, (void **)&balance, &mem), "rank_alloc");
+    if (dies >= size)
+        rank_abort(2, "account: who dies?");
+    made = work(&lock, mem, rounds, dies, &took);
+    if (took >= 0) {
+        printf("rank %d: the lock is broken after %ld rounds, for a peer died; told in %.2f s\n", lock.me, made, took);
+        return dies < 0 || rank_finalize() ? 1 : 0;
     }
     must(rank_barrier(rank_world()), "barrier");
     expected = (int64_t)rounds * size * (size + 1) / 2;

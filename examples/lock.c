@@ -33,17 +33,14 @@ static rank_status_t wait_for(struct lock *lock, int word, uint64_t *value)
     rank_status_t st =
         rank_signal_wait(lock->mem, word * 8, RANK_CMP_NE, 0, RANK_ANY_SOURCE, value);
 
-    lock->broken |= st == RANK_ERR_PEER_DEAD;
     return st;
 }
 
-rank_status_t lock_acquire(struct lock *lock)
+static rank_status_t acquire(struct lock *lock)
 {
     uint64_t me = (uint64_t)lock->me + 1, before, granted;
     rank_status_t st;
 
-    if (lock->broken)
-        return RANK_ERR_PEER_DEAD;
     __atomic_store_n(&lock->mine[NEXT], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->mine[GRANTED], 0, __ATOMIC_RELAXED);
     /* behind whoever stands last, which rank 0's word says */
@@ -54,7 +51,7 @@ rank_status_t lock_acquire(struct lock *lock)
     return st ? st : wait_for(lock, GRANTED, &granted);
 }
 
-rank_status_t lock_release(struct lock *lock)
+static rank_status_t release(struct lock *lock)
 {
     uint64_t me = (uint64_t)lock->me + 1, nobody = 0, was, next;
     rank_status_t st;
@@ -64,4 +61,21 @@ rank_status_t lock_release(struct lock *lock)
         return st; /* nobody waits */
     st = wait_for(lock, NEXT, &next); /* it is about to say so */
     return st ? st : tell(lock, next, GRANTED, 1);
+}
+
+/* Where a death was met: for ever, whichever call met it, as the queue is broken there. */
+static rank_status_t keep(struct lock *lock, rank_status_t st)
+{
+    lock->broken |= st == RANK_ERR_PEER_DEAD;
+    return st;
+}
+
+rank_status_t lock_acquire(struct lock *lock)
+{
+    return lock->broken ? RANK_ERR_PEER_DEAD : keep(lock, acquire(lock));
+}
+
+rank_status_t lock_release(struct lock *lock)
+{
+    return keep(lock, release(lock));
 }
