@@ -168,7 +168,7 @@ verdict "srun refuses" 1 'srun ended with code [0-9]+ before'
 salloc 30 "-N2 -n2" env SLURM_JOB_ID=9999 "$XRUN" -q -n 2 true
 verdict "a job that is over" 1 'srun ended with code [0-9]+ before .*9999'
 salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --if 192.0.2.0/24 true
-verdict "no such network" 1 'no network address of 192\.0\.2\.0/24'
+verdict "no such network" 2 'no network address of 192\.0\.2\.0/24'
 
 # ------------------------------------------------------------------------- a lost host: last, since Slurm waits for it
 begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 100 sh -c "echo ready; exec '$rest' 1000"

@@ -6,6 +6,7 @@ export HOSTS_TWINS=1
 inside 2 "two hosts that look like one"
 . "$(dirname "$0")/cases.sh"
 for program in tests/mp/boot.mp tests/mp/teams.mp examples/ring; do
+    new_case
     on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q -n 4 --host hosta:2,hostb:2 --timeout 50 \
         "$top_builddir/$program" >out 2>err </dev/null
     rc=$?
