@@ -21,9 +21,10 @@
 
 static const struct timeval tick = {0, TICK_MS * 1000};
 
+/* One that has not come yet has nothing to end; who started it sees to it. */
 static bool runs(const struct node *n)
 {
-    return !n->done && !n->gone;
+    return n->joined && !n->done && !n->gone;
 }
 
 static bool hears(const struct front *f, const struct node *n)
@@ -46,6 +47,8 @@ void rk_front_insist(struct front *f, uint32_t grace_ms)
 
     if (f->keeper_told) /* that has its time already */
         return;
+    if (f->plan->local != RK_NO_HOST && f->keeper > 0) /* our own may stand still before it can say that it is there */
+        f->nodes[f->plan->local].joined = true;
     /* Who is silent is not given more time by being told again. */
     if (event_pending(f->insist, EV_TIMEOUT, NULL) && any_silent(f)) {
         if (ticks < f->patience)

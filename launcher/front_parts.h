@@ -27,6 +27,7 @@
 struct node {
     bool done, gone; /* all of it has ended well; its agent is no more */
     bool told_over;  /* the others know that it is done */
+    bool joined;     /* its agent has come */
     bool started;    /* its ranks run */
     uint32_t heard;  /* of the times that it was told to end */
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */

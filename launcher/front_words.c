@@ -380,6 +380,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     switch (kind) {
     case RK_MSG_READY:
         node = rk_unpack_u32(&(struct rk_unpacker){u->at, u->left, false});
+        if (node < f->nnodes)
+            f->nodes[node].joined = true;
         rk_branches_connected(f->branches, node); /* first: nobody is missing when the muster is complete */
         return f->muster && rk_muster_take(f->muster, kind, u);
     case RK_MSG_DOOR:

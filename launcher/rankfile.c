@@ -88,10 +88,13 @@ static bool numbers_are_small(const char *list)
 {
     while (*list) {
         char *end;
-        unsigned long n = strtoul(list, &end, 10);
-        if (end != list && n >= MAX_CORES)
+        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range for a number's */
+            list++;
+            continue;
+        }
+        if (strtoul(list, &end, 10) >= MAX_CORES)
             return false;
-        list = end == list ? list + 1 : end;
+        list = end;
     }
     return true;
 }

@@ -71,6 +71,7 @@ static void run(struct rk_post *post, void *arg)
     if (q->answer)
         PMIX_DATA_ARRAY_CREATE(table, server->nlocal, PMIX_PROC_INFO);
     if (!table || (server->nlocal && !table->array)) {
+        free(table);
         q->done(PMIX_ERR_NOMEM, NULL, 0, q->done_arg, release, q);
         return;
     }

@@ -23,13 +23,14 @@ void rk_space_destroy(struct rk_space *space)
     *space = (struct rk_space){0};
 }
 
-/* There are at most as many holes as pieces and one more: with room for those giving back needs none. */
+/* There are at most as many holes as pieces and one more, and one more yet while a hole is put back that grows together
+ * with its neighbours: with room for those giving back needs none. */
 static bool reserve(struct rk_space *space)
 {
     size_t cap = space->cap * 2;
     struct rk_hole *holes;
 
-    if (space->npieces + 2 <= space->cap)
+    if (space->npieces + 3 <= space->cap)
         return true;
     holes = realloc(space->holes, cap * sizeof(*holes));
     if (!holes)

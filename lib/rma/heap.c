@@ -106,7 +106,6 @@ rank_status_t rk_heap_prepare(struct rank_mem *mem)
 void rk_heap_give(struct rank_mem *mem)
 {
     rk_space_give(&mem->heap->space, mem->shift, rk_heap_need(mem->bytes));
-    memset(mem->part, 0, (size_t)mem->team->size * sizeof(*mem->part));
     mem->heap = NULL;
     mem->shift = 0;
     mem->ways = NULL;

@@ -85,6 +85,7 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
     mem->deaths_told = world->ctx->rma->deaths;
+    mem->flush_told = 0; /* nobody is counted there */
     mem->part[world->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
@@ -250,6 +251,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_OPENED;
+    mem->flush_told = 0; /* of its owner alone */
     st = rk_mem_add_ways(mem);
     if (!st)
         st = peer == team->rank ? own(mem, peer, &k, sum)

@@ -296,8 +296,10 @@ static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, siz
 
     if (st || o.place >= 0)
         return st;
-    if (mem->heap)
+    if (mem->heap) {
         rk_heap_give(mem);
+        memset(mem->part, 0, (size_t)team->size * sizeof(*mem->part));
+    }
     if (bytes < OWN_MIN)
         return grow(mem, team, &o);
     bytes = rk_round_up(bytes, PAGE);
@@ -321,6 +323,10 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
         return RANK_ERR_COUNT;
     mem = rk_mem_new(team, (size_t)bytes);
     st = find_room(mem, team, (size_t)bytes);
+    if (st && mem && !mem->heap && mem->channel_mem) { /* as in rank_free: others may think that all went well */
+        rk_mem_retire(mem);
+        return st;
+    }
     if (st) {
         rk_mem_destroy(mem);
         return st;

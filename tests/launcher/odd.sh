@@ -106,6 +106,9 @@ wrong "--rankfile and --rank-by" '--rankfile and --rank-by both say' --rankfile 
 wrong "--rankfile and --cpus-per-rank" '--rankfile and --cpus-per-rank both say' --rankfile ranks --cpus-per-rank 2
 run 10 --rankfile ranks --bind hwthread true
 check "--rankfile in hardware threads" 0
+printf 'rank 0=%s slot=0-0,0\n' "$host" >ranks
+run 10 --rankfile ranks true
+check "a range of cores" 0
 printf 'rank 0=%s slot=0-400000000\n' "$host" >ranks
 lines "no machine has so many cores" 2 'cores are numbered' --rankfile ranks
 [ "$ms" -le $((2000 * slow)) ] && good "they are not counted" || bad "they are not counted" "$ms ms"

@@ -75,8 +75,30 @@ static void test_random(void **state)
     rk_space_destroy(&s);
 }
 
+/* As many holes as there can be, and then a piece that joins two of them is given back: for a moment there is one more. */
+static void test_all_holes(void **state)
+{
+    enum { FIRST = 64, REST = 5000, PAGE = 4096 };
+    size_t at[256], first, again;
+    struct rk_space s;
+
+    (void)state;
+    for (int n = 1; n < 64; n++) {
+        assert_true(rk_space_create(&s, 2 << 20));
+        assert_true(rk_space_take(&s, FIRST, FIRST, &first));
+        for (int k = 0; k < n; k++)
+            assert_true(rk_space_take(&s, REST, PAGE, &at[k]));
+        rk_space_give(&s, first, FIRST);
+        assert_true(rk_space_take(&s, REST, PAGE, &again));
+        rk_space_give(&s, at[n / 2], REST);
+        assert_true(s.nholes <= s.cap);
+        rk_space_destroy(&s);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_fit), cmocka_unit_test(test_random)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_fit), cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_all_holes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

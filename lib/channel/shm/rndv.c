@@ -192,17 +192,21 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
 {
     struct rk_box_out *out = &ep->out;
     uint64_t begun = rk_claims_begin(o->gen);
+    uint32_t cells;
 
-    if (o->fetch.want > out->ring_bytes / 2 || !rk_list_empty(&ep->streams) ||
+    /* Once it is claimed all of it has to go now: we may not come by again for long. */
+    if (o->fetch.want > out->ring_bytes / 2 || !rk_list_empty(&ep->streams) || !rk_list_empty(&ep->control) ||
         !rk_req_find(shm->ctx, o->fetch.sender))
+        return;
+    cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
+    if (cells < o->fetch.want / shm->shape.frame + 4)
         return;
     out->ring_limit = atomic_load_explicit(&out->box->drained, memory_order_acquire) + out->ring_bytes;
     if (out->ring_limit - out->at < o->fetch.want + shm->shape.frame + 4 * RK_CELL_BYTES ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
         return;
     start_stream(shm, ep, &o->fetch);
-    if (rk_list_empty(&ep->control))
-        rk_shm_rndv_stream(shm, ep);
+    rk_shm_rndv_stream(shm, ep);
 }
 
 enum { HELP_FAILED = 1u << 31 };
