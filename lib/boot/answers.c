@@ -69,8 +69,11 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
             continue;
         if (has_died(c, rank))
             since_death += LOOK_MS;
-        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0)
+        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0) {
+            pthread_mutex_unlock(&a->lock); /* PMIx's thread may need it, and we PMIx's thread */
             rk_client_census(c);
+            pthread_mutex_lock(&a->lock);
+        }
     }
     came = a->done;
     pthread_mutex_unlock(&a->lock);

@@ -37,7 +37,7 @@ void rk_client_learn_death(const pmix_proc_t *who)
 
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace) && who->rank < (pmix_rank_t)c->pub.size &&
+    if (c && c->dead && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace) && who->rank < (pmix_rank_t)c->pub.size &&
         !atomic_exchange(&c->dead[who->rank], true)) {
         rk_debug("rank %u was gone before this one could hear of it", (unsigned)who->rank);
         atomic_fetch_add(&c->deaths, 1);
@@ -78,7 +78,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
     pthread_mutex_lock(&handling);
     c = watching;
     if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
-        bool known = who->rank < (pmix_rank_t)c->pub.size;
+        bool known = c->dead && who->rank < (pmix_rank_t)c->pub.size; /* who is alone watches other jobs only */
         if (known)
             atomic_store(&c->dead[who->rank], true);
         atomic_fetch_add(&c->deaths, 1);

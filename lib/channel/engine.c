@@ -342,7 +342,7 @@ int rk_progress(struct rk_ctx *ctx)
         handle_deaths(ctx);
         n++; /* frames of the living may have come with it */
     }
-    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0)) {
+    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
         uint64_t now = rk_clock_ns();
         if (now >= e->next_check_ns)
             rk_engine_check_lives(ctx, now);

@@ -135,7 +135,8 @@ int rk_progress(struct rk_ctx *ctx);
 struct rk_waiter {
     uint32_t rounds;
     uint32_t told; /* it is on the status board (tell.h) */
-    uint64_t since;
+    uint64_t since; /* nothing has come; 0: it has just now */
+    uint64_t begun; /* the wait, as far as the clock was looked at */
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */
     bool background; /* the progress thread: polls for a moment only, and leaves that to others */
 };

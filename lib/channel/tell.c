@@ -2,7 +2,6 @@
 #include "lib/channel/tell.h"
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/lives.h"
 #include "lib/channel/worlds.h"
 
 #include <stdarg.h>
@@ -25,8 +24,6 @@ RK_COLD void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void 
     struct rk_wait_for what = {.flags = 0};
     bool known = false;
 
-    if (e->lives)
-        rk_lives_look(ctx, w->since, cond, arg, now);
     if (!b || now - b->told_ns < RK_TELL_NS)
         return;
     b->told_ns = now;

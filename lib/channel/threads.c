@@ -265,7 +265,9 @@ static void leave_place(struct rk_threads *t)
     {
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         uint32_t spins = SPINS, sleeps = SLEEPS;
-        if (!w->deep)
+        /* Not one that would refuse it: the progress thread while others wait, or who is on his way out. */
+        if (!w->deep || (w->background && t->nwaiting > 1) ||
+            atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
             continue;
         if (atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
             syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

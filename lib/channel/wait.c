@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/channel/engine.h"
+#include "lib/channel/lives.h"
 #include "lib/channel/tell.h"
 #include "lib/channel/threads.h"
 #include "lib/channel/watch.h"
@@ -158,8 +159,13 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     now = rk_clock_ns();
     if (w->since == 0)
         w->since = now;
+    if (w->begun == 0)
+        w->begun = now;
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
+    /* What others send says nothing of the one that is waited for. */
+    if (rk_unlikely(e->lives != NULL) && !w->background)
+        rk_lives_look(ctx, w->begun, cond, arg, now);
     if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
         rk_tell(ctx, w, cond, arg, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))

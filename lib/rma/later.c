@@ -111,25 +111,29 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
 struct under_way {
     const struct rank_mem *mem;
     const struct rk_peer *peer; /* NULL: with anybody */
+    bool over; /* it was so once: what another thread has begun since is its own business */
 };
 
 static bool none_under_way(void *arg)
 {
-    const struct under_way *u = arg;
+    struct under_way *u = arg;
     const struct rk_link *l;
 
+    if (u->over)
+        return true;
     rk_list_for_each(l, &u->mem->requests)
     {
         if (!u->peer || rk_list_entry(l, struct rank_request, link)->peer == u->peer)
             return false;
     }
+    u->over = true;
     return true;
 }
 
 static rank_status_t wait_local(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
-    struct under_way u = {mem, NULL};
+    struct under_way u = {.mem = mem};
 
     if (rk_list_empty(&mem->requests))
         return RANK_OK;
