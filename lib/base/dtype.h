@@ -7,14 +7,17 @@
 
 extern const uint8_t rk_dtype_bytes[RANK_DTYPE_COUNT];
 
-/* count elements in bytes; RANK_ERR_DTYPE or RANK_ERR_COUNT (negative, or more than 2^63 bytes). */
+/* The most that one call may name: far beyond any memory, and with room for sums of headers and offsets. */
+#define RK_SPAN_MAX (1ll << 62)
+
+/* count elements in bytes; RANK_ERR_DTYPE or RANK_ERR_COUNT (negative, or more than RK_SPAN_MAX bytes). */
 RK_INLINE rank_status_t rk_dtype_span(rank_dtype_t dtype, int64_t count, size_t *bytes)
 {
     int64_t n;
 
     if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT))
         return RANK_ERR_DTYPE;
-    if (rk_unlikely(count < 0 || __builtin_mul_overflow(count, rk_dtype_bytes[dtype], &n)))
+    if (rk_unlikely(count < 0 || __builtin_mul_overflow(count, rk_dtype_bytes[dtype], &n) || n > RK_SPAN_MAX))
         return RANK_ERR_COUNT;
     *bytes = (size_t)n;
     return RANK_OK;

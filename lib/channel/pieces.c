@@ -1,5 +1,6 @@
 /* pieces.c: see pieces.h. */
 #include "lib/channel/pieces.h"
+#include "lib/base/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_
         rank_status_t st = check_one(&iov[i], to_write);
         if (st)
             return st;
-        if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum))
+        if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
             return RANK_ERR_COUNT;
     }
     if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))

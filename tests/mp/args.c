@@ -50,8 +50,8 @@ static void p2p(const struct mp *mp)
     }
     MP_STATUS(rank_send(&c, 1, RANK_BYTE, 0, RANK_ANY_TAG, w), RANK_ERR_TAG);
 
-    const int64_t bad_counts[] = {-1, INT64_MIN};
-    for (size_t i = 0; i < 2; i++) {
+    const int64_t bad_counts[] = {-1, INT64_MIN, INT64_MAX, (1ll << 62) + 1};
+    for (size_t i = 0; i < 4; i++) {
         MP_STATUS(rank_send(&c, bad_counts[i], RANK_BYTE, 0, 0, w), RANK_ERR_COUNT);
         MP_STATUS(rank_ssend(&c, bad_counts[i], RANK_BYTE, 0, 0, w), RANK_ERR_COUNT);
         MP_STATUS(rank_recv(&c, bad_counts[i], RANK_BYTE, 0, 0, w, &env), RANK_ERR_COUNT);
