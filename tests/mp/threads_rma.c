@@ -136,7 +136,7 @@ static void keys(struct hand *me)
         size_t len = sizeof(key);
         rank_envelope_t e;
         rank_mem_t mem, open;
-        int none = 0;
+        int none = 0, theirs_too;
 
         MP_OK(rank_reg(&value, 8, &mem));
         MP_OK(rank_rkey_pack(mem, key, &len));
@@ -146,7 +146,7 @@ static void keys(struct hand *me)
         MP_OK(rank_get(&got, 8, before, open, 0));
         MP_CHECK_EQ(got, before + me->t + i);
         MP_OK(rank_rkey_close(&open));
-        MP_OK(rank_sendrecv(&none, 1, RANK_INT32, before, 100 + me->t, &none, 1, RANK_INT32, next, 100 + me->t,
+        MP_OK(rank_sendrecv(&none, 1, RANK_INT32, before, 100 + me->t, &theirs_too, 1, RANK_INT32, next, 100 + me->t,
                             mp->world, NULL));
         MP_OK(rank_dereg(&mem));
     }
