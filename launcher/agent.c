@@ -158,7 +158,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
     rk_server_end_job(agent->server);
-    rk_leftovers_remove(agent->leftovers);
+    rk_leftovers_remove(agent->leftovers, rk_pmi1_used(agent->pmi1));
     if (agent->wire) {
         rk_pack_u32(&p, agent->node);
         rk_wire_send(agent->wire, RK_MSG_DONE, &p);

@@ -198,6 +198,11 @@ const char *rk_branches_words(const struct rk_branches *b)
     return b ? rk_step_words(b->step) : "";
 }
 
+const char *rk_branches_killed(const struct rk_branches *b)
+{
+    return b ? rk_step_killed(b->step) : "";
+}
+
 void rk_branches_pack_door(const struct rk_branches *b, uint32_t node, int fd, struct rk_packer *p)
 {
     rk_usher_pack(b->setup.addresses, b->setup.port, node, fd, p);

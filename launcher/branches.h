@@ -43,6 +43,8 @@ void rk_branches_pack_door(const struct rk_branches *branches, uint32_t node, in
 void rk_branches_connected(struct rk_branches *branches, uint32_t node);
 /* What the command that starts them all has said of its end, or "". NULL is fine. */
 const char *rk_branches_words(const struct rk_branches *branches);
+/* That this command was killed, or "". NULL is fine. */
+const char *rk_branches_killed(const struct rk_branches *branches);
 /* NULL is fine. Kills the commands that still run. */
 void rk_branches_close(struct rk_branches *branches);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define LOST (-2) /* a status: somebody is gone */
+/* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
+#define MOST_KEPT 256
 
 struct fence {
     struct rk_link link;
@@ -34,6 +36,7 @@ struct rk_fences {
     bool *used;  /* [job->nhosts]: it has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
     bool *live;  /* [nchildren + 2], for a while */
+    uint32_t nkept; /* of the active ones those that are over */
     struct rk_link active; /* in the order in which they began */
 };
 
@@ -78,9 +81,10 @@ bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t
 
 /* ------------------------------------------------------------------------- lists */
 
-static void destroy(struct fence *f)
+static void destroy(struct rk_fences *fs, struct fence *f)
 {
     rk_list_remove(&f->link);
+    fs->nkept -= f->over;
     free(f->ranks);
     free(f->from);
     free(f->part);
@@ -122,7 +126,7 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     f->nranks = n;
     rk_list_append(&fs->active, &f->link);
     if (!f->from || !f->part || (n && !f->ranks)) {
-        destroy(f);
+        destroy(fs, f);
         return NULL;
     }
     look_round(fs, f);
@@ -148,6 +152,17 @@ static void pack(const struct fence *f, const void *data, size_t len, struct rk_
 
 /* ------------------------------------------------------------------------ moving on */
 
+static void forget_oldest(struct rk_fences *fs)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        if (f->over) {
+            destroy(fs, f);
+            return;
+        }
+    }
+}
+
 /* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
 static void release(struct rk_fences *fs, struct fence *f, const void *data, size_t len)
 {
@@ -163,7 +178,7 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
     if (token)
         fs->done(fs->arg, token, f->status, data, len);
     if (!f->abandoned) {
-        destroy(f);
+        destroy(fs, f);
         return;
     }
     if (data != f->data.data) {
@@ -172,6 +187,8 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
     }
     f->over = true;
     f->sent = false;
+    if (++fs->nkept > MOST_KEPT)
+        forget_oldest(fs);
 }
 
 static void move_on(struct rk_fences *fs, struct fence *f)
@@ -238,7 +255,7 @@ void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status
         f->token = token;
         if (f->over) {
             fs->done(fs->arg, token, f->status, f->data.data, f->data.len);
-            destroy(f);
+            destroy(fs, f);
         }
         return;
     }
@@ -397,7 +414,7 @@ void rk_fences_close(struct rk_fences *fs)
     if (!fs)
         return;
     while (!rk_list_empty(&fs->active))
-        destroy(rk_list_entry(fs->active.next, struct fence, link));
+        destroy(fs, rk_list_entry(fs->active.next, struct fence, link));
     free(fs->gone);
     free(fs->live);
     free(fs->ended);

@@ -32,7 +32,7 @@ void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int st
                      const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token);
 /* The ranks of this host that came with token wait no longer. To the other hosts they have come, and they need not come
- * again: when they do, they wait for the same fence. */
+ * again: when they do, they wait for the same fence. Of those that are over by then only so many of the last are kept. */
 void rk_fences_abandon(struct rk_fences *fences, void *token);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);

@@ -144,7 +144,7 @@ static void remove_leftovers(const struct front *f)
 
     if (f->done || rk_leftovers_create(f->job->id, &l))
         return;
-    rk_leftovers_remove(l);
+    rk_leftovers_remove(l, true);
     rk_leftovers_destroy(l);
 }
 

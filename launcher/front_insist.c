@@ -3,9 +3,11 @@
  *
  * Every agent answers the message that the job is to end. One that does not,
  * for it has been stopped or is stuck, cannot end its ranks: the keeper of the
- * one on this host is told to kill it and them, and hosts that stay silent are
- * left behind, with a line that says so. What is counted is our own waking, not
- * the time: a user may have stopped xrun in between (^Z).
+ * one on this host is told to kill it and them, those of other hosts see that
+ * their wires are closed and do the same, and that they have done it is what the
+ * wires' other ends say by closing, too. Who does not is left behind, with a line
+ * that says so. What is counted is our own waking, not the time: a user may have
+ * stopped xrun in between (^Z).
  */
 #include "launcher/front_parts.h"
 
@@ -45,7 +47,7 @@ void rk_front_insist(struct front *f, uint32_t grace_ms)
 {
     uint32_t ticks = (!f->forced ? FAILED_MS : grace_ms ? FORCED_MS : AT_ONCE_MS) / TICK_MS;
 
-    if (f->keeper_told) /* that has its time already */
+    if (f->keeper_told || f->hung_up) /* that has its time already */
         return;
     if (f->plan->local != RK_NO_HOST && f->keeper > 0) /* our own may stand still before it can say that it is there */
         f->nodes[f->plan->local].joined = true;
@@ -82,6 +84,23 @@ static bool tell_keeper(struct front *f)
     return true;
 }
 
+/* Those of other hosts. False: it has been done. An agent between here and a silent one has nothing more to do. */
+static bool hang_up(struct front *f)
+{
+    if (f->hung_up)
+        return false;
+    f->hung_up = true;
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (!runs(&f->nodes[i]) || i == f->plan->local)
+            continue;
+        rk_report_cause(f->report, "the agent on %s stands still", rk_plan_name(f->plan, i));
+        rk_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
+                      rk_plan_name(f->plan, i));
+        rk_tree_hang_up(f->tree, rk_tree_way(f->tree, i));
+    }
+    return true;
+}
+
 void rk_front_on_insist(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
@@ -107,9 +126,14 @@ void rk_front_on_insist(evutil_socket_t fd, short what, void *arg)
         event_add(f->insist, &tick);
         return;
     }
+    if (hang_up(f)) {
+        f->patience = KEEPER_MS / TICK_MS;
+        event_add(f->insist, &tick);
+        return;
+    }
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (runs(&f->nodes[i]) && i != f->plan->local)
-            rk_stream_say(f->err, "xrun: error: the agent on %s stands still; its ranks, if any, are left there",
+            rk_stream_say(f->err, "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there",
                           rk_plan_name(f->plan, i));
     }
     event_base_loopexit(f->base, NULL);

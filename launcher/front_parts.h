@@ -74,6 +74,7 @@ struct front {
     struct event *insist;
     uint32_t ends, patience; /* how often agents were told to end; for how many ticks they may be silent */
     bool keeper_told; /* to kill an agent that stands still */
+    bool hung_up;     /* the keepers of other hosts, too */
     struct event *stopping; /* xrun itself, soon */
     struct rk_failure failure; /* the one to be blamed, while blaming */
     bool blaming;

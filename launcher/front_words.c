@@ -239,6 +239,8 @@ static void lose(struct front *f, uint32_t top, const char *why)
     rk_front_blame(f);
     if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
         why = rk_branches_words(f->branches);
+    if (!(why && *why) && *rk_branches_killed(f->branches))
+        why = rk_branches_killed(f->branches);
     if (!f->ending) {
         rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
         rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
@@ -368,6 +370,8 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
         say_alone(f, f->alone);
     if (f->done)
         rk_front_jobs_over(f);
+    if (f->done && !rk_front_jobs_running(f) && !rk_stream_backlog(f->out) && !rk_stream_backlog(f->err))
+        rk_life_shut(f->life);
     return true;
 }
 

@@ -10,11 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@
 #define ORPHAN_MS 3000
 /* And what the kernel does not let go of at once, this long. */
 #define END_MS 5000
+#define TICK_MS 100
 
 #define JOB_NAME 256
 
@@ -48,7 +51,7 @@ static void remove_leftovers(void)
 
     if (!served || !*served || rk_leftovers_create(served, &l))
         return;
-    rk_leftovers_remove(l);
+    rk_leftovers_remove(l, true);
     rk_leftovers_destroy(l);
 }
 
@@ -65,12 +68,13 @@ static void keep_only_stderr(void)
 }
 
 static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, struct rk_direct *direct,
-                         const sigset_t *mask)
+                         const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
+    close(signals);
     prctl(PR_SET_NAME, "xrun-agent");
     sigprocmask(SIG_SETMASK, mask, NULL);
     /* Without a keeper there is no second line of defence: end the job. */
@@ -80,22 +84,37 @@ static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, stru
     _exit(rk_agent_main(fd, setup, remote, direct));
 }
 
-/* Wait until the agent is gone. Returns its wait status. */
-static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
+/* Shall the agent end, by a TERM or because the other end of its wire has been closed? Waits for ms at most (-1: for
+ * ever) and until some signal comes. */
+static bool is_over(int signals, int wire, int ms)
 {
-    const struct timespec tick = {0, 100000000};
+    struct pollfd p[2] = {{.fd = signals, .events = POLLIN}, {.fd = wire, .events = POLLRDHUP}};
+    struct signalfd_siginfo info;
+    bool term = false;
+
+    if (poll(p, 2, ms) < 0)
+        return false;
+    while (read(signals, &info, sizeof(info)) == sizeof(info))
+        term = term || info.ssi_signo == SIGTERM;
+    return term || (p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+/* Wait until the agent is gone. Returns its wait status. wire: the agent's, or -1; *orphan: it has lost its parent. */
+static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan)
+{
     uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull;
     int status;
 
     for (;;) {
-        int sig = deadline ? sigtimedwait(signals, NULL, &tick) : sigwaitinfo(signals, NULL);
+        bool over = is_over(signals, deadline ? -1 : wire, deadline ? TICK_MS : -1);
         pid_t pid;
 
+        *orphan = deadline || over;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
             if (pid == agent)
                 return status;
         }
-        if (sig == SIGTERM && !deadline) /* the front end died: the agent knows by itself */
+        if (over && !deadline) /* the agent knows by itself, unless it stands still */
             deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
         if (deadline && rk_clock_ns() > deadline)
             kill(agent, SIGKILL);
@@ -105,31 +124,39 @@ static int wait_agent(pid_t agent, pid_t front, const sigset_t *signals)
 static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
                       struct rk_direct *direct)
 {
-    sigset_t signals, old;
+    sigset_t set, old;
     pid_t agent;
-    int status;
+    int status, signals;
+    bool orphan;
 
     prctl(PR_SET_NAME, "job-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* A session of its own: no terminal can stop or interrupt what is below. */
     setsid();
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGCHLD);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, &old);
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, &old);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* whoever read what goes wrong may be gone */
     keep_only_stderr();
     share_name();
-    agent = start_agent(fd, setup, remote, direct, &old);
-    close(fd);
+    signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    agent = signals < 0 ? -1 : start_agent(fd, setup, remote, direct, &old, signals);
     rk_direct_leave_fd(direct);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
         return 1;
     }
-    status = wait_agent(agent, front, &signals);
+    if (!remote) {
+        close(fd);
+        fd = -1;
+    }
+    status = wait_agent(agent, front, signals, fd, &orphan);
+    if (remote && !orphan) /* the parent hears of its death at once; else it hears when all has ended */
+        close(fd);
     if (!rk_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)

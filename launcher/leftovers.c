@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,20 @@
 
 struct rk_leftovers {
     char *folder;
+    char mpich[32];        /* how MPICH 5's names of this job begin there */
     char *file[FILES_MAX]; /* names in /dev/shm */
     size_t nfiles;
 };
+
+/* FNV-1a, by which MPICH makes a number of the name that PMI-1 gives its job. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * 16777619u;
+    return h;
+}
 
 rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
 {
@@ -37,6 +49,7 @@ rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
         free(l);
         return RANK_ERR_NO_MEMORY;
     }
+    snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", hash_of(job));
     *out = l;
     return RANK_OK;
 }
@@ -120,18 +133,40 @@ static void remove_tree(int at, const char *name, int depth)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-void rk_leftovers_remove(struct rk_leftovers *l)
+static void remove_file(const char *name)
+{
+    char path[sizeof(SHM) + NAME_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof(path), SHM "%s", name);
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+        unlink(path);
+}
+
+/* A rank that died alone on its host has taken its maps with it: nobody is there to be looked at. But these names are known. */
+static void remove_by_name(const char *begin)
+{
+    DIR *dir = opendir(SHM);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0)
+            remove_file(e->d_name);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+void rk_leftovers_remove(struct rk_leftovers *l, bool pmi1)
 {
     if (!l)
         return;
     for (size_t i = 0; i < l->nfiles; i++) {
-        char path[sizeof(SHM) + NAME_MAX];
-        struct stat st;
-        snprintf(path, sizeof(path), SHM "%s", l->file[i]);
-        if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
-            unlink(path);
+        remove_file(l->file[i]);
         free(l->file[i]);
     }
     l->nfiles = 0;
+    if (pmi1)
+        remove_by_name(l->mpich);
     remove_tree(AT_FDCWD, l->folder, DEPTH_MAX);
 }

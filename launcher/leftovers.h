@@ -3,12 +3,15 @@
  *
  * Two kinds: a folder for each job, which is told to them and goes with the
  * job; and segments in /dev/shm under names that are known to be a library's
- * own, of which those count that a process of the job has mapped.
+ * own, of which those count that a process of the job has mapped, or that
+ * name the job.
  */
 #ifndef RK_LAUNCHER_LEFTOVERS_H
 #define RK_LAUNCHER_LEFTOVERS_H
 
 #include "lib/rank.h"
+
+#include <stdbool.h>
 
 struct rk_leftovers;
 
@@ -20,7 +23,7 @@ const char *rk_leftovers_folder(const struct rk_leftovers *leftovers);
 
 /* The processes below this one are about to be killed: note what they have. NULL is fine. */
 void rk_leftovers_note(struct rk_leftovers *leftovers);
-/* They are gone: remove it. NULL is fine. */
-void rk_leftovers_remove(struct rk_leftovers *leftovers);
+/* They are gone: remove it. pmi1: some may have spoken that, as MPICH does. NULL is fine. */
+void rk_leftovers_remove(struct rk_leftovers *leftovers, bool pmi1);
 
 #endif

@@ -176,7 +176,7 @@ static void head(void *arg, char *out, size_t len)
     if (n > 0 && (size_t)n < len && l->job->origin.job)
         n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,
                       l->job->origin.job);
-    if (n > 0 && (size_t)n < len && rk_status_strangers(l->status))
+    if (n > 0 && (size_t)n < len && l->status && rk_status_strangers(l->status))
         n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " strangers were turned away",
                       rk_status_strangers(l->status));
     if (n > 0 && (size_t)n < len - 1)
@@ -205,6 +205,12 @@ static void give_answer(struct rk_life *l)
 
     l->missing = 0;
     event_del(l->late);
+    if (!l->status) { /* nobody is there any more */
+        if (text)
+            evbuffer_free(text);
+        clear_lines(l);
+        return;
+    }
     if (!text) {
         rk_status_answer(l->status, "", 0);
         return;
@@ -428,6 +434,14 @@ rank_status_t rk_life_open(struct event_base *base, const struct rk_options *opt
         rk_stream_say(err, "xrun: no socket for xrun --status: %s", strerror(errno));
     *out = l;
     return RANK_OK;
+}
+
+void rk_life_shut(struct rk_life *l)
+{
+    if (!l || !l->status || rk_status_busy(l->status))
+        return;
+    rk_status_close(l->status);
+    l->status = NULL;
 }
 
 void rk_life_close(struct rk_life *l)

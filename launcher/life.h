@@ -24,6 +24,9 @@ struct rk_life_ops {
 rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,
                            const struct rk_job *job, struct rk_stream *err,
                            const struct rk_life_ops *ops, void *arg, struct rk_life **out);
+/* All ranks have ended: nobody asks any more. Removing a socket and its directory takes a millisecond on some file
+ * systems, while agents end. NULL is fine. */
+void rk_life_shut(struct rk_life *life);
 /* NULL is fine. */
 void rk_life_close(struct rk_life *life);
 

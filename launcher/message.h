@@ -58,7 +58,7 @@ enum rk_message {
     RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty */
     RK_MSG_TRACE_TEXT,   /* u32 rank or RK_NO_RANK, u32 pid, bytes: lines */
     RK_MSG_TRACED,       /* that was the last of them */
-    RK_MSG_DOOR = 100,   /* u32 node, strings, u32: addresses and port of its door, for those below it: usher.h */
+    RK_MSG_DOOR = 104,   /* u32 node, strings, u32: addresses and port of its door, for those below it: usher.h */
     RK_MSG_ERRAND = 110, /* u32 node, u32 its number for it, u32 the rank that asks or RK_ALL_RANKS, u32 what, then as
                             errands.h says */
 

@@ -256,6 +256,15 @@ void rk_status_answer(struct rk_status *s, const char *text, size_t len)
     }
 }
 
+bool rk_status_busy(const struct rk_status *s)
+{
+    bool busy = false;
+
+    for (int i = 0; i < GUESTS; i++)
+        busy = busy || s->guests[i].bev;
+    return busy;
+}
+
 uint64_t rk_status_strangers(const struct rk_status *s)
 {
     return s->strangers;

@@ -9,6 +9,7 @@
 #define RK_LAUNCHER_STATUS_H
 
 #include <event2/event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ struct rk_status *rk_status_open(struct event_base *base, const char *job,
 /* Removes the socket. NULL is fine. */
 void rk_status_close(struct rk_status *status);
 
+/* Is anybody connected? */
+bool rk_status_busy(const struct rk_status *status);
 /* For all who have asked and have no answer yet. */
 void rk_status_answer(struct rk_status *status, const char *text, size_t len);
 /* Connections that were closed for what they said or did not say. */

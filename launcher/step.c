@@ -31,6 +31,7 @@ struct rk_step {
     char *nodelist;
     char **env;
     char reason[1024]; /* why srun ends, as well as its words tell */
+    char killed[64];   /* that somebody has killed it */
     bool judging; /* its words are looked at, and not passed on */
 };
 
@@ -82,6 +83,11 @@ const char *rk_step_words(struct rk_step *s)
     s->judging = true;
     rk_command_pass(s->run);
     return s->reason;
+}
+
+const char *rk_step_killed(const struct rk_step *s)
+{
+    return s ? s->killed : "";
 }
 
 static void name_missing(const struct rk_step *s, char *to, size_t len)
@@ -268,7 +274,12 @@ void rk_step_shut(struct rk_step *s)
 
 bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)
 {
-    return s && rk_command_reaped(s->run, pid, status);
+    if (!s || !rk_command_reaped(s->run, pid, status))
+        return false;
+    /* Its helper holds what it writes to until it has had the agents killed. */
+    if (WIFSIGNALED(status))
+        snprintf(s->killed, sizeof(s->killed), "srun was killed by signal %d", WTERMSIG(status));
+    return true;
 }
 
 pid_t rk_step_pid(const struct rk_step *s)

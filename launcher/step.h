@@ -42,6 +42,9 @@ pid_t rk_step_pid(const struct rk_step *step);
 /* The line in which srun has said best why it ends, or "". NULL is fine. */
 const char *rk_step_words(struct rk_step *step);
 
+/* That it was killed, or "". Slurm may end the agents then, and may let them go on. NULL is fine. */
+const char *rk_step_killed(const struct rk_step *step);
+
 /* Is this --agent an srun? */
 bool rk_step_named(const char *agent);
 

@@ -3,22 +3,27 @@
 #include "launcher/message.h"
 #include "lib/base/clock.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
 #define BEAT_S 1
 #define LOST_AFTER_S 6
+#define UNANSWERED_PROBES 3
 
 struct link {
     struct rk_tree *tree;
     struct rk_wire *wire; /* NULL: not there */
     uint32_t node;        /* of the other end; RK_NODE_FRONT: the parent */
     bool remote;
+    bool hung_up; /* nothing more is sent, and nothing but its end expected */
+    bool patient; /* the kernel may not give it up for what waits to be sent */
     uint64_t heard_ns;
 };
 
@@ -96,7 +101,7 @@ static struct link *way_to(struct rk_tree *t, uint32_t node)
 static void to_children(struct rk_tree *t, uint32_t kind, const void *data, size_t len)
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
-        if (t->child[i].wire)
+        if (t->child[i].wire && !t->child[i].hung_up)
             rk_wire_forward(t->child[i].wire, RK_NODE_ALL, kind, data, len);
     }
 }
@@ -108,7 +113,7 @@ static void pass_on(struct rk_tree *t, uint32_t node, uint32_t kind, const void 
 
     if (!l)
         l = &t->parent;
-    if (l->wire)
+    if (l->wire && !l->hung_up)
         rk_wire_forward(l->wire, node, kind, data, len);
 }
 
@@ -134,7 +139,7 @@ void rk_tree_step(struct rk_tree *t, uint32_t child, uint32_t kind, struct rk_pa
 {
     struct link *l = child == RK_NODE_FRONT ? &t->parent : way_to(t, child);
 
-    if (l && l->wire)
+    if (l && l->wire && !l->hung_up)
         rk_wire_send_to(l->wire, RK_NODE_NEXT, kind, p);
     else if (p)
         rk_packer_free(p);
@@ -201,10 +206,38 @@ static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained};
 
 /* ----------------------------------------------------------------- heartbeats */
 
+static void give_up_after(int fd, int ms)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+/*
+ * A parent that is stopped takes in what its socket holds, and no more. To the kernel data that wait for room for so
+ * long are as good as lost, though the other host answers each time that it is asked for room: TCP_USER_TIMEOUT counts
+ * on. So it is taken away as long as all that we have is waiting for room and the host answers.
+ */
+static void bear_with(struct link *l)
+{
+    int fd = rk_wire_fd(l->wire), queued = 0, unsent = 0;
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+    bool patient;
+
+    if (ioctl(fd, SIOCOUTQ, &queued) < 0 || ioctl(fd, SIOCOUTQNSD, &unsent) < 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return;
+    patient = unsent > 0 && unsent == queued && info.tcpi_probes < UNANSWERED_PROBES;
+    if (patient != l->patient)
+        give_up_after(fd, patient ? 0 : LOST_AFTER_S * 1000);
+    l->patient = patient;
+}
+
 static void look_at(struct link *l, uint64_t now)
 {
-    if (!l->wire || !l->remote)
+    if (!l->wire || !l->remote || l->hung_up)
         return;
+    if (l == &l->tree->parent)
+        bear_with(l);
     rk_wire_send_to(l->wire, RK_NODE_NEXT, RK_MSG_BEAT, NULL);
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
@@ -232,14 +265,14 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
 
 void rk_tree_watch(int fd)
 {
-    const int on = 1, idle = 2, every = 1, times = 4, unacked_ms = LOST_AFTER_S * 1000;
+    const int on = 1, idle = 2, every = 1, times = 4;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
+    give_up_after(fd, LOST_AFTER_S * 1000);
 }
 
 static rank_status_t add(struct link *l, int fd, bool remote)
@@ -337,6 +370,16 @@ uint32_t rk_tree_child_count(const struct rk_tree *t)
     for (uint32_t i = 0; i < t->nchildren; i++)
         n += t->child[i].wire != NULL;
     return n;
+}
+
+void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
+{
+    struct link *l = rk_tree_has_child(t, node) ? &t->child[node - t->first] : NULL;
+
+    if (!l || l->hung_up)
+        return;
+    l->hung_up = true;
+    rk_wire_finish(l->wire);
 }
 
 void rk_tree_drop_child(struct rk_tree *t, uint32_t node)

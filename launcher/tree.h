@@ -53,6 +53,8 @@ struct rk_wire *rk_tree_parent(const struct rk_tree *tree);
 bool rk_tree_has_child(const struct rk_tree *tree, uint32_t node);
 /* Wires to children that are there. */
 uint32_t rk_tree_child_count(const struct rk_tree *tree);
+/* Say no more to a child, which shows its keeper that the agent's time is over; its end is heard of all the same. */
+void rk_tree_hang_up(struct rk_tree *tree, uint32_t node);
 /* Give a child up. */
 void rk_tree_drop_child(struct rk_tree *tree, uint32_t node);
 

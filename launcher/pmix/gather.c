@@ -172,6 +172,14 @@ static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, vo
  * does not take out of its queue before: with two clients its thread ends in an
  * endless loop when the time is over, and serves nobody any more. An error at
  * once makes it forget the timer.
+ *
+ * Where all who take part are on this host, and where not all of this host's
+ * have come, there is no upcall: pmix_server_connect() answers by itself in the
+ * first case and waits in the second, and in both sets the timer of the one
+ * tracker again for each client (its last lines; PMIX_THREADSHIFT_DELAY assigns
+ * the libevent event anew while it is in the heap of timers). So two or more
+ * clients of one host who connect among themselves with a time-out stop PMIx
+ * there, and nothing that this side is asked or could answer prevents it.
  */
 pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)

@@ -1,11 +1,12 @@
 /*
  * fences_test.c: fences that a host's ranks gave up: they need not come again for
  * the others, and when they do they are answered by the same fence, also if that
- * is over by then.
+ * is over by then. And however many fences there are, little of them is kept.
  */
 #include "launcher/fences.h"
 #include "launcher/message.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,8 @@ struct world {
     size_t len;
 };
 
-static uint32_t host_of[] = {0, 1};
+enum { RANKS = 32 }; /* the even ones are here */
+static uint32_t host_of[RANKS];
 static char one, two, three, four; /* tokens */
 
 static void on_done(void *arg, void *token, int status, const void *data, size_t len)
@@ -58,9 +60,11 @@ static int open_world(void **state)
     struct world *w = calloc(1, sizeof(*w));
 
     assert_non_null(w);
+    for (uint32_t r = 0; r < RANKS; r++)
+        host_of[r] = r % 2;
     w->base = event_base_new();
     assert_non_null(w->base);
-    w->job = (struct rk_job){.size = 2, .nhosts = 2, .host_of = host_of, .fanout = 2};
+    w->job = (struct rk_job){.size = RANKS, .nhosts = 2, .host_of = host_of, .fanout = 2};
     assert_int_equal(rk_tree_open(w->base, 0, 2, 2, &ops, w, &w->tree), RANK_OK);
     assert_int_equal(rk_fences_open(w->tree, &w->job, 0, on_done, w, &w->fences), RANK_OK);
     *state = w;
@@ -83,19 +87,26 @@ static void enter(struct world *w, void *token)
     rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
 }
 
-/* It is over, says the parent. */
-static void over(struct world *w, int status, const char *data)
+/* It is over, says the parent; n 0: that of all ranks. */
+static void over_of(struct world *w, int status, const uint32_t *ranks, uint32_t n, const char *data)
 {
     struct rk_packer p = {0};
     struct rk_unpacker u;
 
     rk_pack_u32(&p, RK_FENCE_PMIX);
     rk_pack_u32(&p, (uint32_t)status);
-    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, n);
+    for (uint32_t i = 0; i < n; i++)
+        rk_pack_u32(&p, ranks[i]);
     rk_pack_bytes(&p, data, strlen(data));
     u = (struct rk_unpacker){p.data, p.len, p.failed};
     assert_true(rk_fences_take(w->fences, RK_NODE_FRONT, RK_MSG_FENCE_DOWN, &u));
     rk_packer_free(&p);
+}
+
+static void over(struct world *w, int status, const char *data)
+{
+    over_of(w, status, NULL, 0, data);
 }
 
 static void expect(struct world *w, void *token, int status, const char *data)
@@ -153,12 +164,67 @@ static void back_in_time(void **state)
     assert_int_equal(w->answers, 0);
 }
 
+/* The i-th subset that has ranks of both hosts. */
+static uint32_t subset(uint32_t i, uint32_t *ranks)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < RANKS; r++) {
+        if (r < 2 || (i >> (r - 2) & 1))
+            ranks[n++] = r;
+    }
+    return n;
+}
+
+/* A job may have any number of fences over as many subsets of its ranks. */
+static void many_subsets(void **state)
+{
+    struct world *w = *state;
+    uint32_t ranks[RANKS];
+    size_t before = 0;
+
+    for (uint32_t i = 0; i < 100000; i++) {
+        uint32_t n = subset(i, ranks);
+        if (i == 1000)
+            before = mallinfo2().uordblks;
+        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        over_of(w, 0, ranks, n, "ab");
+        expect(w, &one, 0, "ab");
+    }
+    assert_true(mallinfo2().uordblks <= before + 4096);
+}
+
+/* Nor do those that their ranks gave up, each time over another subset, take ever more. */
+static void many_given_up(void **state)
+{
+    enum { MANY = 4096 };
+    struct world *w = *state;
+    uint32_t ranks[RANKS], n;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        n = subset(i, ranks);
+        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        rk_fences_abandon(w->fences, &one);
+        over_of(w, 0, ranks, n, "ab");
+    }
+    n = subset(MANY - 1, ranks);
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+    expect(w, &two, 0, "ab");
+    n = subset(0, ranks); /* forgotten: it begins anew */
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    assert_int_equal(w->answers, 0);
+    over_of(w, 0, ranks, n, "cd");
+    expect(w, &three, 0, "cd");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(given_up_and_over, open_world, close_world),
         cmocka_unit_test_setup_teardown(given_up_and_failed, open_world, close_world),
         cmocka_unit_test_setup_teardown(back_in_time, open_world, close_world),
+        cmocka_unit_test_setup_teardown(many_subsets, open_world, close_world),
+        cmocka_unit_test_setup_teardown(many_given_up, open_world, close_world),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
