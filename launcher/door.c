@@ -1,6 +1,7 @@
 /* door.c: see door.h. */
 #include "launcher/door.h"
 #include "launcher/network.h"
+#include "lib/base/clock.h"
 #include "lib/base/list.h"
 
 #include <arpa/inet.h>
@@ -17,14 +18,17 @@
 #include "launcher/door_words.h"
 
 #define PATIENCE_S 5   /* for a hello */
-#define MAX_GUESTS 256 /* who have not said one yet: more wait in the backlog */
+#define MAX_GUESTS 256 /* who have not said one yet: for more, the first of them have to go */
+#define FEW_GUESTS 16
 #define BACKLOG 1024
 #define AGAIN_US 100000
+#define HASTE_NS 500000000ull /* within which an agent has surely said its hello: who needs longer makes room if it is needed */
 
 struct guest {
     struct rk_link link;
     struct rk_door *door;
     struct event *ev;
+    uint64_t since;
     uint8_t word[RK_HELLO];
     size_t len;
 };
@@ -36,22 +40,26 @@ struct rk_door {
     uint8_t secret[RK_SECRET];
     int fd;
     struct event *ev, *again;
-    struct rk_link guests;
-    uint32_t nguests, strangers;
+    struct rk_link guests; /* those who came first are first */
+    uint32_t nguests, room, strangers;
 };
 
-/* Unless it has to wait for descriptors. */
-static void listen_if_room(struct rk_door *d)
+/* Who waits makes the socket readable without end: let them wait a little. */
+static void pause_listening(struct rk_door *d)
 {
-    if (d->nguests < MAX_GUESTS && !event_pending(d->again, EV_TIMEOUT, NULL))
-        event_add(d->ev, NULL);
+    static const struct timeval soon = {0, AGAIN_US};
+
+    event_del(d->ev);
+    event_add(d->again, &soon);
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
+    struct rk_door *d = arg;
+
     (void)fd;
     (void)what;
-    listen_if_room(arg);
+    event_add(d->ev, NULL);
 }
 
 static int leave(struct guest *g, bool close_it)
@@ -60,12 +68,37 @@ static int leave(struct guest *g, bool close_it)
 
     rk_list_remove(&g->link);
     g->door->nguests--;
-    listen_if_room(g->door);
     event_free(g->ev);
     free(g);
     if (close_it)
         close(fd);
     return fd;
+}
+
+/* What somebody has said lies unread where xrun stood still for a while. */
+static bool has_spoken(const struct guest *g)
+{
+    uint8_t byte;
+
+    return recv(event_get_fd(g->ev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Fewer than that many guests: those who came first, and still say nothing, have to go. */
+static bool make_room(struct rk_door *d, uint32_t many)
+{
+    uint64_t now = rk_clock_ns();
+
+    for (struct rk_link *l = d->guests.next, *next; d->nguests >= many && l != &d->guests; l = next) {
+        struct guest *g = rk_list_entry(l, struct guest, link);
+        next = l->next;
+        if (now - g->since < HASTE_NS)
+            break;
+        if (has_spoken(g))
+            continue;
+        d->strangers++;
+        leave(g, true);
+    }
+    return d->nguests < many;
 }
 
 static void judge(struct guest *g)
@@ -112,20 +145,37 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/*
+ * Where memory or descriptors are short, the others in this process need some too: fewer are let in from now on. A few
+ * guests have not used them up, and the next one's place is made by the first of them. Other errors say nothing of that.
+ */
+static void too_many(struct rk_door *d, int error)
+{
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+        if (d->nguests > FEW_GUESTS)
+            d->room = d->nguests - d->nguests / 4;
+        else if (d->nguests)
+            make_room(d, d->nguests);
+    }
+    pause_listening(d);
+}
+
 static void on_guest(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct timeval patience = {PATIENCE_S, 0}, soon = {0, AGAIN_US};
+    static const struct timeval patience = {PATIENCE_S, 0};
     struct rk_door *d = arg;
-    int s = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct guest *g;
+    int s;
 
     (void)what;
+    if (!make_room(d, d->room)) {
+        pause_listening(d);
+        return;
+    }
+    s = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (s < 0) {
-        /* Who waits makes the socket readable without end: no descriptors, or no memory, are looked for a little later. */
-        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            event_del(d->ev);
-            event_add(d->again, &soon);
-        }
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            too_many(d, errno);
         return;
     }
     g = calloc(1, sizeof(*g));
@@ -139,9 +189,9 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
         return;
     }
     g->door = d;
+    g->since = rk_clock_ns();
     rk_list_append(&d->guests, &g->link);
-    if (++d->nguests == MAX_GUESTS)
-        event_del(d->ev);
+    d->nguests++;
 }
 
 /* ------------------------------------------------------------------ addresses */
@@ -278,6 +328,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
     d->ops = ops;
     d->arg = arg;
     memcpy(d->secret, secret, RK_SECRET);
+    d->room = MAX_GUESTS;
     rk_list_init(&d->guests);
     d->fd = listen_at(interface ? (*addresses)[0] : NULL, port);
     if (d->fd < 0)
@@ -312,5 +363,5 @@ void rk_door_close(struct rk_door *d)
 
 uint32_t rk_door_strangers(const struct rk_door *d)
 {
-    return d ? d->strangers : 0;
+    return d ? d->strangers + d->nguests : 0;
 }

@@ -3,7 +3,8 @@
  *
  * A listening socket. Who connects has to say 64 bytes within a few seconds:
  * what it is, the job's secret, which node it is, and its version. A stranger
- * gets nothing but a close, and is counted.
+ * gets nothing but a close, and is counted. Where strangers are many, those who
+ * came first go first, so that an agent gets in however many there are.
  */
 #ifndef RK_LAUNCHER_DOOR_H
 #define RK_LAUNCHER_DOOR_H
@@ -33,7 +34,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
 bool rk_door_can_open(const char *interface, char *err, size_t errlen);
 /* NULL is fine. */
 void rk_door_close(struct rk_door *door);
-/* How many came who were none of ours. */
+/* How many came who were none of ours, or have not said yet that they are. */
 uint32_t rk_door_strangers(const struct rk_door *door);
 
 /*

@@ -13,6 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define AGAIN_MS 100
+#define BRIEFLY_NS 1000000000ull
+
 static const char name[9] = "xrunwire";
 
 static void put_u32(uint8_t *at, uint32_t v)
@@ -131,7 +134,7 @@ static bool greet(int fd, const struct rk_setup *s, uint64_t deadline)
             return false;
         n = recv(fd, answer + have, sizeof(answer) - have, 0);
         if (n == 0)
-            errno = ECONNREFUSED;
+            errno = ECONNRESET;
         if (n <= 0)
             return false;
         have += (size_t)n;
@@ -167,22 +170,41 @@ static int enter(const struct rk_setup *s, const char *address, uint64_t deadlin
     return -1;
 }
 
-int rk_door_enter(const struct rk_setup *s, int ms, char *err, size_t errlen)
+static bool was_thrown_out(int error)
+{
+    return error == ECONNRESET || error == EPIPE;
+}
+
+/* At all addresses, n of them. Else errno says why not, and that we were let in and thrown out goes before all else. */
+static int enter_somewhere(const struct rk_setup *s, size_t n, uint64_t end)
 {
     const char *first = likely(s);
+    int fd = first ? enter(s, first, end) : -1, error = first ? errno : 0;
+
+    for (size_t i = 0; fd < 0 && i < n; i++) {
+        uint64_t now = rk_clock_ns(), part = (end > now ? end - now : 0) / (n - i);
+        if (s->addresses[i] == first)
+            continue;
+        /* Each gets its part of what time is left, but little of it where another has been shown to be the one. */
+        fd = enter(s, s->addresses[i], now + (was_thrown_out(error) && part > BRIEFLY_NS ? BRIEFLY_NS : part));
+        if (!was_thrown_out(error))
+            error = errno;
+    }
+    errno = error;
+    return fd;
+}
+
+int rk_door_enter(const struct rk_setup *s, int ms, char *err, size_t errlen)
+{
     uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
-    int fd = first ? enter(s, first, end) : -1;
     size_t n = 0;
+    int fd;
 
     for (char *const *a = s->addresses; *a; a++)
         n++;
-    for (size_t i = 0; fd < 0 && i < n; i++) {
-        uint64_t now = rk_clock_ns();
-        if (s->addresses[i] == first)
-            continue;
-        /* Each gets its part of what time is left. */
-        fd = enter(s, s->addresses[i], now + (end > now ? end - now : 0) / (n - i));
-    }
+    /* A crowd at the door may have pushed us out before we were heard; a parent that is gone refuses. */
+    while ((fd = enter_somewhere(s, n, end)) < 0 && was_thrown_out(errno) && left(end) > AGAIN_MS)
+        poll(NULL, 0, AGAIN_MS);
     if (fd < 0 && errlen) {
         int at = snprintf(err, errlen, "cannot connect to its parent at port %u of", s->port);
         for (size_t i = 0; i < n && at < (int)errlen; i++)

@@ -5,11 +5,14 @@
 #include "launcher/assign.h"
 #include "launcher/front_jobs.h"
 #include "launcher/message.h"
+#include "launcher/program.h"
+#include "launcher/twins.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #define START_TIMEOUT_S 60
 
@@ -153,15 +156,41 @@ bool rk_front_open_report(struct front *f)
     return f->report != NULL;
 }
 
+/* Slurm's nodes are what it says; of others, may two be one machine? False: they may not, and that has been said. */
+static bool check_twins(struct front *f)
+{
+    char line[1024];
+
+    if (f->plan->step)
+        return true;
+    if (f->plan->local != RK_NO_HOST)
+        f->plan->known[f->plan->local].machine = rk_here_machine();
+    if (!rk_twins_find(f->plan, line, sizeof(line)))
+        return true;
+    if (rk_twins_allowed(f->plan)) {
+        if (!f->options->quiet)
+            rk_stream_say(f->err, "xrun: %s: nobody is bound there", line);
+        return true;
+    }
+    snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");
+    fail(f, line);
+    f->code = RK_EXIT_USAGE;
+    return false;
+}
+
 static void on_all_here(void *arg)
 {
     struct front *f = arg;
     char text[1024] = "";
 
     rk_branches_shut_door(f->branches);
+    if (f->ending) /* the last word of an agent that had not heard of it */
+        return;
     if (f->options->verbose)
         rk_stream_say(f->err, "xrun: %u hosts are there after %.2f ms", f->nnodes,
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
+    if (!check_twins(f))
+        return;
     if (rk_assign_place(f->options, f->plan, text, sizeof(text))) {
         fail(f, text);
         f->code = 2;

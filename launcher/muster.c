@@ -112,7 +112,7 @@ static bool take_ready(struct rk_muster *m, struct rk_unpacker *u)
     uint32_t node = rk_unpack_u32(u);
     const char *name = rk_unpack_string(u);
     uint32_t units = rk_unpack_u32(u);
-    uint64_t looks = rk_unpack_u64(u);
+    uint64_t looks = rk_unpack_u64(u), machine = rk_unpack_u64(u);
     struct rk_plan_host *k;
 
     if (!rk_unpack_done(u) || !name || node >= m->plan->hosts.n || node == m->plan->local ||
@@ -121,6 +121,7 @@ static bool take_ready(struct rk_muster *m, struct rk_unpacker *u)
     k = &m->plan->known[node];
     k->real_name = strdup(name);
     k->units = units;
+    k->machine = machine;
     m->hosts[node] = (struct host){.ready = true, .looks = looks};
     if (--m->missing == 0)
         ask_looks(m);

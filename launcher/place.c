@@ -415,9 +415,10 @@ static void judge_hosts(struct work *w)
     for (uint32_t h = 0; h < w->out->nhosts; h++) {
         struct rk_placed_host *p = &w->out->host[h];
         const struct ground *g = &w->ground[h];
+        uint32_t names = w->hosts[h].names ? w->hosts[h].names : 1;
         p->units = g->nunits;
         for (uint32_t i = 0; i < g->nobjects; i++) {
-            p->oversubscribed = p->oversubscribed || g->objects[i].ranks > g->objects[i].nunits;
+            p->oversubscribed = p->oversubscribed || g->objects[i].ranks * names > g->objects[i].nunits;
             p->fewer = p->fewer || !has_room(w, &g->objects[i]);
         }
         p->fewer = p->fewer && !p->oversubscribed;
@@ -435,7 +436,7 @@ static rank_status_t bind_all(struct work *w)
             continue;
         if (w->rq->pin)
             st = bind_pinned(w, r, k);
-        else if (w->rq->bind != RK_BIND_NONE && !w->out->host[r->host].oversubscribed)
+        else if (w->rq->bind != RK_BIND_NONE && !w->out->host[r->host].oversubscribed && w->hosts[r->host].names <= 1)
             st = bind_nth(w, r, o, o->bound++);
     }
     return st;

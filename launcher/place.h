@@ -50,6 +50,7 @@ struct rk_place_host {
     uint32_t units;              /* processing units that may be used, where no topology is known */
     hwloc_topology_t topology;   /* NULL: nobody is bound there */
     hwloc_const_cpuset_t usable; /* NULL: all of it */
+    uint32_t names;              /* so many of the hosts are this machine, and share its units; 0 is 1 */
 };
 
 /* A line of a rankfile. */

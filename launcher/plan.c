@@ -2,52 +2,12 @@
 #include "launcher/plan.h"
 #include "launcher/slurm.h"
 #include "launcher/step.h"
+#include "launcher/twins.h"
 #include "lib/base/conf.h"
 #include "lib/topo/topo.h"
 
-#include <arpa/inet.h>
-#include <ctype.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ------------------------------------------------------------------ which is ours */
-
-static bool own_address(const char *name)
-{
-    struct ifaddrs *all = NULL;
-    uint8_t want[16];
-    int family = strchr(name, ':') ? AF_INET6 : AF_INET;
-    bool ours = false;
-
-    if (inet_pton(family, name, want) != 1 || getifaddrs(&all))
-        return false;
-    for (struct ifaddrs *i = all; i && !ours; i = i->ifa_next) {
-        if (!i->ifa_addr || i->ifa_addr->sa_family != family)
-            continue;
-        ours = family == AF_INET
-                   ? !memcmp(&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, want, 4)
-                   : !memcmp(&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr, want, 16);
-    }
-    freeifaddrs(all);
-    return ours;
-}
-
-/* By name, or by an address that needs no resolver: xrun does not wait for one. */
-static bool is_local(const char *name, const char *own)
-{
-    size_t n = strcspn(own, "."), m = strcspn(name, ".");
-
-    if (strcmp(name, "localhost") == 0 || strcmp(name, own) == 0)
-        return true;
-    /* "node1" and "node1.cluster" are one, "node1.a" and "node1.b" are two. */
-    if (n == m && strncmp(name, own, n) == 0 && (!name[m] || !own[n]) && !isdigit((unsigned char)name[0]))
-        return true;
-    return own_address(name);
-}
 
 /* ------------------------------------------------------------------------ hosts */
 
@@ -86,47 +46,61 @@ static bool by_step(const struct rk_plan *p)
 
 /* An agent of our own is right for this host only if we are part of the job ourselves: else its ranks would have
  * neither the cores nor the end that Slurm gives. */
-static bool is_ours(const struct rk_plan *p, const char *name, const char *own)
+static bool is_ours(const struct rk_plan *p, const char *name, struct rk_here *here)
 {
     const char *node = rk_slurm_node();
 
     if (!p->step)
-        return is_local(name, own);
+        return rk_here_is(here, name);
     return node && strcmp(node, name) == 0;
 }
 
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
-                           size_t errlen)
+static rank_status_t make(struct rk_plan *p, uint32_t n, struct rk_here *here, char *err, size_t errlen)
 {
-    char own[256] = "";
-    rank_status_t st;
+    rank_status_t st = named_hosts(p, err, errlen);
+    struct rk_here *own = here;
 
-    memset(p, 0, sizeof(*p));
-    p->where = where;
-    p->local = RK_NO_HOST;
-    if (gethostname(own, sizeof(own) - 1) || !own[0])
-        snprintf(own, sizeof(own), "localhost");
-    st = named_hosts(p, err, errlen);
-    if (!st && where->rankfile)
-        st = rk_rankfile_read(where->rankfile, &p->hosts, &p->file, err, errlen);
+    if (st)
+        return st;
+    if (by_step(p)) /* then names are Slurm's */
+        own = NULL;
+    else
+        st = rk_twins_merge(&p->hosts, here);
+    if (!st && p->where->rankfile)
+        st = rk_rankfile_read(p->where->rankfile, &p->hosts, own, &p->file, err, errlen);
     if (!st && p->hosts.n == 0)
-        st = rk_hostlist_add(&p->hosts, own, strlen(own), 0);
+        st = rk_hostlist_add(&p->hosts, here->name, strlen(here->name), 0);
     if (st)
         return st;
     rk_hostlist_cut(&p->hosts, rk_plan_needed(p, n));
     p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
-    if (!p->known) {
-        snprintf(err, errlen, "out of memory");
+    if (!p->known)
         return RANK_ERR_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < p->hosts.n && p->local == RK_NO_HOST; i++) {
-        if (is_ours(p, p->hosts.host[i].name, own))
+        if (is_ours(p, p->hosts.host[i].name, here))
             p->local = i;
     }
     if (p->local != RK_NO_HOST)
-        p->known[p->local].real_name = strdup(own);
+        p->known[p->local].real_name = strdup(here->name);
     return RANK_OK;
+}
+
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
+                           size_t errlen)
+{
+    struct rk_here here;
+    rank_status_t st;
+
+    memset(p, 0, sizeof(*p));
+    p->where = where;
+    p->local = RK_NO_HOST;
+    rk_here_look(&here);
+    st = make(p, n, &here, err, errlen);
+    rk_here_clear(&here);
+    if (st == RANK_ERR_NO_MEMORY)
+        snprintf(err, errlen, "out of memory");
+    return st;
 }
 
 void rk_plan_clear(struct rk_plan *p)
@@ -228,6 +202,7 @@ rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t err
         hosts[i] = (struct rk_place_host){.name = rk_plan_name(p, i),
                                           .slots = p->hosts.host[i].slots,
                                           .units = p->known[i].units,
+                                          .names = p->known[i].names,
                                           .topology = p->known[i].topology,
                                           .usable = p->known[i].usable};
     rq.n = n;

@@ -19,6 +19,8 @@ struct rk_plan_host {
     uint32_t units;
     hwloc_topology_t topology; /* may be another's that looks the same; NULL: not needed or not known */
     hwloc_bitmap_t usable;
+    uint64_t machine; /* see here.h */
+    uint32_t names;   /* how many of the hosts that machine is; 0: not known, and so one */
 };
 
 struct rk_plan {

@@ -26,6 +26,7 @@ void rk_rankfile_clear(struct rk_rankfile *file)
 struct line {
     struct rk_rankfile *file;
     struct rk_hostlist *hosts;
+    struct rk_here *here;
     char *err;
     size_t errlen;
 };
@@ -51,6 +52,16 @@ static bool make_room(struct rk_rankfile *f, uint32_t rank)
     return true;
 }
 
+/* The one that is this host and may have that name too, or NOBODY. */
+static uint32_t find_own(const struct line *l, const char *name)
+{
+    for (uint32_t i = 0; i < l->hosts->n; i++) {
+        if (rk_here_is(l->here, l->hosts->host[i].name) && !rk_here_differ(l->hosts->host[i].name, name))
+            return i;
+    }
+    return NOBODY;
+}
+
 static bool find_host(struct line *l, char *name, uint32_t *host)
 {
     size_t len = strlen(name);
@@ -71,6 +82,8 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
         return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
     }
     *host = rk_hostlist_find(l->hosts, name);
+    if (*host == NOBODY && l->here && rk_here_is(l->here, name))
+        *host = find_own(l, name);
     if (*host != NOBODY)
         return true;
     if (l->hosts->source)
@@ -159,11 +172,11 @@ static bool take_line(struct line *l, char *text)
     return word ? bad(l, "'%s' is too much", word) : true;
 }
 
-rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts,
+rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
                                struct rk_rankfile *out, char *err, size_t errlen)
 {
     char *text, why[256];
-    struct line l = {.file = out, .hosts = hosts, .err = why, .errlen = sizeof(why)};
+    struct line l = {.file = out, .hosts = hosts, .here = here, .err = why, .errlen = sizeof(why)};
     struct rk_text_file f;
     unsigned wrong = 0;
 

@@ -9,6 +9,7 @@
 #ifndef RK_LAUNCHER_RANKFILE_H
 #define RK_LAUNCHER_RANKFILE_H
 
+#include "launcher/here.h"
 #include "launcher/hostlist.h"
 #include "launcher/place.h"
 
@@ -19,10 +20,11 @@ struct rk_rankfile {
 
 /*
  * Names of hosts are looked up in hosts; if nobody has named any (it has no
- * source), they are added to it. Each bad line is logged as FILE:LINE;
+ * source), they are added to it. All names of this host are one; here may be
+ * NULL, if they shall not be. Each bad line is logged as FILE:LINE;
  * RANK_ERR_ARG then, with err counting them. Clear the file whatever is returned.
  */
-rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts,
+rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
                                struct rk_rankfile *out, char *err, size_t errlen);
 /* NULL and a zeroed one are fine. */
 void rk_rankfile_clear(struct rk_rankfile *file);

@@ -6,6 +6,7 @@
  * itself: without names and other remarks, which would make all of them differ.
  */
 #include "launcher/agent.h"
+#include "launcher/here.h"
 #include "launcher/message.h"
 #include "lib/topo/topo.h"
 
@@ -61,6 +62,7 @@ void rk_agent_report(struct rk_agent *agent)
     rk_pack_string(&p, agent->host);
     rk_pack_u32(&p, rk_topo_units());
     rk_pack_u64(&p, text ? digest(text) : 0);
+    rk_pack_u64(&p, rk_here_machine());
     rk_wire_send(agent->wire, RK_MSG_READY, &p);
     free(text);
 }
