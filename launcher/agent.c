@@ -554,6 +554,7 @@ int rk_agent_main(int fd, const struct rk_setup *setup, bool remote, struct rk_d
     open_branches(&agent);
     if (remote)
         rk_agent_report(&agent);
+    rk_agent_begin(&agent);
     event_base_dispatch(agent.base);
     rk_watch_close(agent.watch);
     /* Should neither front end nor keeper have come to it. */

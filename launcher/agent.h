@@ -127,7 +127,9 @@ extern const struct rk_modex_ops rk_clients_modex_ops;
 extern const struct rk_pmi1_ops rk_clients_pmi1_ops[2]; /* [1]: with other hosts */
 void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
 
-/* run_job.c: the agent has been told its seats and its job. */
+/* run_job.c: what can be done before this agent is told its job; nothing where setup does not say enough. */
+void rk_agent_begin(struct rk_agent *agent);
+/* The agent has been told its seats and its job. */
 void rk_agent_run_job(struct rk_agent *agent);
 
 /* agent.c: told by the others. */

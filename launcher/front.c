@@ -186,14 +186,22 @@ static void close_front(struct front *f)
     rk_setup_clear(&f->setup);
 }
 
-int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan)
+/* Nothing has been started but an agent that has nothing to do, and ends when its wire does. */
+static void end_early(struct front *f, int fd, const pid_t *before, size_t nbefore)
+{
+    close(fd);
+    end_all(f, before, nbefore);
+    close_front(f);
+}
+
+int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan, rk_front_late_fn late)
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
     size_t nbefore = 0;
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
     pid_t *before = rk_descend_children(&nbefore);
-    int fd = -1;
+    int fd = -1, code;
     rank_status_t st;
 
     if (!rk_front_open_report(&f)) {
@@ -204,12 +212,23 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
     if (!f.nodes)
         st = RANK_ERR_NO_MEMORY;
+    if (!st && late) {
+        f.setup.early.job = job->id;
+        f.setup.early.host = rk_plan_name(plan, plan->local);
+        f.setup.early.ranks = job->size;
+    }
     if (!st && plan->local != RK_NO_HOST)
         st = start_agent(&f, &fd);
     else if (!st)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error of write */
+    code = !st && late ? late(options, plan, job) : 0;
+    if (code) {
+        end_early(&f, fd, before, nbefore);
+        free(before);
+        return code;
+    }
     if (!st)
         st = open_front(&f);
     if (!st)

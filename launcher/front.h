@@ -11,7 +11,13 @@
 #include "launcher/options.h"
 #include "launcher/plan.h"
 
-/* Runs the job to its end and returns xrun's exit code. */
-int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan);
+/* What is left to do before the job can be told: 0, or xrun's exit code, and it has said why. */
+typedef int (*rk_front_late_fn)(const struct rk_options *options, struct rk_plan *plan, struct rk_job *job);
+
+/*
+ * Runs the job to its end and returns xrun's exit code. late: done while this host's agent, the only one, begins with
+ * what it can; or NULL.
+ */
+int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan, rk_front_late_fn late);
 
 #endif

@@ -2,8 +2,8 @@
  * main.c: xrun.
  *
  * Everything that can be wrong with a command line is found out here, before
- * any process is created; each is one line that says what, where and what to
- * do.
+ * any process of the job is created; each is one line that says what, where and
+ * what to do.
  */
 #include "launcher/agent.h"
 #include "launcher/apps.h"
@@ -97,24 +97,36 @@ static int make_job(const struct rk_options *o, const struct rk_plan *plan, stru
     return code;
 }
 
-/* Where all hosts are known without asking anybody: who runs where, and whether that can be. */
+/* Can ranks be started on this host? Also raises what they and the agent inherit. */
+static int check_limits(const struct rk_options *o, int here, struct rk_job *job)
+{
+    char text[1024] = "";
+
+    if (!rk_limits_check(here, o->input == RK_INPUT_ALL ? 2 : 0, &job->nofile, text, sizeof(text)))
+        return refuse(text, RK_EXIT_USAGE);
+    return 0;
+}
+
+/* Where all hosts are known without asking anybody: who runs where. */
 static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job *job)
 {
     char text[1024] = "";
-    uint32_t here;
 
-    if (!rk_plan_remote(plan)) {
-        if (rk_assign_place(o, plan, text, sizeof(text)))
-            return refuse(text, RK_EXIT_USAGE);
-        here = plan->placement.n;
-        if (rk_assign_size(o, here, job, text, sizeof(text)))
-            return refuse(text, RK_EXIT_USAGE);
-    } else {
-        here = RANKS_UNKNOWN;
-    }
-    if (!rk_limits_check((int)here, o->input == RK_INPUT_ALL ? 2 : 0, &job->nofile, text, sizeof(text)))
+    if (rk_assign_place(o, plan, text, sizeof(text)) ||
+        rk_assign_size(o, plan->placement.n, job, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return 0;
+}
+
+/*
+ * Looking at this machine takes about as long as an agent needs to begin. It may do so meanwhile where all that an
+ * agent has to know before is known, and nothing is shown or written that could be wrong.
+ */
+static bool may_place_late(const struct rk_options *o, const struct rk_plan *plan, const struct rk_job *job)
+{
+    return plan->hosts.n == 1 && plan->local == 0 && !rk_plan_remote(plan) && o->n > 0 &&
+           job->size == (uint32_t)o->n && !o->spawned && !o->json && !o->output_dir && !o->where.show_map &&
+           !o->where.json_map && !o->where.dry_run;
 }
 
 static int run(const struct rk_options *o, uint64_t started_ns)
@@ -122,6 +134,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
     struct rk_job job = {.started_ns = started_ns};
     struct rk_plan plan = {.local = RK_NO_HOST};
     char text[1024] = "";
+    bool late;
     int code = 0;
 
     /* Before the environment loses what a resource manager says in it. */
@@ -131,10 +144,13 @@ static int run(const struct rk_options *o, uint64_t started_ns)
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
         code = make_job(o, &plan, &job);
-    if (!code)
+    late = !code && may_place_late(o, &plan, &job);
+    if (!code && !late && !rk_plan_remote(&plan))
         code = place(o, &plan, &job);
+    if (!code)
+        code = check_limits(o, rk_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n, &job);
     if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
-        code = rk_front_run(o, &job, &plan);
+        code = rk_front_run(o, &job, &plan, late ? place : NULL);
     rk_plan_clear(&plan);
     rk_job_clear(&job);
     rk_conf_unload();

@@ -136,9 +136,9 @@ static void on_alone(void *arg, bool over, const char *text)
  * Have the table of open files as large as it will be, while there is one thread. The kernel doubles it when it is
  * full, and if threads share it waits each time until no processor may still look at the old one: 10 ms.
  */
-static void widen_file_table(const struct rk_agent *agent)
+static void widen_file_table(const struct rk_agent *agent, uint32_t ranks)
 {
-    int most = 64 + 8 * (int)agent->nlocal, fd;
+    int most = 64 + 8 * (int)ranks, fd;
     struct rlimit lim;
 
     if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)most >= lim.rlim_cur)
@@ -146,6 +146,14 @@ static void widen_file_table(const struct rk_agent *agent)
     fd = fcntl(agent->exits, F_DUPFD_CLOEXEC, most);
     if (fd >= 0)
         close(fd);
+}
+
+void rk_agent_begin(struct rk_agent *agent)
+{
+    if (!agent->setup->early.job)
+        return;
+    widen_file_table(agent, agent->setup->early.ranks);
+    rk_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
 void rk_agent_run_job(struct rk_agent *agent)
@@ -167,7 +175,7 @@ void rk_agent_run_job(struct rk_agent *agent)
     }
     if (!st)
         st = rk_leftovers_create(agent->job.id, &agent->leftovers);
-    widen_file_table(agent);
+    widen_file_table(agent, agent->nlocal);
     if (!st)
         st = open_server(agent, &init_ns, &register_ns);
     if (st && !text[0])

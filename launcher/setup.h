@@ -28,6 +28,10 @@ struct rk_setup {
     /* not sent */
     bool step;  /* one srun starts them all, see step.h; nobody starts those below it */
     bool go_on; /* --on-failure continue */
+    struct {
+        const char *job, *host; /* job NULL: it knows nothing before it is told the job */
+        uint32_t ranks;
+    } early; /* where xrun's own agent can begin before the ranks are placed; borrowed */
 };
 
 /* What node is told by its parent; for RK_NODE_ALL one for all, in which each has to find itself: setup's node is then

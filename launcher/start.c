@@ -11,6 +11,7 @@
  * keep the others too.
  */
 #include "launcher/agent.h"
+#include "launcher/aside.h"
 #include "launcher/environ.h"
 #include "launcher/foreign.h"
 #include "launcher/plain.h"
@@ -50,6 +51,7 @@ struct crew {
     struct rk_agent *agent;
     struct start *starts; /* [nlocal] */
     int null;             /* what those read who have no input */
+    struct rk_aside aside; /* where no thread helps */
     char ***envs;         /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -233,6 +235,7 @@ static void work(struct crew *c, struct rk_spawner *spawner)
         rank = c->next++;
         c->busy++;
         pthread_mutex_unlock(&c->lock);
+        rk_aside_keep_off(&c->aside, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
         ok = start_one(c->agent, rank, &c->starts[rank], spawner);
         pthread_mutex_lock(&c->lock);
         c->busy--;
@@ -350,6 +353,9 @@ static rank_status_t start_all(struct rk_agent *agent, struct crew *c)
     if (st)
         return st;
     c->ready = c->next = 1;
+    if (n > 1 && n / RANKS_PER_THREAD < 2)
+        rk_aside_open(&c->aside);
+    rk_aside_keep_off(&c->aside, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
     if (!start_one(agent, 0, &c->starts[0], &spawner))
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
@@ -424,6 +430,8 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         st = rk_inputs_open(agent, &agent->inputs);
     if (!st)
         st = start_all(agent, c);
+    if (c)
+        rk_aside_close(&c->aside);
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     for (uint32_t i = 0; c && c->starts && i < n; i++) {

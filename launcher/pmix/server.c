@@ -134,9 +134,11 @@ static rank_status_t make_topology(void **out)
     return RANK_OK;
 }
 
-static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
+/* id, host: the job's and this one's; known: a topology, or NULL. */
+static rank_status_t init(const char *id, const char *host, void *known)
 {
-    pmix_topology_t topology = {(char *)(uintptr_t) "hwloc", job->topology};
+    static void *own_topology; /* PMIx may hold it: it lives as long as the process */
+    pmix_topology_t topology = {(char *)(uintptr_t) "hwloc", known};
     char name[PMIX_MAX_NSLEN];
     pmix_info_t info[5];
     pmix_rank_t zero = 0;
@@ -150,16 +152,16 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     /* Clients that were lost are told of at once, and not a second later with others. */
     setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
     if (!topology.topology) {
-        st = make_topology(&s->own_topology);
+        st = make_topology(&own_topology);
         if (st)
             return st;
-        topology.topology = s->own_topology;
+        topology.topology = own_topology;
     }
-    snprintf(name, sizeof(name), "%.240s-agent", job->id);
+    snprintf(name, sizeof(name), "%.240s-agent", id);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SERVER_RANK, &zero, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TOOL_SUPPORT, &off, PMIX_BOOL);
-    PMIX_INFO_LOAD(&info[3], PMIX_HOSTNAME, job->host, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[3], PMIX_HOSTNAME, host, PMIX_STRING);
     /* PMIX_INFO_LOAD would copy the topology. */
     memset(&info[4], 0, sizeof(info[4]));
     PMIX_LOAD_KEY(info[4].key, PMIX_TOPOLOGY2);
@@ -169,6 +171,37 @@ static rank_status_t init(struct rk_server *s, const struct rk_server_job *job)
     for (int i = 0; i < 4; i++)
         PMIX_INFO_DESTRUCT(&info[i]);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("PMIx_server_init", rc);
+}
+
+/* On threads that are not woken for each child that ends, and with a door that is fit for strangers. */
+static rank_status_t init_apart(const char *id, const char *host, void *known, uint64_t *ns)
+{
+    struct rk_listeners before;
+    uint64_t start = rk_clock_ns();
+    sigset_t all, old;
+    rank_status_t st;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rk_listeners_note(&before);
+    st = init(id, host, known);
+    rk_listeners_guard(&before);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    *ns = rk_clock_ns() - start;
+    return st;
+}
+
+/* What rk_server_begin has done. */
+static struct {
+    bool begun;
+    rank_status_t st;
+    uint64_t ns;
+} early;
+
+void rk_server_begin(const char *id, const char *host)
+{
+    early.begun = true;
+    early.st = init_apart(id, host, NULL, &early.ns);
 }
 
 /* The texts with sep between them. */
@@ -283,9 +316,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
                              struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
 {
     struct rk_server *s = calloc(1, sizeof(*s));
-    struct rk_listeners before;
-    uint64_t start = rk_clock_ns();
-    sigset_t all, old;
+    uint64_t start;
     rank_status_t st;
 
     if (!s)
@@ -311,14 +342,10 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     }
     serving = s;
     *out = s; /* from here on PMIx may hold it: it lives as long as the process */
-    /* PMIx's threads are not to be woken for each child that ends. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rk_listeners_note(&before);
-    st = init(s, job);
-    rk_listeners_guard(&before);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    *init_ns = rk_clock_ns() - start;
+    st = early.st;
+    *init_ns = early.ns;
+    if (!early.begun)
+        st = init_apart(job->id, job->host, job->topology, init_ns);
     start = rk_clock_ns();
     if (!st) {
         rk_server_watch_lost();

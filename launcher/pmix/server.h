@@ -86,6 +86,9 @@ struct rk_server_job {
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
 
+/* Initialize the server before anything is known but the job's name and what this host is called in it: who knows that
+ * early saves the time. Whether it worked rk_server_open says, which must be called with the same two. */
+void rk_server_begin(const char *id, const char *host);
 /*
  * Initialize the server and register the job. *init_ns and *register_ns: how
  * long that took. One server a process.

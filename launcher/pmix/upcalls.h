@@ -46,7 +46,6 @@ struct rk_server {
     void *arg;
     pmix_nspace_t nspace;
     uint32_t size;
-    void *own_topology;
     uint32_t *local, nlocal; /* ranks of this host, sorted */
     char **others;           /* other jobs that PMIx knows */
     char *past[RK_SERVER_PAST]; /* a ring of those that are over */
