@@ -42,7 +42,7 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, char *why, 
         path = paths->ring[class];
         snprintf(why, len, "the kernel refuses CMA");
     } else if (path == RK_PATH_CMA) {
-        snprintf(why, len, "one copy; no other is a tenth faster");
+        snprintf(why, len, "one copy; no other is faster by enough");
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
         if (path != paths->alone[class])

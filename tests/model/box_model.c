@@ -1,7 +1,8 @@
 /*
  * box_model.c: the box of the shm channel (lib/channel/shm/box.h, the code itself) in every order of its accesses:
- * frames of all forms through a ring of two cells, several laps. And the search is held to what it claims: a box
- * whose producer does not wait for room has to be found out.
+ * frames of all forms through a ring of two cells, several laps; with and without a consumer who tells, in frames of
+ * its own, how far it is. And the search is held to what it claims: a box whose producer does not wait for room, or
+ * begins anew where the consumer still reads, has to be found out.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"
@@ -11,8 +12,11 @@
 
 enum { CELLS = 2, RING = 512 };
 
-static _Alignas(64) unsigned char memory[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
-static const struct rk_box_shape shape = {.bytes = sizeof(memory), .cells = CELLS, .ring = RING,
+static _Alignas(64) struct {
+    unsigned char box[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
+    _Atomic uint64_t told; /* in the place of the frames of the opposite box */
+} memory;
+static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING,
                                           .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
                                           .frame = RING / 4};
 
@@ -24,11 +28,12 @@ static const uint32_t sequences[][7] = {
     {24, 60, 8, 100, 8, 61, 8},
     {32, 200, 33, 8, 56, 8, 208},
     {100, 8, 100, 56, 56, 24, 24},
+    {233, 234, 0, 0, 235, 0, 0},
 };
-enum { SEQUENCES = sizeof(sequences) / sizeof(sequences[0]), PERIOD = 7, FRAMES = 12 };
+enum { SEQUENCES = sizeof(sequences) / sizeof(sequences[0]), PERIOD = 7 };
 
-static int sequence;
-static bool impatient;
+static int sequence, frames = 12;
+static bool impatient, telling, rash;
 
 static struct rk_hdr header(int i)
 {
@@ -56,16 +61,22 @@ static void fill(unsigned char *p, int i, uint32_t n)
 static void produce(void)
 {
     struct rk_box_out o;
+    struct rk_box_in opposite = {.told = 0};
     unsigned char data[128];
 
-    rk_box_out_init(&o, memory, &shape);
-    for (int i = 0; i < FRAMES; i++) {
+    rk_box_out_init(&o, memory.box, &shape);
+    if (telling)
+        o.opposite = &opposite;
+    for (int i = 0; i < frames; i++) {
         struct rk_hdr h = header(i);
         fill(data, i, h.len);
         if (impatient)
             o.limit = o.next + 1;
         for (;;) {
-            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 32 | o.slot, o.at << 32 | o.ring_limit);
+            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.slot << 32 | opposite.told,
+                       o.at << 32 | o.ring_limit);
+            if (telling)
+                opposite.told = rash ? o.at : atomic_load_explicit(&memory.told, memory_order_acquire);
             if (rk_box_put(&o, &h, data, h.len, NULL))
                 break;
             model_block();
@@ -78,8 +89,8 @@ static void consume(void)
     struct rk_box_in in;
     unsigned char data[128];
 
-    rk_box_in_init(&in, memory, &shape);
-    for (int i = 0; i < FRAMES; i++) {
+    rk_box_in_init(&in, memory.box, &shape);
+    for (int i = 0; i < frames; i++) {
         struct rk_hdr want = header(i), got;
         uint64_t behind;
         const void *p;
@@ -98,6 +109,8 @@ static void consume(void)
         if (!p)
             return;
         rk_box_take(&in, behind);
+        if (telling)
+            atomic_store_explicit(&memory.told, in.at, memory_order_release);
     }
     model_expect(!rk_box_ready(&in), "a frame that nobody put");
 }
@@ -112,17 +125,28 @@ static void one(int which)
 
 static void begin(void)
 {
-    memset(memory, 0, sizeof(memory));
+    memset(&memory, 0, sizeof(memory));
 }
 
 int main(void)
 {
     struct model m = {.name = "a sequence of frames", .threads = 2, .thread = one, .begin = begin,
-                      .memory = memory, .bytes = sizeof(memory)};
+                      .memory = &memory, .bytes = sizeof(memory)};
     int failed = 0;
 
     for (sequence = 0; sequence < SEQUENCES; sequence++)
         failed += model_check(&m, false);
+    m.name = "the same, and the consumer tells how far it is";
+    telling = true;
+    frames = 9;
+    for (sequence = 3; sequence < SEQUENCES; sequence += sequence == 3 ? 3 : 1)
+        failed += model_check(&m, false);
+    m.name = "a producer that begins anew before it may";
+    rash = true;
+    sequence = SEQUENCES - 1;
+    failed += model_check(&m, true);
+    telling = rash = false;
+    frames = 12;
     m.name = "a producer that does not wait for room";
     impatient = true;
     sequence = 0;

@@ -251,6 +251,11 @@ static void broken(void **state)
     assert_null(rk_box_read(&in, s.frame, &got, &behind));
     in.cell->full.hdr.len = UINT32_MAX;
     assert_null(rk_box_read(&in, s.frame, &got, &behind));
+    in.cell->full.hdr.len = 60;
+    in.cell->ring.at.place = s.ring - 32;
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* over the ring's end */
+    in.cell->ring.at.place = s.ring;
+    assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* further than it can be */
     rk_box_take(&in, behind); /* the next one is looked at all the same */
     assert_false(rk_box_ready(&in));
 
@@ -268,6 +273,62 @@ static void broken(void **state)
     write_head(&in, RK_FORM_FULL, 0);
     assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* begins in the middle */
     munmap(mem, s.bytes);
+}
+
+/* Where each tells the other how far it is, both begin anew; in bursts of any length nothing is lost. */
+static void answers(void **state)
+{
+    struct rk_box_shape s = rk_box_shape(65536);
+    void *mem[2] = {shared(s.bytes), shared(s.bytes)};
+    unsigned char *buf = malloc(s.frame);
+    struct rk_box_out o[2];
+    struct rk_box_in in[2]; /* in[k] is what o[1 - k] puts */
+    uint64_t sent[2] = {0, 0}, got[2] = {0, 0};
+    struct rk_hdr h = {.kind = RK_KIND_MSG, .len = 1000, .team = 1};
+    const void *first = NULL, *p;
+    uint64_t behind;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        rk_box_out_init(&o[k], mem[k], &s);
+        rk_box_in_init(&in[1 - k], mem[k], &s);
+        o[k].opposite = &in[k];
+    }
+    for (int round = 0; round < 3000; round++) {
+        int k = round % 2;
+
+        for (int n = 1 + round % 7 * (round % 5); n > 0 && put(&o[k], sent[k], s.frame, buf); n--)
+            sent[k]++;
+        /* some stay behind, now and then */
+        for (uint64_t left = sent[k] - got[k] - (round % 11 == 0 && sent[k] > got[k]); left > 0; left--) {
+            assert_true(rk_box_ready(&in[1 - k]));
+            assert_int_equal(take(&in[1 - k], got[k], s.frame, buf), 0);
+            got[k]++;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        for (; got[k] < sent[k]; got[k]++) {
+            assert_true(rk_box_ready(&in[1 - k]));
+            assert_int_equal(take(&in[1 - k], got[k], s.frame, buf), 0);
+        }
+        assert_false(rk_box_ready(&in[1 - k]));
+    }
+    /* Ping and pong: the same lines each time. */
+    for (int i = 0; i < 20; i++) {
+        assert_true(rk_box_put(&o[i % 2], &h, buf, h.len, NULL));
+        assert_true(rk_box_ready(&in[1 - i % 2]));
+        p = rk_box_read(&in[1 - i % 2], s.frame, &h, &behind);
+        assert_non_null(p);
+        rk_box_take(&in[1 - i % 2], behind);
+        if (i % 2 == 0 && i >= 2) {
+            if (!first)
+                first = p;
+            assert_ptr_equal(p, first);
+        }
+    }
+    free(buf);
+    munmap(mem[0], s.bytes);
+    munmap(mem[1], s.bytes);
 }
 
 /* The counters run over 2^32: the laps go on in turn. */
@@ -369,6 +430,7 @@ int main(void)
         cmocka_unit_test(shapes),        cmocka_unit_test(copy_small),
         cmocka_unit_test(brim),          cmocka_unit_test(always_room_when_empty),
         cmocka_unit_test(compact),       cmocka_unit_test(broken),
+        cmocka_unit_test(answers),
         cmocka_unit_test(counter_wraps), cmocka_unit_test(two_processes),
     };
 

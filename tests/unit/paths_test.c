@@ -32,13 +32,14 @@ static void test_choice(void **state)
     assert_false(p.measured);
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         p.rate[i][RK_PATH_CMA] = 1000;
-        p.rate[i][RK_PATH_BOTH] = i < 4 ? 1100 : 1200; /* a tenth more is not enough */
+        p.rate[i][RK_PATH_BOTH] = i < 4 ? 1100 : i < 5 ? 1500 : 1200; /* half more, from 128 KiB on a tenth, is not enough */
         p.rate[i][RK_PATH_RING] = 900;
-        p.rate[i][RK_PATH_STREAMED] = i < 6 ? 950 : 5000;
+        p.rate[i][RK_PATH_STREAMED] = i < 6 ? 980 : 5000;
     }
     rk_paths_choose(&p);
     assert_int_equal(p.best[3], RK_PATH_CMA);
-    assert_int_equal(p.best[4], RK_PATH_BOTH);
+    assert_int_equal(p.best[4], RK_PATH_CMA);
+    assert_int_equal(p.best[5], RK_PATH_BOTH);
     assert_int_equal(p.best[6], RK_PATH_STREAMED);
     assert_int_equal(p.alone[6], RK_PATH_BOTH);
     assert_int_equal(p.ring[5], RK_PATH_RING);

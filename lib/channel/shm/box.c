@@ -41,6 +41,7 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
     o->streamed_from = UINT32_MAX;
+    o->opposite = NULL;
     memset(o->binds, 0, sizeof(o->binds));
 }
 
@@ -53,7 +54,7 @@ void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *
     in->slot = in->span = 0;
     in->head = 0;
     in->cell = &in->box->cells[0];
-    in->at = 0;
+    in->at = in->told = 0;
     in->ring_bytes = shape->ring;
     memset(in->binds, 0, sizeof(in->binds));
 }

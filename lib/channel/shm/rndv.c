@@ -201,7 +201,7 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
     if (cells < o->fetch.want / shm->shape.frame + 4)
         return;
-    out->ring_limit = atomic_load_explicit(&out->box->drained, memory_order_acquire) + out->ring_bytes;
+    rk_box_look(out);
     if (out->ring_limit - out->at < o->fetch.want + shm->shape.frame + 4 * RK_CELL_BYTES ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
         return;

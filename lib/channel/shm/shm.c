@@ -16,8 +16,12 @@
 
 #include <stdlib.h>
 
-/* Polling each box beats a bitmap, whose bits cost an atomic a frame, up to about this many. */
-enum { POLL_ALL_MAX = 8, FRAMES_PER_PASS = 64 };
+/* Polling each box beats a bitmap, whose bits cost an atomic a frame, up to about this many. To measure it again: make
+ * CPPFLAGS=-DRK_POLL_ALL_MAX=0 has the bitmap always, 1000 never. All ranks of a job need the same. */
+#ifndef RK_POLL_ALL_MAX
+#define RK_POLL_ALL_MAX 8
+#endif
+enum { FRAMES_PER_PASS = 64 };
 
 /* A control frame that found no room. */
 struct control {
@@ -109,7 +113,7 @@ static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size
     shm->nlocal = node->nlocal;
     shm->me = node->index;
     shm->shape = rk_box_shape(box_bytes(node->nlocal));
-    shm->by_bits = node->nlocal > POLL_ALL_MAX;
+    shm->by_bits = node->nlocal > RK_POLL_ALL_MAX;
     rk_list_init(&shm->busy);
     rk_list_init(&shm->receiving);
     rk_list_init(&shm->sending);
@@ -181,6 +185,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     rk_list_init(&ep->streams);
     rk_box_out_init(&ep->out, rk_node_at(node, RK_REGION_BOXES, at), &shm->shape);
     ep->out.streamed_from = shm->streamed_from;
+    ep->out.opposite = &shm->in[peer->local];
     shm->ep[peer->local] = ep;
     peer->ep = ep;
     atomic_store(opened_flag(shm, peer->local, shm->me), 1);
@@ -463,6 +468,12 @@ static rank_status_t shm_arm(void *state)
     return rk_list_empty(&((struct rk_shm *)state)->busy) ? RANK_OK : RK_AGAIN;
 }
 
+/* Nor may anything be freed that a sender who helps still writes to. */
+static rank_status_t shm_drained(void *state)
+{
+    return ((struct rk_shm *)state)->nassisted > 0 ? RK_AGAIN : shm_arm(state);
+}
+
 const struct rk_channel rk_channel_shm = {
     .name = "shm",
     .open = shm_open,
@@ -478,5 +489,5 @@ const struct rk_channel rk_channel_shm = {
     .rndv_drop = rk_shm_rndv_drop,
     .progress = shm_progress,
     .arm = shm_arm,
-    .drained = shm_arm,
+    .drained = shm_drained,
 };
