@@ -10,7 +10,8 @@
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 
-/* However long each of them takes, a death is to be known within a second; a look at the clock costs 30 ns. */
+/* However long each of them takes, a death is to be known within a second; a look at the clock costs 30 ns. So RK_LOOK_BYTES
+ * copied count as a call. */
 enum { CALLS_PER_LOOK = 64 };
 
 static bool news(const struct rk_ctx *ctx)
@@ -36,6 +37,14 @@ static int count_dead(struct rank_mem *mem)
     for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->team->size; r++)
         n += (mem->part[r] || mem->ways[r].how != RK_WAY_NONE) && is_dead(mem, r);
     return n;
+}
+
+void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes)
+{
+    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
+    uint64_t calls = bytes / RK_LOOK_BYTES;
+
+    __atomic_store_n(&mem->looks, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
 }
 
 rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)

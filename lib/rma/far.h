@@ -134,6 +134,15 @@ RK_INLINE rank_status_t rk_mem_look(struct rank_mem *mem, int peer)
     return RANK_OK;
 }
 
+/* So many bytes have been copied to or from mapped parts: long copies count for more than a call. */
+enum { RK_LOOK_BYTES = 64 * 1024 };
+void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes);
+RK_INLINE void rk_mem_moved(struct rank_mem *mem, uint64_t bytes)
+{
+    if (rk_unlikely(bytes >= RK_LOOK_BYTES))
+        rk_mem_moved_long(mem, bytes);
+}
+
 /* ---- reg.c */
 
 /* Does the owner know this key? */

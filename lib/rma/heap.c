@@ -39,6 +39,17 @@ void rk_heap_destroy(struct rk_heap *heap)
     free(heap);
 }
 
+void rk_heap_retire(struct rk_heap *heap)
+{
+    struct rank_mem *whole = heap->whole;
+
+    rk_list_remove(&heap->link);
+    rk_space_destroy(&heap->space);
+    free(heap);
+    rk_list_append(&whole->ctx->rma->mems, &whole->link);
+    rk_mem_retire(whole);
+}
+
 static struct rk_heap *from(struct rk_link *l, const struct rank_team *team)
 {
     struct rk_link *end = &team->ctx->rma->heaps;

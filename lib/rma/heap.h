@@ -26,6 +26,8 @@ struct rk_heap {
 struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial);
 /* With the memory, if there is any yet. NULL is fine. */
 void rk_heap_destroy(struct rk_heap *heap);
+/* No place of it is given out any more, but its memory stays to the end. */
+void rk_heap_retire(struct rk_heap *heap);
 /* The team's oldest; NULL: none. */
 struct rk_heap *rk_heap_first(const struct rank_team *team);
 struct rk_heap *rk_heap_next(const struct rk_heap *heap, const struct rank_team *team);

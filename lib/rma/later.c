@@ -73,6 +73,7 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
+        rk_mem_moved(mem, (uint64_t)bytes);
         return RANK_OK;
     }
     st = start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
@@ -95,6 +96,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
+        rk_mem_moved(mem, (uint64_t)bytes);
         st = rk_mem_look(mem, peer);
         if (rk_unlikely(st))
             *req = RANK_REQUEST_NULL;

@@ -48,8 +48,11 @@ static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
     return found;
 }
 
-static void move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *part)
+/* The bytes, all in all. */
+static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *part)
 {
+    uint64_t bytes = 0;
+
     for (int64_t i = 0; i < n; i++) {
         const rank_piece_t *p = &pieces[i];
         if (p->bytes == 0)
@@ -58,7 +61,9 @@ static void move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *p
             rk_mapped_put(part + p->offset, p->local, (size_t)p->bytes);
         else
             rk_mapped_get(p->local, part + p->offset, (size_t)p->bytes);
+        bytes += (uint64_t)p->bytes;
     }
+    return bytes;
 }
 
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
@@ -151,7 +156,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
     if (n == 0)
         return RANK_OK;
     if (mem->part[peer]) {
-        move_mapped(put, pieces, n, mem->part[peer]);
+        rk_mem_moved(mem, move_mapped(put, pieces, n, mem->part[peer]));
         return put ? RANK_OK : rk_mem_look(mem, peer);
     }
     RK_ENTER(mem->ctx);

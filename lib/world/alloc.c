@@ -278,7 +278,9 @@ static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const st
     if (!st)
         st = make(whole, team, part, first);
     if (st) {
-        if (heap)
+        if (heap && whole->channel_mem) /* others may think that all went well, and reach for it */
+            rk_heap_retire(heap);
+        else if (heap)
             rk_heap_destroy(heap);
         else
             rk_mem_destroy(whole);
@@ -336,6 +338,11 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     return RANK_OK;
 }
 
+static bool others_have_keys(const struct rank_mem *mem)
+{
+    return mem->channel_mem || (mem->heap && mem->heap->whole->channel_mem);
+}
+
 rank_status_t rank_free(rank_mem_t *mem)
 {
     rank_status_t st;
@@ -350,7 +357,7 @@ rank_status_t rank_free(rank_mem_t *mem)
     RK_ENTER((*mem)->ctx);
     rank_flush(*mem, RANK_ALL);
     st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
-    if (st && (*mem)->channel_mem) /* but those may who have not heard of a death: it stays mapped to the end */
+    if (st && others_have_keys(*mem)) /* but those may who have not heard of a death: it stays mapped to the end */
         rk_mem_retire(*mem);
     else
         rk_mem_destroy(*mem);

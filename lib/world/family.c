@@ -183,7 +183,6 @@ static void tell_launcher(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
     struct patience p = {.until = rk_clock_ns() + ANSWER_NS};
-    const char *inside = ctx->board ? ctx->board->inside : NULL;
     rank_status_t st = rk_boot_part_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
                                           &p.answer);
 
@@ -192,7 +191,7 @@ static void tell_launcher(struct rank_team *team)
             ctx->board->inside = "rank_team_free";
         rk_wait(ctx, over, &p);
         if (ctx->board)
-            ctx->board->inside = inside;
+            ctx->board->inside = NULL; /* not what was there before: another thread may be in here, too */
         st = rk_boot_part_end(ctx->boot, p.answer);
     }
     if (st)
