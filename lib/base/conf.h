@@ -44,6 +44,7 @@ struct rk_conf {
     int64_t eager_max;
     int64_t eager_window;
     int64_t unexpected_max;
+    int64_t ahead_max;
     int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
     bool progress_thread;
     int cma;
@@ -55,6 +56,7 @@ struct rk_conf {
     const char *modules;
     int64_t spawn_timeout; /* ns; 0: none */
     int64_t heartbeat;     /* ns; 0: none */
+    int64_t unanswered;    /* ns; 0: never */
 };
 
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };

@@ -25,6 +25,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Bytes of messages without a receive, of all peers together, that do not count against their "
      "windows: up to so many a burst of small messages goes on at full speed.",
      NULL, 0, 1LL << 40, AT(unexpected_max)},
+    {"RANK_AHEAD_MAX", RK_CONF_SIZE, "256M", "bytes",
+     "Memory for large messages that a rank which waits fetches before it has asked for them: ranks that all send "
+     "before they receive do not wait for each other for ever. 0: none is fetched.",
+     NULL, 0, 1LL << 40, AT(ahead_max)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
      "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where the node has "
      "more ranks than cores.",
@@ -76,6 +80,11 @@ const struct rk_conf_row rk_conf_rows[] = {
      "itself, and how often the kernel then asks for theirs; after five times that they are dead. "
      "Jobs of more than 2048 ranks are not watched. 0: never.",
      NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
+    {"RANK_UNANSWERED", RK_CONF_TIME, "10s", "time",
+     "A connection of UCX's over tcp whose data the peer's kernel has not acknowledged for so long is given up, "
+     "and the peer is dead: a cable is pulled, or the host is gone. A peer that computes is not meant, for its "
+     "kernel answers. It takes a second or two longer, and 3 s at the least. 0: never.",
+     NULL, 0, 3600LL * 1000000000LL, AT(unanswered)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},

@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* How long a card is asked for that the server says is not there yet. */
-enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500 };
+enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
 
 static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
@@ -99,9 +99,15 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
     pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
     int tries = 0;
 
+    uint64_t tell = rk_clock_ns() + CARD_TELL_MS * 1000000ull;
+
     while (!*gave_up && !c->met &&
            ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
             (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
+        if (rk_clock_ns() >= tell) { /* it lives: only the user knows whether it will come */
+            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)who->rank, CARD_TELL_MS / 1000);
+            tell = UINT64_MAX;
+        }
         nanosleep(&pause, NULL);
         rc = ask_for_card(c, who, key, out, gave_up);
     }

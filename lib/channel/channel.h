@@ -13,6 +13,7 @@
 #include "lib/channel/peer.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct rank_request;
 struct rk_channel_mem; /* a channel's view of one symmetric allocation */
@@ -104,6 +105,9 @@ struct rk_channel {
 
     /* Everything sent has left this process's buffers (finalize). RK_AGAIN: not yet. */
     rank_status_t (*drained)(void *state);
+
+    /* Lines for people: the devices by which it would reach other hosts. Needs no open. NULL: there are none. */
+    rank_status_t (*rails)(FILE *out);
 };
 
 extern const struct rk_channel rk_channel_self;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -25,9 +26,12 @@ static const char *cma_state(void)
                            : "process_vm_readv is refused here: large messages are copied twice";
 }
 
-/* UCX's own words, once the module is in this process. */
-static void print_ucx_version(FILE *out)
+/* UCX's own words, once the module is in this process, and what it would take to other hosts. */
+static void print_ucx(FILE *out, const struct rk_channel *channel)
 {
+    char *rails = NULL, *line, *rest;
+    size_t len = 0;
+    FILE *text;
     void *ucp = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
     const char *(*version)(void) =
         ucp ? (const char *(*)(void))dlsym(ucp, "ucp_get_version_string") : NULL;
@@ -38,6 +42,14 @@ static void print_ucx_version(FILE *out)
         fprintf(out, "         loaded\n");
     if (ucp)
         dlclose(ucp);
+    text = open_memstream(&rails, &len);
+    if (!text)
+        return;
+    channel->rails(text); /* it says itself what went wrong */
+    fclose(text);
+    for (line = strtok_r(rails, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        fprintf(out, "         %s\n", line);
+    free(rails);
 }
 
 void info_print_channels(FILE *out, bool load)
@@ -57,7 +69,7 @@ void info_print_channels(FILE *out, bool load)
     fprintf(out, "  ucx    %s%s\n", path,
             rk_conf.channels & RK_CONF_UCX ? "" : "; left out by RANK_CHANNELS");
     if (load && rk_module_open_ucx(&ucx) == RANK_OK)
-        print_ucx_version(out);
+        print_ucx(out, ucx);
     else if (load)
         fprintf(out, "         cannot be loaded\n");
 }

@@ -31,7 +31,7 @@ static void usage(FILE *out)
     fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf] [--coll]\n"
                  "                [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
-                 "  --channels   channels found; with --load the ucx module is opened as well\n"
+                 "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
                  "  --topology   cores, GPUs and NICs seen\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
                  "  --coll       which algorithm a collective takes, and why\n"

@@ -66,6 +66,12 @@ if grep -q '^#define HAVE_UCX 1' "$top_builddir/config.h"; then
     run --load
     [ $rc = 0 ] && says '^ +loaded; UCX 1\.[0-9]+'
     judge $? "and loads"
+    UCX_TLS=tcp,self UCX_NET_DEVICES=lo run --load
+    [ $rc = 0 ] && [ ! -s "$work/err" ] && says '^ +rails  tcp/lo$' && says 'UCX_MAX_EAGER_RAILS=[0-9]+'
+    judge $? "the rails that UCX takes"
+    UCX_TLS=tcp UCX_NET_DEVICES=none9 run --load
+    says '^ +rails  none' || grep -q 'UCX does not start' "$work/err"
+    judge $? "a network device that is not there"
 fi
 RANK_MODULES=/nonexistent run --channels
 [ $rc = 0 ] && says '^  ucx +not found'

@@ -26,6 +26,14 @@ case $(cat info) in
     ;;
 esac
 
+# Both devices, in any order.
+if grep -q 'rails .*tcp/eth0' info && grep -q 'rails .*tcp/eth1' info; then
+    good "rankinfo --load names both rails"
+else
+    cp info out
+    bad "rankinfo --load names both rails" "it does not"
+fi
+
 # run LIMIT NAME=VALUE... -- ARGS: the stream, with out and rc
 run() {
     local limit=$(($1 * slow)) x=()
@@ -58,10 +66,10 @@ else
     carries "both links" 30 30 UCX_MAX_EAGER_RAILS=2
 fi
 
-# pulled NAME VARIABLES...: the second cable of hosta is pulled while messages go
+# pulled NAME SECONDS VARIABLES...: the second cable of hosta is pulled while messages go; SECONDS: a pattern
 pulled() {
-    local name=$1 pid i
-    shift
+    local name=$1 seconds=$2 pid i
+    shift 2
     : >out
     run 60 "$@" -- 1000000 &
     pid=$!
@@ -75,12 +83,13 @@ pulled() {
     "$hosts" net ip link set w0 up
     if ! grep -q going out; then bad "$name" "it did not begin"
     elif ! grep -q 'rank [01]: a peer process died' out; then bad "$name" "no rank says so"
-    elif ! grep -q 'has not answered for 1[0-9]* s' out; then bad "$name" "nobody says why"
+    elif ! grep -qE "has not answered for $seconds s" out; then bad "$name" "nobody says why"
     else good "$name"; fi
 }
-pulled "a cable is pulled" UCX_NET_DEVICES=eth1
+pulled "a cable is pulled" '1[0-9]' UCX_NET_DEVICES=eth1
+pulled "a cable is pulled, and a rank has less patience" '[4-9]' UCX_NET_DEVICES=eth1 RANK_UNANSWERED=4s
 if ! grep -q 'UCX 1\.1[0-9]' info; then
-    pulled "one of two cables is pulled" UCX_MAX_EAGER_RAILS=2
+    pulled "one of two cables is pulled" '1[0-9]' UCX_MAX_EAGER_RAILS=2
 fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

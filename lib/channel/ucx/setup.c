@@ -125,21 +125,26 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     return RANK_OK;
 }
 
-static rank_status_t open_context(struct rk_ucx *ucx)
+rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
         .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
-        .estimated_num_eps = (size_t)ucx->ctx->boot->size,
+        .estimated_num_eps = (size_t)peers,
     };
     ucp_config_t *config;
     ucs_status_t ust;
-    rank_status_t st = configure(ucx, &config);
+    rank_status_t st;
 
+    log_begin(ucx);
+    st = configure(ucx, &config);
     if (st)
         return st;
     ust = ucp_init(&params, config, &ucx->context);
-    ucp_config_release(config);
+    if (kept)
+        *kept = config;
+    else
+        ucp_config_release(config);
     if (ust == UCS_OK)
         return RANK_OK;
     ucx->context = NULL;
@@ -231,9 +236,8 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)
     unsigned major, minor, patch;
     rank_status_t st;
 
-    log_begin(ucx);
     ucp_get_version(&major, &minor, &patch);
-    st = open_context(ucx);
+    st = rk_ucx_open_context(ucx, ucx->ctx->boot->size, NULL);
     if (!st)
         st = open_worker(ucx);
     if (!st)

@@ -3,7 +3,7 @@
  *
  * Where a cable is pulled nobody is told: the kernel repeats what was sent for a quarter of an hour, and UCX waits
  * with it. So once a second, while there is something to wait for, we ask the kernel about UCX's connections: one
- * whose data has not been acknowledged for RK_UCX_UNANSWERED_MS is shut down, which UCX takes for the end of the
+ * whose data has not been acknowledged for RANK_UNANSWERED is shut down, which UCX takes for the end of the
  * peer and tells us. A peer that computes and reads nothing is no such case: its kernel answers for it. A connection
  * with nothing under way has nothing that could be acknowledged; a link that has heard nothing for some seconds
  * sends an empty frame.
@@ -132,7 +132,7 @@ static void look_at(int fd, void *arg)
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 || info.tcpi_unacked == 0 ||
         (info.tcpi_rto < TIMEOUT_US && info.tcpi_retransmits < TRIES) ||
-        info.tcpi_last_ack_recv < RK_UCX_UNANSWERED_MS)
+        info.tcpi_last_ack_recv < rk_ucx_conf()->unanswered / 1000000)
         return;
     if (getsockname(fd, (struct sockaddr *)&mine, &len) < 0 ||
         getpeername(fd, (struct sockaddr *)&theirs, &len2) < 0 ||
@@ -173,6 +173,6 @@ void rk_ucx_watch(struct rk_ucx *ucx)
     ucx->next_look = now + LOOK_NS;
     for (uint32_t i = 0; i < ucx->nlinks; i++)
         any |= waits_for(ucx->links[i]);
-    if (any && ucx->ports[0])
+    if (any && ucx->ports[0] && rk_ucx_conf()->unanswered > 0)
         each_fd(look_at, ucx);
 }

@@ -204,4 +204,5 @@ const struct rk_channel rk_channel_ucx = {
     .iget = rk_ucx_iget_mem,
     .flush = rk_ucx_flush_mem,
     .drained = ucx_drained,
+    .rails = rk_ucx_rails,
 };

@@ -35,7 +35,6 @@ enum {
     RK_UCX_PIECE_MIN = 16384, /* if they are of so many bytes on average */
     RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has not taken yet */
     RK_UCX_PORTS_MAX = 16,    /* on which UCX listens: one a device */
-    RK_UCX_UNANSWERED_MS = 10000, /* a connection whose peer's kernel says nothing is given up */
     RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link that UCP announces and that nobody fetches */
 };
 
@@ -188,6 +187,8 @@ const struct rk_conf *rk_ucx_conf(void);
 
 /* setup.c: UCP's context and worker, and the card. */
 rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
+/* Its first step. kept: gets the configuration, to be released; NULL: not wanted. */
+rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept);
 void rk_ucx_teardown(struct rk_ucx *ucx);
 /* A card as peers see it. False: not of this version. */
 bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
@@ -197,6 +198,9 @@ bool rk_ucx_card_fits(const void *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
 /* The ports of a card that rk_ucx_card_address has found to be one. */
 void rk_ucx_card_ports(const void *card, uint16_t *ports);
+
+/* rails.c: see struct rk_channel. */
+rank_status_t rk_ucx_rails(FILE *out);
 
 /* sockets.c: called before and after UCX's worker is made; ports are 0 behind the last one. */
 void rk_ucx_ports_before(struct rk_ucx *ucx);

@@ -1,0 +1,98 @@
+/*
+ * rails.c: what UCX would carry messages by: the devices that it has opened here, as UCX_TLS and UCX_NET_DEVICES leave
+ * them, and how many of them one message may take. For rankinfo: which of them lead to a peer shows only in a job.
+ *
+ * UCX tells neither by a call, but prints both; what is looked for there are its names.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a function of UCX's prints; NULL: out of memory. To be freed. */
+static char *printed(struct rk_ucx *ucx, const ucp_config_t *config)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    if (!out)
+        return NULL;
+    if (config)
+        ucp_config_print(config, out, NULL, UCS_CONFIG_PRINT_CONFIG);
+    else
+        ucp_context_print_info(ucx->context, out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Lines "#  resource 2 : md 1 dev 2 flags -- tcp/eth0"; those of the process itself are no rails. */
+static void print_devices(FILE *out, const char *text)
+{
+    const char *before = "rails  ";
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        const char *end, *name;
+
+        line += *line == '\n';
+        end = line + strcspn(line, "\n");
+        name = strstr(line, " -- ");
+        if (!name || name > end || !memmem(line, (size_t)(name - line), "resource", 8) ||
+            strncmp(name + 4, "self/", 5) == 0)
+            continue;
+        fprintf(out, "%s%.*s", before, (int)(end - name - 4), name + 4);
+        before = ", ";
+    }
+    fprintf(out, "%s\n", *before == ',' ? "" : "rails  none: UCX_TLS and UCX_NET_DEVICES leave no device");
+}
+
+/* Lines "UCX_MAX_RNDV_RAILS=2". */
+static void print_most(FILE *out, const char *text)
+{
+    static const char *const what[] = {"EAGER", "RNDV", "RMA"};
+    const char *before = "       of these for one message at most: ";
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(what); i++) {
+        char name[32];
+        const char *at;
+
+        snprintf(name, sizeof(name), "UCX_MAX_%s_RAILS=", what[i]);
+        at = strstr(text, name);
+        if (!at)
+            continue;
+        fprintf(out, "%s%.*s", before, (int)strcspn(at, "\n"), at);
+        before = ", ";
+    }
+    if (*before == ',')
+        fputc('\n', out);
+}
+
+rank_status_t rk_ucx_rails(FILE *out)
+{
+    struct rk_ucx *ucx = calloc(1, sizeof(*ucx));
+    ucp_config_t *config = NULL;
+    char *devices = NULL, *most = NULL;
+    rank_status_t st;
+
+    if (!ucx)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_ucx_open_context(ucx, 2, &config);
+    if (!st) {
+        devices = printed(ucx, NULL);
+        most = printed(ucx, config);
+        st = devices && most ? RANK_OK : RANK_ERR_NO_MEMORY;
+    }
+    if (!st) {
+        print_devices(out, devices);
+        print_most(out, most);
+    }
+    free(devices);
+    free(most);
+    if (config)
+        ucp_config_release(config);
+    rk_ucx_teardown(ucx);
+    free(ucx);
+    return st;
+}
