@@ -311,6 +311,10 @@ typedef struct rank_envelope {
  * Blocking send: returns when buf may be reused, which says nothing about the
  * receiver. Messages of one sender to one receiver on one team with tags that
  * a receive could both match are received in the order they were sent.
+ *
+ * A message that is longer than RANK_EAGER_MAX waits for its receive. Where all
+ * send before they receive it is taken out of their way by the receiver, as long
+ * as RANK_AHEAD_MAX bytes hold such messages; past that they wait for ever.
  */
 RANK_API rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team);

@@ -39,6 +39,7 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
     e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
     rk_list_init(&e->busy);
     rk_list_init(&e->calls);
+    rk_list_init(&e->leavings);
     e->npeers = ctx->boot->size;
     e->peers = calloc((size_t)e->npeers, sizeof(struct rk_peer *));
     e->boot_dead = calloc((size_t)(e->npeers + 63) / 64, sizeof(uint64_t));
@@ -119,6 +120,11 @@ void rk_engine_close(struct rk_ctx *ctx)
         close(e->watch_timer);
     if (e->epoll >= 0)
         close(e->epoll);
+    while (!rk_list_empty(&e->leavings)) {
+        struct rk_link *l = e->leavings.next;
+        rk_list_remove(l);
+        free(l);
+    }
     rk_requests_close(ctx);
     rk_threads_close(ctx);
     rk_worlds_close(ctx);
@@ -260,6 +266,8 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
+    if (e->threads)
+        rk_threads_settle(ctx);
     if (rk_conf.spin >= 0)
         e->spin_ns = (uint64_t)rk_conf.spin;
     else
@@ -277,7 +285,8 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     if (e->threads && e->threads->main)
         return; /* in a lane there is nobody but ourselves */
     for (int i = 0; i < node->nlocal; i++) {
-        bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE && !e->finalizing;
+        bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
+                    (!e->finalizing || atomic_load(&node->slots[i].alone));
         if (i != node->index && (left || rk_node_is_dead(node, i))) {
             struct rk_peer *p = rk_engine_peer(ctx, node->slots[i].world_rank);
             if (p) {
@@ -304,6 +313,8 @@ void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
     /* An eighth of the second in which a death has to be known. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
     rk_node_check_lives(ctx->node);
+    if (rk_unlikely(ctx->engine->lives && ctx->engine->threads))
+        rk_lives_look_among(ctx, now);
 }
 
 /* ------------------------------------------------------------------ progress */

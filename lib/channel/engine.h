@@ -39,6 +39,11 @@ struct rk_engine {
     rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
     int ndeath;
     rk_handler_fn handler[RK_KIND_COUNT];
+    /* p2p's, while it holds messages of others whose ends may be what everybody waits for: to be called by who waits for
+     * cond, for waited ns, and to whom nothing at all has come for quiet ns. True: call again in a millisecond. NULL: there are
+     * none. */
+    bool (*stuck)(struct rk_ctx *, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+    struct rk_link leavings; /* memory that begins with its link, and that channels may write to until they are closed */
     /* p2p's: may the peer have sent a message with such a header? What it refuses it has counted. Asked by channels
      * to which anything may come. */
     bool (*claims_hold)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
@@ -61,6 +66,7 @@ struct rk_engine {
     bool calling;         /* one of them runs */
 
     bool finalizing;              /* who leaves now is missed by nobody */
+    bool alone;                   /* this one leaves before the others have come so far: somebody is dead */
     uint32_t deaths_seen;         /* of node->head->deaths */
     pthread_mutex_t deaths_lock;  /* the table below grows, and PMIx's thread writes there */
     _Atomic uint64_t *boot_dead;  /* a bit for each number, set by PMIx's thread */
@@ -135,6 +141,7 @@ int rk_progress(struct rk_ctx *ctx);
 struct rk_waiter {
     uint32_t rounds;
     uint32_t told; /* it is on the status board (tell.h) */
+    uint32_t busy; /* bouts in which something came */
     uint64_t since; /* nothing has come; 0: it has just now */
     uint64_t begun; /* the wait, as far as the clock was looked at */
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */

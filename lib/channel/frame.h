@@ -38,6 +38,9 @@ enum rk_kind {
     RK_KIND_COUNT = 256
 };
 
+/* Of RNDV: the sender waits for the match. */
+enum { RK_FLAG_SYNC = 1 };
+
 /* What crosses a wire in place of a pointer: an index and its generation. */
 struct rk_id {
     uint32_t index, gen;

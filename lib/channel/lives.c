@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/tell.h"
+#include "lib/channel/threads.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -339,23 +340,51 @@ static void watch(struct rk_ctx *ctx, int number, int room)
         l->state = OVER;
 }
 
-void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_lives *v = e->lives;
     struct rk_wait_for what = {.flags = 0};
     int size = ctx->boot->size;
     bool known = false;
 
-    if (v->stopped || now - v->looked_ns < LOOK_NS || now - since < (uint64_t)rk_conf.heartbeat)
+    if (now - since < (uint64_t)rk_conf.heartbeat)
         return;
-    v->looked_ns = now;
     for (int i = 0; i < e->ntells && !known; i++)
         known = e->tells[i](ctx, cond, arg, &what);
     for (uint32_t i = 0; known && i < what.npeers && i < RK_BOARD_PEERS; i++)
         watch(ctx, what.peers[i], LINES);
-    for (int i = 1; i < size && v->nlines < OTHERS; i++)
+    for (int i = 1; i < size && e->lives->nlines < OTHERS; i++)
         watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
+}
+
+static bool is_time(struct rk_lives *v, uint64_t now)
+{
+    if (v->stopped || now - v->looked_ns < LOOK_NS)
+        return false;
+    v->looked_ns = now;
+    return true;
+}
+
+static void look_at_all(struct rk_ctx *ctx, uint64_t now)
+{
+    struct rk_lives *v = ctx->engine->lives;
+
     for (int i = 0; i < v->nlines; i++)
         look_at(ctx, &v->line[i], now);
+}
+
+void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+{
+    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->lives, now))
+        return;
+    watch_what(ctx, since, cond, arg, now);
+    look_at_all(ctx, now);
+}
+
+void rk_lives_look_among(struct rk_ctx *ctx, uint64_t now)
+{
+    if (!is_time(ctx->engine->lives, now))
+        return;
+    rk_threads_each_wait(ctx->engine->threads, watch_what, now);
+    look_at_all(ctx, now);
 }

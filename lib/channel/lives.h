@@ -24,5 +24,8 @@ void rk_lives_close(struct rk_ctx *ctx);
 
 /* A wait has lasted since then: what do the living say? Deaths are reported to the engine. */
 void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now);
+/* The same for all waits of a rank with threads: the poller's may be short, one after the other, where another's is
+ * long. */
+void rk_lives_look_among(struct rk_ctx *ctx, uint64_t now);
 
 #endif

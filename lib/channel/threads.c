@@ -14,13 +14,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* SHORT_SLEEPS of SHORT_NS each, then LONG_NS; LANE_LOOKS: before a thread that waits in a lane waits in the context. */
+/*
+ * SHORT_SLEEPS of SHORT_NS each, then LONG_NS. Where cores are few the poller gives his up after OWN_PASSES without what
+ * he waits for, or after TOLD_NS, if another thread has been told; else after PASSES_PER_YIELD. LANE_LOOKS: before a
+ * thread that waits in a lane waits in the context.
+ */
 enum {
     SHORT_SLEEPS = 10,
     SHORT_NS = 1000 * 1000,
     LONG_NS = 100 * 1000 * 1000,
     STAND_SPINS = 64,
     PASSES_PER_YIELD = 256,
+    OWN_PASSES = 16,
+    TOLD_NS = 50 * 1000,
     GIVE_WAY = 200,
     LANE_LOOKS = 64
 };
@@ -34,7 +40,8 @@ struct rk_waiting {
     void *arg;
     uintptr_t thread;
     _Atomic uint32_t state;
-    uint32_t sleeps;
+    uint32_t sleeps, passes;
+    uint64_t begun; /* as far as somebody has looked; 0: nobody has */
     bool unrung, background;
     bool deep; /* sleeps for long, as the leaving poller is to know */
 };
@@ -52,7 +59,8 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
 {
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    t->told = true;
+    if (t->ntold++ == 0)
+        t->told_ns = rk_clock_ns();
     if (t->napper == w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
@@ -69,8 +77,9 @@ static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
         if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
             set_over(t, w);
     }
-    /* Nobody rings for what waits for room. */
-    if (t->napper && t->napper != me && t->nap_armed && (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent))
+    /* Nobody rings for what waits for room, or what has been announced; the progress thread fetches none of that. */
+    if (t->napper && t->napper != me && t->nap_armed &&
+        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || (e->stuck && !t->napper->background)))
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
@@ -113,10 +122,8 @@ static bool is_crowded(const struct rk_threads *t)
 }
 
 /* Without the lock. Others want it: let them have it, but for no longer than they need. */
-static void give_way(struct rk_threads *t, bool yields)
+static void give_way(struct rk_threads *t)
 {
-    if (yields)
-        sched_yield();
     for (int i = 0; i < GIVE_WAY && atomic_load_explicit(&t->lock.wanted, memory_order_relaxed); i++) {
         if (i % 16 == 15)
             sched_yield();
@@ -125,20 +132,51 @@ static void give_way(struct rk_threads *t, bool yields)
     }
 }
 
-void rk_threads_yield(struct rk_threads *t)
+/* Gives the core up. Where cores are few whoever gets it polls, or he would wait for a poller that does not run.
+ * False: so another has the place now. */
+static bool yield_place(struct rk_threads *t)
 {
+    struct rk_waiting *me = atomic_load_explicit(&t->poller, memory_order_relaxed), *p;
     uint32_t depth;
 
-    if (t->nwaiting)
-        look_for_others(t, NULL);
+    if (!me || me->thread != rk_lock_me()) /* a callback has taken it away */
+        return false;
+    if (is_crowded(t))
+        atomic_store(&t->poller, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
     rk_lock_take_again(&t->lock, depth);
+    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    if (!p)
+        atomic_store(&t->poller, me);
+    return !p || p == me;
+}
+
+bool rk_threads_yield(struct rk_threads *t)
+{
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    return yield_place(t);
 }
 
 bool rk_threads_may_nap(struct rk_threads *t)
 {
     return !t->napping;
+}
+
+bool rk_threads_naps(const struct rk_threads *t)
+{
+    return t && t->napping; /* also who has lost his place, and is to hear of it */
+}
+
+void rk_threads_stir(struct rk_threads *t)
+{
+    const struct rk_node *node = t->ctx->node;
+    char byte = 1;
+
+    rk_node_wake(t->ctx->node, node->index);
+    if (node->bell_wr >= 0 && write(node->bell_wr, &byte, 1) < 0)
+        return; /* full, and so readable */
 }
 
 bool rk_threads_still_polls(struct rk_threads *t)
@@ -148,13 +186,13 @@ bool rk_threads_still_polls(struct rk_threads *t)
     return p && p->thread == rk_lock_me();
 }
 
-struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool armed)
+struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep)
 {
     struct rk_waiting *me = t->poller;
 
     t->napper = me;
     t->napping = true;
-    t->nap_armed = armed;
+    t->nap_armed = deep;
     look_for_others(t, me);
     return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
 }
@@ -217,11 +255,21 @@ out:
         s->sleeps = 0;
 }
 
+/*
+ * Another thread that can go on may need this core. A switch costs as much as twenty messages, and the thread that our
+ * partner is may run now and not later: as long as what we wait for comes at once we stay, but not for long.
+ */
+static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
+{
+    if (t->ntold == 0)
+        return s->passes % PASSES_PER_YIELD == 0;
+    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > TOLD_NS;
+}
+
 /* One bout of the poller's, and then the lock is anybody's for a moment. */
 static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
 {
     uint32_t depth;
-    bool yields;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
     if (w->rounds == 0)
@@ -229,11 +277,20 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     look_for_others(t, s);
     if (s->cond(s->arg))
         return;
-    yields = is_crowded(t) && (t->told || w->rounds % PASSES_PER_YIELD == PASSES_PER_YIELD - 1);
-    t->told = false;
+    s->passes++;
+    if (is_crowded(t) && has_to_yield(t, s)) {
+        yield_place(t);
+        return;
+    }
     depth = rk_lock_give_all(&t->lock);
-    give_way(t, yields);
+    give_way(t);
     rk_lock_take_again(&t->lock, depth);
+}
+
+/* Threads of the program, beside the progress thread: not one that runs the user's code meanwhile. */
+static bool others_can_poll(const struct rk_threads *t)
+{
+    return t->nwaiting - t->nbusy > 1;
 }
 
 /* The poller's place: free, or its owner naps and we have just come. The progress thread leaves it to others. */
@@ -241,7 +298,7 @@ static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting 
 {
     const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
 
-    if (s->background && t->nwaiting > 1)
+    if (s->background && others_can_poll(t))
         return false;
     return !p || p->background || (p == t->napper && s->sleeps == 0);
 }
@@ -266,7 +323,7 @@ static void leave_place(struct rk_threads *t)
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         uint32_t spins = SPINS, sleeps = SLEEPS;
         /* Not one that would refuse it: the progress thread while others wait, or who is on his way out. */
-        if (!w->deep || (w->background && t->nwaiting > 1) ||
+        if (!w->deep || (w->background && others_can_poll(t)) ||
             atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
             continue;
         if (atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
@@ -288,7 +345,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
         if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s) {
-            if (s.background && t->nwaiting > 1)
+            if (s.background && others_can_poll(t))
                 leave_place(t);
             else
                 poll_once(t, &s, w);
@@ -300,8 +357,25 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
+    if (atomic_load_explicit(&s.state, memory_order_relaxed) == OVER)
+        t->ntold--;
     if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s)
         leave_place(t);
+}
+
+void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w->background)
+            continue;
+        if (w->begun == 0)
+            w->begun = now;
+        fn(t->ctx, w->begun, w->cond, w->arg, now);
+    }
 }
 
 /* ---------------------------------------------------------------------------- lanes */
@@ -316,12 +390,30 @@ struct lane_wait {
 static bool lane_cond(void *arg)
 {
     struct lane_wait *w = arg;
+    struct rk_ctx *ctx = w->lane->ctx;
     bool is;
 
     rk_lock_take(&w->lane->lock);
     is = w->cond(w->arg);
+    if (rk_unlikely(!is && ctx->engine->stuck)) { /* nobody else looks at a lane's own */
+        ctx->engine->stuck(ctx, w->cond, w->arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
+        is = w->cond(w->arg);
+    }
     rk_lock_give(&w->lane->lock);
     return is;
+}
+
+bool rk_threads_any_waits(const struct rk_threads *t, bool (*fits)(bool (*cond)(void *), void *arg))
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (fits(w->cond, w->arg))
+            return true;
+    }
+    return false;
 }
 
 /* For the status board: what the lane's rooms say. */
@@ -372,6 +464,7 @@ static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*co
             rk_cpu_relax();
         rk_lock_take_again(&lane->lock, depth);
     }
+    w->unrung |= lane->ctx->engine->stuck != NULL; /* nobody rings for it either, and only our condition looks at it */
     depth = rk_lock_give_all(&lane->lock);
     atomic_fetch_add(&lane->parked, 1);
     wait_for_lane(t, w, &lw);
@@ -391,12 +484,27 @@ RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*con
 
 /* ------------------------------------------------------------------------ callbacks */
 
+/* This thread is in a wait, and so counted among those who poll. */
+static bool is_in_wait(const struct rk_threads *t)
+{
+    const struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        if (rk_list_entry(l, struct rk_waiting, link)->thread == rk_lock_me())
+            return true;
+    }
+    return false;
+}
+
 uint32_t rk_threads_call_begin(struct rk_threads *t)
 {
     const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
 
-    if (p && p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
-        rk_node_sleep_end(t->ctx->node);
+    t->nbusy = is_in_wait(t);
+    if (!p || p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
+        if (p && !t->ctx->engine->watched)
+            rk_node_sleep_end(t->ctx->node);
         leave_place(t);
     }
     if (t->nwaiting)
@@ -409,6 +517,7 @@ void rk_threads_call_end(struct rk_threads *t, uint32_t depth)
 {
     rk_lock_take_again(&t->lock, depth);
     atomic_store_explicit(&t->caller, 0, memory_order_relaxed);
+    t->nbusy = 0;
 }
 
 /* --------------------------------------------------------------------- the room of it */
@@ -433,6 +542,19 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
         ctx->engine->tells[ctx->engine->ntells++] = lane_tell;
     rk_requests_share(ctx);
     return RANK_OK;
+}
+
+/* The ranks of this host share the cores that they may use. */
+void rk_threads_settle(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine->threads;
+    uint32_t all = 0, share;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(ctx->node->head->cores); i++)
+        all += (uint32_t)__builtin_popcountll(atomic_load(&ctx->node->head->cores[i]));
+    share = all / (uint32_t)ctx->node->nlocal;
+    if (all > 0 && share < t->cores) /* 0: nobody has said what he may use */
+        t->cores = share > 0 ? share : 1;
 }
 
 void rk_threads_close(struct rk_ctx *ctx)

@@ -9,6 +9,9 @@
  * poller; the others stand by. Whoever gives the lock up looks first whether what another thread waits for has come,
  * and tells that thread: so a thread never looks for itself while it stands by, and conditions are looked at under the
  * lock only. A condition once true must stay so.
+ * Where more threads wait than there are cores, a poller who yields gives his place to whoever gets the core; and he
+ * yields late: as long as what he waits for comes at once he keeps the core, and so the pairs of threads of two ranks
+ * that answer each other run at the same time, and switch twenty times less often than they exchange something.
  * The poller takes the naps of wait.c, too. While it naps the next thread that begins to wait takes its place, so that
  * who has just come is not as slow as who has waited long.
  * A thread that stands by first spins, with yields where cores are few, then sleeps on a word of its own: a millisecond at a time, after
@@ -30,12 +33,14 @@ struct rk_threads {
     struct rk_ctx *main;       /* a lane's: the context that it belongs to; else NULL */
     struct rk_link waiting;    /* struct rk_waiting, by when they came */
     uint32_t nwaiting;
-    bool told;                 /* one of them has been told that its wait is over, and may need our core */
+    uint32_t nbusy;            /* of them run a user's callback: 0 or 1 */
+    uint32_t ntold;            /* of them have been told that their wait is over, and may need our core */
+    uint64_t told_ns;          /* when the first was */
     uint32_t cores;            /* that this process may run on */
     _Atomic(struct rk_waiting *) poller;
     struct rk_waiting *napper; /* the one that sleeps on the doorbell */
     bool napping;              /* somebody is in there, the present napper or one who was */
-    bool nap_armed;            /* he may sleep for long, as nothing waits for room */
+    bool nap_armed;            /* he sleeps for long, as nothing waits for room */
     _Atomic uintptr_t caller;  /* the thread that runs a user's callback; 0: none */
     _Atomic uint32_t parked;   /* a lane's: threads that wait for something of it in the context's list */
     _Atomic bool calls;        /* a lane's: it has callbacks that wait to be called */
@@ -47,6 +52,8 @@ struct rk_threads {
 
 /* From now on calls are locked. main: NULL, or the context whose lane this one is. */
 rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main);
+/* Once all ranks of the node have joined. */
+void rk_threads_settle(struct rk_ctx *ctx);
 void rk_threads_close(struct rk_ctx *ctx);
 
 /* NULL: this thread is in already, and an outer call leaves. */
@@ -57,19 +64,29 @@ void rk_threads_leave(struct rk_threads *t);
 void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
 /* wait.c: one bout of the poller's, with the lock held. */
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
-/* Around what a bout does without the lock: a yield, and the sleep of a nap. */
-void rk_threads_yield(struct rk_threads *t);
+/* What a bout does without the lock: a yield (false: another thread polls now), and the sleep of a nap. */
+bool rk_threads_yield(struct rk_threads *t);
 struct rk_nap {
     struct rk_waiting *who;
     uint32_t depth;
 };
-struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool armed);
+struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep);
 /* False: another thread has taken the place meanwhile, and has ended the nap towards those who ring. */
 bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap);
 /* May this thread begin a nap? Not while another that has lost its place is still in there. */
 bool rk_threads_may_nap(struct rk_threads *t);
+/* Does one sleep on the doorbell? Who takes its ring, or the word that says asleep, has to stir it. NULL: none does. */
+bool rk_threads_naps(const struct rk_threads *t);
+void rk_threads_stir(struct rk_threads *t);
 /* Has this thread still the poller's place? A callback takes it away. */
 bool rk_threads_still_polls(struct rk_threads *t);
+
+/* With the lock: for each wait of the program, with the time at which it began, or was first looked at. */
+typedef void (*rk_threads_wait_fn)(struct rk_ctx *ctx, uint64_t begun, bool (*cond)(void *), void *arg, uint64_t now);
+void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now);
+
+/* Is there one among those that wait? */
+bool rk_threads_any_waits(const struct rk_threads *t, bool (*fits)(bool (*cond)(void *), void *arg));
 
 /* Around a user's callback. */
 uint32_t rk_threads_call_begin(struct rk_threads *t);

@@ -78,7 +78,7 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
 }
 
 /* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
-static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, bool armed, int ns)
+static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
 {
     struct rk_threads *t = ctx->engine->threads;
     struct rk_nap nap = {NULL, 0};
@@ -86,7 +86,7 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, bool 
     bool rung = false, mine = true;
 
     if (rk_unlikely(t != NULL))
-        nap = rk_threads_nap_begin(t, armed);
+        nap = rk_threads_nap_begin(t, ns == NAP_NS); /* a short one need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
     else
@@ -103,29 +103,31 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, bool 
 
 static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), void *arg)
 {
+    struct rk_threads *t = ctx->engine->threads;
     struct rk_node *node = ctx->node;
     int epoll = rk_wait_epoll(ctx, false);
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
     bool mine = true;
 
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
-        (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads))) {
+        (rk_likely(!t) || rk_threads_still_polls(t))) {
         enum rk_armed armed = rk_wait_arm(ctx->engine);
         int ns = armed == RK_ARMED && !unrung ? NAP_NS : SHORT_NAP_NS;
 
         if (epoll < 0 || armed != RK_ARMED_NOT)
-            mine = sleep_until_rung(ctx, epoll, bell, armed == RK_ARMED, ns);
+            mine = sleep_until_rung(ctx, epoll, bell, ns);
     }
-    if (mine && (rk_likely(!ctx->engine->threads) || rk_threads_still_polls(ctx->engine->threads)))
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !ctx->engine->watched))) /* the user may sleep on */
         rk_node_sleep_end(node);
 }
 
-static void yield(struct rk_engine *e)
+/* False: among threads: another one polls now. */
+static bool yield(struct rk_engine *e)
 {
     if (rk_unlikely(e->threads != NULL))
-        rk_threads_yield(e->threads);
-    else
-        sched_yield();
+        return rk_threads_yield(e->threads);
+    sched_yield();
+    return true;
 }
 
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
@@ -136,26 +138,38 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         rk_wait_bout(ctx, w, cond, arg);
 }
 
+/* Others' messages may go on for ever. */
+static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    uint64_t now = rk_clock_ns();
+
+    if (w->begun == 0)
+        w->begun = now;
+    ctx->engine->stuck(ctx, cond, arg, now, 0, now - w->begun);
+}
+
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
-    bool oversubscribed = ctx->node->oversubscribed;
+    bool oversubscribed = ctx->node->oversubscribed, shortly = false;
     uint64_t now;
 
     if (rk_progress(ctx) > 0) {
         w->rounds = 0;
         w->since = 0;
+        if (rk_unlikely(e->stuck != NULL) && !w->background && ++w->busy % SPINS_PER_LOOK == 0)
+            look_while_busy(ctx, w, cond, arg);
         return;
     }
     w->rounds++;
-    if (oversubscribed)
-        yield(e);
+    if (oversubscribed && !yield(e))
+        return;
     if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
         return;
     /* What we wait for may be waiting for this core: another program can run here too. Not at the
      * first look, so that short waits stay free of system calls. */
-    if (!oversubscribed && w->since)
-        yield(e);
+    if (!oversubscribed && w->since && !yield(e))
+        return;
     now = rk_clock_ns();
     if (w->since == 0)
         w->since = now;
@@ -164,12 +178,14 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
     /* What others send says nothing of the one that is waited for. */
-    if (rk_unlikely(e->lives != NULL) && !w->background)
+    if (rk_unlikely(e->lives != NULL) && !e->threads)
         rk_lives_look(ctx, w->begun, cond, arg, now);
+    if (rk_unlikely(e->stuck != NULL) && !w->background)
+        shortly = e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
     if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
         rk_tell(ctx, w, cond, arg, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
         return;
     if (rk_likely(!e->threads) || rk_threads_may_nap(e->threads))
-        nap(ctx, w->unrung, cond, arg);
+        nap(ctx, w->unrung || shortly, cond, arg);
 }

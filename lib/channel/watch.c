@@ -15,6 +15,7 @@
 #include "lib/channel/watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/channel/threads.h"
 #include "lib/mem/node.h"
 
 #include <sys/epoll.h>
@@ -46,19 +47,41 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
         e->watch_timer = timer;
     }
     *fd = epoll;
+    if (rk_threads_naps(e->threads)) /* perhaps on the futex, and from now on rings go to the descriptor */
+        rk_threads_stir(e->threads);
     return RANK_OK;
 }
 
-void rk_watch_drain(struct rk_ctx *ctx)
+bool rk_watch_drain(struct rk_ctx *ctx)
 {
     int bell = ctx->node->bell_rd;
     char drain[64];
+    bool rung = false;
+    ssize_t n;
 
-    while (bell >= 0 && read(bell, drain, sizeof(drain)) == (ssize_t)sizeof(drain))
-        ;
+    while (bell >= 0 && (n = read(bell, drain, sizeof(drain))) > 0) {
+        rung = true;
+        if (n < (ssize_t)sizeof(drain))
+            break;
+    }
     if (ctx->engine->watch_timer >= 0 &&
         read(ctx->engine->watch_timer, drain, sizeof(uint64_t)) < 0)
-        return; /* it has not run out */
+        return rung; /* it has not run out */
+    return rung;
+}
+
+/* Empties the doorbell beside a thread that may nap on it, and that the ring was perhaps meant for. */
+static void drain_for_all(struct rk_ctx *ctx)
+{
+    if (rk_watch_drain(ctx) && rk_threads_naps(ctx->engine->threads))
+        rk_threads_stir(ctx->engine->threads);
+}
+
+/* Nobody has to ring for the user; but a thread that naps needs it still, and ends it itself. */
+static void end_sleep(struct rk_ctx *ctx)
+{
+    if (!rk_threads_naps(ctx->engine->threads))
+        rk_node_sleep_end(ctx->node);
 }
 
 static void set_timer(struct rk_engine *e, long ns)
@@ -73,9 +96,9 @@ void rk_watch_end_slow(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
 
     e->watched = false;
-    rk_node_sleep_end(ctx->node);
+    end_sleep(ctx);
     set_timer(e, 0);
-    rk_watch_drain(ctx);
+    drain_for_all(ctx);
 }
 
 void rk_watch_tell(struct rk_ctx *ctx)
@@ -83,7 +106,7 @@ void rk_watch_tell(struct rk_ctx *ctx)
     char byte = 1;
 
     ctx->engine->watched = false;
-    rk_node_sleep_end(ctx->node);
+    end_sleep(ctx);
     if (write(ctx->node->bell_wr, &byte, 1) < 0)
         return; /* full, and so readable */
 }
@@ -98,7 +121,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
 
     if (e->watch_timer < 0 || rk_wait_epoll(ctx, true) < 0)
         return RANK_ERR_STATE; /* rank_progress_fd comes first */
-    rk_watch_drain(ctx);
+    drain_for_all(ctx);
     now = rk_clock_ns();
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
@@ -108,8 +131,8 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         deaths == e->deaths_seen + e->boot_deaths_seen)
         armed = rk_wait_arm(e);
     if (armed == RK_ARMED_NOT) {
-        rk_node_sleep_end(ctx->node);
         e->watched = false;
+        end_sleep(ctx);
         return RANK_ERR_AGAIN;
     }
     e->watched = true;

@@ -8,8 +8,8 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd);
 /* RANK_OK: the descriptor will become readable when something comes. RANK_ERR_AGAIN: something has. */
 rank_status_t rk_watch_arm(struct rk_ctx *ctx);
 
-/* Empty the doorbell and the timer. */
-void rk_watch_drain(struct rk_ctx *ctx);
+/* Empty the doorbell and the timer. True: somebody had rung. */
+bool rk_watch_drain(struct rk_ctx *ctx);
 
 void rk_watch_end_slow(struct rk_ctx *ctx);
 

@@ -134,12 +134,11 @@ void rk_node_settle(struct rk_node *node)
     node->fence_on_send = atomic_load(&node->head->no_membarrier) != 0;
 }
 
-static void prepare_membarrier(struct rk_node *node)
+/* A sender does not fence between its store and its look at our sleeping word; the barrier
+ * that we run on its core before we sleep stands in for that. It has to be registered. */
+bool rk_node_prepare(void)
 {
-    /* A sender does not fence between its store and its look at our sleeping word; the barrier
-     * that we run on its core before we sleep stands in for that. It has to be registered. */
-    if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0)
-        atomic_store(&node->head->no_membarrier, 1);
+    return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) >= 0;
 }
 
 rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
@@ -149,7 +148,8 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
     node->index = index;
     node->mine = &node->slots[index];
     publish_cores(node);
-    prepare_membarrier(node);
+    if (!rk_node_prepare())
+        atomic_store(&node->head->no_membarrier, 1);
     node->mine->bell_fd = -1;
     st = rk_node_take_life(node->mine, world_rank);
     if (st)
@@ -164,6 +164,8 @@ void rk_node_close(struct rk_node *node)
 
     if (!node)
         return;
+    if (node->mine && node->alone)
+        atomic_store(&node->mine->alone, 1);
     if (node->mine)
         unmap = rk_node_leave_life(node->mine);
     if (node->mine && node->alone)

@@ -36,6 +36,7 @@ struct rk_node_slot {
     pthread_mutex_t life RK_ALIGNED_LINE;
     _Atomic uint32_t state; /* RK_SLOT_* */
     _Atomic uint32_t lock_lost; /* life was found without its owner: ask for the process instead */
+    _Atomic uint32_t alone; /* it is DONE, and has not waited for the others: see rk_node_leave_alone */
     int32_t world_rank;
     int32_t pid;
     uint32_t probe_word;   /* a copy of the word at probe_addr */
@@ -73,6 +74,9 @@ struct rk_node {
     bool oversubscribed; /* more ranks than cores that they may use */
 };
 
+/* What rk_node_join does first, and does again. A process that has one thread only is through in no time; with
+ * more the kernel waits until every core has switched: 10 ms and more. So it is worth calling before there are others. */
+bool rk_node_prepare(void);
 /* Make the segment (the lowest local rank). Region sizes may be 0. */
 rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COUNT],
                              struct rk_node **out, struct rk_memfd_card *card);

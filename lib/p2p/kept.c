@@ -45,22 +45,24 @@ void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
     p2p->free_kept = u;
 }
 
-void rk_kept_free_all(struct rk_p2p *p2p)
+static void free_payloads(struct rk_p2p *p2p, struct rk_link *list)
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &p2p->match.arrived)
+    rk_list_for_each(l, list)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
         if (rk_kept_on_heap(u))
             free(u->u.heap);
+        else if (u->kind == RK_KIND_AHEAD)
+            rk_ahead_free(p2p, u);
     }
-    rk_list_for_each(l, &p2p->probed)
-    {
-        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (rk_kept_on_heap(u))
-            free(u->u.heap);
-    }
+}
+
+void rk_kept_free_all(struct rk_p2p *p2p)
+{
+    free_payloads(p2p, &p2p->match.arrived);
+    free_payloads(p2p, &p2p->probed);
     while (p2p->kept_slabs) {
         struct rk_kept_slab *s = p2p->kept_slabs;
         p2p->kept_slabs = s->next;

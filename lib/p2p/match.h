@@ -18,6 +18,8 @@
 
 enum { RK_UNEXPECTED_INLINE = 64 };
 
+struct rk_ahead;
+
 #define RK_MESSAGE_MAGIC 0x6d657373u
 
 /* A message that nobody has asked for yet. */
@@ -27,7 +29,7 @@ struct rk_unexpected {
     uint32_t magic;     /* RK_MESSAGE_MAGIC while a user holds it as a rank_message_t */
     uint64_t team, tag;
     uint32_t src;
-    uint8_t kind;       /* RK_KIND_MSG, _SMSG or _RNDV */
+    uint8_t kind;       /* RK_KIND_MSG, _SMSG, _RNDV or _AHEAD */
     bool credited;      /* its sender has the room for it back already */
     uint64_t bytes;     /* of payload */
     struct rk_peer *peer;
@@ -35,7 +37,14 @@ struct rk_unexpected {
     union {
         unsigned char inl[RK_UNEXPECTED_INLINE];
         void *heap;          /* longer payload */
-        struct rk_rndv rndv;
+        struct {
+            struct rk_rndv rndv;
+            struct { /* ahead.c */
+                struct rk_link link;
+                uint64_t since;
+            } announced;
+        };
+        struct rk_ahead *ahead; /* RK_KIND_AHEAD */
     } u;
 };
 

@@ -73,6 +73,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     ctx->p2p = p2p;
     rk_list_init(&p2p->teams);
     rk_list_init(&p2p->probed);
+    rk_ahead_init(&p2p->ahead);
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
     e->handler[RK_KIND_MSG] = rk_recv_on_frame;
@@ -98,6 +99,7 @@ void rk_p2p_close(struct rk_ctx *ctx)
     if (p2p->bad_frames)
         rk_warn("%llu broken frames of messages came", (unsigned long long)p2p->bad_frames);
     rk_kept_free_all(p2p);
+    rk_ahead_close(ctx);
     rk_match_destroy(&p2p->match);
     free(p2p);
     ctx->p2p = NULL;

@@ -3,6 +3,7 @@
 #define RK_P2P_P2P_STATE_H
 
 #include "lib/base/conf.h"
+#include "lib/p2p/ahead.h"
 #include "lib/p2p/match.h"
 #include "lib/p2p/p2p.h"
 
@@ -16,6 +17,7 @@ struct rk_p2p {
     struct rk_kept_slab *kept_slabs;
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
     int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
+    struct rk_ahead_state ahead;     /* announced ones that are fetched before they are asked for */
     uint32_t takes;                  /* receives that took the shortest way */
     bool deaths;                     /* has any peer died? */
     struct rank_team *last_claimed;  /* claims.c */
@@ -66,7 +68,7 @@ void rk_kept_free_all(struct rk_p2p *p2p);
 
 RK_INLINE bool rk_kept_on_heap(const struct rk_unexpected *u)
 {
-    return u->kind != RK_KIND_RNDV && u->bytes > RK_UNEXPECTED_INLINE;
+    return u->kind <= RK_KIND_SMSG && u->bytes > RK_UNEXPECTED_INLINE;
 }
 
 /* api.c, api_wait.c: what their calls wait for. */

@@ -121,6 +121,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     u->sync = sync;
     if (rndv) {
         u->u.rndv = *rndv;
+        rk_ahead_add(p2p, u, hdr->flags);
     } else if (bytes <= RK_UNEXPECTED_INLINE) {
         if (bytes)
             memcpy(u->u.inl, payload, bytes);
@@ -143,8 +144,14 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     struct rk_peer *peer = u->peer;
 
     learned(req, u->src, u->tag, u->bytes);
-    if (u->kind == RK_KIND_RNDV) {
-        struct rk_rndv rndv = u->u.rndv;
+    if (u->kind >= RK_KIND_RNDV) {
+        struct rk_rndv rndv;
+        if (u->kind == RK_KIND_AHEAD) {
+            rk_ahead_receive(p2p, req, u);
+            return;
+        }
+        rndv = u->u.rndv;
+        rk_list_remove(&u->u.announced.link);
         rk_kept_free(p2p, u);
         fetch(req, &rndv);
         if (peer->eager_in >= rk_conf.eager_window / 2)
@@ -320,10 +327,16 @@ static void fail_posted(struct rank_request *req, void *arg)
 void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     rk_match_drop(&p2p->match, u);
-    if (u->kind == RK_KIND_RNDV)
+    if (u->kind == RK_KIND_AHEAD) {
+        rk_ahead_drop(p2p, u);
+        return;
+    }
+    if (u->kind == RK_KIND_RNDV) {
+        rk_list_remove(&u->u.announced.link);
         drop(u->peer, &u->u.rndv, u->bytes);
-    else
+    } else {
         rk_kept_over(p2p, u);
+    }
     rk_kept_free(p2p, u);
 }
 

@@ -47,6 +47,13 @@ bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
     return peer && bytes <= peer->eager_limit && !has_credit(peer, bytes);
 }
 
+static void announce(const struct rank_request *req, struct rk_hdr *hdr)
+{
+    hdr->kind = RK_KIND_RNDV;
+    hdr->flags = req->flags & RK_REQ_SYNC ? RK_FLAG_SYNC : 0;
+    hdr->len = 0;
+}
+
 static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr, const void *payload)
 {
     struct rk_peer *peer = req->peer;
@@ -104,8 +111,7 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
             rk_req_complete(req, RANK_OK);
         return st;
     }
-    hdr->kind = RK_KIND_RNDV;
-    hdr->len = 0;
+    announce(req, hdr);
     return peer->channel->rndv_send(peer, hdr, &req->view, req);
 }
 
@@ -139,8 +145,7 @@ rank_status_t rk_send_offer(struct rank_request *req)
         if (bytes <= SYNC_EAGER_MAX)
             return offer_sync(req, &hdr, req->view.base);
     }
-    hdr.kind = RK_KIND_RNDV;
-    hdr.len = 0;
+    announce(req, &hdr);
     return peer->channel->rndv_send(peer, &hdr, &req->view, req);
 }
 

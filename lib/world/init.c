@@ -265,17 +265,31 @@ static bool tell_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
     return true;
 }
 
+/* A rank_init that is called again after it has failed is of the same program: the others have its first keys. */
+static uint32_t programs_before(struct rk_board *board)
+{
+    static bool joined;
+    static uint32_t before;
+
+    if (board && !joined) {
+        before = rk_board_join(board);
+        joined = true;
+    }
+    return before;
+}
+
 static rank_status_t join(struct rk_ctx *ctx)
 {
     rank_status_t st;
 
+    rk_node_prepare(); /* before PMIx has its thread */
     ctx->board = rk_board_open(rk_env(RK_BOARD_VARIABLE));
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
     st = rk_boot_open(&ctx->boot);
     if (st)
         return st;
-    ctx->boot->before = ctx->board ? rk_board_join(ctx->board) : 0;
+    ctx->boot->before = programs_before(ctx->board);
     rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
     st = meet(ctx);
     if (st)
@@ -389,7 +403,6 @@ static void part(struct rk_ctx *ctx)
 {
     RK_ENTER(ctx);
 
-    rk_lives_stop(ctx);
     ctx->engine->finalizing = true;
     rk_wait(ctx, drained, ctx);
     rk_family_leave(ctx);
@@ -398,8 +411,10 @@ static void part(struct rk_ctx *ctx)
     if (ctx->world->local)
         rk_boot_leave(ctx->boot);
     /* Nobody closes what another still sends to. With a death in the world this returns at once. */
-    if (rank_barrier(ctx->world) != RANK_OK && ctx->node)
+    ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
+    if (ctx->engine->alone && ctx->node)
         rk_node_leave_alone(ctx->node);
+    rk_lives_stop(ctx);
     rk_wait(ctx, drained, ctx);
 }
 

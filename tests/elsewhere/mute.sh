@@ -2,20 +2,23 @@
 # mute.sh: a rank waits for one of another host, under a launcher that tells it nothing (a real Slurm): what ends that one,
 # or its host, ends the wait in ten seconds; what only holds it does not. See lib/channel/lives.h.
 . "$(dirname "$0")/../inside.sh"
-inside_slurm 2 "the library's own heartbeat"
+inside_slurm 2 "the library's own heartbeat" 64
 . "$top_srcdir/tests/launcher/cases.sh"
 mute=$top_builddir/tests/faults/mute
 [ -z "${SAN_CFLAGS:-}" ] || export RK_LEAKS=0
 
-begin_mute() { # ARGS: in the background; pid is that of rank 1 on hostb
+ranks=2 # the last of which is looked at; in place, what tells srun where they run
+place="-N2 --ntasks-per-node=1"
+begin_mute() { # ARGS: in the background; pid is that of the last rank, on hostb
     : >out
     : >err
-    on hosta env RANK_LOG=debug ${HEARTBEAT:+RANK_HEARTBEAT=$HEARTBEAT} srun -Q -N2 -n2 --ntasks-per-node=1 --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
+    # shellcheck disable=SC2086 # words
+    on hosta env RANK_LOG=debug ${HEARTBEAT:+RANK_HEARTBEAT=$HEARTBEAT} srun -Q $place -n$ranks --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
     xpid=$!
-    until_true 20 grep -q '^ready' out || bad "$*: start" "$(cat out err)"
+    until_true $((20 + ranks)) grep -q '^ready' out || bad "$*: start" "$(cat out err)"
     # Only who waits, and watches, has something to see.
-    until_true 20 grep -q 'rank 1 is watched' err || bad "$*: it is watched" "$(cat out err)"
-    pid=$(on hostb pgrep -x "${mute##*/}" | head -n 1)
+    until_true 20 grep -q "rank $((ranks - 1)) is watched" err || bad "$*: it is watched" "$(cat out err)"
+    pid=$(sed -n 's/^ready //p' out)
 }
 says() { grep -q "^ended: $1" out; }
 end_mute() { # NAME: whatever is left
@@ -41,6 +44,16 @@ on hostb kill -CONT "$pid"
 on hostb kill -USR1 "$pid"
 until_true 10 says '.*succ' && good "and speaks when it goes on" || bad "and speaks when it goes on" "$(cat out err)"
 end_mute
+# A rank with threads, of which one polls for another rank; more ranks are there than are watched without being waited for.
+ranks=38 place="-N2 -m arbitrary"
+export SLURM_HOSTFILE=$PWD/where
+{ echo hosta; for ((i = 1; i < ranks; i++)); do echo hostb; done; } >"$SLURM_HOSTFILE"
+begin_mute --threads
+on hostb kill -9 "$pid"
+until_true 10 says "$dead" && good "a thread waits, and another polls" || bad "a thread waits, and another polls" "$(cat out err)"
+end_mute
+unset SLURM_HOSTFILE
+ranks=2 place="-N2 --ntasks-per-node=1"
 # Last, since Slurm does not get over it.
 begin_mute --met
 "$hosts" link hostb down

@@ -127,7 +127,8 @@ on hosta scancel -u root
 finish_in 20
 [ "$rc" != 0 ] && [ "$rc" != hung ] && rc=ended
 verdict "scancel of an allocation" ended
-for what in xrun srun agent keeper; do
+oldest() { on hosta pgrep -o -x srun; }
+for what in xrun srun "all of srun" agent keeper; do
     begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 60 sh -c "echo ready; exec '$rest' 1000"
     until_true 20 ready 2 || bad "kill -9 of $what: start" "$(cat out err)"
     case $what in
@@ -135,8 +136,9 @@ for what in xrun srun agent keeper; do
     # Its agent ends the ranks, or Slurm ends what is left of its task: which of them is first is not known.
     keeper) on hostb pkill -9 -x job-keeper; want=ended says='host hostb|agent on hostb' ;;
     xrun) on hosta pkill -9 -x xrun; want=0 says= ;; # salloc takes that for no failure
-    # The job goes on without it.
-    srun) on hosta pkill -9 -x srun; on hostb pkill -TERM -x rest; want=143 says='rank 1 .* signal 15' ;;
+    # srun has a helper, which has Slurm end all that it had started; without that the job goes on.
+    srun) on hosta kill -9 "$(oldest)"; want=1 says='the agent on host[ab] died: srun was killed by signal 9; its ranks end with it' ;;
+    "all of srun") on hosta pkill -STOP -x srun; on hosta pkill -9 -x srun; on hostb pkill -TERM -x rest; want=143 says='rank 1 .* signal 15' ;;
     esac
     finish_in 15
     [ $want != ended ] || { [ "$rc" != 0 ] && [ "$rc" != hung ] && rc=ended; }

@@ -28,6 +28,9 @@ enum rk_ucx_kind {
     RK_UCX_KIND_END
 };
 
+/* Of BYE: it does not wait for the others to leave, too, as it knows of a death. */
+enum { RK_UCX_ALONE = 1 };
+
 struct rk_ucx_head {
     struct rk_id to;     /* the receiver's name for the link to the sender, or RK_UCX_NOBODY */
     struct rk_hdr first;

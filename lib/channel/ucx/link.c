@@ -250,16 +250,20 @@ static void part(struct rk_ucx_link *l)
 
 static void leave(struct rk_ucx_link *l)
 {
-    struct rk_hdr bye = {.kind = RK_UCX_BYE, .epoch = l->peer->epoch};
+    struct rk_hdr bye = {.kind = RK_UCX_BYE,
+                         .epoch = l->peer->epoch,
+                         .flags = l->ucx->ctx->engine->alone ? RK_UCX_ALONE : 0};
 
     l->ucx->leaving = true;
     if (l->failed || l->bye) {
         part(l);
         return;
     }
-    rk_ucx_fail_ops(l, true);
-    rk_ucx_put(l, &bye, NULL, 0, NULL, NULL); /* if it finds no room the peer hears a reset */
+    /* Before messages are dropped that nobody has received: by then their senders know why. If it finds no room the peer
+     * hears a reset. */
+    rk_ucx_put(l, &bye, NULL, 0, NULL, NULL);
     rk_ucx_flush_open(l);
+    rk_ucx_fail_ops(l, true);
     if (l->flushing)
         ucp_request_free(l->flushing);
     l->flushing = NULL;

@@ -56,7 +56,10 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
         status = UCS_OK;
-    finish(op, rk_ucx_status(status));
+    if (status == UCS_OK && op->announced && l->bye) /* it has left, and dropped what it had not received */
+        finish(op, RANK_ERR_PEER_DEAD);
+    else
+        finish(op, rk_ucx_status(status));
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -548,7 +551,8 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     case RK_UCX_BYE:
         l->bye = true;
         l->peer->left = 1;
-        if (!l->ucx->ctx->engine->finalizing) /* it leaves alone, after a death: who waits for it waits for nothing */
+        /* Who waits for one that leaves alone, after a death, waits for nothing; also in the last barrier. */
+        if (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE))
             rk_engine_report_death(l->ucx->ctx, l->peer->number);
         break;
     default:

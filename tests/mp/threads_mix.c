@@ -1,0 +1,299 @@
+/*
+ * threads_mix.c: everything at once at RANK_THREAD_MULTIPLE: threads of two ranks do random things with each other, of
+ * their own team and of a common one, while a third rank dies.
+ *
+ * Thread t of rank 0 and thread t of rank 1 draw the same steps from one seed, which the run prints: messages of all
+ * sizes and kinds, probes that take what comes, callbacks, cancelled receives, puts, gets, atomics, collectives,
+ * messages to oneself. One more thread of each talks to rank 2 until that is dead.
+ *
+ * --seconds N: how long (2); --threads N; --seed N
+ */
+#include "tests/mp/crew.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONG = 100 * 1000, SLOT = 4096, BURST = 8, HERD = 6 };
+
+struct mix {
+    double dies, ends;
+    rank_team_t pair;           /* of ranks 0 and 1, all threads' */
+    rank_team_t own[CREW_MAX];  /* of them, a thread's */
+    rank_team_t self[CREW_MAX]; /* of this rank */
+    rank_mem_t mem;
+    char *mine;
+    _Atomic uint64_t counted;   /* fetch-adds of this rank's threads */
+    _Atomic uint64_t taken, sent; /* the herd: sums of what was taken, and sent */
+    _Atomic int called;
+};
+
+struct part {
+    struct hand *hand;
+    struct mix *mix;
+    struct mp *mp;
+    rank_team_t team;
+    int t, other;
+    uint64_t common; /* the partner's, too */
+    char *in, *out;
+};
+
+static size_t some_bytes(struct part *p)
+{
+    static const size_t most[] = {0, 8, 100, 5000, LONG};
+
+    return mp_below(&p->common, most[mp_below(&p->common, 5)] + 1);
+}
+
+static uint64_t key(const struct part *p, int rank) { return p->common * 2 + (uint64_t)rank; }
+
+/* Both ways at once, each way in another form. */
+static void exchange(struct part *p)
+{
+    size_t n = some_bytes(p);
+    int how = (int)mp_below(&p->common, 4);
+    rank_request_t req[2];
+    rank_envelope_t e = {.size = sizeof(e)};
+    int done = 0, index;
+
+    mp_fill(p->out, n, key(p, p->mp->rank));
+    if (how == 0) {
+        MP_OK(rank_sendrecv(p->out, (int64_t)n, RANK_BYTE, p->other, 1, p->in, LONG, RANK_BYTE, p->other, 1, p->team, &e));
+        MP_CHECK_EQ(e.bytes, n);
+    } else {
+        MP_OK(rank_irecv(p->in, LONG, RANK_BYTE, p->other, 1, p->team, &req[0]));
+        MP_OK((how == 1 ? rank_issend : rank_isend)(p->out, (int64_t)n, RANK_BYTE, p->other, 1, p->team, &req[1]));
+        if (how == 3) {
+            while (!done)
+                MP_OK(rank_testall(2, req, &done, NULL));
+        } else {
+            MP_OK(rank_waitany(2, req, &index, NULL));
+            MP_OK(rank_wait(&req[1 - index], NULL));
+        }
+    }
+    MP_CHECK_EQ(mp_verify(p->in, n, key(p, p->other)), -1);
+}
+
+/* Some one way, in order, received in all ways. */
+static void burst(struct part *p)
+{
+    bool sends = p->mp->rank == (int)mp_below(&p->common, 2);
+    rank_request_t req[BURST];
+    rank_message_t message;
+    uint64_t word[BURST];
+    int found;
+
+    for (int i = 0; i < BURST; i++) {
+        word[i] = p->common + (uint64_t)i;
+        if (sends)
+            MP_OK(rank_isend(&word[i], 1, RANK_UINT64, p->other, 2, p->team, &req[i]));
+    }
+    if (sends) {
+        MP_OK(rank_waitall(BURST, req, NULL));
+        return;
+    }
+    for (int i = 0; i < BURST; i++) {
+        uint64_t got = 0;
+        if (i % 3 == 0) {
+            MP_OK(rank_recv(&got, 1, RANK_UINT64, RANK_ANY_SOURCE, RANK_ANY_TAG, p->team, NULL));
+        } else if (i % 3 == 1) {
+            MP_OK(rank_mprobe(p->other, 2, p->team, &message, NULL));
+            MP_OK(rank_mrecv(&got, 1, RANK_UINT64, &message, NULL));
+        } else {
+            for (found = 0; !found;)
+                MP_OK(rank_improbe(RANK_ANY_SOURCE, 2, p->team, &found, &message, NULL));
+            MP_OK(rank_imrecv(&got, 1, RANK_UINT64, &message, &req[0]));
+            MP_OK(rank_wait(&req[0], NULL));
+        }
+        MP_CHECK_EQ(got, word[i]);
+    }
+}
+
+/* On the common team anybody's message is as good as mine: as many are taken as are sent, and no one twice. */
+static void herd(struct part *p)
+{
+    uint64_t value, out[HERD];
+    rank_request_t req[HERD];
+    rank_message_t message;
+    rank_envelope_t e = {.size = sizeof(e)};
+
+    for (int i = 0; i < HERD; i++) {
+        out[i] = mp_random(&p->hand->random) >> 20;
+        atomic_fetch_add(&p->mix->sent, out[i]);
+        MP_OK(rank_isend(&out[i], 1, RANK_UINT64, p->other, 1 + p->t, p->mix->pair, &req[i]));
+    }
+    for (int i = 0; i < HERD; i++) {
+        MP_OK(rank_mprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, p->mix->pair, &message, &e));
+        MP_CHECK_EQ(e.source, p->other);
+        MP_OK(rank_mrecv(&value, 1, RANK_UINT64, &message, NULL));
+        atomic_fetch_add(&p->mix->taken, value);
+    }
+    MP_OK(rank_waitall(HERD, req, NULL));
+}
+
+/* My slot at the partner: put, read back, and told of. */
+static void one_sided(struct part *p)
+{
+    int64_t at = 4096 + p->t * SLOT;
+    size_t n = 1 + mp_below(&p->common, SLOT);
+    uint64_t one = 1, was, word = 0, mine = key(p, p->mp->rank), theirs = key(p, p->other);
+    rank_request_t req;
+
+    mp_fill(p->out, n, mine);
+    if (mp_below(&p->common, 2)) {
+        MP_OK(rank_put(p->out, (int64_t)n, p->other, p->mix->mem, at));
+    } else {
+        MP_OK(rank_iput(p->out, (int64_t)n, p->other, p->mix->mem, at, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    MP_OK(rank_flush(p->mix->mem, mp_below(&p->common, 2) ? p->other : RANK_ALL));
+    MP_OK(rank_get(p->in, (int64_t)n, p->other, p->mix->mem, at));
+    MP_CHECK_EQ(mp_verify(p->in, n, mine), -1);
+    MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT64, &one, 0, p->mix->mem, 0, &was));
+    atomic_fetch_add(&p->mix->counted, 1);
+    MP_OK(rank_sendrecv(&one, 1, RANK_UINT64, p->other, 3, &word, 1, RANK_UINT64, p->other, 3, p->team, NULL));
+    MP_CHECK_EQ(mp_verify(p->mix->mine + at, n, theirs), -1);
+    MP_OK(rank_barrier(p->team));
+}
+
+static void collective(struct part *p)
+{
+    int64_t in = p->mp->rank + 1, out = 0, n = (int64_t)mp_below(&p->common, 4000);
+    rank_request_t req;
+
+    MP_OK(rank_allreduce(&in, &out, 1, RANK_INT64, RANK_SUM, p->team));
+    MP_CHECK_EQ(out, 3);
+    mp_fill(p->out, (size_t)n, key(p, 0));
+    memset(p->in, 0, (size_t)n);
+    MP_OK(rank_ibarrier(p->team, &req));
+    MP_OK(rank_bcast(p->mp->rank == 0 ? p->out : p->in, n, RANK_BYTE, 0, p->team));
+    if (p->mp->rank == 1)
+        MP_CHECK_EQ(mp_verify(p->in, (size_t)n, key(p, 0)), -1);
+    MP_OK(rank_wait(&req, NULL));
+}
+
+static void count_one(const rank_envelope_t *e, void *arg)
+{
+    struct mix *mix = arg;
+
+    MP_CHECK_EQ(e->status, RANK_OK);
+    mix->called++;
+}
+
+/* Nobody waits for these but the callback. The buffers have to stay. */
+static void called_back(struct part *p)
+{
+    rank_request_t req;
+    uint64_t in = 0, out = 7;
+    int64_t at = -1;
+
+    MP_OK(rank_irecv(NULL, 0, RANK_BYTE, p->other, 4, p->team, &req));
+    MP_OK(rank_on_done(&req, count_one, p->mix));
+    MP_OK(rank_send(NULL, 0, RANK_BYTE, p->other, 4, p->team));
+    /* One that never comes is cancelled. */
+    MP_OK(rank_irecv(&at, 1, RANK_INT64, p->other, 5, p->team, &req));
+    MP_OK(rank_cancel(&req));
+    MP_STATUS(rank_wait(&req, NULL), RANK_ERR_CANCELED);
+    MP_OK(rank_sendrecv(&out, 1, RANK_UINT64, 0, 6, &in, 1, RANK_UINT64, 0, 6, p->mix->self[p->t], NULL));
+    MP_OK(rank_sendrecv(&out, 1, RANK_UINT64, p->mp->rank, 6, &in, 1, RANK_UINT64, p->mp->rank, 6, p->team, NULL));
+    MP_CHECK_EQ(in, 7);
+}
+
+static void until_dead(struct part *p)
+{
+    rank_status_t st = RANK_OK;
+    uint64_t word = 1;
+
+    for (uint64_t i = 0; st == RANK_OK; i++) {
+        MP_CHECK(mp_now() < p->mix->dies + 20);
+        if (i % 3 == 0) {
+            rank_request_t req[2];
+            MP_OK(rank_irecv(p->in, LONG, RANK_BYTE, 2, 1, p->mp->world, &req[0]));
+            MP_OK(rank_isend(p->out, LONG, RANK_BYTE, 2, 1, p->mp->world, &req[1]));
+            st = rank_waitall(2, req, NULL);
+        } else {
+            st = rank_send(&word, 1, RANK_UINT64, 2, 1, p->mp->world);
+            if (!st)
+                st = rank_recv(&word, 1, RANK_UINT64, i % 3 == 1 ? 2 : RANK_ANY_SOURCE, 1, p->mp->world, NULL);
+        }
+    }
+    MP_CHECK_EQ(st, RANK_ERR_PEER_DEAD);
+}
+
+static void play(struct hand *me)
+{
+    static void (*const steps[])(struct part *) = {exchange, exchange, burst, herd, one_sided, collective, called_back};
+    struct mix *mix = me->arg;
+    struct part p = {.hand = me, .mix = mix, .mp = me->mp, .t = me->t, .team = mix->own[me->t],
+                     .other = 1 - me->mp->rank, .common = me->mp->seed * 77 + (uint64_t)me->t};
+
+    p.in = mp_alloc(LONG);
+    p.out = calloc(1, LONG);
+    if (me->t == me->crew->threads - 1) {
+        until_dead(&p);
+    } else {
+        /* Rank 0 says whether it goes on. */
+        for (int more = 1; more;) {
+            for (int i = 0; i < 20; i++)
+                steps[mp_below(&p.common, sizeof(steps) / sizeof(steps[0]))](&p);
+            more = mp_now() < mix->ends;
+            MP_OK(rank_bcast(&more, 1, RANK_INT32, 0, p.team));
+        }
+    }
+    free(p.in);
+    free(p.out);
+}
+
+/* Rank 2 answers all that comes, until it dies. */
+static void serve(struct mp *mp, struct mix *mix)
+{
+    char *in = mp_alloc(LONG);
+    rank_envelope_t e = {.size = sizeof(e)};
+
+    mp_die_at(&mix->dies);
+    for (;;) {
+        MP_OK(rank_recv(in, LONG, RANK_BYTE, RANK_ANY_SOURCE, 1, mp->world, &e));
+        MP_OK(rank_send(in, e.bytes, RANK_BYTE, e.source, 1, mp->world));
+    }
+}
+
+static void check_sums(struct mix *mix)
+{
+    uint64_t mine[3] = {mix->counted, mix->sent, mix->taken}, all[3], counter;
+
+    MP_OK(rank_allreduce(mine, all, 3, RANK_UINT64, RANK_SUM, mix->pair));
+    MP_CHECK_EQ(all[1], all[2]);
+    MP_OK(rank_get(&counter, 8, 0, mix->mem, 0));
+    MP_CHECK_EQ(counter, all[0]);
+    MP_OK(rank_barrier(mix->pair));
+}
+
+int main(int argc, char **argv)
+{
+    static struct mix mix; /* the time has to stay for mp_die_at */
+    struct crew crew;
+    struct mp mp;
+    double seconds;
+
+    crew_start(&crew, &mp, &argc, argv);
+    MP_CHECK_EQ(mp.size, 3);
+    seconds = (double)mp_option(argc, argv, "--seconds", 2);
+    crew.threads++;
+    if (mp.rank == 0)
+        printf("seed %llu\n", (unsigned long long)mp.seed);
+    for (int t = 0; t < crew.threads; t++) {
+        MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.own[t]));
+        MP_OK(rank_team_split(mp.world, mp.rank, 0, &mix.self[t]));
+    }
+    MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.pair));
+    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + CREW_MAX * SLOT, 0, (void **)&mix.mine, &mix.mem));
+    mp_case(&mp, "mix");
+    mix.dies = mp_now() + seconds / 2;
+    mix.ends = mp_now() + seconds;
+    if (mp.rank == 2)
+        serve(&mp, &mix);
+    crew_run(&crew, play, &mix);
+    check_sums(&mix);
+    mp_end_survivor(&mp);
+    return 0;
+}
