@@ -21,8 +21,10 @@
 #ifdef BENCH_MPI
 #include <mpi.h>
 typedef MPI_Request be_request_t;
+enum { BE_ANY = MPI_ANY_SOURCE }; /* of a receive: whoever sends */
 #else
 typedef rank_request_t be_request_t;
+enum { BE_ANY = RANK_ANY_SOURCE };
 #endif
 
 enum {
@@ -72,6 +74,10 @@ void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t 
 /* On an int64_t; both are complete, and *before is written, after the flush. */
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset);
 void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before);
+/* As be_fetch_add; what is pointed to stays as it is until the flush. */
+void be_swap(struct be_window *window, const int64_t *value, int peer, size_t offset, int64_t *before);
+void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
+                     int64_t *before);
 /* What was put or added is visible at peer; what was got or fetched is here. */
 void be_flush_puts(struct be_window *window, int peer);
 void be_flush_gets(struct be_window *window, int peer);

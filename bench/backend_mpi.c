@@ -214,6 +214,17 @@ void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offs
                      window->win);
 }
 
+void be_swap(struct be_window *window, const int64_t *value, int peer, size_t offset, int64_t *before)
+{
+    MPI_Fetch_and_op(value, before, MPI_INT64_T, peer, (MPI_Aint)offset, MPI_REPLACE, window->win);
+}
+
+void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
+                     int64_t *before)
+{
+    MPI_Compare_and_swap(value, expected, before, MPI_INT64_T, peer, (MPI_Aint)offset, window->win);
+}
+
 void be_flush_puts(struct be_window *window, int peer)
 {
     MPI_Win_flush(peer, window->win);

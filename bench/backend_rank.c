@@ -170,6 +170,18 @@ void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offs
          "rank_atomic");
 }
 
+void be_swap(struct be_window *window, const int64_t *value, int peer, size_t offset, int64_t *before)
+{
+    must(rank_atomic(RANK_AMO_SWAP, RANK_INT64, value, peer, window->mem, (int64_t)offset, before), "rank_atomic");
+}
+
+void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
+                     int64_t *before)
+{
+    must(rank_compare_swap(RANK_INT64, expected, value, peer, window->mem, (int64_t)offset, before),
+         "rank_compare_swap");
+}
+
 void be_flush_puts(struct be_window *window, int peer)
 {
     must(rank_flush(window->mem, peer), "rank_flush");

@@ -4,7 +4,7 @@
  * A ping-pong of 8 bytes, as in lat, while on both sides lie as many receives
  * that were posted before, or messages that nobody has asked for yet, as the
  * size says. They have tags of their own and are matched, and verified, at the
- * end.
+ * end. The same once more where all receives are from any source.
  */
 #include "bench/bench.h"
 
@@ -15,6 +15,7 @@ enum { MANY_TAGS = 30000 };
 
 struct crowd {
     int64_t n;
+    int from; /* whom receives name */
     uint64_t *in, *out;
     be_request_t *reqs; /* n receives, n sends */
 };
@@ -24,7 +25,7 @@ static uint64_t word_of(int rank, int64_t i)
     return (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank;
 }
 
-static struct crowd *gather_crowd(struct bench_run *run)
+static struct crowd *gather_crowd(struct bench_run *run, bool any)
 {
     struct crowd *c = calloc(1, sizeof(*c));
     size_t n = (size_t)run->bytes + 1;
@@ -37,6 +38,7 @@ static struct crowd *gather_crowd(struct bench_run *run)
         !(c->reqs = calloc(2 * n, sizeof(*c->reqs))))
         be_abort(1, "out of memory for the queue");
     c->n = run->bytes;
+    c->from = any ? BE_ANY : 1 - be_rank();
     for (int64_t i = 0; i < c->n; i++)
         c->out[i] = word_of(be_rank(), i);
     run->state = c;
@@ -46,7 +48,7 @@ static struct crowd *gather_crowd(struct bench_run *run)
 static void post(struct crowd *c)
 {
     for (int64_t i = 0; i < c->n; i++)
-        be_irecv(&c->in[i], 8, 1 - be_rank(), BE_TAG_QUEUE + (int)(i % MANY_TAGS), &c->reqs[i]);
+        be_irecv(&c->in[i], 8, c->from, BE_TAG_QUEUE + (int)(i % MANY_TAGS), &c->reqs[i]);
 }
 
 static void send_all(struct crowd *c)
@@ -56,21 +58,18 @@ static void send_all(struct crowd *c)
                  &c->reqs[c->n + i]);
 }
 
-static void posted_begin(struct bench_run *run)
+static void begin(struct bench_run *run, bool any, void (*some)(struct crowd *))
 {
-    struct crowd *c = gather_crowd(run);
+    struct crowd *c = gather_crowd(run, any);
 
     if (c)
-        post(c);
+        some(c);
 }
 
-static void unexpected_begin(struct bench_run *run)
-{
-    struct crowd *c = gather_crowd(run);
-
-    if (c)
-        send_all(c);
-}
+static void posted_begin(struct bench_run *run) { begin(run, false, post); }
+static void unexpected_begin(struct bench_run *run) { begin(run, false, send_all); }
+static void any_posted_begin(struct bench_run *run) { begin(run, true, post); }
+static void any_unexpected_begin(struct bench_run *run) { begin(run, true, send_all); }
 
 static int64_t finish(struct bench_run *run, void (*rest)(struct crowd *))
 {
@@ -103,7 +102,7 @@ static int64_t unexpected_end(struct bench_run *run)
 
 static double match_sample(struct bench_run *run, int n)
 {
-    int peer = 1 - be_rank();
+    int peer = 1 - be_rank(), from = ((const struct crowd *)run->state)->from;
     double t = bench_now_us();
 
     for (int i = 0; i < n; i++) {
@@ -111,7 +110,7 @@ static double match_sample(struct bench_run *run, int n)
             bench_write(run, run->sbuf, 8);
             be_send(run->sbuf, 8, peer, BE_TAG_DATA);
         }
-        be_recv(run->rbuf, 8, peer, BE_TAG_DATA);
+        be_recv(run->rbuf, 8, from, BE_TAG_DATA);
         bench_read(run, run->rbuf, 8);
         if (be_rank() == 1) {
             bench_write(run, run->sbuf, 8);
@@ -133,5 +132,9 @@ const struct bench_entry bench_match[] = {
     {.name = "matchq_unexpected", .doc = "latency behind that many messages nobody has asked for",
      .table = BENCH_DEPTH, .begin = unexpected_begin, .end = unexpected_end,
      .sample = match_sample, .check = match_check},
+    {.name = "matchq_any_posted", .doc = "the same, all receives from any source", .table = BENCH_DEPTH,
+     .begin = any_posted_begin, .end = posted_end, .sample = match_sample, .check = match_check},
+    {.name = "matchq_any_unexpected", .doc = "the same, all receives from any source", .table = BENCH_DEPTH,
+     .begin = any_unexpected_begin, .end = unexpected_end, .sample = match_sample, .check = match_check},
     {.name = NULL},
 };

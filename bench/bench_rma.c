@@ -43,6 +43,22 @@ static void counter_add(struct bench_run *run, int64_t at)
     be_add(run->window, 1, 1, 0);
 }
 
+static void counter_swap(struct bench_run *run, int64_t at)
+{
+    be_swap(run->window, (const int64_t *)(run->sbuf + at), 1, 0, (int64_t *)(run->rbuf + at));
+}
+
+/* Each finds what the one before has left there; the first of a window sees to that. */
+static void counter_compare_swap(struct bench_run *run, int64_t at)
+{
+    const int64_t *value = (const int64_t *)(run->sbuf + at);
+
+    if (at == 0)
+        counter_swap(run, 0);
+    else
+        be_compare_swap(run->window, value - 1, value, 1, 0, (int64_t *)(run->rbuf + at));
+}
+
 /* ------------------------------------------------------------------------------ rates */
 
 /* Inlined into one function per operation, so that the call in the loop is direct. Rank 1 has
@@ -87,6 +103,13 @@ static double add_rate_sample(struct bench_run *r, int n) { return rate(r, n, co
 static double fetch_add_rate_sample(struct bench_run *r, int n)
 {
     return rate(r, n, counter_fetch_add, be_flush_gets);
+}
+
+static double swap_rate_sample(struct bench_run *r, int n) { return rate(r, n, counter_swap, be_flush_gets); }
+
+static double compare_swap_rate_sample(struct bench_run *r, int n)
+{
+    return rate(r, n, counter_compare_swap, be_flush_gets);
 }
 
 /* -------------------------------------------------------------------------- latencies */
@@ -319,6 +342,70 @@ static int64_t add_check(struct bench_run *run)
     return counted_wrong(run, false);
 }
 
+/* The counter is 0 before either rank touches it. */
+static void counter_from_zero(struct bench_run *run)
+{
+    if (be_rank() == 1) {
+        memset(run->window_base, 0, sizeof(int64_t));
+        be_window_sync(run->window);
+        bench_tell(0);
+    } else {
+        bench_hear(1);
+    }
+}
+
+/* Both ranks hand tokens in: what each gets back, and what is there at the end, is each token once. */
+static int64_t swap_check(struct bench_run *run)
+{
+    enum { TIMES = 500 };
+    int64_t sum = 0, got = 0, theirs = 0, mine, all = (int64_t)TIMES * (2 * TIMES - 1);
+
+    counter_from_zero(run);
+    for (int i = 0; i < TIMES; i++) {
+        mine = be_rank() * TIMES + i;
+        be_swap(run->window, &mine, 1, 0, &got);
+        be_flush_gets(run->window, 1);
+        sum += got;
+    }
+    if (be_rank() == 0) {
+        be_send(&sum, sizeof(sum), 1, BE_TAG_CTL);
+        bench_hear(1);
+        return 0;
+    }
+    be_recv(&theirs, sizeof(theirs), 0, BE_TAG_CTL);
+    be_get(run->window, &got, sizeof(got), 1, 0);
+    be_flush_gets(run->window, 1);
+    bench_tell(0);
+    return sum + theirs + got != all;
+}
+
+/* Both count up by trying: nothing is lost. */
+static int64_t compare_swap_check(struct bench_run *run)
+{
+    enum { TIMES = 200 };
+    int64_t seen, next, got = 0;
+
+    counter_from_zero(run);
+    for (int i = 0; i < TIMES; i++) {
+        do {
+            seen = got;
+            next = seen + 1;
+            be_compare_swap(run->window, &seen, &next, 1, 0, &got);
+            be_flush_gets(run->window, 1);
+        } while (got != seen);
+    }
+    if (be_rank() == 0) {
+        bench_tell(1);
+        bench_hear(1);
+        return 0;
+    }
+    bench_hear(0);
+    be_get(run->window, &got, sizeof(got), 1, 0);
+    be_flush_gets(run->window, 1);
+    bench_tell(0);
+    return got != 2 * TIMES;
+}
+
 /* Windows in an iteration of a rate: between two looks at the data. */
 enum { ROUNDS = 16 };
 
@@ -347,5 +434,10 @@ const struct bench_entry bench_rma[] = {
     {.name = "atomics_add_rate", .doc = "additions a second, one counter", .table = BENCH_RATE,
      .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8, .most = 8,
      .sample = add_rate_sample, .check = add_check},
+    {.name = "atomics_swap_rate", .doc = "swaps a second, one word", .table = BENCH_RATE, .one_sided = true,
+     .outside = true, .rounds = ROUNDS, .least = 8, .most = 8, .sample = swap_rate_sample, .check = swap_check},
+    {.name = "atomics_compare_swap_rate", .doc = "compare-and-swaps a second, one word, all of which swap",
+     .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8, .most = 8,
+     .sample = compare_swap_rate_sample, .check = compare_swap_check},
     {.name = NULL},
 };

@@ -50,6 +50,16 @@ if [ -n "$libraries" ] && [ ! -d "$dir/python" ]; then
     mv "$dir/python.new" "$dir/python"
 fi
 
+# The wheel lacks mpi4py's own tests; the same version's source has them.
+if [ -n "$libraries" ] && [ ! -d "$dir/mpi4py-test" ]; then
+    version=$(basename "$dir"/python/mpi4py-*.dist-info .dist-info)
+    rm -rf "$dir/mpi4py-test.new" "$dir/wheels"
+    python3 -m pip download -q --no-deps --no-binary mpi4py -d "$dir/wheels" "mpi4py==${version#mpi4py-}"
+    mkdir "$dir/mpi4py-test.new"
+    tar -xzf "$dir"/wheels/mpi4py-*.tar.gz -C "$dir/mpi4py-test.new" --strip-components 2 "$version/test"
+    mv "$dir/mpi4py-test.new" "$dir/mpi4py-test"
+fi
+
 # The folder of a wheel that holds bin/NAME.
 prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
 

@@ -13,7 +13,7 @@ expect() {
     *) if grep -q 'needs two cores' "$work/err"; then echo "ok - limits # SKIP one core"; exit 0; fi
        bad=1 ;;
     esac
-    if [ $bad = 0 ] && [ "$(awk '$2 > 0 && $3 ~ /^(ns|us|GB\/s|M\/s)$/ { print $1 }' "$work/out" | sort -u | wc -l)" = "$count" ] &&
+    if [ $bad = 0 ] && [ "$(awk '$2 > 0 && $3 ~ /^(ns|us|ms|GB\/s|M\/s)$/ { print $1 }' "$work/out" | sort -u | wc -l)" = "$count" ] &&
         [ "$(wc -l <"$work/out")" = "$count" ]; then
         echo "ok - limits $*"
     else
@@ -22,9 +22,9 @@ expect() {
         bad=1
     fi
 }
-expect 30
+expect 32
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 34 --hosts
+    expect 36 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi

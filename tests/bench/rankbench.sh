@@ -20,7 +20,7 @@ job() {
 }
 
 p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw"
-single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate" # of one size
+single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate atomics_swap_rate atomics_compare_swap_rate" # of one size
 coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
@@ -61,8 +61,8 @@ every() {
 {
     every 2 32 $p2p
     every 3 32 $p2p
-    every 2 4 $single
-    every 3 3 atomics
+    every 2 6 $single
+    every 3 5 atomics
     every 1 19 $coll
     every 2 19 $coll
     every 3 13 $coll
@@ -72,7 +72,7 @@ job 2 -b 4K -e 4K -d all -o all -r all --time 1ms -c 2 reduce allreduce reduce_s
     [ "$(grep -c ' 4096 ' "$work/out")" -gt 300 ] && ok "every datatype and operation, every root" ||
     not_ok "every datatype and operation, every root"
 job 2 -b 1 -e 1000 -f 1000 --time 2ms -c 2 -j "$work/j" matchq && grep -q '^1000 ' "$work/out" &&
-    { [ -z "$have_python" ] || [ "$(json "$work/j" 2 2>>"$work/err")" = 4 ]; } &&
+    { [ -z "$have_python" ] || [ "$(json "$work/j" 2 2>>"$work/err")" = 8 ]; } &&
     ok "both queues, empty and 1000 deep" || not_ok "both queues, empty and 1000 deep"
 job 2 -b 2000 -e 2000 -n 2 -w 1 -j "$work/j" wake && grep -q '^2000 ' "$work/out" &&
     grep -q '"idle_us": 2000, .*"waiting_cpu_pct": ' "$work/j" && ok "wake" || not_ok "wake"
@@ -95,8 +95,12 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
         ok "over ucx, and it says so" || not_ok "over ucx, and it says so"
     # shellcheck disable=SC2086
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" $p2p $single &&
-        [ "$(json "$work/j" 2 2>>"$work/err")" = 36 ] && ok "messages and one-sided operations over ucx" ||
+        [ "$(json "$work/j" 2 2>>"$work/err")" = 38 ] && ok "messages and one-sided operations over ucx" ||
         not_ok "messages and one-sided operations over ucx"
+    # Ours and UCX's puts of the same pieces; it looks at every word itself.
+    timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/pieces" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
+        [ "$(awk '/^pieces_(own|any)_(putv|ucx) / && $2 > 0 && $3 == "us"' "$work/out" | wc -l)" = 4 ] &&
+        ok "pieces in one call, and UCX's loop" || not_ok "pieces in one call, and UCX's loop"
 fi
 
 # refused CODE TEXT RANKS words...
@@ -122,5 +126,5 @@ refused 2 "did you mean get_lat?" 2 get_la
 refused 2 "unknown benchmark mat" 2 mat
 refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
-job 2 --list && [ "$(wc -l <"$work/out")" = 33 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 37 ] && ok "--list" || not_ok "--list"
 exit $bad
