@@ -8,7 +8,7 @@ inside 3 "programs of other MPI libraries on two hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
 # Hosts have a /tmp of their own.
 unset TMPDIR
-of_job() { on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|world\.[a-z0-9]*)$' | grep -v sshd; }
+of_job() { on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|(world|spawn)\.[a-z0-9]*)$' | grep -v sshd; }
 files() { on "$1" sh -c 'ls -A /dev/shm /tmp'; } # HOST
 left() {
     local h
@@ -40,7 +40,8 @@ verdict() {
     elif ! until_true 5 none_left; then
         bad "$1" "left behind: $(left | tr '\n' ' ')"
         for h in hosta hostb hostc; do
-            on $h pkill -9 'xrun|job|world'
+            on $h pkill -9 'xrun|job'
+            on $h pkill -9 'world|spawn'
             files $h >"files.$h"
         done
     else
@@ -105,7 +106,7 @@ killed() {
         rc=$?
     fi
     [ "$rc" = 0 ] || [ "$rc" = hung ] || rc=ended
-    [ "$3" != xrun-agent ] || forget_segments "$2" # their names were known to the agent alone
+    [ "$3" != xrun-agent ] || [ $peer = mpich5 ] || forget_segments "$2" # their names were known to the agent alone
     verdict "$peer: $1" ended "${4:-}"
 }
 forget_segments() { on "$1" sh -c 'rm -f /dev/shm/vader_segment* /dev/shm/sm_segment* /dev/shm/mpich_*'; }
@@ -156,10 +157,45 @@ ends() {
     killed "kill -9 of an agent" hostb xrun-agent 'the agent on hostb died'
 }
 
+# What foreign.sh asks of spawning on one host, with parents and children on both.
+spawns() {
+    local n children stuck=
+    if [ $peer = mpich4 ]; then
+        job 30 -n 2 ./spawn.$peer 2
+        case $rc in
+        0 | hung | 124) bad "$peer: MPI_Comm_spawn is an error" "exit code $rc" ;;
+        *) verdict "$peer: MPI_Comm_spawn is an error" "$rc" 'Comm_spawn.* failed' ;;
+        esac
+        return
+    fi
+    for n in 1 2 4; do
+        for children in 2 4; do
+            [ -n "${FULL:-}" ] || [ $n$children = 12 ] || [ $n$children = 24 ] || continue
+            job 60 -n $n ./spawn.$peer $children
+            spawned "$n ranks spawn $children on two hosts, all compute" $children $n
+        done
+    done
+    job 30 -n 2 ./spawn.$peer die
+    case $rc in
+    0 | hung | 124) bad "$peer: a spawned rank that dies is the end of all" "exit code $rc" ;;
+    *) verdict "$peer: a spawned rank that dies is the end of all" "$rc" 'xrun: error: ' ;;
+    esac
+    # MPICH 5 with UCX has no room for its port's name in a name's text.
+    if [ $peer != mpich5 ]; then
+        job 30 -n 2 ./spawn.$peer name
+        spawned "two on two hosts meet by a published name" name 2
+    fi
+}
+# spawned NAME WHAT N: N parents have said that all is right
+spawned() {
+    if [ "$(cat out)" = "$2: $3 ranks are right" ]; then verdict "$peer: $1" 0; else bad "$peer: $1" "rc $rc after $ms ms: '$(head -c 300 out)'"; fi
+}
+
 one() {
     local h
     for h in hosta hostb hostc; do files $h >"files.$h"; done
     computes
+    spawns
     ends
 }
-with_each_peer
+with_each_peer spawn

@@ -64,7 +64,7 @@ static void rankfile(const uint8_t *data, size_t len)
     fd = make_file(data + 1, len - 1, path, sizeof(path));
     if (data[0] & 1 && rk_hostlist_parse(&list, "hosta:4,hostb", err, sizeof(err)) == RANK_OK)
         list.source = "--host";
-    if (rk_rankfile_read(path, &list, &file, err, sizeof(err)) == RANK_OK) {
+    if (rk_rankfile_read(path, &list, NULL, &file, err, sizeof(err)) == RANK_OK) {
         for (uint32_t i = 0; i < file.n; i++) {
             if (file.pin[i].host >= list.n)
                 abort();

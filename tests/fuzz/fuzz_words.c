@@ -57,6 +57,12 @@ void rk_status_answer(struct rk_status *status, const char *text, size_t len)
         abort();
 }
 
+bool rk_status_busy(const struct rk_status *status)
+{
+    (void)status;
+    return false;
+}
+
 uint64_t rk_status_strangers(const struct rk_status *status)
 {
     (void)status;

@@ -2,15 +2,18 @@
  * control_client.c: a PMIx client that has signals sent to ranks and files removed, for the launcher's tests.
  *
  * control_client signal ALL|RANK    rank 0 has SIGUSR2 sent to all or one; who shall get it waits for it
- * control_client end KEY RANK       rank 0 has a rank ended: "kill" or "terminate"; all wait for their end
+ * control_client end KEY ALL|RANK   rank 0 has all or one ended: "kill" or "terminate"; all wait for their end
  * control_client refused            what is not supported, or makes no sense, is refused at once
  * control_client cleanup FILE HOW   the job's FILE shall go with it; HOW: end, or stay for ever
+ * control_client cleanup-dir DIR HOW  the same of a folder with files and folders in it
  */
 #include "plain_client.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,16 +58,16 @@ static int send_signals(const char *whom)
     return finish();
 }
 
-_Noreturn static void end_one(const char *how, uint32_t rank)
+_Noreturn static void end_some(const char *how, const char *whom)
 {
-    bool on = true;
+    bool on = true, everybody = strcmp(whom, "ALL") == 0;
     pmix_proc_t target;
 
-    PMIX_LOAD_PROCID(&target, me.nspace, rank);
+    PMIX_LOAD_PROCID(&target, me.nspace, everybody ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(whom));
     need("PMIx_Fence", fence());
     if (me.rank == 0)
-        need("PMIx_Job_control", control(&target, 1, *how == 'k' ? PMIX_JOB_CTRL_KILL : PMIX_JOB_CTRL_TERMINATE, &on,
-                                         PMIX_BOOL));
+        need("PMIx_Job_control", control(everybody ? NULL : &target, !everybody, *how == 'k' ? PMIX_JOB_CTRL_KILL : PMIX_JOB_CTRL_TERMINATE,
+                                         &on, PMIX_BOOL));
     for (;;)
         pause();
 }
@@ -87,13 +90,50 @@ static int refused(void)
     return finish();
 }
 
-static int leave_file(const char *file, bool stay)
+static bool make_file(const char *file)
 {
     FILE *f = fopen(file, "w");
 
-    if (!f || fclose(f))
+    return f && fclose(f) == 0;
+}
+
+/* DIR/file and DIR/in/file */
+static bool make_folder(const char *dir)
+{
+    char name[4096];
+
+    if (mkdir(dir, 0700) && errno != EEXIST)
+        return false;
+    snprintf(name, sizeof(name), "%s/in", dir);
+    if (mkdir(name, 0700) && errno != EEXIST)
+        return false;
+    snprintf(name, sizeof(name), "%s/in/file", dir);
+    if (!make_file(name))
+        return false;
+    snprintf(name, sizeof(name), "%s/file", dir);
+    return make_file(name);
+}
+
+static void register_folder(const char *dir)
+{
+    pmix_info_t info[2], *results = NULL;
+    size_t nresults = 0;
+
+    PMIX_INFO_LOAD(&info[0], PMIX_REGISTER_CLEANUP_DIR, dir, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_CLEANUP_RECURSIVE, NULL, PMIX_BOOL);
+    need("PMIx_Job_control", PMIx_Job_control(NULL, 0, info, 2, &results, &nresults));
+    PMIX_INFO_DESTRUCT(&info[0]);
+    PMIX_INFO_DESTRUCT(&info[1]);
+}
+
+static int leave_file(const char *file, bool folder, bool stay)
+{
+    if (folder ? !make_folder(file) : !make_file(file))
         return 9;
-    need("PMIx_Job_control", control(NULL, 0, PMIX_REGISTER_CLEANUP, file, PMIX_STRING));
+    if (folder)
+        register_folder(file);
+    else
+        need("PMIx_Job_control", control(NULL, 0, PMIX_REGISTER_CLEANUP, file, PMIX_STRING));
     need("PMIx_Fence", fence());
     if (!stay)
         return finish();
@@ -115,9 +155,11 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "signal") == 0)
         return send_signals(argv[2]);
     if (argc > 3 && strcmp(argv[1], "end") == 0)
-        end_one(argv[2], (uint32_t)atoi(argv[3]));
+        end_some(argv[2], argv[3]);
     if (argc > 3 && strcmp(argv[1], "cleanup") == 0)
-        return leave_file(argv[2], strcmp(argv[3], "stay") == 0);
+        return leave_file(argv[2], false, strcmp(argv[3], "stay") == 0);
+    if (argc > 3 && strcmp(argv[1], "cleanup-dir") == 0)
+        return leave_file(argv[2], true, strcmp(argv[3], "stay") == 0);
     if (argc > 1 && strcmp(argv[1], "refused") == 0)
         return refused();
     fprintf(stderr, "control_client: what?\n");

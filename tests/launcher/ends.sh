@@ -77,6 +77,10 @@ run 30 -n 4 --bind none "$control" end kill 2
 check "a rank that another kills" 137 'rank 2 .*killed by signal 9'
 run 30 -n 4 --bind none "$control" end terminate 2
 check "a rank that another ends" 143 'rank 2 .*killed by signal 15'
+run 30 -n 4 --bind none "$control" end kill ALL
+check "all of a job, which one of it kills" 137 'killed by signal 9'
+run 30 -n 4 --bind none "$control" end terminate ALL
+check "all of a job, which one of it ends" 143 'killed by signal 15'
 run 30 -n 2 --bind none "$control" refused
 check "what is refused" 0
 gone() { [ ! -e "$1" ]; }
@@ -93,6 +97,16 @@ gone left && good "it is gone, too" || bad "it is gone, too" "it is not"
 run 30 -n 2 --bind none --timeout 1 "$control" cleanup "$work/left" stay
 check "a file that goes with a job that takes too long" 124
 gone left && good "it is gone then" || bad "it is gone then" "it is not"
+run 30 -n 2 --bind none "$control" cleanup-dir "$work/left.d" end
+check "a folder that goes with the job" 0
+gone left.d && good "it is gone with all in it" || bad "it is gone with all in it" "$(find left.d)"
+begin -n 2 --bind none "$control" cleanup-dir "$work/left.d" stay
+until_true 10 ready 2
+[ -e left.d/in/file ] || bad "it is there while the job runs" "it is not"
+kill -TERM "$xpid"
+reap 10
+check "a folder that goes with a job that is ended" 143
+gone left.d && good "it is gone with all in it, too" || bad "it is gone with all in it, too" "$(find left.d)"
 
 echo "# ends: $passed passed, $failed failed"
 [ $failed -eq 0 ]

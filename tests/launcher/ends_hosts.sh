@@ -62,10 +62,32 @@ for host in hosta hostb; do
     on hosta pkill -TERM -x xrun
     on hosta pkill -TERM -x xrun
     finish_in 30
-    # What was left on another host ends when its agent goes on.
-    [ $host = hosta ] || on hostb pkill -CONT -x xrun-agent
-    verdict "the agent of $host stands still" 143 "the agent on $host stands still"
+    verdict "the agent of $host stands still" 143 "the agent on $host stands still; killing it and its ranks"
 done
+# An ssh whose end is not the end of what it has started there: only the wire shows that xrun has given the agent up.
+printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "exec 3<&0; ($*) <&3 3<&- & exec 3<&-; wait"\n' >loose-ssh
+chmod +x loose-ssh
+for how in "--fanout 32 hostb" "--fanout 1 hostb"; do
+    begin_on --agent "$PWD/loose-ssh" ${how% *} -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
+    until_true 20 ready 4 || bad "an agent stands still and its ssh is loose, ${how% *}: start" "$(cat out err)"
+    on hostb pkill -STOP -x xrun-agent
+    on hosta pkill -TERM -x xrun
+    on hosta pkill -TERM -x xrun
+    finish_in 30
+    # None is left when xrun has ended; here its parent is another agent, which does not wait for that.
+    [ "${how% *}" = "--fanout 1" ] || none_on || bad "xrun waits for it" "left: $(on hostb ps -e -o comm= | tr '\n' ' ')"
+    verdict "an agent stands still and its ssh is loose, ${how% *}" 143 "the agent on hostb stands still; killing it and its ranks"
+    ! grep -q 'left there' err || bad "it is seen to end" "$(cat err)"
+done
+begin_on --agent "$PWD/loose-ssh" -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
+until_true 20 ready 4 || bad "an agent and its keeper stand still: start" "$(cat out err)"
+on hostb pkill -STOP 'xrun-agent|job-keeper'
+on hosta pkill -TERM -x xrun
+on hosta pkill -TERM -x xrun
+finish_in 30
+grep -q 'agent on hostb stands still' err || bad "an agent and its keeper stand still" "$(cat err)"
+on hostb pkill -CONT 'job-keeper'
+verdict "an agent and its keeper stand still" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
 # ------------------------------------------------------------- signals
 for sig in USR2 WINCH CONT; do
@@ -92,6 +114,31 @@ job 30 -n 4 --host $both "$top_builddir/tests/launcher/stall" abort 3
 verdict "rank_abort on another host" 42 'rank 3 \(host hostb.* aborted the job with code 42: the sky is falling'
 [ "$ms" -lt $((4000 * slow)) ] && good "it is in time" || bad "it is in time" "$ms ms"
 
+# xrun is stopped while ranks write: longer than the kernel waits for a host that is gone
+begin_on -n 2 --host hosta:1,hostb:1 bash -c 'line=$(head -c 99999 /dev/zero | tr "\0" y)
+    echo ready; until [ -e over ]; do sleep 0.02; done
+    for ((i = 0; i < 200; i++)); do echo "$line"; done'
+until_true 20 ready 2 || bad "xrun is stopped: start" "$(cat err)"
+on hosta pkill -STOP -x xrun
+touch over
+sleep 10
+on hosta pkill -CONT -x xrun
+pkill -CONT -x nsenter # stops when what it started does
+finish_in 60
+verdict "xrun is stopped while ranks write" 0
+awk 'length == 99999 && !/[^y]/ { whole++ } END { exit NR != 402 || whole != 400 }' out && good "what they wrote is whole" || bad "what they wrote is whole" "$(cut -c1-80 out | sort | uniq -c)"
+
+# ------------------------------------------------------------- traces
+mkdir tools
+printf '#!/bin/sh\nfor pid; do :; done\necho "#0 in $pid"\n' >tools/gdb
+chmod +x tools/gdb
+PATH=$PWD/tools:$PATH job 40 -n 4 --host $both --timeout 2 --timeout-traces -x PATH "$PWD/sleep-forever" 1000
+verdict "traces of two hosts" 124
+# The agent of hostb looks in the path that ssh gives it, where there may be a tool or none.
+[ "$(grep -cE '^xrun: rank [01] \(pid ([0-9]+)\): #0 in \1$' err)" = 2 ] && [ "$(grep -c '^xrun: error: ' err)" = 1 ] &&
+    { [ "$(grep -oE '^xrun: rank [23] \(pid [0-9]+\): #0 ' err | sort -u | wc -l)" = 2 ] || grep -q 'neither gdb nor eu-stack' err; } &&
+    good "they are of each rank" || bad "they are of each rank" "$(cat err)"
+
 # ------------------------------------------------------------- what clients want
 for whom in ALL 3; do
     job 30 -n 4 --host $both "$control" signal $whom
@@ -100,6 +147,8 @@ for whom in ALL 3; do
 done
 job 30 -n 4 --host $both "$control" end kill 3
 verdict "a rank that one of another host kills" 137 'rank 3 .*killed by signal 9'
+job 30 -n 4 --host $both "$control" end kill ALL
+verdict "all of a job, which one of it kills" 137 'killed by signal 9'
 job 30 -n 2 --host hosta:1,hostb:1 sh -c "exec $control cleanup $PWD/left.\$XRUN_RANK end"
 verdict "files that go with the job" 0
 [ ! -e left.0 ] && [ ! -e left.1 ] && good "they are gone" || bad "they are gone" "$(ls)"

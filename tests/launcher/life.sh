@@ -190,6 +190,7 @@ tool() { printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"; chmod +x "bin/$1"; }
 traced() { # NAME PATTERN [seconds]
     begin -n 3 --timeout 1 --timeout-traces "$stall" recv
     reap "$1" 124 && [ $ms -gt $((${3:-20} * 1000 * slow)) ] && bad "$1: in time" "$ms ms"
+    grep '^xrun: error: ' err | grep -vE "did not end within" >st && bad "$1: no other error" "$(cat st)"
     [ "$(grep -cE "$2" err)" = 3 ] && good "$1: of every rank" || bad "$1: of every rank" "$(grep -cE "$2" err) of 3"
 }
 if command -v gdb >/dev/null; then

@@ -1,0 +1,3 @@
+#!/bin/bash
+# python.sh: mpi4py on each of the other MPI libraries under xrun; see foreign.sh.
+PYTHON=yes exec bash "$(dirname "$0")/foreign.sh"

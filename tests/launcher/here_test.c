@@ -1,0 +1,97 @@
+/*
+ * here_test.c: which of the names in a list are this host's, whatever the host of the test is called.
+ */
+#include "launcher/rankfile.h"
+#include "launcher/twins.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void domains_differ(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool differ;
+    } rows[] = {
+        {"node1.a", "node1.b", true},   {"node1.a", "node1.a", false},   {"node1.a.x", "node1.a", true},
+        {"node1", "node1.b", false},    {"node1.a", "node1", false},     {"localhost", "node1.a", false},
+        {"10.0.0.1", "node1.a", false}, {"node1.a", "10.0.0.1", false},  {"10.0.0.1", "10.0.0.2", false},
+        {"::1", "node1.a", false},      {"::ffff:1.2.3.4", "n.a", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rk_here_differ(rows[i].a, rows[i].b) != rows[i].differ)
+            fail_msg("%s and %s", rows[i].a, rows[i].b);
+    }
+}
+
+/* Names of which two have one short name, but not one network, are two hosts. */
+static void merged(void **state)
+{
+    static const struct {
+        const char *list;
+        uint32_t n, slots; /* of the first */
+    } rows[] = {
+        {"node1.a:1,node1.b:1", 2, 1},           {"node1:1,node1.b:2,node1.a:4", 2, 3},
+        {"node2:1,node1.a:1,node1.b:1", 3, 1},   {"node1.a:1,localhost:1,127.0.0.1:1,node1:1", 1, 4},
+        {"localhost:1,node1.a:1,node1.b:1", 2, 2}, {"node1:1,node1.b:1", 1, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rk_here here = {.name = "node1"};
+        struct rk_hostlist hosts = {.n = 0};
+        char err[256];
+        assert_int_equal(rk_hostlist_parse(&hosts, rows[i].list, err, sizeof(err)), RANK_OK);
+        assert_int_equal(rk_twins_merge(&hosts, &here), RANK_OK);
+        if (hosts.n != rows[i].n || hosts.host[0].slots != rows[i].slots)
+            fail_msg("%s: %u hosts, the first has %u slots", rows[i].list, hosts.n, hosts.host[0].slots);
+        rk_hostlist_clear(&hosts);
+        rk_here_clear(&here);
+    }
+}
+
+static void in_a_rankfile(void **state)
+{
+    static const char text[] = "rank 0=node1.a\nrank 1=node1.b\nrank 2=node1\nrank 3=localhost\n";
+    static const uint32_t expected[] = {0, 1, 0, 0};
+    struct rk_here here = {.name = "node1"};
+    struct rk_hostlist hosts = {.n = 0};
+    struct rk_rankfile file;
+    char path[] = "ranks.XXXXXX", err[256] = "";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    close(fd);
+    if (rk_rankfile_read(path, &hosts, &here, &file, err, sizeof(err)))
+        print_error("%s\n", err);
+    unlink(path);
+    assert_int_equal(hosts.n, 2);
+    assert_int_equal(file.n, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(file.pin[i].host, expected[i]);
+    rk_rankfile_clear(&file);
+    rk_hostlist_clear(&hosts);
+    rk_here_clear(&here);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(domains_differ),
+        cmocka_unit_test(merged),
+        cmocka_unit_test(in_a_rankfile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
