@@ -29,6 +29,8 @@ function count_log(log_file, result,    line, good, bad, skip) {
         # A test that says "not ok" and exits 0 has lied.
         passed += (good + bad + skip) ? good : 1
         failed += bad
+        if (bad)
+            where = where " " name "(exit code 0)"
     } else {
         passed += good
         failed += bad ? bad : 1
