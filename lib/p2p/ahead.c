@@ -175,6 +175,14 @@ static bool waits_for_send(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
     return is_for_send(cond, arg) || e->finalizing || (e->threads && rk_threads_any_waits(e->threads, is_for_send));
 }
 
+/* Its message is here, or on its way: it comes without anything else that this rank does. */
+static bool is_matched(bool (*cond)(void *), void *arg)
+{
+    const struct rank_request *req = arg;
+
+    return cond == rk_req_is_done && req->type == RK_REQ_RECV && !(req->flags & RK_REQ_POSTED);
+}
+
 /* The engine's. */
 static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
@@ -182,6 +190,8 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
     bool for_send = waits_for_send(ctx, cond, arg);
     uint64_t age = for_send ? SEND_NS : OTHER_NS, bytes = 0;
 
+    if (!for_send && is_matched(cond, arg))
+        return false;
     if (quiet < age && waited < (for_send ? LONG_NS : LONGER_NS))
         return for_send;
     for (int n = 0; n < BEGIN_MESSAGES && bytes < BEGIN_BYTES && !rk_list_empty(&s->announced); n++) {
