@@ -39,6 +39,7 @@ struct rk_engine {
     rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
     int ndeath;
     rk_handler_fn handler[RK_KIND_COUNT];
+    rk_small_fn small;
     /* p2p's, while it holds messages of others whose ends may be what everybody waits for: to be called by who waits for
      * cond, for waited ns, and to whom nothing at all has come for quiet ns. True: call again in a millisecond. NULL: there are
      * none. */

@@ -163,7 +163,13 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     if (first)
         return first;
     for (int i = 0; i < n; i++) {
-        rank_status_t st = rank_wait(&reqs[i], envelopes ? &envelopes[i] : NULL);
+        rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
+        rank_status_t st;
+
+        if (rk_likely(reqs[i] && !reqs[i]->hold && reqs[i]->done && !rk_check_request(reqs[i])))
+            st = rk_finish(&reqs[i], envelope);
+        else
+            st = rank_wait(&reqs[i], envelope);
         if (st && !first)
             first = st;
     }

@@ -17,6 +17,15 @@ static struct rk_link *buckets_new(uint32_t n)
     return b;
 }
 
+RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
+{
+    /* A multiplication moves bits up only: high bits of a tag are folded down before it. */
+    uint64_t who = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
+    uint64_t h = (tag ^ tag >> 31 ^ who) * 0xff51afd7ed558ccdull;
+
+    return (uint32_t)(h >> 32);
+}
+
 rank_status_t rk_match_init(struct rk_match *m)
 {
     *m = (struct rk_match){.posted_mask = FIRST_BUCKETS - 1, .waiting_mask = FIRST_BUCKETS - 1};
@@ -25,6 +34,8 @@ rank_status_t rk_match_init(struct rk_match *m)
     m->posted = buckets_new(FIRST_BUCKETS);
     m->waiting = buckets_new(FIRST_BUCKETS);
     m->wild = buckets_new(FIRST_BUCKETS);
+    if (m->posted)
+        m->last.bucket = &m->posted[hash(0, 0, 0) & m->posted_mask];
     return m->posted && m->waiting && m->wild ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
@@ -36,15 +47,6 @@ void rk_match_destroy(struct rk_match *m)
     free(m->by_tag);
     free(m->by_src);
     m->posted = m->waiting = m->wild = m->by_tag = m->by_src = NULL;
-}
-
-RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
-{
-    /* A multiplication moves bits up only: high bits of a tag are folded down before it. */
-    uint64_t who = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
-    uint64_t h = (tag ^ tag >> 31 ^ who) * 0xff51afd7ed558ccdull;
-
-    return (uint32_t)(h >> 32);
 }
 
 enum { ANY_SRC = 1, ANY_TAG = 2 };
@@ -107,6 +109,23 @@ static uint32_t hash_src(struct rk_link *l)
 
 /* ------------------------------------------------------------------ receives */
 
+RK_INLINE struct rk_link *posted_bucket(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
+{
+    if (m->last.tag != tag || m->last.src != src || m->last.team != team) {
+        m->last.team = team;
+        m->last.tag = tag;
+        m->last.src = src;
+        m->last.bucket = &m->posted[hash(team, src, tag) & m->posted_mask];
+    }
+    return m->last.bucket;
+}
+
+static RK_COLD void grow_posted(struct rk_match *m)
+{
+    grow(&m->posted, &m->posted_mask, hash_posted);
+    m->last.bucket = &m->posted[hash(m->last.team, m->last.src, m->last.tag) & m->posted_mask];
+}
+
 void rk_match_post(struct rk_match *m, struct rank_request *req)
 {
     int wild = wildcards(req->src, req->tag);
@@ -122,18 +141,23 @@ void rk_match_post(struct rk_match *m, struct rank_request *req)
         return;
     }
     if (rk_unlikely(m->nposted > LOAD * m->posted_mask))
-        grow(&m->posted, &m->posted_mask, hash_posted);
-    rk_list_append(&m->posted[hash(req->team, req->src, req->tag) & m->posted_mask], &req->link);
+        grow_posted(m);
+    rk_list_append(posted_bucket(m, req->team, req->src, req->tag), &req->link);
     m->nposted++;
+}
+
+RK_INLINE void take_out(struct rank_request *req)
+{
+    rk_list_remove(&req->link);
+    req->flags &= (uint8_t)~RK_REQ_POSTED;
+    req->sent = 0; /* it was post_seq */
 }
 
 void rk_match_unpost(struct rk_match *m, struct rank_request *req)
 {
     int wild = wildcards(req->src, req->tag);
 
-    rk_list_remove(&req->link);
-    req->flags &= (uint8_t)~RK_REQ_POSTED;
-    req->sent = 0; /* it was post_seq */
+    take_out(req);
     if (wild) {
         m->nwild--;
         m->nwild_of[wild]--;
@@ -176,12 +200,16 @@ static struct rank_request *or_wild(struct rk_match *m, uint64_t team, uint32_t 
 
 struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
-    struct rank_request *best = first_posted(&m->posted[hash(team, src, tag) & m->posted_mask], team, src, tag);
+    struct rank_request *best = first_posted(posted_bucket(m, team, src, tag), team, src, tag);
 
-    if (rk_unlikely(m->nwild))
+    if (rk_unlikely(m->nwild)) {
         best = or_wild(m, team, src, tag, best);
-    if (best)
-        rk_match_unpost(m, best);
+        if (best)
+            rk_match_unpost(m, best);
+    } else if (rk_likely(best != NULL)) {
+        take_out(best);
+        m->nposted--;
+    }
     return best;
 }
 

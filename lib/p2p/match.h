@@ -52,6 +52,11 @@ struct rk_match {
     struct rk_link *posted, *waiting; /* buckets */
     uint32_t posted_mask, waiting_mask;
     uint32_t nposted, nwaiting; /* in the buckets */
+    struct {
+        uint64_t team, tag;
+        uint32_t src;
+        struct rk_link *bucket; /* of posted */
+    } last;                     /* what was posted or came last: the next is often the same */
     struct rk_link *wild;       /* receives with a wildcard: buckets */
     uint32_t wild_mask, nwild;
     uint32_t nwild_of[4];       /* of any source, of any tag, of both: 1 to 3 */

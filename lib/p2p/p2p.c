@@ -77,6 +77,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
     e->handler[RK_KIND_MSG] = rk_recv_on_frame;
+    e->small = rk_recv_on_small;
     e->handler[RK_KIND_SMSG] = rk_recv_on_frame;
     e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
     e->handler[RK_KIND_MATCHED] = on_matched;

@@ -37,6 +37,8 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 /* recv.c */
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
+void rk_recv_on_small(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
+                      const void *payload, uint32_t bytes);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 /* A message that no receive shall have: its sender goes on. */
 void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);

@@ -138,6 +138,21 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     rk_kept_add(p2p, u);
 }
 
+void rk_recv_on_small(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
+                      const void *payload, uint32_t bytes)
+{
+    struct rank_request *req = rk_match_arrive(&ctx->p2p->match, team, src, tag);
+
+    if (rk_likely(req != NULL)) {
+        learned(req, src, tag, bytes);
+        deliver(req, payload);
+        rk_recv_consumed(peer, bytes);
+    } else {
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .src = src, .len = bytes, .team = team, .tag = tag};
+        rk_recv_on_frame(ctx, peer, &hdr, payload, NULL);
+    }
+}
+
 /* A receive has found a message that was kept, which is in no list any more. */
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {

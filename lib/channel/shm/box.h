@@ -342,6 +342,26 @@ RK_INLINE bool rk_box_ready(struct rk_box_in *in)
     }
 }
 
+/* Is the frame that is ready compact? */
+RK_INLINE bool rk_box_is_compact(const struct rk_box_in *in)
+{
+    return (in->head >> 8 & 0xff) >= RK_FORM_COMPACT;
+}
+
+/* Then for whom it is, and how long; its tag is in->head >> 24, its payload stands behind its head. NULL for one that no
+ * sender of ours would write. */
+RK_INLINE const struct rk_bind *rk_box_compact(struct rk_box_in *in, uint32_t *len)
+{
+    const struct rk_bind *b = &in->binds[(in->head >> 16 & 0xff) % RK_BINDS];
+
+    *len = (uint32_t)(in->head >> 8 & 0xff) - RK_FORM_COMPACT;
+    in->span = rk_compact_span(*len);
+    if (rk_likely(in->slot + in->span <= RK_SLOTS && b->bound))
+        return b;
+    in->span = RK_SLOTS - in->slot;
+    return NULL;
+}
+
 /*
  * The frame that is ready: its header and payload, and how far the byte ring is behind it.
  * NULL for one that no sender of ours would write: the peer's memory is broken.
@@ -354,13 +374,12 @@ RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, stru
 
     *behind = in->at;
     in->span = RK_SLOTS - in->slot;
-    if (rk_likely(form >= RK_FORM_COMPACT)) {
-        uint32_t len = form - RK_FORM_COMPACT, span = rk_compact_span(len);
-        const struct rk_bind *b = &in->binds[bind % RK_BINDS];
+    if (rk_likely(rk_box_is_compact(in))) {
+        uint32_t len;
+        const struct rk_bind *b = rk_box_compact(in, &len);
 
-        if (rk_unlikely(len > RK_COMPACT_MAX || span > in->span || !b->bound))
+        if (rk_unlikely(!b))
             return NULL;
-        in->span = span;
         *hdr = (struct rk_hdr){.kind = RK_KIND_MSG,
                                .epoch = b->epoch,
                                .src = b->src,

@@ -352,8 +352,21 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
     while (n < FRAMES_PER_PASS && rk_box_ready(in)) {
         struct rk_hdr hdr;
         uint64_t behind;
-        const void *payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
+        const void *payload;
 
+        if (rk_likely(rk_box_is_compact(in))) {
+            uint32_t len;
+            const struct rk_bind *b = rk_box_compact(in, &len);
+
+            if (rk_likely(b && b->epoch == peer->epoch))
+                shm->ctx->engine->small(shm->ctx, peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
+            else
+                shm->bad_frames++;
+            rk_box_take(in, in->at);
+            n++;
+            continue;
+        }
+        payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
         if (rk_likely(payload && hdr.epoch == peer->epoch))
             frame_arrived(shm, peer, &hdr, payload);
         else
