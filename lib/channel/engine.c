@@ -256,6 +256,17 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
+bool rk_engine_is_gone(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    bool told;
+
+    pthread_mutex_lock(&e->deaths_lock);
+    told = peer->number < e->npeers && (atomic_load(&e->boot_dead[peer->number / 64]) >> (peer->number % 64) & 1);
+    pthread_mutex_unlock(&e->deaths_lock);
+    return told || (peer->local >= 0 && rk_node_is_going(peer->ctx->node, peer->local));
+}
+
 /* On PMIx's own thread. */
 static void death_reported(int number, void *ctx)
 {

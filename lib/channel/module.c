@@ -44,6 +44,7 @@ static const struct rk_services services = {
     .find_peer = rk_engine_find_peer,
     .peer_connect = rk_peer_connect,
     .report_death = rk_engine_report_death,
+    .is_gone = rk_engine_is_gone,
     .req_complete = rk_req_complete,
     .wait_step = rk_wait_step,
     .wait_over = rk_wait_over,

@@ -105,6 +105,9 @@ rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t
 int rk_node_check_lives(struct rk_node *node);
 /* I leave, and others do not (finalize after a death): at rk_node_close they look round as after a death. */
 void rk_node_leave_alone(struct rk_node *node);
+/* Of one that has been up: it has left, is dead, or on its way: its life lock has lost its owner, though the process may not
+ * have ended yet. */
+bool rk_node_is_going(struct rk_node *node, int index);
 /* Mark one as dead on a word from elsewhere (PMIx); harmless if it is gone already. */
 void rk_node_mark_dead(struct rk_node *node, int index);
 

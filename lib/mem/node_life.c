@@ -121,6 +121,11 @@ static bool lock_says_dead(struct rk_node_slot *slot)
     }
 }
 
+bool rk_node_is_going(struct rk_node *node, int index)
+{
+    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_says_dead(&node->slots[index]);
+}
+
 int rk_node_check_lives(struct rk_node *node)
 {
     int found = 0;

@@ -78,6 +78,11 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
     core->report_death(ctx, number);
 }
 
+bool rk_engine_is_gone(struct rk_peer *peer)
+{
+    return core->is_gone(peer);
+}
+
 void rk_req_complete(struct rank_request *req, rank_status_t status)
 {
     core->req_complete(req, status);

@@ -118,6 +118,11 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
     if (st == UCS_OK)
         return RANK_OK;
     l->ep = NULL;
+    /* On its own host UCX tries at once; who has died a moment ago refuses, and is nothing to complain of. */
+    if (rk_engine_is_gone(l->peer)) {
+        rk_info("UCX does not reach rank %u, which is gone: %s", l->peer->id.rank, ucs_status_string(st));
+        return RANK_ERR_PEER_DEAD;
+    }
     rk_error("UCX does not reach rank %u: %s (do both sides have a network device or transport in "
              "common? see UCX_TLS and UCX_NET_DEVICES)",
              l->peer->id.rank, ucs_status_string(st));
