@@ -5,7 +5,7 @@
  *   --alone              without a launcher
  *   --failures           what cannot be started, or does not join; launchers end badly for that
  *   --die child|parent   a rank of one side is killed while the other waits for it; --spoke: after it
- *                        has talked to all others
+ *                        has talked to all others; --freeing: while all others free the team, or finalize
  *   --die root           by its child, while it is in rank_spawn
  *   --part free|last     the children fail once the only team, or the last of several, has been freed
  *   --part held|other    a team with them is left
@@ -315,8 +315,26 @@ static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, b
     MP_OK(rank_team_free(&both));
 }
 
-static int die(struct mp *mp, const char *whom, bool spoke)
+/* The victim is in no call; the others wait for it in rank_team_free, and the first one in rank_finalize. */
+static void see_death_freeing(rank_team_t both, int victim)
 {
+    static double when;
+
+    if (rank_team_rank(both) == victim) {
+        when = mp_now() + 0.2;
+        mp_die_at(&when);
+        for (;;)
+            pause();
+    }
+    if (rank_team_rank(both) == (victim == 0))
+        return;
+    MP_OK(rank_team_free(&both));
+    MP_CHECK(both == RANK_TEAM_NULL);
+}
+
+static int die(struct mp *mp, const char *whom, const char *how)
+{
+    bool of_child = strcmp(whom, "child") == 0;
     rank_team_t both;
     char what[64];
 
@@ -328,10 +346,13 @@ static int die(struct mp *mp, const char *whom, bool spoke)
         mp_end_survivor(mp);
         return 0;
     }
-    snprintf(what, sizeof(what), "die-%s-%s", whom, spoke ? "spoke" : "silent");
+    snprintf(what, sizeof(what), "die-%s-%s", whom, how);
     mp_case(mp, what);
     MP_OK(spawn(mp->world, 0, 2, what, &both));
-    see_death(mp, both, spoke, strcmp(whom, "child") ? 0 : mp->size + 1, strcmp(whom, "child") != 0);
+    if (strcmp(how, "freeing") == 0)
+        see_death_freeing(both, of_child ? mp->size + 1 : 0);
+    else
+        see_death(mp, both, strcmp(how, "spoke") == 0, of_child ? mp->size + 1 : 0, !of_child);
     mp_end_survivor(mp);
     return 0;
 }
@@ -419,7 +440,10 @@ static int child(struct mp *mp, const char *what)
     MP_CHECK_EQ(rank_team_rank(both), nparents + mp->rank);
     if (strncmp(what, "die-", 4) == 0) {
         bool parent = strncmp(what, "die-parent", 10) == 0;
-        see_death(mp, both, strstr(what, "spoke") != NULL, parent ? 0 : nparents + 1, !parent);
+        if (strstr(what, "freeing"))
+            see_death_freeing(both, parent ? 0 : nparents + 1);
+        else
+            see_death(mp, both, strstr(what, "spoke") != NULL, parent ? 0 : nparents + 1, !parent);
         MP_OK(rank_finalize());
         printf("child: done\n");
         return 0;
@@ -484,7 +508,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--child") == 0)
         return child(&mp, argv[2]);
     if (argc > 2 && strcmp(argv[1], "--die") == 0)
-        return die(&mp, argv[2], mp_flag(argc, argv, "--spoke"));
+        return die(&mp, argv[2], mp_flag(argc, argv, "--spoke") ? "spoke" : mp_flag(argc, argv, "--freeing") ? "freeing" : "silent");
     if (argc > 2 && strcmp(argv[1], "--part") == 0)
         return part_and_fail(&mp, argv[2]);
     if (mp_flag(argc, argv, "--alone")) {
