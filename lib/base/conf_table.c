@@ -80,7 +80,7 @@ const struct rk_conf_row rk_conf_rows[] = {
      "itself, and how often the kernel then asks for theirs; after five times that they are dead. "
      "Jobs of more than 2048 ranks are not watched. 0: never.",
      NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
-    {"RANK_UNANSWERED", RK_CONF_TIME, "10s", "time",
+    {"RANK_UNANSWERED", RK_CONF_TIME, "7s", "time",
      "A connection of UCX's over tcp whose data the peer's kernel has not acknowledged for so long is given up, "
      "and the peer is dead: a cable is pulled, or the host is gone. A peer that computes is not meant, for its "
      "kernel answers. It takes a second or two longer, and 3 s at the least. 0: never.",

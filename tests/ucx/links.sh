@@ -66,10 +66,9 @@ else
     carries "both links" 30 30 UCX_MAX_EAGER_RAILS=2
 fi
 
-# pulled NAME SECONDS VARIABLES...: the second cable of hosta is pulled while messages go; SECONDS: a pattern
-pulled() {
-    local name=$1 seconds=$2 pid i
-    shift 2
+# pull VARIABLES...: the second cable of hosta is pulled while messages go; ms: from then until the job has ended
+pull() {
+    local pid i t0
     : >out
     run 60 "$@" -- 1000000 &
     pid=$!
@@ -78,18 +77,31 @@ pulled() {
         kill -0 $pid 2>/dev/null || break
         sleep 0.1
     done
+    t0=${EPOCHREALTIME/./}
     "$hosts" net ip link set w0 down
     if ! wait $pid; then :; fi
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
     "$hosts" net ip link set w0 up
+}
+# pulled NAME SECONDS VARIABLES...: it ends, within the 10 s that hold between hosts; who says after how many SECONDS (a pattern)
+pulled() {
+    local name=$1 seconds=$2
+    shift 2
+    pull "$@"
+    if [ $ms -ge $((10000 * slow)) ] || ! grep -qE "has not answered for $seconds s" out; then # the machine may have been busy
+        echo "# $name: $ms ms, $(grep -o 'has not answered .* s:' out | tr '\n' ' ')once more"
+        pull "$@"
+    fi
     if ! grep -q going out; then bad "$name" "it did not begin"
     elif ! grep -q 'rank [01]: a peer process died' out; then bad "$name" "no rank says so"
     elif ! grep -qE "has not answered for $seconds s" out; then bad "$name" "nobody says why"
-    else good "$name"; fi
+    elif [ $ms -ge $((10000 * slow)) ]; then bad "$name" "after $ms ms"
+    else good "$name, $ms ms"; fi
 }
-pulled "a cable is pulled" '1[0-9]' UCX_NET_DEVICES=eth1
-pulled "a cable is pulled, and a rank has less patience" '[4-9]' UCX_NET_DEVICES=eth1 RANK_UNANSWERED=4s
+pulled "a cable is pulled" '([7-9]|1[0-9])' UCX_NET_DEVICES=eth1
+pulled "a cable is pulled, and a rank has less patience" '[4-6]' UCX_NET_DEVICES=eth1 RANK_UNANSWERED=4s
 if ! grep -q 'UCX 1\.1[0-9]' info; then
-    pulled "one of two cables is pulled" '1[0-9]' UCX_MAX_EAGER_RAILS=2
+    pulled "one of two cables is pulled" '([7-9]|1[0-9])' UCX_MAX_EAGER_RAILS=2
 fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
