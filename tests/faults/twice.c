@@ -55,6 +55,7 @@ static void live(struct mp *mp, rank_team_t dup, rank_team_t living)
     MP_OK(rank_recv(&in, 1, RANK_INT32, RANK_ANY_SOURCE, 5, dup, NULL));
     MP_CHECK_EQ(in, prev);
     MP_OK(rank_request_free(&again));
+    mp_barrier(living); /* who leaves is as dead to those who still wait for anybody */
 }
 
 int main(int argc, char **argv)
