@@ -1,28 +1,23 @@
 # allocation.sh: what the tests of xrun inside Slurm share: jobs by salloc and sbatch from hosta, and what they leave
 # behind on the hosts in $here. Sourced inside the hosts (inside_slurm), with $here set.
 . "$top_srcdir/tests/launcher/cases.sh"
+. "$top_srcdir/tests/left.sh"
 mp=$top_builddir/tests/mp
 
 # What waits for its end has a name of its own, since a host is kept by a sleep.
 cp "$(command -v sleep)" rest
 rest=$PWD/rest
-of_job() { # HOST: what runs there beside what keeps the host and Slurm
-    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|srun|salloc|slurmstepd|rest|cat|[a-z]*\.mp)$'
-}
-none_on() {
-    local h
-    for h in $here; do [ -z "$(of_job "$h")" ] || return 1; done
-    [ -z "$(on hosta squeue -h 2>/dev/null)" ]
-}
+remember $here
+none_queued() { none_left && [ -z "$(on hosta squeue -h 2>/dev/null)" ]; }
 verdict() { # NAME CODE [pattern of err]
     if [ "$rc" != "$2" ]; then
         bad "$1" "exit code $rc, not $2; $ms ms"
     elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
         bad "$1" "stderr does not say '$3'"
-    elif ! until_true 20 none_on; then
-        bad "$1" "left behind: $(for h in $here; do of_job "$h" | sed "s/^/$h: /"; done) $(on hosta squeue -h)"
-        for h in $here; do on "$h" pkill -9 'xrun|srun|rest'; done
+    elif ! until_true 20 none_queued; then
+        bad "$1" "left behind: $(left) $(on hosta squeue -h)"
         on hosta scancel -u root
+        sweep
     else
         good "$1"
     fi

@@ -177,8 +177,8 @@ begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 100 sh -c "echo ready
 until_true 20 ready 2 || bad "a host is cut off: start" "$(cat out err)"
 "$hosts" link hostb down
 until_true 12 grep -q 'agent on hostb died' err && good "a host is cut off: noticed" || bad "a host is cut off: noticed" "$(cat err)"
-gone() { [ -z "$(of_job "$1" | grep -v slurmstepd)" ]; }
+gone() { ! left | grep -qvE ' slurmstepd: | /run/slurmd/'; }
 finish_in 20
-[ "$rc" = 1 ] && until_true 20 gone hosta && until_true 20 gone hostb && good "a host is cut off: all ends" ||
-    bad "a host is cut off: all ends" "exit code $rc; $(of_job hosta) $(of_job hostb)"
+[ "$rc" = 1 ] && until_true 20 gone && good "a host is cut off: all ends" ||
+    bad "a host is cut off: all ends" "exit code $rc; $(left)"
 finish

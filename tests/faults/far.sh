@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../inside.sh"
 inside 2 "deaths on other hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
+. "$top_srcdir/tests/left.sh"
+remember hosta hostb
 
 # job LIMIT ARGS...: four ranks on two hosts, with out, rc and ms
 job() {
@@ -15,12 +17,6 @@ job() {
     rc=$?
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
-nothing_left() {
-    for h in hosta hostb; do
-        ! on $h ps -e -o comm= | grep -qxE 'xrun|xrun-agent|job-keeper|[a-z]*\.mp|account' || return 1
-        [ -z "$(on $h find /dev/shm -mindepth 1)" ] || return 1
-    done
-}
 # verdict NAME DONE CODES...: so many ranks came to their end
 verdict() {
     local name=$1 done=$2
@@ -30,9 +26,9 @@ verdict() {
         bad "$name" "$(grep -c 'mp: done$' out) ranks came to their end, not $done: $(grep seed out)"
     elif grep -qE 'Sanitizer|runtime error:' err; then
         bad "$name" "a sanitizer spoke"
-    elif ! until_true 10 nothing_left; then
-        bad "$name" "something is left"
-        for h in hosta hostb; do on $h pkill -9 'xrun|job-k|mp$'; on $h sh -c 'rm -rf /dev/shm/*'; done
+    elif ! until_true 10 none_left; then
+        bad "$name" "left behind: $(left)"
+        sweep
     else
         good "$name, $ms ms"
     fi
@@ -93,7 +89,7 @@ wait $pid
 ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 "$hosts" link hostb up
 if [ "$(grep -c 'mp: done$' out)" = 2 ]; then good "a cable is pulled, and the others go on, $ms ms"; else bad "a cable is pulled" "$(grep -c 'mp: done$' out) ranks came to their end, not 2: $(tail -n 3 out)"; fi
-until_true 60 nothing_left && good "a cable is pulled: nothing is left" || bad "a cable is pulled" "something is left"
+until_true 60 none_left && good "a cable is pulled: nothing is left" || bad "a cable is pulled" "left behind: $(left)"
 
 echo "# far: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside 2 "faults on several hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
+. "$top_srcdir/tests/left.sh"
 stall=$top_builddir/tests/launcher/stall
 client=$top_builddir/tests/launcher/pmix_client
 boot=$top_builddir/tests/mp/boot.mp
@@ -12,14 +13,7 @@ boot=$top_builddir/tests/mp/boot.mp
 one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
 places=two # every day; much of the rest goes on one host in launcher/xrun.sh, too
 [ -z "${FULL:-}" ] || places="one two"
-sees() { # HOST: all that can be left
-    on "$1" bash -c 'for f in /tmp /dev/shm /run; do (cd $f && find . -mindepth 1 -maxdepth 1 | sort | sed "s|^|$f |"); done
-        ss -Htlnp | sed "s/^.*\(:[0-9]*\) .*\"\([^\"]*\)\".*/port\1 \2/" | sort
-        ps -e -o comm= | grep -vxE "ps|bash|grep|sort|sed|sleep" | sort'
-}
-for h in hosta hostb; do sees $h >before.$h; done
-unchanged() { for h in hosta hostb; do sees $h | cmp -s before.$h - || return 1; done; }
-changes() { for h in hosta hostb; do sees $h | diff before.$h - | sed -n "s/^[<>]/$h:&/p"; done | head -n 20 | tr '\n' ';'; }
+remember hosta hostb
 
 # xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set
 xrun() {
@@ -49,10 +43,9 @@ verdict() {
         bad "$1" "stderr does not say '$3'"
     elif grep -qE 'Sanitizer|runtime error:' err; then
         bad "$1" "a sanitizer spoke"
-    elif ! until_true 5 unchanged; then
-        bad "$1" "left behind: $(changes)"
-        for h in hosta hostb; do on $h pkill -9 'xrun|job-k|stall'; on $h sh -c 'rm -rf /dev/shm/*'; done
-        until_true 5 unchanged || for h in hosta hostb; do sees $h >before.$h; done
+    elif ! until_true 5 none_left; then
+        bad "$1" "left behind: $(left)"
+        sweep
     else
         good "$1"
     fi

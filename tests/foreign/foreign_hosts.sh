@@ -8,16 +8,7 @@ inside 3 "programs of other MPI libraries on two hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
 # Hosts have a /tmp of their own.
 unset TMPDIR
-of_job() { on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|(world|spawn)\.[a-z0-9]*)$' | grep -v sshd; }
-files() { on "$1" sh -c 'ls -A /dev/shm /tmp'; } # HOST
-left() {
-    local h
-    for h in hosta hostb hostc; do
-        of_job $h | sed "s/^/$h: /"
-        files $h | diff "files.$h" - | sed -n "s/^>/$h:/p"
-    done
-}
-none_left() { [ -z "$(left)" ]; }
+. "$top_srcdir/tests/left.sh"
 
 # job LIMIT ARGS...: xrun on both hosts, with out, err, rc and ms set
 job() {
@@ -30,7 +21,6 @@ job() {
 }
 # verdict NAME CODE [pattern of err]
 verdict() {
-    local h
     if [ "$rc" != "$2" ]; then
         bad "$1" "exit code $rc, not $2; $ms ms"
     elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
@@ -38,12 +28,8 @@ verdict() {
     elif [ -z "${3:-}" ] && grep -q '^xrun: ' err; then
         bad "$1" "xrun complains"
     elif ! until_true 5 none_left; then
-        bad "$1" "left behind: $(left | tr '\n' ' ')"
-        for h in hosta hostb hostc; do
-            on $h pkill -9 'xrun|job'
-            on $h pkill -9 'world|spawn'
-            files $h >"files.$h"
-        done
+        bad "$1" "left behind: $(left)"
+        sweep
     else
         good "$1"
     fi
@@ -192,8 +178,7 @@ spawned() {
 }
 
 one() {
-    local h
-    for h in hosta hostb hostc; do files $h >"files.$h"; done
+    remember hosta hostb hostc
     computes
     spawns
     ends

@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../inside.sh"
 inside 3 "crowds of strangers"
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
+remember hosta hostb hostc
 
 # An ssh that waits until the file "go" is there.
 cat >slow-ssh <<'SH'
@@ -58,7 +60,6 @@ cpu_ticks() { # PID
     echo $((${12} + ${13}))
 }
 there() { grep -q there crowd.out; }
-none_on() { ! { on hosta ps -e -o comm=; on hostb ps -e -o comm=; on hostc ps -e -o comm=; } | grep -qxE 'xrun|job-keeper|xrun-agent|slow-ssh'; }
 
 # crowded NAME PROCESS N HOW FILES HOST...: N strangers stand at PROCESS's door, who has FILES descriptors, when agents come
 crowded() {
@@ -103,8 +104,9 @@ crowded() {
         bad "$name" "exit code $rc"
     elif [ "$(sort out | tr '\n' ' ')" != "$* " ]; then
         bad "$name" "said: $(head -c 200 out)"
-    elif ! until_true 5 none_on; then
-        bad "$name" "processes are left"
+    elif ! until_true 5 none_left; then
+        bad "$name" "left behind: $(left)"
+        sweep
     else
         good "$name"
     fi

@@ -5,6 +5,8 @@
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 2
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
+[ -z "${RK_INSIDE:-}" ] || remember hosta hostb
 far=$top_builddir/tests/launcher/pmix_far
 
 # job LIMIT ARGS...: at this number of hosts
@@ -18,15 +20,15 @@ job() {
     esac >out 2>err </dev/null
     rc=$?
 }
-none_left() {
-    nothing_left && { [ "$where" = here ] || ! { on hosta pgrep 'xrun|pmix_far'; on hostb pgrep 'xrun|pmix_far'; } | grep -q .; }
+all_gone() {
+    if [ "$where" = here ]; then nothing_left; else none_left; fi
 }
 # right NAME OKS CODE
 right() {
     if [ "$rc" != "$3" ] || [ "$(grep -cx ok out)" != "$2" ]; then
         bad "$1, $where" "exit code $rc, not $3; $(grep -cx ok out) ranks are right, not $2"
-    elif ! until_true 5 none_left; then
-        bad "$1, $where" "left behind: $(alive) $(ls -A tmp)"
+    elif ! until_true 5 all_gone; then
+        bad "$1, $where" "left behind: $(alive) $(ls -A tmp) $([ "$where" = here ] || left)"
         kill_all
     else
         good "$1, $where"

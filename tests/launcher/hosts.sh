@@ -1,9 +1,10 @@
 #!/bin/bash
 # hosts.sh: jobs on several hosts, which tests/hosts.sh makes of this machine: where ranks run, what they hear and say,
-# and every way in which a host, an agent or a rank can be lost. After each case no process of a job is left on any host.
+# and every way in which a host, an agent or a rank can be lost. After each case nothing of a job is left on any host.
 . "$(dirname "$0")/../inside.sh"
 inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
 mp=$top_builddir/tests/mp
 all=hosta:2,hostb:2,hostc:2
 
@@ -26,21 +27,17 @@ finish_in() { # LIMIT in s
     if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
-of_job() { # HOST: what runs there beside what keeps the host
-    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|job-keeper|xrun-agent|ssh|sh|cat|sleep-forever|[a-z]*\.mp)$' | grep -v sshd
-}
-none_on() { for h in ${here:-hosta hostb hostc}; do [ -z "$(of_job "$h")" ] || return 1; done; }
-# verdict NAME CODE [pattern of err]
+here="hosta hostb hostc"
+remember $here
+# verdict NAME CODE [pattern of err]: nothing is left on the hosts in $here
 verdict() {
-    local left
     if [ "$rc" != "$2" ]; then
         bad "$1" "exit code $rc, not $2; $ms ms"
     elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
         bad "$1" "stderr does not say '$3'"
-    elif ! until_true 5 none_on; then
-        left=$(for h in ${here:-hosta hostb hostc}; do of_job "$h" | sed "s/^/$h: /"; done)
-        bad "$1" "left behind: $left"
-        for h in hosta hostb hostc; do on "$h" pkill -9 'xrun|job-keep|ssh$'; done
+    elif ! until_true 5 none_left $here; then
+        bad "$1" "left behind: $(left $here)"
+        sweep $here
     else
         good "$1"
     fi
@@ -198,6 +195,7 @@ verdict "no such program" 127 'there is no program /no/such/program'
 printf '#!/bin/sh\n' >only-here
 on hosta install only-here /tmp/only-here
 xrun 30 -n 2 --host hosta:1,hostb:1 /tmp/only-here
+on hosta rm /tmp/only-here
 verdict "a program that one host has not" 127 'there is no program /tmp/only-here on hostb$'
 LD_LIBRARY_PATH=$(printf '/a/long/way/to/a/library/%.0s' {1..200}) xrun 30 -n 2 --host hosta:1,hostb:1 true
 verdict "a long LD_LIBRARY_PATH" 0
@@ -309,10 +307,11 @@ finish_in 20
 here="hosta hostc"
 verdict "a host is cut off" 1 'the agent on hostb died'
 within "a host is cut off" 10000
-here=hostb
-until_true 20 none_on && good "what ran there ends by itself" || bad "what ran there ends by itself" "$(of_job hostb)"
+# Its sshd, which nobody tells, has still to say that it has ended.
+of_job() { left hostb | grep -v ' sshd: '; }
+until_true 20 eval '[ -z "$(of_job)" ]' && good "what ran there ends by itself" || bad "what ran there ends by itself" "$(of_job)"
 "$hosts" link hostb up
-here=
+here="hosta hostb hostc"
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
 until_true 20 ready 3 || bad "a host crashes: start" "$(cat out err)"
 "$hosts" crash hostc

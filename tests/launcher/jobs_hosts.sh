@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
 client=$top_builddir/tests/launcher/jobs_client
 both=hosta:1,hostb:1
 
@@ -18,10 +19,8 @@ begin_on() { # ARGS: in the background
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
 }
-of_job() { # HOST: what runs there beside what keeps the host
-    on "$1" ps -e -o pid=,comm= | grep -E ' (xrun|exe|job-keeper|xrun-agent|ssh|jobs_client)$'
-}
-none_on() { for h in ${here:-hosta hostb}; do [ -z "$(of_job "$h")" ] || return 1; done; }
+here="hosta hostb hostc"
+remember $here
 # verdict NAME CODE [OKS [pattern of err]]
 verdict() {
     if [ "$rc" != "$2" ]; then
@@ -30,9 +29,9 @@ verdict() {
         bad "$1" "not $3 that came to their end: $(head -c 300 out)"
     elif [ -n "${4:-}" ] && ! grep -qE -e "$4" err; then
         bad "$1" "stderr does not say '$4'"
-    elif ! until_true 5 none_on; then
-        bad "$1" "left behind: $(for h in hosta hostb; do of_job "$h" | sed "s/^/$h: /"; done)"
-        for h in hosta hostb; do on "$h" pkill -9 'xrun|exe|job-keep|ssh$'; done
+    elif ! until_true 5 none_left $here; then
+        bad "$1" "left behind: $(left $here)"
+        sweep $here
     else
         good "$1"
     fi

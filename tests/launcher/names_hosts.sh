@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 3
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
+[ -z "${RK_INSIDE:-}" ] || remember hosta hostb hostc
 unset "${!SLURM@}" "${!PBS@}" "${!LSB@}"
 host=$(hostname)
 
@@ -27,21 +29,20 @@ same "in a rankfile with --host" "1 3
 
 # ------------------------------------------------------------------------- names of others
 twins() { # NAME CODE PATTERN ARGS...
-    local name=$1 code=$2 pattern=$3 left
+    local name=$1 code=$2 pattern=$3
     shift 3
     rm -f ran.*
     on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" "$@" sh -c 'echo $XRUN_RANK; : >'"'$PWD'"'/ran.$XRUN_RANK' >out 2>err </dev/null
     rc=$?
-    left=$(for h in hosta hostb hostc; do on $h pgrep -l 'xrun|job-keeper' | sed "s/^/$h: /"; done)
     if [ "$code" = 2 ] && { [ "$(grep -c . err)" != 1 ] || [ -e ran.0 ]; }; then
         bad "$name" "not one line, or something was started"
-    elif [ -n "$left" ] && ! until_true 5 no_agents; then
-        bad "$name" "left behind: $left"
+    elif ! until_true 5 none_left; then
+        bad "$name" "left behind: $(left)"
+        sweep
     else
         check "$name" "$code" "$pattern"
     fi
 }
-no_agents() { local h; for h in hosta hostb hostc; do ! on $h pgrep 'xrun|job-keeper' >/dev/null || return 1; done; }
 if [ -n "${RK_INSIDE:-}" ]; then
     says='; name each host once, with all its slots, as NAME:SLOTS$'
     twins "this host and a name of it" 2 "error: hosta and hosta6 are one host$says" -n 3 --host hosta,hostb,hosta6

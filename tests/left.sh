@@ -1,0 +1,70 @@
+# left.sh: what a job leaves on simulated hosts: any process, any listening socket of TCP and UDP, of the file system or
+# abstract, any file in /tmp, /dev/shm, /run and TMPDIR, any segment of System V. Whatever was not there when "remember"
+# was called is left, by whatever name it goes. Sourced after inside.sh.
+#
+#   remember HOST...   look at these hosts, between two cases
+#   left [HOST...]     a line for each thing there now that was not (default: all that are remembered)
+#   none_left [HOST...]
+#   sweep [HOST...]    end and remove what is left, so that the next case is not blamed for it
+
+# Runs there, in one process. Before the tab stands by what a thing is known again; daemons may rename themselves.
+look_here() {
+    local p f line words
+    shopt -s nullglob dotglob
+    for p in /proc/[0-9]*; do
+        [ "${p#/proc/}" != $$ ] && read -r line <"$p/stat" || continue
+        words=()
+        mapfile -d '' words <"$p/cmdline"
+        line=${line#*(}
+        line=${words[*]:-${line%)*}}
+        printf 'process %s\t%.200s\n' "${p#/proc/}" "${line//[$'\t\n']/ }"
+    done 2>/dev/null
+    for f in /tmp/* /dev/shm/* /run/* ${TMPDIR:+"$TMPDIR"/*}; do
+        printf 'file %s\t\n' "$f"
+    done
+    for p in tcp tcp6 udp udp6; do
+        while read -r _ line _ words _; do
+            case $p:$words in
+            tcp*:0A | udp*:07) printf 'port %s %s\t(%d)\n' $p "$line" "0x${line##*:}" ;;
+            esac
+        done <"/proc/net/$p"
+    done
+    while read -r _ _ _ line _ _ p f; do
+        [ "$line" != 00010000 ] || printf 'socket %s\t%s\n' "$p" "$f"
+    done </proc/net/unix
+    while read -r p line _; do
+        printf 'segment %s %s\t\n' "$p" "$line"
+    done </proc/sysvipc/shm
+    echo looked
+}
+look_at() { on "$1" bash -c "$(declare -f look_here); look_here"; }
+
+remember() {
+    local h
+    remembered=${remembered:-$*}
+    for h; do look_at "$h" >"$work/before.$h"; done
+}
+left() {
+    local h
+    # shellcheck disable=SC2086 # names
+    for h in ${*:-$remembered}; do
+        look_at "$h" | awk -F '\t' -v host="$h" '
+            NR == FNR { before[$1]; next }
+            $0 == "looked" { looked = 1; next }
+            !($1 in before) { print host ": " $1 " " $2 }
+            END { if (!looked) print host ": cannot be looked at" }' "$work/before.$h" -
+    done
+}
+none_left() { [ -z "$(left "$@")" ]; }
+sweep() {
+    local host what which
+    left "$@" | while read -r host what which; do
+        case $what in
+        process) on "${host%:}" kill -9 "${which%% *}" ;;
+        file) on "${host%:}" rm -rf "$which" ;;
+        esac </dev/null
+    done
+    # What does not go is known from now on.
+    # shellcheck disable=SC2086
+    until_true 5 none_left "$@" || remember ${*:-$remembered}
+}
