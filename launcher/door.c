@@ -127,6 +127,19 @@ static void judge(struct guest *g)
         close(fd);
 }
 
+/* For the whole of its hello: byte by byte it gets no more time than at once. */
+static bool has_time(struct guest *g)
+{
+    uint64_t us = (rk_clock_ns() - g->since) / 1000;
+    struct timeval left;
+
+    if (us >= PATIENCE_S * 1000000ull)
+        return false;
+    us = PATIENCE_S * 1000000ull - us;
+    left = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    return event_add(g->ev, &left) == 0;
+}
+
 static void on_word(evutil_socket_t fd, short what, void *arg)
 {
     struct guest *g = arg;
@@ -137,7 +150,7 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
     if (n > 0)
         g->len += (size_t)n;
     /* The first wrong byte shows a stranger, who need not be waited for. */
-    if (n <= 0 || !rk_hello_begins(g->word, g->len)) {
+    if (n <= 0 || !rk_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
         g->door->strangers++;
         leave(g, true);
     } else if (g->len == sizeof(g->word)) {
