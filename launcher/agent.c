@@ -438,6 +438,17 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
         leave_if_sent(agent);
 }
 
+static void on_lost_ended(void *arg, uint32_t node, bool seen)
+{
+    struct rk_agent *agent = arg;
+
+    if (!seen)
+        rk_error("nothing shows that the agent on %s has ended; its ranks, if any, are left there",
+                 agent->setup->names[node]);
+    if (agent->phase == RK_AGENT_DONE)
+        leave_if_sent(agent);
+}
+
 static void on_branch_failed(void *arg, uint32_t node, const char *text)
 {
     tell_of_node(arg, RK_MSG_FAILED, node, text);
@@ -482,7 +493,7 @@ static void on_drained(void *arg)
     rk_agent_check_done(agent);
 }
 
-static const struct rk_tree_ops tree_ops = {on_message, on_step, on_child_gone, on_parent_gone,
+static const struct rk_tree_ops tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone,
                                             on_drained};
 
 static void on_exits(evutil_socket_t fd, short what, void *arg)

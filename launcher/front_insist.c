@@ -133,8 +133,7 @@ void rk_front_on_insist(evutil_socket_t fd, short what, void *arg)
     }
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (runs(&f->nodes[i]) && i != f->plan->local)
-            rk_stream_say(f->err, "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there",
-                          rk_plan_name(f->plan, i));
+            rk_stream_say(f->err, RK_LEFT_BEHIND, rk_plan_name(f->plan, i));
     }
     event_base_loopexit(f->base, NULL);
 }

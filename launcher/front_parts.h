@@ -21,6 +21,8 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
+/* Of an agent on another host that stands still, and whose keeper does so, too. */
+#define RK_LEFT_BEHIND "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there"
 #define RK_FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
 
 /* A host of the job. */

@@ -492,13 +492,8 @@ static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker 
     return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_ENDED) && f->fences && rk_fences_take(f->fences, from, kind, u);
 }
 
-static void on_child_gone(void *arg, uint32_t node, const char *why)
+static void after_child(struct front *f)
 {
-    struct front *f = arg;
-
-    if (f->fences)
-        rk_fences_lost(f->fences, node);
-    lose(f, node, why);
     if (rk_tree_child_count(f->tree) == 0) {
         rk_reader_close(f->reader);
         f->reader = NULL;
@@ -507,10 +502,29 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
     rk_front_leave_if_over(f);
 }
 
+static void on_child_gone(void *arg, uint32_t node, const char *why)
+{
+    struct front *f = arg;
+
+    if (f->fences)
+        rk_fences_lost(f->fences, node);
+    lose(f, node, why);
+    after_child(f);
+}
+
+static void on_lost_ended(void *arg, uint32_t node, bool seen)
+{
+    struct front *f = arg;
+
+    if (!seen)
+        rk_stream_say(f->err, RK_LEFT_BEHIND, rk_plan_name(f->plan, node));
+    after_child(f);
+}
+
 static void on_parent_gone(void *arg, const char *why)
 {
     (void)arg;
     (void)why;
 }
 
-const struct rk_tree_ops rk_front_tree_ops = {on_message, on_step, on_child_gone, on_parent_gone, NULL};
+const struct rk_tree_ops rk_front_tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone, NULL};

@@ -16,6 +16,8 @@
 #define BEAT_S 1
 #define LOST_AFTER_S 6
 #define UNANSWERED_PROBES 3
+/* For the keeper of an agent that stands still to end all that was below it: keeper.c. */
+#define KEEPER_S 9
 
 struct link {
     struct rk_tree *tree;
@@ -24,7 +26,8 @@ struct link {
     bool remote;
     bool hung_up; /* nothing more is sent, and nothing but its end expected */
     bool patient; /* the kernel may not give it up for what waits to be sent */
-    uint64_t heard_ns;
+    bool lost;    /* the owner knows; only the end of what its keeper ends is waited for */
+    uint64_t heard_ns, lost_ns;
 };
 
 struct rk_tree {
@@ -162,7 +165,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
     struct rk_tree *t = l->tree;
 
     l->heard_ns = rk_clock_ns();
-    if (kind == RK_MSG_BEAT)
+    if (kind == RK_MSG_BEAT || l->lost)
         return true;
     if (node == RK_NODE_NEXT)
         return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
@@ -180,11 +183,22 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
     return true;
 }
 
+static void end_lost(struct link *l, bool seen)
+{
+    rk_wire_close(l->wire);
+    l->wire = NULL;
+    l->tree->ops->on_lost_ended(l->tree->arg, l->node, seen);
+}
+
 static void on_close(void *arg, const char *why)
 {
     struct link *l = arg;
     struct rk_tree *t = l->tree;
 
+    if (l->lost) { /* by the keeper if why is NULL, else by our kernel: that host is not there any more */
+        end_lost(l, true);
+        return;
+    }
     rk_wire_close(l->wire);
     l->wire = NULL;
     if (l == &t->parent)
@@ -232,8 +246,25 @@ static void bear_with(struct link *l)
     l->patient = patient;
 }
 
+/*
+ * It stands still, or its host is cut off. The owner goes on without it at once, but its keeper, which sees that our
+ * end of the wire is closed, needs a while to end it and its ranks, and closes the other end only then. If the host
+ * is cut off the kernel gives up soon.
+ */
+static void lose(struct link *l, uint64_t now)
+{
+    struct rk_tree *t = l->tree;
+
+    l->lost = true;
+    l->lost_ns = now;
+    rk_tree_hang_up(t, l->node);
+    t->ops->on_child_gone(t->arg, l->node, "it has not answered for 6 s");
+}
+
 static void look_at(struct link *l, uint64_t now)
 {
+    if (l->wire && l->lost && now - l->lost_ns > KEEPER_S * 1000000000ull)
+        end_lost(l, false);
     if (!l->wire || !l->remote || l->hung_up)
         return;
     if (l == &l->tree->parent)
@@ -242,7 +273,7 @@ static void look_at(struct link *l, uint64_t now)
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
     if (l != &l->tree->parent && now - l->heard_ns > LOST_AFTER_S * 1000000000ull)
-        on_close(l, "it has not answered for 6 s");
+        lose(l, now);
 }
 
 static void on_beat(evutil_socket_t fd, short what, void *arg)
@@ -255,7 +286,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     /* If we were stopped ourselves, the others' words still wait to be read. */
     if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
         for (uint32_t i = 0; i < t->nchildren; i++)
-            t->child[i].heard_ns = now;
+            t->child[i].heard_ns = t->child[i].lost_ns = now;
     }
     t->beat_ns = now;
     look_at(&t->parent, now);

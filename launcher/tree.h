@@ -19,8 +19,14 @@ struct rk_tree_ops {
     bool (*on_message)(void *arg, uint32_t kind, struct rk_unpacker *payload);
     /* One step, from a child, or from the parent (then from is RK_NODE_FRONT). May be NULL. */
     bool (*on_step)(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *payload);
-    /* The wire to a child is closed, and with it all below; why is NULL for a plain end. */
+    /* A child has closed its wire or does not answer, and with it all below; why is NULL for a plain end. */
     void (*on_child_gone)(void *arg, uint32_t node, const char *why);
+    /*
+     * One that did not answer is gone since then, but its wire still counts as there until this is called. seen: the
+     * other end is closed, so that what the agent had started has ended, or its host is not there; else nothing has
+     * shown so in the time that this may take.
+     */
+    void (*on_lost_ended)(void *arg, uint32_t node, bool seen);
     void (*on_parent_gone)(void *arg, const char *why);
     /* Little is left of what was queued for the parent. May be NULL. */
     void (*on_drained)(void *arg);

@@ -106,7 +106,7 @@ static void on_parent_gone(void *arg, const char *why)
     on_gone(arg, 0, why);
 }
 
-static const struct rk_tree_ops tree_ops = {on_message, NULL, on_gone, on_parent_gone, NULL};
+static const struct rk_tree_ops tree_ops = {on_message, NULL, on_gone, NULL, on_parent_gone, NULL};
 
 static int pending; /* fences and questions of our own that have no answer yet */
 static char token;

@@ -92,6 +92,27 @@ grep -q 'agent on hostb stands still' err || bad "an agent and its keeper stand 
 on hostb pkill -CONT 'job-keeper'
 verdict "an agent and its keeper stand still" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
+# One that nobody wants to end is noticed by its silence; xrun ends when what that one had started has ended. With fan-out 1
+# the agent of hosta is its parent, and waits in the same way.
+for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
+    begin_on $how -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
+    until_true 20 ready 4 || bad "an agent falls silent, $how: start" "$(cat out err)"
+    on hostb pkill -STOP -x xrun-agent
+    finish_in 40
+    none_of_job && good "xrun ends after all of an agent that fell silent, $how: $ms ms" || bad "xrun ends after all of an agent that fell silent, $how" "left: $(left)"
+    verdict "an agent falls silent, $how" 1 'the agent on hostb died: it has not answered for 6 s'
+    ! grep -q 'left there' err || bad "an agent falls silent, $how: its end is seen" "$(cat err)"
+done
+if [ -n "${FULL:-}" ]; then
+    begin_on -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
+    until_true 20 ready 4 || bad "an agent and its keeper fall silent: start" "$(cat out err)"
+    on hostb pkill -STOP 'xrun-agent|job-keeper'
+    finish_in 40
+    grep -q 'agent on hostb died: it has not answered for 6 s' err || bad "an agent and its keeper fall silent" "$(cat err)"
+    on hostb pkill -CONT 'job-keeper'
+    verdict "an agent and its keeper fall silent" 1 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
+fi
+
 # ------------------------------------------------------------- signals
 for sig in USR2 WINCH CONT; do
     begin_on -n 2 --host hosta:1,hostb:1 bash -c "trap 'echo got \$XRUN_RANK; exit 0' $sig; echo ready; while :; do sleep 0.02; done"
