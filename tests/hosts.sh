@@ -401,13 +401,15 @@ second() {
 }
 
 drop() {
+    local some="numgen random mod 10000 < $(($2 * 100))"
+    [ "$2" != 100 ] || some= # nft refuses what is always true
     find_host "$1"
     nsenter -t "$host_pid" -n nft delete table inet hosts_drop 2>/dev/null
     [ "$2" = 0 ] || nsenter -t "$host_pid" -n nft -f - <<END
 table inet hosts_drop {
   chain in {
     type filter hook input priority -10;
-    iif "eth0" numgen random mod 10000 < $(($2 * 100)) counter drop;
+    iif "eth0" $some counter drop;
   }
 }
 END

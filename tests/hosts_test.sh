@@ -195,6 +195,8 @@ check "and quick again" between 0 15 probe hosta rtt hostb
 check "no packets are lost" between 100 100 probe hosta udp hostb
 check "drop" "$hosts" drop hostb 30
 check "30 % are lost" between 62 78 probe hosta udp hostb
+check "drop all" "$hosts" drop hostb 100
+check "all is lost" not probe hosta once hostb
 check "drop nothing" "$hosts" drop hostb 0
 check "no packets are lost" between 100 100 probe hosta udp hostb
 check "rate" "$hosts" rate hostb 20mbit

@@ -169,9 +169,19 @@ verdict "kill -9 of an agent that has others below" 1 'the agent on hostb died'
 # ------------------------------------------------------------------------- what does not start
 xrun 30 -n 3 --host hosta:1,hostb:1,no-such-host:1 sh -c 'touch /tmp/ran'
 verdict "a name that does not resolve" 1 'host no-such-host: ssh ended with code 255: .*no-such-host'
-xrun 30 -n 3 --host hosta:1,hostb:1,10.255.255.1:1 --ssh-args '-o ConnectTimeout=1' sh -c 'touch /tmp/ran'
-verdict "a host that does not answer" 1 'host 10\.255\.255\.1: ssh ended with code 255'
+xrun 30 -n 3 --host hosta:1,hostb:1,10.255.255.1:1 sh -c 'touch /tmp/ran'
+verdict "a host that cannot be reached" 1 'host 10\.255\.255\.1: ssh ended with code 255'
+within "a host that cannot be reached" 6000
+# It is there, and silent: what ends the wait is a time-out, ssh's own or xrun's.
+"$hosts" drop hostc 100
+xrun 30 -n 3 --host $all --map-by node --ssh-args '-o ConnectTimeout=2' sh -c 'touch /tmp/ran'
+verdict "a host that does not answer" 1 'host hostc: ssh ended with code 255: .*hostc .*timed out'
 within "a host that does not answer" 6000
+[ $ms -ge 2000 ] && good "it was waited for" || bad "it was waited for" "$ms ms: not a host that is silent"
+xrun 30 -n 3 --host $all --map-by node --start-timeout 2 sh -c 'touch /tmp/ran'
+verdict "a host that does not answer, --start-timeout" 1 '1 of 3 hosts did not come within 2 s \(--start-timeout\): hostc$'
+within "a host that does not answer, --start-timeout" 6000
+"$hosts" drop hostc 0
 xrun 30 -n 2 --host hosta:1,hostb:1 --prefix /no/such sh -c 'touch /tmp/ran'
 verdict "xrun is not there" 1 'host hostb: /no/such/bin/xrun is not there'
 xrun 30 -n 2 --host hosta:1,hostb:1 --if 192.0.2.0/24 sh -c 'touch /tmp/ran'
@@ -222,7 +232,7 @@ PY
 chmod +x prefix/bin/xrun
 xrun 30 -n 2 --host hosta:1,hostb:1 --prefix "$PWD/prefix" sh -c 'touch /tmp/ran'
 verdict "another version" 1 'host hostb: .*/prefix/bin/xrun is version 9\.9\.9 there, and this is version'
-[ -z "$(on hosta ls /tmp | grep ran)$(on hostb ls /tmp | grep ran)" ] && good "nothing was started" || bad "nothing was started" "something was"
+[ -z "$(for h in $here; do on $h ls /tmp | grep ran; done)" ] && good "nothing was started" || bad "nothing was started" "something was"
 
 # ------------------------------------------------------------------------- strangers
 cat >slow-ssh <<'SH'
