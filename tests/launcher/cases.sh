@@ -83,6 +83,13 @@ clean() { # NAME: nothing is left after a case
     fi
 }
 
+# aborted: a job that ends by "stall abort" has ended just now; ms: how long ago its victim has said so
+aborted() {
+    local end=${EPOCHREALTIME/./} at
+    at=$(sed -n 's/^aborts //p' out)
+    ms=$(((end - ${at:-0}) / 1000))
+}
+
 # check NAME CODE [pattern of err]: after run
 check() {
     if [ "$rc" != "$2" ]; then

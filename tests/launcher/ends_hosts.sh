@@ -134,9 +134,15 @@ on hosta pkill -TERM -x xrun
 finish_in 10
 verdict "--kill-grace 0 on another host" 143
 [ "$ms" -lt $((1500 * slow)) ] && good "it is at once" || bad "it is at once" "$ms ms"
-job 30 -n 4 --host $both "$top_builddir/tests/launcher/stall" abort 3
+# Everywhere within a second, also where ranks do not mind TERM. A busy machine may be late, once and twice.
+for try in 1 2 3; do
+    job 30 -n 4 --host $both sh -c 'trap "" TERM; exec "$0" abort 3' "$top_builddir/tests/launcher/stall"
+    aborted
+    there=$(on hosta pgrep -x stall; on hostb pgrep -x stall)
+    [ "$ms" -gt $((1000 * slow)) ] || break
+done
 verdict "rank_abort on another host" 42 'rank 3 \(host hostb.* aborted the job with code 42: the sky is falling'
-[ "$ms" -lt $((4000 * slow)) ] && good "it is in time" || bad "it is in time" "$ms ms"
+[ "$ms" -le $((1000 * slow)) ] && [ -z "$there" ] && good "rank_abort ends all within a second, $ms ms" || bad "rank_abort ends all within a second" "$ms ms, ranks $there"
 
 # xrun is stopped while ranks write: longer than the kernel waits for a host that is gone
 begin_on -n 2 --host hosta:1,hostb:1 bash -c 'line=$(head -c 99999 /dev/zero | tr "\0" y)

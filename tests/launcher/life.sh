@@ -259,12 +259,14 @@ for v in 0 x 1:x 1: ; do
     "$XRUN" --heartbeat "$v" true 2>st; [ $? = 2 ] && grep -q -- '--heartbeat is' st && good "bad --heartbeat $v" || bad "bad --heartbeat $v" "$(cat st)"
 done
 
-t0=${EPOCHREALTIME/./}
-new_case
-"$XRUN" -n 4 "$stall" abort 2 >out 2>err </dev/null
-rc=$? ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
-if [ $rc = 42 ] && said 'rank 2 .* aborted the job with code 42: the sky is falling' && [ $ms -lt $((1500 * slow)) ] && until_true 2 silent; then
-    good "rank_abort shows its text and ends all"
+# Within a second, also where the others do not mind TERM. A busy machine may be late, once and twice.
+for try in 1 2 3; do
+    run 30 -n 4 sh -c 'trap "" TERM; exec "$0" abort 2' "$stall"
+    aborted
+    [ "$ms" -gt $((1000 * slow)) ] || break
+done
+if [ $rc = 42 ] && said 'rank 2 .* aborted the job with code 42: the sky is falling' && [ "$ms" -le $((1000 * slow)) ] && until_true 2 silent; then
+    good "rank_abort shows its text and ends all, $ms ms"
 else
     bad "rank_abort shows its text and ends all" "code $rc, $ms ms"
 fi

@@ -5,7 +5,8 @@
  *
  * The victim (the last rank, if not given) says "ready" and waits for SIGUSR1,
  * which all ranks are told not to die of; the others wait for it in HOW. After
- * the signal all end well, and each says "ok".
+ * the signal all end well, and each says "ok". With abort the victim says when
+ * it aborts, in microseconds since 1970, and does.
  */
 #include "lib/rank.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LARGE (8 << 20)
 
@@ -132,6 +134,14 @@ static void loop(void)
     }
 }
 
+static int64_t now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "recv";
@@ -156,6 +166,8 @@ int main(int argc, char **argv)
     } else if (strcmp(how, "loop") == 0) {
         loop();
     } else if (strcmp(how, "abort") == 0 && me == victim) {
+        printf("aborts %lld\n", (long long)now_us());
+        fflush(stdout);
         rank_abort(42, "the sky is falling");
     } else if (strstr(" recv any probe waitany ssend large ", how)) {
         message(how);
