@@ -44,6 +44,7 @@ struct rk_waiting {
     uint64_t begun; /* as far as somebody has looked; 0: nobody has */
     bool unrung, background;
     bool deep; /* sleeps for long, as the leaving poller is to know */
+    bool told; /* is one of rk_threads.ntold */
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
@@ -59,10 +60,19 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
 {
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    if (t->ntold++ == 0)
-        t->told_ns = rk_clock_ns();
+    if (w->thread != atomic_load_explicit(&t->caller, memory_order_relaxed)) { /* that one has its core, and goes on later */
+        w->told = true;
+        if (t->ntold++ == 0)
+            t->told_ns = rk_clock_ns();
+    }
     if (t->napper == w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
+}
+
+static void forget_told(struct rk_threads *t, struct rk_waiting *w)
+{
+    t->ntold -= w->told;
+    w->told = false;
 }
 
 /* Under the lock, before it is given up: what others wait for may have come. */
@@ -357,8 +367,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
-    if (atomic_load_explicit(&s.state, memory_order_relaxed) == OVER)
-        t->ntold--;
+    forget_told(t, &s);
     if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s)
         leave_place(t);
 }
@@ -484,24 +493,28 @@ RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*con
 
 /* ------------------------------------------------------------------------ callbacks */
 
-/* This thread is in a wait, and so counted among those who poll. */
-static bool is_in_wait(const struct rk_threads *t)
+/* This thread may be in a wait, and is so counted among those who poll, and perhaps among those who need a core. */
+static void step_out(struct rk_threads *t)
 {
-    const struct rk_link *l;
+    struct rk_link *l;
 
+    t->nbusy = 0;
     rk_list_for_each(l, &t->waiting)
     {
-        if (rk_list_entry(l, struct rk_waiting, link)->thread == rk_lock_me())
-            return true;
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w->thread == rk_lock_me()) {
+            t->nbusy = 1;
+            forget_told(t, w);
+        }
     }
-    return false;
 }
 
 uint32_t rk_threads_call_begin(struct rk_threads *t)
 {
     const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
 
-    t->nbusy = is_in_wait(t);
+    step_out(t);
+    atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
     if (!p || p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
         if (p && !t->ctx->engine->watched)
             rk_node_sleep_end(t->ctx->node);
@@ -509,7 +522,6 @@ uint32_t rk_threads_call_begin(struct rk_threads *t)
     }
     if (t->nwaiting)
         look_for_others(t, NULL);
-    atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
     return rk_lock_give_all(&t->lock);
 }
 
