@@ -511,8 +511,9 @@ RANK_API rank_status_t rank_progress(void);
  * RANK_ERR_AGAIN that there was something: look at your requests and arm
  * again. While a send waits for room, for which nobody rings, it becomes
  * readable every millisecond. When it has become readable, call rank_progress; it may be for nothing.
- * Arm again after any other call. RANK_ERR_STATE: arm before rank_progress_fd.
- * RANK_ERR_SYSTEM: no descriptor is left.
+ * Arm again after any other call. Among threads one watches, the last that has armed: others' calls
+ * do not end that, and what they do in its place makes it readable.
+ * RANK_ERR_STATE: arm before rank_progress_fd. RANK_ERR_SYSTEM: no descriptor is left.
  */
 RANK_API rank_status_t rank_progress_fd(int *fd);
 RANK_API rank_status_t rank_progress_arm(void);

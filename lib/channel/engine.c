@@ -6,6 +6,7 @@
 #include "lib/boot/parent.h"
 #include "lib/channel/lives.h"
 #include "lib/channel/threads.h"
+#include "lib/channel/watch.h"
 #include "lib/channel/worlds.h"
 #include "lib/mem/node.h"
 
@@ -34,8 +35,7 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     ctx->engine = e;
     pthread_mutex_init(&e->deaths_lock, NULL);
-    e->epoll = -1;
-    e->watch_timer = -1;
+    e->naps.fd = e->watch.epoll.fd = e->watch.timer = -1;
     e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
     rk_list_init(&e->busy);
     rk_list_init(&e->calls);
@@ -116,10 +116,9 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     for (int i = 0; e->peers && i < e->npeers; i++)
         free(e->peers[i]);
-    if (e->watch_timer >= 0)
-        close(e->watch_timer);
-    if (e->epoll >= 0)
-        close(e->epoll);
+    rk_watch_close(ctx);
+    if (e->naps.fd >= 0)
+        close(e->naps.fd);
     while (!rk_list_empty(&e->leavings)) {
         struct rk_link *l = e->leavings.next;
         rk_list_remove(l);
@@ -369,5 +368,7 @@ int rk_progress(struct rk_ctx *ctx)
         if (now >= e->next_check_ns)
             rk_engine_check_lives(ctx, now);
     }
+    if (n > 0)
+        rk_threads_news(ctx);
     return n;
 }

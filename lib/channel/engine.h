@@ -23,6 +23,12 @@ typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
 typedef bool (*rk_tell_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
                            struct rk_wait_for *out);
 
+/* An epoll that holds the doorbell and the channels' descriptors. */
+struct rk_epoll {
+    int fd;       /* -1: not yet */
+    int channels; /* the first so many open ones are in it */
+};
+
 struct rk_engine {
     struct {
         const struct rk_channel *ops;
@@ -77,10 +83,13 @@ struct rk_engine {
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;
-    int epoll;              /* -1 until a channel with an fd, or the user, makes sleeping need it */
-    int in_epoll;           /* the first so many open channels have been added to it */
-    int watch_timer;        /* watch.c: a descriptor in epoll, or -1 */
-    bool watched;           /* the user may be asleep on epoll: we are rung there */
+    struct rk_epoll naps;   /* our own; there if a channel has a descriptor */
+    struct rk_watch {       /* watch.c: the user's */
+        struct rk_epoll epoll;
+        int timer;          /* in it, or -1 */
+        enum { RK_WATCH_OFF, RK_WATCH_ASLEEP, RK_WATCH_TOLD } state;
+        uintptr_t owner;    /* the thread that has armed it */
+    } watch;
 };
 
 /* After boot and node are there. Opens no channel. */

@@ -3,7 +3,7 @@
  * message waits at the sender until it is matched and is then copied once.
  */
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
+#include "lib/channel/threads.h"
 
 #include <string.h>
 
@@ -43,6 +43,7 @@ static size_t self_frame_max(const struct rk_peer *peer)
 static rank_status_t self_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
     peer->ctx->engine->handler[hdr->kind](peer->ctx, peer, hdr, payload, NULL);
+    rk_threads_news(peer->ctx);
     return RANK_OK;
 }
 
@@ -74,6 +75,7 @@ static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *h
     rndv.priv[0] = req->id.index;
     rndv.priv[1] = req->id.gen;
     peer->ctx->engine->handler[RK_KIND_RNDV](peer->ctx, peer, hdr, NULL, &rndv);
+    rk_threads_news(peer->ctx);
     return RANK_OK;
 }
 
@@ -97,6 +99,7 @@ static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *vie
     rk_view_copy(view, &sender->view, n);
     rk_req_complete(sender, RANK_OK);
     rk_req_complete(req, RANK_OK);
+    rk_threads_news(rndv->peer->ctx);
 }
 
 static void self_rndv_drop(const struct rk_rndv *rndv)

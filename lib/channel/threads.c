@@ -104,11 +104,12 @@ struct rk_threads *rk_threads_enter(struct rk_threads *t)
 /* Something has changed in a lane for which threads wait elsewhere. */
 static RK_COLD void tell_main(struct rk_threads *lane)
 {
-    struct rk_threads *t = lane->main->engine->threads;
+    struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
 
-    if (rk_lock_is_mine(&t->lock))
-        return; /* it will be looked at when that is given up */
-    rk_threads_enter(t);
+    if (atomic_exchange(&lane->news, false))
+        rk_watch_tell(t->ctx);
+    if (!entered)
+        return; /* the rest will be looked at when it is given up */
     if (atomic_load(&lane->calls) && t->napper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     rk_threads_leave(t);
@@ -119,8 +120,28 @@ void rk_threads_leave(struct rk_threads *t)
     if (t->nwaiting)
         look_for_others(t, NULL);
     rk_lock_give(&t->lock);
-    if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed))))
+    if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed) ||
+                                atomic_load_explicit(&t->news, memory_order_relaxed))))
         tell_main(t);
+}
+
+RK_COLD void rk_threads_news_slow(struct rk_threads *t)
+{
+    if (!t->main) {
+        rk_watch_tell(t->ctx);
+    } else { /* once the lane's lock is given up */
+        atomic_store(&t->watched, false);
+        atomic_store(&t->news, true);
+    }
+}
+
+void rk_threads_watched(struct rk_threads *t, bool on)
+{
+    struct rk_link *l;
+
+    atomic_store(&t->watched, on);
+    rk_list_for_each(l, &t->lanes)
+        atomic_store(&rk_list_entry(l, struct rk_threads, lane)->watched, on);
 }
 
 /* ------------------------------------------------------------------------- waiting */
@@ -219,13 +240,6 @@ bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
     return false;
 }
 
-/* The user sleeps on the descriptor: what we have done in his place he must hear of. */
-static void tell_watcher(struct rk_ctx *ctx)
-{
-    if (rk_unlikely(ctx->engine->watched))
-        rk_watch_tell(ctx);
-}
-
 /* Another thread polls. */
 static void stand_by(struct rk_threads *t, struct rk_waiting *s)
 {
@@ -282,8 +296,6 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     uint32_t depth;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
-    if (w->rounds == 0)
-        tell_watcher(t->ctx);
     look_for_others(t, s);
     if (s->cond(s->arg))
         return;
@@ -516,7 +528,7 @@ uint32_t rk_threads_call_begin(struct rk_threads *t)
     step_out(t);
     atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
     if (!p || p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
-        if (p && !t->ctx->engine->watched)
+        if (p && !rk_watch_is_on(t->ctx->engine))
             rk_node_sleep_end(t->ctx->node);
         leave_place(t);
     }

@@ -44,6 +44,8 @@ struct rk_threads {
     _Atomic uintptr_t caller;  /* the thread that runs a user's callback; 0: none */
     _Atomic uint32_t parked;   /* a lane's: threads that wait for something of it in the context's list */
     _Atomic bool calls;        /* a lane's: it has callbacks that wait to be called */
+    _Atomic bool watched;      /* the user sleeps on his descriptor (watch.h) */
+    _Atomic bool news;         /* a lane's: something for him */
     struct rk_link lanes;      /* a context's: those in use, by rk_threads.lane of their own */
     struct rk_link lane;
     struct rk_link free_lanes;
@@ -87,6 +89,20 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
 
 /* Is there one among those that wait? */
 bool rk_threads_any_waits(const struct rk_threads *t, bool (*fits)(bool (*cond)(void *), void *arg));
+
+/* watch.c: the user sleeps from now on, or does no more. */
+void rk_threads_watched(struct rk_threads *t, bool on);
+void rk_threads_news_slow(struct rk_threads *t);
+/* With the lock: progress has brought something, or a thread has sent to itself: others may have waited for it. */
+RK_INLINE void rk_threads_news(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine->threads;
+
+    if (rk_likely(!t))
+        return;
+    if (rk_unlikely(atomic_load_explicit(&t->watched, memory_order_relaxed)))
+        rk_threads_news_slow(t);
+}
 
 /* Around a user's callback. */
 uint32_t rk_threads_call_begin(struct rk_threads *t);

@@ -27,43 +27,43 @@
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
 
-int rk_wait_epoll(struct rk_ctx *ctx, bool anyway)
+int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
     struct rk_engine *e = ctx->engine;
     struct epoll_event ev = {.events = EPOLLIN};
     int fds[RK_CHANNELS_MAX + 1], n = 0;
 
-    if (e->epoll >= 0 && e->in_epoll == e->nopen)
-        return e->epoll;
-    for (int i = e->in_epoll; i < e->nopen; i++) { /* a channel may have been opened since */
+    if (epoll->fd >= 0 && epoll->channels == e->nopen)
+        return epoll->fd;
+    for (int i = epoll->channels; i < e->nopen; i++) { /* a channel may have been opened since */
         int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
         if (fd >= 0)
             fds[n++] = fd;
     }
-    if (e->epoll < 0) {
+    if (epoll->fd < 0) {
         if (n == 0 && !anyway)
             return -1;
         fds[n] = rk_node_bell_fd(ctx->node);
         if (fds[n] < 0)
             return -1;
         n++;
-        e->epoll = epoll_create1(EPOLL_CLOEXEC);
-        if (e->epoll < 0)
+        epoll->fd = epoll_create1(EPOLL_CLOEXEC);
+        if (epoll->fd < 0)
             return -1;
     }
     for (int i = 0; i < n; i++) {
         ev.data.fd = fds[i];
-        if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
+        if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
             rk_debug("cannot wait for a channel's descriptor: %m");
-            if (e->in_epoll == 0) { /* else the user may have it */
-                close(e->epoll);
-                e->epoll = -1;
+            if (epoll->channels == 0) { /* else the user may have it */
+                close(epoll->fd);
+                epoll->fd = -1;
             }
             return -1;
         }
     }
-    e->in_epoll = e->nopen;
-    return e->epoll;
+    epoll->channels = e->nopen;
+    return epoll->fd;
 }
 
 enum rk_armed rk_wait_arm(struct rk_engine *e)
@@ -93,11 +93,8 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
         rung = epoll_wait(epoll, ev, 4, ns / 1000000) > 0;
     if (rk_unlikely(t != NULL))
         mine = rk_threads_nap_end(t, nap);
-    if (rung) {
-        rk_watch_drain(ctx);
-        if (rk_unlikely(ctx->engine->watched))
-            rk_watch_tell(ctx);
-    }
+    if (rung)
+        rk_watch_rung(ctx);
     return mine;
 }
 
@@ -105,7 +102,7 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
 {
     struct rk_threads *t = ctx->engine->threads;
     struct rk_node *node = ctx->node;
-    int epoll = rk_wait_epoll(ctx, false);
+    int epoll = rk_wait_epoll(ctx, &ctx->engine->naps, false);
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
     bool mine = true;
 
@@ -116,8 +113,10 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
 
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
+        else
+            rk_watch_tell(ctx); /* what should wake the user, too, has been taken by that */
     }
-    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !ctx->engine->watched))) /* the user may sleep on */
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine)))) /* the user may sleep on */
         rk_node_sleep_end(node);
 }
 

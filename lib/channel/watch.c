@@ -1,16 +1,13 @@
 /*
  * watch.c: see watch.h.
  *
- * The descriptor is the epoll that our own naps use: the doorbell, what the
- * channels have, and a timer. Arming is the beginning of a nap that the user
- * takes in our place: the slot says asleep, so that whoever sends rings. It
- * stays so until the next rank_progress or arm, or until somebody has rung. A
- * byte in the doorbell is taken out before arming, never after, so none is lost:
- * what came between is found by the look that follows.
+ * Arming is the beginning of a nap that the user takes in our place: the slot says asleep, so that whoever sends rings. It
+ * stays so until the thread that armed makes progress or arms again, or until somebody has rung. A byte in the doorbell is
+ * taken out before arming, never after, so none is lost: what came between is found by the look that follows.
  *
- * Not every death is rung for (under launchers that report none), and our own
- * naps end after a tenth of a second for that. The timer does it here; nor does anybody ring for room, for which
- * a send waits: the timer runs out after a millisecond then.
+ * Not every death is rung for (under launchers that report none), and our own naps end after a tenth of a second for that.
+ * The timer does it here; nor does anybody ring for room, for which a send waits: the timer runs out after a millisecond
+ * then. And it is how the user is told: by a timer that runs out at once.
  */
 #include "lib/channel/watch.h"
 #include "lib/base/clock.h"
@@ -23,28 +20,32 @@
 #include <unistd.h>
 
 /* SHORT: a send waits for room. */
-enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000 };
+enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
+
+static rank_status_t refuse(const char *what)
+{
+    rk_error("rank_progress_fd: no %s could be made (%m); look at ulimit -n", what);
+    return RANK_ERR_SYSTEM;
+}
 
 rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
 {
     struct rk_engine *e = ctx->engine;
     struct epoll_event ev = {.events = EPOLLIN};
-    int epoll = rk_wait_epoll(ctx, true);
+    int epoll = rk_wait_epoll(ctx, &e->watch.epoll, true);
 
-    if (epoll < 0) {
-        rk_error("rank_progress_fd: no descriptor could be made (%m); look at ulimit -n");
-        return RANK_ERR_SYSTEM;
-    }
-    if (e->watch_timer < 0) {
+    /* Threads that nap are to be rung by the same bell. */
+    if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
+        return refuse("descriptor");
+    if (e->watch.timer < 0) {
         int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         ev.data.fd = timer;
         if (timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &ev) < 0) {
-            rk_error("rank_progress_fd: no timer could be made (%m); look at ulimit -n");
             if (timer >= 0)
                 close(timer);
-            return RANK_ERR_SYSTEM;
+            return refuse("timer");
         }
-        e->watch_timer = timer;
+        e->watch.timer = timer;
     }
     *fd = epoll;
     if (rk_threads_naps(e->threads)) /* perhaps on the futex, and from now on rings go to the descriptor */
@@ -52,63 +53,72 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
     return RANK_OK;
 }
 
-bool rk_watch_drain(struct rk_ctx *ctx)
+void rk_watch_close(struct rk_ctx *ctx)
 {
-    int bell = ctx->node->bell_rd;
-    char drain[64];
-    bool rung = false;
-    ssize_t n;
+    struct rk_watch *w = &ctx->engine->watch;
 
-    while (bell >= 0 && (n = read(bell, drain, sizeof(drain))) > 0) {
-        rung = true;
-        if (n < (ssize_t)sizeof(drain))
-            break;
-    }
-    if (ctx->engine->watch_timer >= 0 &&
-        read(ctx->engine->watch_timer, drain, sizeof(uint64_t)) < 0)
-        return rung; /* it has not run out */
-    return rung;
+    if (w->timer >= 0)
+        close(w->timer);
+    if (w->epoll.fd >= 0)
+        close(w->epoll.fd);
 }
 
-/* Empties the doorbell beside a thread that may nap on it, and that the ring was perhaps meant for. */
-static void drain_for_all(struct rk_ctx *ctx)
-{
-    if (rk_watch_drain(ctx) && rk_threads_naps(ctx->engine->threads))
-        rk_threads_stir(ctx->engine->threads);
-}
-
-/* Nobody has to ring for the user; but a thread that naps needs it still, and ends it itself. */
-static void end_sleep(struct rk_ctx *ctx)
-{
-    if (!rk_threads_naps(ctx->engine->threads))
-        rk_node_sleep_end(ctx->node);
-}
-
+/* ns 0: never. It is not readable any more, until then. */
 static void set_timer(struct rk_engine *e, long ns)
 {
     struct itimerspec t = {.it_value = {.tv_nsec = ns}};
 
-    timerfd_settime(e->watch_timer, 0, &t, NULL);
+    timerfd_settime(e->watch.timer, 0, &t, NULL);
+}
+
+static void become(struct rk_ctx *ctx, int state)
+{
+    struct rk_engine *e = ctx->engine;
+
+    e->watch.state = state;
+    if (e->threads)
+        rk_threads_watched(e->threads, state == RK_WATCH_ASLEEP);
+}
+
+static void drain(const struct rk_node *node)
+{
+    char bytes[64];
+
+    while (node->bell_rd >= 0 && read(node->bell_rd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
+/* Nobody has to ring for the user, and what has been rung is no news to him. Not so to a thread that naps: that takes the
+ * ring itself, and says when it is awake. */
+static void end_sleep(struct rk_ctx *ctx)
+{
+    if (rk_threads_naps(ctx->engine->threads))
+        return;
+    rk_node_sleep_end(ctx->node);
+    drain(ctx->node);
 }
 
 void rk_watch_end_slow(struct rk_ctx *ctx)
 {
-    struct rk_engine *e = ctx->engine;
-
-    e->watched = false;
+    if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
+        return; /* he sleeps on */
+    become(ctx, RK_WATCH_OFF);
+    set_timer(ctx->engine, 0);
     end_sleep(ctx);
-    set_timer(e, 0);
-    drain_for_all(ctx);
 }
 
 void rk_watch_tell(struct rk_ctx *ctx)
 {
-    char byte = 1;
+    if (!rk_watch_is_on(ctx->engine))
+        return;
+    become(ctx, RK_WATCH_TOLD);
+    set_timer(ctx->engine, AT_ONCE_NS);
+}
 
-    ctx->engine->watched = false;
-    end_sleep(ctx);
-    if (write(ctx->node->bell_wr, &byte, 1) < 0)
-        return; /* full, and so readable */
+void rk_watch_rung(struct rk_ctx *ctx)
+{
+    drain(ctx->node);
+    rk_watch_tell(ctx);
 }
 
 rank_status_t rk_watch_arm(struct rk_ctx *ctx)
@@ -119,9 +129,12 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     bool busy;
     uint64_t now;
 
-    if (e->watch_timer < 0 || rk_wait_epoll(ctx, true) < 0)
+    if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
         return RANK_ERR_STATE; /* rank_progress_fd comes first */
-    drain_for_all(ctx);
+    become(ctx, RK_WATCH_OFF);
+    e->watch.owner = rk_lock_me();
+    set_timer(e, 0);
+    end_sleep(ctx);
     now = rk_clock_ns();
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
@@ -131,11 +144,10 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         deaths == e->deaths_seen + e->boot_deaths_seen)
         armed = rk_wait_arm(e);
     if (armed == RK_ARMED_NOT) {
-        e->watched = false;
         end_sleep(ctx);
         return RANK_ERR_AGAIN;
     }
-    e->watched = true;
+    become(ctx, RK_WATCH_ASLEEP);
     set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
     return RANK_OK;
 }

@@ -66,6 +66,7 @@ struct rk_ctx *rk_lane_take(struct rk_ctx *ctx)
         rk_list_remove(&own->lane);
     }
     rk_list_append(&t->lanes, &own->lane);
+    atomic_store(&own->watched, atomic_load(&t->watched));
     return own->ctx;
 }
 

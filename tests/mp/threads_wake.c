@@ -1,16 +1,19 @@
 /*
  * threads_wake.c: threads that keep each other from nothing: the progress thread goes on while a callback runs in the one
- * thread that waits, and a thread that sleeps in a wait is woken beside one with an event loop of its own.
+ * thread that waits, a thread that sleeps in a wait is woken beside one with an event loop of its own, and that one hears of
+ * all that others do in its place.
  *
  * Rank 0 is looked at, rank 1 answers it.
  */
 #include "tests/mp/crew.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { LARGE = 1 << 20, ANSWERS = 40 };
+enum { LARGE = 1 << 20, ANSWERS = 40, QUESTIONS = 200, TRIES = 5, PROBES = 20 };
 
 /* -------------------------------------------------------------- while a callback runs */
 
@@ -151,6 +154,175 @@ static void event_loop(struct crew *crew)
     mp_barrier(crew->mp->world);
 }
 
+/* --------------------------------------------------------- in the event loop's place */
+
+struct place {
+    rank_team_t team; /* of this rank alone */
+    pthread_barrier_t meet;
+    _Atomic int asked, done;
+    int late;
+};
+
+static int descriptor(void)
+{
+    int fd;
+
+    MP_OK(rank_progress_fd(&fd));
+    return fd;
+}
+
+static void arm(void)
+{
+    rank_status_t st;
+
+    while ((st = rank_progress_arm()) == RANK_ERR_AGAIN)
+        ;
+    MP_OK(st);
+}
+
+/* Whatever happens, it does so by itself after an eighth of a second: later than this is never. True: earlier. */
+static bool sleep_on(int fd)
+{
+    double start = mp_now();
+
+    MP_CHECK_EQ(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 10000), 1);
+    return mp_now() - start < 0.1;
+}
+
+/* One watches all the time, the other naps and takes the rings. */
+static void beside_naps(struct hand *me)
+{
+    struct place *p = me->arg;
+    uint64_t word = 1;
+
+    if (me->t == 0) {
+        int fd = descriptor();
+        while (p->asked < QUESTIONS) {
+            arm();
+            sleep_on(fd);
+            MP_OK(rank_progress());
+        }
+        return;
+    }
+    for (; p->asked < QUESTIONS; p->asked++) {
+        MP_OK(rank_send(&word, 1, RANK_UINT64, 1, 1, me->mp->world));
+        MP_OK(rank_recv(&word, 1, RANK_UINT64, 1, 1, me->mp->world, NULL));
+    }
+}
+
+/* Progress of another's is no reason to sleep for ever. */
+static void beside_progress(struct hand *me)
+{
+    struct place *p = me->arg;
+
+    for (int i = 0; i < 3; i++) {
+        if (me->t == 0)
+            arm();
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 1)
+            MP_OK(rank_progress());
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 0)
+            sleep_on(descriptor());
+    }
+}
+
+/* The other does what is waited for, by a send to itself on the world or on a team of its own. */
+static void beside_sends(struct hand *me)
+{
+    struct place *p = me->arg;
+    uint64_t word = 1;
+    int fd = descriptor(), done;
+
+    for (int i = 0; i < 2 * TRIES; i++) {
+        rank_team_t team = i % 2 ? p->team : me->mp->world;
+        rank_request_t req;
+
+        if (me->t == 0) {
+            MP_OK(rank_irecv(&word, 1, RANK_UINT64, rank_team_rank(team), 1, team, &req));
+            arm();
+        }
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 1) {
+            MP_OK(rank_send(&word, 1, RANK_UINT64, rank_team_rank(team), 1, team));
+        } else {
+            for (done = 0; !done;) {
+                p->late += !sleep_on(fd);
+                MP_OK(rank_progress());
+                MP_OK(rank_test(&req, &done, NULL));
+                if (!done)
+                    arm();
+            }
+        }
+    }
+}
+
+/* The other never waits, but its probes take what comes. */
+static void beside_probes(struct hand *me)
+{
+    struct place *p = me->arg;
+    uint64_t word = 1;
+    int fd = descriptor(), found;
+
+    while (me->t == 1 && !p->done)
+        MP_OK(rank_iprobe(1, 99, me->mp->world, &found, NULL));
+    for (int i = 0, done; me->t == 0 && i < PROBES; i++) {
+        rank_request_t req;
+        MP_OK(rank_irecv(&word, 1, RANK_UINT64, 1, 1, me->mp->world, &req));
+        MP_OK(rank_send(&word, 1, RANK_UINT64, 1, 1, me->mp->world));
+        for (done = 0; !done;) {
+            MP_OK(rank_test(&req, &done, NULL));
+            if (done)
+                break;
+            arm();
+            p->late += !sleep_on(fd);
+        }
+    }
+    p->done = 1;
+}
+
+static void answer_at_once(struct mp *mp, int n)
+{
+    uint64_t word;
+
+    for (int i = 0; i < n; i++) {
+        MP_OK(rank_recv(&word, 1, RANK_UINT64, 0, 1, mp->world, NULL));
+        rest(i % 2);
+        MP_OK(rank_send(&word, 1, RANK_UINT64, 0, 1, mp->world));
+    }
+}
+
+/* A busy machine is late now and then. */
+static void in_time(struct place *p, int n)
+{
+    if (p->late > n / 2)
+        mp_fail(__FILE__, __LINE__, "of %d times %d were late", n, p->late);
+    p->late = 0;
+}
+
+static void in_its_place(struct crew *crew)
+{
+    struct mp *mp = crew->mp;
+    struct place p = {.late = 0};
+
+    mp_case(mp, "in the event loop's place");
+    MP_OK(rank_team_split(mp->world, mp->rank, 0, &p.team));
+    pthread_barrier_init(&p.meet, NULL, 2);
+    if (mp->rank == 0) {
+        crew_run(crew, beside_naps, &p);
+        crew_run(crew, beside_progress, &p);
+        crew_run(crew, beside_sends, &p);
+        in_time(&p, 2 * TRIES);
+        crew_run(crew, beside_probes, &p);
+        in_time(&p, PROBES);
+    } else if (mp->rank == 1) {
+        answer_at_once(mp, QUESTIONS + PROBES);
+    }
+    pthread_barrier_destroy(&p.meet);
+    MP_OK(rank_team_free(&p.team));
+    mp_barrier(mp->world);
+}
+
 int main(int argc, char **argv)
 {
     struct crew crew;
@@ -158,10 +330,12 @@ int main(int argc, char **argv)
 
     crew_start(&crew, &mp, &argc, argv);
     crew.threads = 2;
-    if (mp_flag(argc, argv, "--callbacks"))
+    if (mp_flag(argc, argv, "--callbacks")) {
         callbacks(&crew);
-    else
+    } else {
         event_loop(&crew);
+        in_its_place(&crew);
+    }
     mp_end(&mp);
     return 0;
 }
