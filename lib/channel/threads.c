@@ -27,6 +27,7 @@ enum {
     PASSES_PER_YIELD = 256,
     OWN_PASSES = 16,
     TOLD_NS = 50 * 1000,
+    BOUTS_PER_LOOK = 256,
     GIVE_WAY = 200,
     LANE_LOOKS = 64
 };
@@ -296,6 +297,8 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     uint32_t depth;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
+    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % BOUTS_PER_LOOK == 0)
+        rk_threads_look(t, rk_clock_ns());
     look_for_others(t, s);
     if (s->cond(s->arg))
         return;
@@ -399,6 +402,29 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
     }
 }
 
+bool rk_threads_look(struct rk_threads *t, uint64_t now)
+{
+    struct rk_engine *e = t->ctx->engine;
+    bool shortly = false;
+    struct rk_link *l;
+
+    if (t->quiet_since == 0)
+        t->quiet_since = now;
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        uint64_t waited, quiet = now - t->quiet_since;
+
+        if (w->background || !e->stuck)
+            continue;
+        if (w->begun == 0)
+            w->begun = now;
+        waited = now - w->begun;
+        shortly |= e->stuck(t->ctx, w->cond, w->arg, now, quiet < waited ? quiet : waited, waited);
+    }
+    return shortly;
+}
+
 /* ---------------------------------------------------------------------------- lanes */
 
 struct lane_wait {
@@ -407,34 +433,28 @@ struct lane_wait {
     void *arg;
 };
 
+/* Only threads of this process could go on in it, and they wait, or would have: how long nothing has come says nothing. */
+void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg)
+{
+    struct rk_ctx *ctx = lane->ctx;
+
+    rk_lock_take(&lane->lock);
+    if (rk_unlikely(ctx->engine->stuck != NULL) && !cond(arg))
+        ctx->engine->stuck(ctx, cond, arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
+    rk_lock_give(&lane->lock);
+}
+
 /* With the context's lock held. */
 static bool lane_cond(void *arg)
 {
     struct lane_wait *w = arg;
-    struct rk_ctx *ctx = w->lane->ctx;
     bool is;
 
     rk_lock_take(&w->lane->lock);
+    rk_threads_look_in_lane(w->lane, w->cond, w->arg); /* nobody else looks at a lane's own */
     is = w->cond(w->arg);
-    if (rk_unlikely(!is && ctx->engine->stuck)) { /* nobody else looks at a lane's own */
-        ctx->engine->stuck(ctx, w->cond, w->arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
-        is = w->cond(w->arg);
-    }
     rk_lock_give(&w->lane->lock);
     return is;
-}
-
-bool rk_threads_any_waits(const struct rk_threads *t, bool (*fits)(bool (*cond)(void *), void *arg))
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &t->waiting)
-    {
-        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
-        if (fits(w->cond, w->arg))
-            return true;
-    }
-    return false;
 }
 
 /* For the status board: what the lane's rooms say. */

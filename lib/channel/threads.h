@@ -12,6 +12,8 @@
  * Where more threads wait than there are cores, a poller who yields gives his place to whoever gets the core; and he
  * yields late: as long as what he waits for comes at once he keeps the core, and so the pairs of threads of two ranks
  * that answer each other run at the same time, and switch twenty times less often than they exchange something.
+ * The poller looks for all, too, whether the wait of anybody stands still (rk_engine.stuck): his own may be short, one after
+ * the other, where another's is long.
  * The poller takes the naps of wait.c, too. While it naps the next thread that begins to wait takes its place, so that
  * who has just come is not as slow as who has waited long.
  * A thread that stands by first spins, with yields where cores are few, then sleeps on a word of its own: a millisecond at a time, after
@@ -46,6 +48,8 @@ struct rk_threads {
     _Atomic bool calls;        /* a lane's: it has callbacks that wait to be called */
     _Atomic bool watched;      /* the user sleeps on his descriptor (watch.h) */
     _Atomic bool news;         /* a lane's: something for him */
+    uint64_t quiet_since;      /* nothing has come to any thread, as far as the clock was looked at; 0: it has just now */
+    uint32_t bouts;            /* of pollers' */
     struct rk_link lanes;      /* a context's: those in use, by rk_threads.lane of their own */
     struct rk_link lane;
     struct rk_link free_lanes;
@@ -87,8 +91,10 @@ bool rk_threads_still_polls(struct rk_threads *t);
 typedef void (*rk_threads_wait_fn)(struct rk_ctx *ctx, uint64_t begun, bool (*cond)(void *), void *arg, uint64_t now);
 void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now);
 
-/* Is there one among those that wait? */
-bool rk_threads_any_waits(const struct rk_threads *t, bool (*fits)(bool (*cond)(void *), void *arg));
+/* With the lock: asks rk_engine.stuck for each wait of the program, each with the times of its own. */
+bool rk_threads_look(struct rk_threads *t, uint64_t now);
+/* Of a lane's own messages, with the context's lock or the lane's: by who waits for something of it in the context. */
+void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg);
 
 /* watch.c: the user sleeps from now on, or does no more. */
 void rk_threads_watched(struct rk_threads *t, bool on);
@@ -100,6 +106,7 @@ RK_INLINE void rk_threads_news(struct rk_ctx *ctx)
 
     if (rk_likely(!t))
         return;
+    t->quiet_since = 0;
     if (rk_unlikely(atomic_load_explicit(&t->watched, memory_order_relaxed)))
         rk_threads_news_slow(t);
 }

@@ -156,7 +156,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     if (rk_progress(ctx) > 0) {
         w->rounds = 0;
         w->since = 0;
-        if (rk_unlikely(e->stuck != NULL) && !w->background && ++w->busy % SPINS_PER_LOOK == 0)
+        if (rk_unlikely(e->stuck != NULL) && !e->threads && ++w->busy % SPINS_PER_LOOK == 0)
             look_while_busy(ctx, w, cond, arg);
         return;
     }
@@ -179,8 +179,9 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     /* What others send says nothing of the one that is waited for. */
     if (rk_unlikely(e->lives != NULL) && !e->threads)
         rk_lives_look(ctx, w->begun, cond, arg, now);
-    if (rk_unlikely(e->stuck != NULL) && !w->background)
-        shortly = e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
+    if (rk_unlikely(e->stuck != NULL))
+        shortly = e->threads ? rk_threads_look(e->threads, now)
+                             : e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
     if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
         rk_tell(ctx, w, cond, arg, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))

@@ -153,8 +153,8 @@ static bool begin(struct rk_ctx *ctx, struct rk_unexpected *u)
     return true;
 }
 
-/* Who waits for a send of his own may be one of a ring. */
-static bool is_for_send(bool (*cond)(void *), void *arg)
+/* Who waits for a send of his own may be one of a ring. Of requests of lanes nothing may be read here. */
+static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     const struct rank_request *req = arg;
     const struct rk_any *any = arg;
@@ -162,17 +162,10 @@ static bool is_for_send(bool (*cond)(void *), void *arg)
     if (cond == rk_req_is_done)
         return req->type == RK_REQ_SEND;
     for (int i = 0; cond == rk_any_done && i < any->n; i++) {
-        if (any->reqs[i] && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
+        if (any->reqs[i] && any->reqs[i]->ctx == ctx && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
             return true;
     }
     return false;
-}
-
-static bool waits_for_send(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
-{
-    const struct rk_engine *e = ctx->engine;
-
-    return is_for_send(cond, arg) || e->finalizing || (e->threads && rk_threads_any_waits(e->threads, is_for_send));
 }
 
 /* Its message is here, or on its way: it comes without anything else that this rank does. */
@@ -187,7 +180,7 @@ static bool is_matched(bool (*cond)(void *), void *arg)
 static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
-    bool for_send = waits_for_send(ctx, cond, arg);
+    bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
     uint64_t age = for_send ? SEND_NS : OTHER_NS, bytes = 0;
 
     if (!for_send && is_matched(cond, arg))

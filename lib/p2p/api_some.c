@@ -34,7 +34,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
 
@@ -79,7 +79,7 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
                            rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
 

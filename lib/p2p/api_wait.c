@@ -176,12 +176,25 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
+/* While we wait in the context nobody looks whether a lane stands still but we. */
+static RK_COLD void look_in_lane(struct rank_request *req)
+{
+    struct rk_threads *t = req->ctx->engine->threads;
+
+    if (t->main)
+        rk_threads_look_in_lane(t, rk_req_is_done, req);
+}
+
 bool rk_any_done(void *arg)
 {
     struct rk_any *a = arg;
 
     for (int i = 0; i < a->n; i++) {
-        if (a->reqs[i] && rk_is_done_anywhere(a->reqs[i]) && !rk_req_is_idle(a->reqs[i])) {
+        if (rk_req_is_idle(a->reqs[i]))
+            continue;
+        if (rk_unlikely(a->among))
+            look_in_lane(a->reqs[i]);
+        if (rk_is_done_anywhere(a->reqs[i])) {
             a->found = i;
             return true;
         }
@@ -207,6 +220,18 @@ static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t
     }
 }
 
+/* Messages of a lane wait to be fetched, for which nobody rings. */
+static bool is_unrung(int n, const rank_request_t *reqs)
+{
+    bool is = false;
+
+    for (int i = 0; i < n && !is; i++) {
+        RK_ENTER_REQUEST(reqs[i]);
+        is = is_shared(reqs[i]) && reqs[i]->ctx->engine->threads->main && reqs[i]->ctx->engine->stuck;
+    }
+    return is;
+}
+
 void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
 {
     if (rk_likely(!ctx->engine->threads)) {
@@ -214,14 +239,18 @@ void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
         return;
     }
     park(ctx, a->n, a->reqs, 1);
-    rk_wait(ctx, rk_any_done, a);
+    a->among = true;
+    if (is_unrung(a->n, a->reqs))
+        rk_wait_unrung(ctx, rk_any_done, a);
+    else
+        rk_wait(ctx, rk_any_done, a);
     park(ctx, a->n, a->reqs, UINT32_MAX);
 }
 
 rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
     rank_status_t st = rk_check_requests(n, reqs);
     struct rk_ctx *ctx;
 

@@ -88,6 +88,7 @@ bool rk_probe_over(void *probe);
 struct rk_any {
     int n, found;
     rank_request_t *reqs;
+    bool among; /* it is waited for, among threads: some may be of lanes */
 };
 bool rk_any_done(void *any);
 

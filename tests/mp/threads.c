@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 100000, WINDOW = 8 };
+enum { LONG = 100000, WINDOW = 8, SEND_FIRST = 3 << 20 };
 
 static int right(const struct mp *mp) { return (mp->rank + 1) % mp->size; }
 static int left(const struct mp *mp) { return (mp->rank + mp->size - 1) % mp->size; }
@@ -260,6 +260,54 @@ static void swap(struct hand *me)
     free(out);
 }
 
+/* ---------------------------------------------------------- all send first, others talk */
+
+struct talk {
+    rank_team_t team; /* of the talkers */
+    _Atomic int senders;
+};
+
+/* All but the last send to the right what is too long to leave at once, and then receive. The last never stops to talk: its
+ * waits are short, and others' messages keep coming. */
+static void send_first(struct hand *me)
+{
+    struct talk *talk = me->arg;
+    struct mp *mp = me->mp;
+    double start = mp_now();
+    int64_t mine = 1, all = 1;
+    char *out, *in;
+
+    if (me->t == me->crew->threads - 1) {
+        for (int i = 0; all; i++) {
+            MP_OK(rank_sendrecv(&mine, 1, RANK_INT64, right(mp), 1, &all, 1, RANK_INT64, left(mp), 1, talk->team, NULL));
+            mine = talk->senders;
+            all = 1;
+            if (i % 64 == 0)
+                MP_OK(rank_allreduce(&mine, &all, 1, RANK_INT64, RANK_MAX, talk->team));
+            MP_CHECK(mp_now() < start + 40);
+        }
+        return;
+    }
+    out = mp_alloc(SEND_FIRST);
+    in = mp_alloc(SEND_FIRST);
+    mp_fill(out, SEND_FIRST, key_of(mp->rank, me->t, 0));
+    MP_OK(rank_send(out, SEND_FIRST, RANK_BYTE, right(mp), 5000 + me->t, mp->world));
+    MP_OK(rank_recv(in, SEND_FIRST, RANK_BYTE, left(mp), 5000 + me->t, mp->world, NULL));
+    MP_CHECK_EQ(mp_verify(in, SEND_FIRST, key_of(left(mp), me->t, 0)), -1);
+    talk->senders--;
+    free(out);
+    free(in);
+}
+
+static void all_send_first(struct crew *crew)
+{
+    struct talk talk = {.senders = crew->threads - 1};
+
+    MP_OK(rank_team_dup(crew->mp->world, &talk.team));
+    crew_run(crew, send_first, &talk);
+    MP_OK(rank_team_free(&talk.team));
+}
+
 /* ----------------------------------------------------------------------------- callbacks */
 
 struct told {
@@ -365,6 +413,23 @@ static void hand_over(struct hand *me)
     }
 }
 
+/* One thread sends large messages on two teams, waits for either, and only then receives them. */
+static void either(const struct own *own)
+{
+    char *out = calloc(1, SEND_FIRST), *in = mp_alloc(SEND_FIRST);
+    rank_request_t req[2];
+    int index;
+
+    for (int k = 0; k < 2; k++)
+        MP_OK(rank_isend(out, SEND_FIRST, RANK_BYTE, 0, 1, own->team[k], &req[k]));
+    for (int k = 0; k < 2; k++)
+        MP_OK(rank_waitany(2, req, &index, NULL));
+    for (int k = 0; k < 2; k++)
+        MP_OK(rank_recv(in, SEND_FIRST, RANK_BYTE, 0, 1, own->team[k], NULL));
+    free(out);
+    free(in);
+}
+
 static void teams_of_one(struct crew *crew)
 {
     struct mp *mp = crew->mp;
@@ -378,6 +443,7 @@ static void teams_of_one(struct crew *crew)
     MP_OK(rank_team_split(mp->world, mp->rank, 0, &own.common));
     crew_run(crew, alone, &own);
     crew_run(crew, hand_over, &own);
+    either(&own);
     as_one.rank = 0;
     as_one.size = 1;
     as_one.world = told.team = own.common;
@@ -481,6 +547,8 @@ int main(int argc, char **argv)
     wildcards(&crew);
     mp_case(&mp, "requests of others");
     crew_run(&crew, swap, &shelf);
+    mp_case(&mp, "all send first");
+    all_send_first(&crew);
     mp_case(&mp, "callbacks");
     crew_run(&crew, call_back, &told);
     mp_case(&mp, "teams of one");
