@@ -30,6 +30,7 @@ enum {
     TRY_NS = 1000 * 1000 * 1000, /* for each address of a rank */
     PROBES = 4          /* without an answer: the host is gone */
 };
+#define PEACE_NS 3000000000ull /* at the end of the program: so long after one of us the others are through, too */
 
 /* Where a rank listens. */
 struct card {
@@ -38,7 +39,7 @@ struct card {
     struct in6_addr at[ADDRESSES]; /* of IPv4: mapped */
 };
 
-enum line_state { ASKING, CONNECTING, REFUSED, UP, OVER };
+enum line_state { ASKING, CONNECTING, REFUSED, UP, GONE, OVER };
 
 struct line {
     int number;
@@ -287,6 +288,17 @@ static void is_dead(struct rk_ctx *ctx, struct line *l, int error)
     rk_engine_report_death(ctx, l->number);
 }
 
+/* Its process. Who leaves the last barrier in peace is gone, too, perhaps while we are still in there; then that is over soon. */
+static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
+{
+    if (!ctx->engine->finalizing || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
+        is_dead(ctx, l, error);
+        return;
+    }
+    l->state = GONE;
+    l->since = now;
+}
+
 static void look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
 {
     struct rk_lives *v = ctx->engine->lives;
@@ -310,12 +322,16 @@ static void look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
         return;
     case REFUSED:
         if (v->let_in)
-            is_dead(ctx, l, ECONNREFUSED);
+            is_gone(ctx, l, ECONNREFUSED, now);
         return;
     case UP:
         n = recv(l->fd, &c, 1, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            is_dead(ctx, l, n == 0 ? 0 : errno);
+            is_gone(ctx, l, n == 0 ? 0 : errno, now);
+        return;
+    case GONE:
+        if (now - l->since > PEACE_NS)
+            is_dead(ctx, l, ECONNRESET);
         return;
     case OVER:
         return;
