@@ -85,6 +85,11 @@ const struct rk_conf_row rk_conf_rows[] = {
      "and the peer is dead: a cable is pulled, or the host is gone. A peer that computes is not meant, for its "
      "kernel answers. It takes a second or two longer, and 3 s at the least. 0: never.",
      NULL, 0, 3600LL * 1000000000LL, AT(unanswered)},
+    {"RANK_UCX_RMA", RK_CONF_ENUM, "auto", "",
+     "Who carries out puts and gets between hosts: UCX, or frames that the memory's owner checks. auto: UCX where a "
+     "network device does it by itself (InfiniBand, RoCE) or none leads out; frames over tcp, where UCX would read "
+     "and write at any address that whoever reaches its port names.",
+     "auto|on|off", 0, 0, AT(ucx_rma)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},

@@ -84,7 +84,8 @@ struct rk_channel {
 
     /* One-sided; NULL where peers map the memory (shm, self). mem is what expose/attach made. Atomics,
      * and what else the owner does itself, are frames of lib/rma. bytes 0: memory of nobody here, to attach
-     * peers' to; key is NULL then. */
+     * peers' to; key is NULL then. one_sided: does it have them in this process? NULL: always. */
+    bool (*one_sided)(void *state);
     rank_status_t (*mem_expose)(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
                                 struct rk_channel_mem **mem, void *key, size_t *keylen);
     void (*mem_close)(void *state, struct rk_channel_mem *mem);

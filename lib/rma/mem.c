@@ -195,10 +195,15 @@ RK_COLD rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width)
     return RANK_ERR_ARG;
 }
 
+bool rk_rma_moves(struct rk_ctx *ctx, const struct rk_channel *channel)
+{
+    return channel->mem_expose && (!channel->one_sided || channel->one_sided(rk_engine_state(ctx, channel)));
+}
+
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx)
 {
     for (int i = 0; i < ctx->engine->nopen; i++) {
-        if (ctx->engine->open[i].ops->mem_expose)
+        if (rk_rma_moves(ctx, ctx->engine->open[i].ops))
             return ctx->engine->open[i].ops;
     }
     return NULL;

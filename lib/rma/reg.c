@@ -208,7 +208,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     if (st)
         return st;
     way->how = RK_WAY_FRAMES;
-    if (!key->channel_len || !peer->channel->mem_expose)
+    if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
         return RANK_OK;
     way->how = RK_WAY_CHANNEL;
     return attach(mem, peer, key, channel_key);

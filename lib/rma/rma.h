@@ -131,7 +131,9 @@ rank_status_t rk_mem_enter(struct rank_mem *mem);
 /* Room for ways, all of them RK_WAY_NONE. */
 rank_status_t rk_mem_add_ways(struct rank_mem *mem);
 
-/* A channel with puts and gets of its own, or NULL. */
+/* A channel with puts and gets of its own, or NULL: frames do it. */
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx);
+/* Has this one, which is open, puts and gets? */
+bool rk_rma_moves(struct rk_ctx *ctx, const struct rk_channel *channel);
 
 #endif

@@ -8,7 +8,8 @@
  * For a segment, on each node the first rank of the team makes one memfd with a part for each
  * of its neighbours, and every rank backs its own part, so that it lies near
  * it and a lack of memory shows here. Where some ranks are not on this node
- * their parts are reached through a channel, whose keys are exchanged.
+ * their parts are reached through a channel, whose keys are exchanged, or where one of the two has no channel
+ * with puts and gets, by frames to their owner.
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
@@ -131,10 +132,11 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
             return RANK_ERR_INTERNAL; /* what came is no card */
         peer = rk_team_peer(mem->team, r);
         st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
-        if (!st)
-            st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len,
-                                          cards[r].base);
-        mem->ways[r] = (struct rk_way){.how = RK_WAY_CHANNEL, .id = cards[r].id, .index = r};
+        mem->ways[r] = (struct rk_way){.how = RK_WAY_FRAMES, .id = cards[r].id, .index = r};
+        if (st || !mem->channel || cards[r].len == 0)
+            continue;
+        mem->ways[r].how = RK_WAY_CHANNEL;
+        st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len, cards[r].base);
     }
     return st;
 }
@@ -145,25 +147,25 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
     struct rank_team *team = mem->team;
     struct key_card *mine = calloc(1, sizeof(*mine));
     struct key_card *cards = calloc((size_t)team->size, sizeof(*cards));
-    size_t len = KEY_MAX;
+    size_t len = 0;
     rank_status_t st = mine && cards ? RANK_OK : RANK_ERR_NO_MEMORY;
 
     mem->channel = rk_rma_channel(team->ctx);
-    if (!st && !mem->channel)
-        st = RANK_ERR_UNREACHABLE;
     if (!st)
         st = rk_mem_add_ways(mem);
     if (!st) {
         mem->mine = mem->part[team->rank];
         st = rk_mem_enter(mem);
     }
-    if (!st && first < part)
+    if (!st && mem->channel && first < part)
         st = rk_segment_back(mem->segment, (size_t)(mem->mine - mem->segment->base) + first,
                              part - first);
-    if (!st)
+    if (!st && mem->channel) {
+        len = KEY_MAX;
         st = mem->channel->mem_expose(team->ctx, rk_engine_state(team->ctx, mem->channel),
                                       mem->part[team->rank], part, &mem->channel_mem, mine->key,
                                       &len);
+    }
     if (!st) {
         mine->id = mem->id;
         mine->base = (uint64_t)(uintptr_t)mem->part[team->rank];

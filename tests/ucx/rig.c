@@ -70,7 +70,7 @@ static const struct rk_channel *load(struct rig *r)
     return entry(&services);
 }
 
-static void rig_open(struct rig *r, const struct rig_way *way)
+static void rig_open(struct rig *r, const struct rig_way *way, bool rma)
 {
     static const size_t none[RK_REGION_COUNT];
     struct rk_memfd_card node_card;
@@ -88,6 +88,8 @@ static void rig_open(struct rig *r, const struct rig_way *way)
     RIG_CHECK(rk_conf_set_defaults(rk_conf_rows, &rk_conf) == RANK_OK);
     if (way->forced)
         rk_conf.channels = RK_CONF_UCX | RK_CONF_SELF;
+    if (rma)
+        rk_conf.ucx_rma = RK_CONF_UCX_RMA_ON;
     if (rk_env("RIG_LOG"))
         rk_conf.log = rk_log_threshold = atoi(rk_env("RIG_LOG"));
     rk_log_identity("channel_test", r->me, NULL);
@@ -174,20 +176,20 @@ bool rig_by_shm(const struct rig_way *way)
     return way->tls ? strncmp(way->tls, "shm", 3) == 0 : way->forced;
 }
 
-static void child(const struct rig_way *way, int me, int n, int victim, void (*body)(struct rig *))
+static void child(const struct rig_way *way, int me, int n, int victim, bool rma, void (*body)(struct rig *))
 {
     struct rig r = {.shared = shared, .me = me, .n = n};
 
     alarm(120); /* a rank that hangs is a rank that fails */
     r.by_shm = rig_by_shm(way);
-    rig_open(&r, way);
+    rig_open(&r, way, rma);
     rig_meet(&r, n);
     body(&r);
     rig_close(&r, victim >= 0 ? n - 1 : n);
     exit(0);
 }
 
-bool rig_run(const struct rig_way *way, int n, int victim, void (*body)(struct rig *))
+bool rig_run(const struct rig_way *way, int n, int victim, bool rma, void (*body)(struct rig *))
 {
     pid_t pid[RIG_RANKS_MAX];
     bool good = true;
@@ -199,7 +201,7 @@ bool rig_run(const struct rig_way *way, int n, int victim, void (*body)(struct r
     for (int i = 0; i < n; i++) {
         pid[i] = fork();
         if (pid[i] == 0)
-            child(way, i, n, victim, body);
+            child(way, i, n, victim, rma, body);
     }
     for (int i = 0; i < n; i++) {
         int status = -1;

@@ -48,8 +48,9 @@ struct rig_way {
 /* May frames between ranks of this node take UCX's shared memory? */
 bool rig_by_shm(const struct rig_way *way);
 
-/* Run body on n ranks; false if any fails, but for rank victim, which is to be killed (-1: none). */
-bool rig_run(const struct rig_way *way, int n, int victim, void (*body)(struct rig *));
+/* Run body on n ranks; false if any fails, but for rank victim, which is to be killed (-1: none).
+ * rma: with RANK_UCX_RMA=on. */
+bool rig_run(const struct rig_way *way, int n, int victim, bool rma, void (*body)(struct rig *));
 
 /* All ranks (or the first of them, if less than n) have come here; makes progress meanwhile. */
 void rig_meet(struct rig *r, int n);
@@ -72,6 +73,8 @@ void onesided_body(struct rig *r);
 void death_body(struct rig *r);
 void death_onesided_body(struct rig *r);
 void death_flush_body(struct rig *r);
+void stranger_body(struct rig *r);
+void stranger_asked_body(struct rig *r);
 void hostile_body(struct rig *r);
 void hostile_rma_body(struct rig *r);
 void hostile_p2p_body(struct rig *r);

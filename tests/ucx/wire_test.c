@@ -1,5 +1,6 @@
 /* wire_test.c: what the ucx channel makes of bytes from outside, and of packets out of order. */
 #include "lib/channel/ucx/decode.h"
+#include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/order.h"
 #include "tests/unit/unit.h"
 
@@ -300,6 +301,42 @@ static void test_left_over(void **state)
     assert_int_equal(n, 11);
 }
 
+/* --------------------------------------------------------------------- devices */
+
+#define MD "#            md 1  :  component 1  tcp \n#\n"
+#define RESOURCE(name) "#      resource 1  :  md 1  dev 1  flags -- " name "\n"
+
+static void test_devices(void **state)
+{
+    const char *text = MD RESOURCE("self/memory0") RESOURCE("tcp/eth0") "#\n", *at = text, *name;
+    size_t len;
+
+    (void)state;
+    name = rk_ucx_next_device(&at, &len);
+    assert_non_null(name);
+    assert_int_equal(len, strlen("self/memory0"));
+    assert_memory_equal(name, "self/memory0", len);
+    name = rk_ucx_next_device(&at, &len);
+    assert_non_null(name);
+    assert_int_equal(len, strlen("tcp/eth0"));
+    assert_memory_equal(name, "tcp/eth0", len);
+    assert_null(rk_ucx_next_device(&at, &len));
+    assert_null(rk_ucx_next_device(&at, &len));
+}
+
+static void test_sorts(void **state)
+{
+    (void)state;
+    assert_int_equal(rk_ucx_sorts(""), 0);
+    assert_int_equal(rk_ucx_sorts(MD), 0);
+    assert_int_equal(rk_ucx_sorts(MD RESOURCE("self/memory0") RESOURCE("posix/memory") RESOURCE("cma/memory")), 0);
+    assert_int_equal(rk_ucx_sorts(MD RESOURCE("tcp/eth0")), RK_UCX_BY_SOFTWARE);
+    assert_int_equal(rk_ucx_sorts(RESOURCE("ud_mlx5/mlx5_0:1") RESOURCE("cma/memory")), RK_UCX_BY_SOFTWARE);
+    assert_int_equal(rk_ucx_sorts(RESOURCE("rc_mlx5/mlx5_0:1")), RK_UCX_BY_DEVICE);
+    assert_int_equal(rk_ucx_sorts(RESOURCE("tcp/ib0") RESOURCE("dc_mlx5/mlx5_0:1") MD),
+                     RK_UCX_BY_DEVICE | RK_UCX_BY_SOFTWARE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +351,8 @@ int main(void)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_shuffled),
         cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_sorts),
     };
 
     return cmocka_run_group_tests_name("ucx wire", tests, NULL, NULL);

@@ -2,8 +2,9 @@
  * rails.c: what UCX would carry messages by: the devices that it has opened here, as UCX_TLS and UCX_NET_DEVICES leave
  * them, and how many of them one message may take. For rankinfo: which of them lead to a peer shows only in a job.
  *
- * UCX tells neither by a call, but prints both; what is looked for there are its names.
+ * UCX tells neither by a call, but prints both; what is looked for there are its names (devices.h).
  */
+#include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>
@@ -28,21 +29,25 @@ static char *printed(struct rk_ucx *ucx, const ucp_config_t *config)
     return NULL;
 }
 
-/* Lines "#  resource 2 : md 1 dev 2 flags -- tcp/eth0"; those of the process itself are no rails. */
+bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
+{
+    char *text = printed(ucx, NULL);
+
+    *found = text ? rk_ucx_sorts(text) : 0;
+    free(text);
+    return text != NULL;
+}
+
+/* Those of the process itself are no rails. */
 static void print_devices(FILE *out, const char *text)
 {
-    const char *before = "rails  ";
+    const char *before = "rails  ", *name;
+    size_t len;
 
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        const char *end, *name;
-
-        line += *line == '\n';
-        end = line + strcspn(line, "\n");
-        name = strstr(line, " -- ");
-        if (!name || name > end || !memmem(line, (size_t)(name - line), "resource", 8) ||
-            strncmp(name + 4, "self/", 5) == 0)
+    while ((name = rk_ucx_next_device(&text, &len)) != NULL) {
+        if (strncmp(name, "self/", 5) == 0)
             continue;
-        fprintf(out, "%s%.*s", before, (int)(end - name - 4), name + 4);
+        fprintf(out, "%s%.*s", before, (int)len, name);
         before = ", ";
     }
     fprintf(out, "%s\n", *before == ',' ? "" : "rails  none: UCX_TLS and UCX_NET_DEVICES leave no device");
@@ -87,6 +92,8 @@ rank_status_t rk_ucx_rails(FILE *out)
     if (!st) {
         print_devices(out, devices);
         print_most(out, most);
+        fprintf(out, "       puts and gets: %s (RANK_UCX_RMA)\n",
+                ucx->rma ? "UCX's" : "frames that the memory's owner checks");
     }
     free(devices);
     free(most);

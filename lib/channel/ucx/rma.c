@@ -1,5 +1,5 @@
 /*
- * rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed.
+ * rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed, where UCX is asked for that (setup.c).
  * Atomics are not here: they have to be the CPU's, as a node peer's are, and are
  * frames of lib/rma.
  *
@@ -13,6 +13,11 @@
 #include <string.h>
 
 enum { KEY_SLACK = 256 }; /* a key knows no length of its own: what is read past its end is 0 */
+
+bool rk_ucx_one_sided(void *state)
+{
+    return ((struct rk_ucx *)state)->rma;
+}
 
 struct part {
     unsigned char *key; /* NULL: not attached */

@@ -6,8 +6,10 @@
  * ucx was forced inside the node. Nothing is written into the environment.
  */
 #include "lib/channel/module.h"
+#include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/ucx.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucs/debug/log_def.h>
@@ -125,26 +127,15 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     return RANK_OK;
 }
 
-rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
+static rank_status_t init(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
+        .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (ucx->rma ? UCP_FEATURE_RMA : 0),
         .estimated_num_eps = (size_t)peers,
     };
-    ucp_config_t *config;
-    ucs_status_t ust;
-    rank_status_t st;
+    ucs_status_t ust = ucp_init(&params, config, &ucx->context);
 
-    log_begin(ucx);
-    st = configure(ucx, &config);
-    if (st)
-        return st;
-    ust = ucp_init(&params, config, &ucx->context);
-    if (kept)
-        *kept = config;
-    else
-        ucp_config_release(config);
     if (ust == UCS_OK)
         return RANK_OK;
     ucx->context = NULL;
@@ -153,6 +144,66 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
                                         "UCX_NET_DEVICES)"
                                       : "");
     return RANK_ERR_CHANNEL;
+}
+
+/* Has this machine devices for which it is likely that UCX is asked for puts and gets? */
+static bool has_devices(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    const struct dirent *d;
+    bool any = false;
+
+    if (!dir)
+        return false;
+    while (!any && (d = readdir(dir)) != NULL)
+        any = d->d_name[0] != '.';
+    closedir(dir);
+    return any;
+}
+
+/*
+ * Where no device does them, UCX emulates puts and gets by messages, in which it believes the address: whoever
+ * reaches its port, and has no key to anything, reads and writes all memory of this process. So over such transports
+ * UCX is not asked for them, refuses such messages, and lib/rma's frames, whose names and ranges the owner checks, do
+ * what they would. Which transports there are shows only in a context, and it has to be told before what it is for:
+ * if a first guess was wrong it is made anew.
+ */
+static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
+{
+    int wish = rk_ucx_conf()->ucx_rma;
+    rank_status_t st;
+    unsigned found;
+    bool wanted;
+
+    ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && has_devices());
+    st = init(ucx, peers, config);
+    if (st || wish != RK_CONF_UCX_RMA_AUTO)
+        return st;
+    if (!rk_ucx_transports(ucx, &found))
+        return RANK_ERR_NO_MEMORY;
+    wanted = (found & RK_UCX_BY_DEVICE) || !(found & RK_UCX_BY_SOFTWARE);
+    if (wanted == ucx->rma)
+        return RANK_OK;
+    ucp_cleanup(ucx->context);
+    ucx->rma = wanted;
+    return init(ucx, peers, config);
+}
+
+rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
+{
+    ucp_config_t *config;
+    rank_status_t st;
+
+    log_begin(ucx);
+    st = configure(ucx, &config);
+    if (st)
+        return st;
+    st = init_as_allowed(ucx, peers, config);
+    if (kept)
+        *kept = config;
+    else
+        ucp_config_release(config);
+    return st;
 }
 
 static rank_status_t open_worker(struct rk_ucx *ucx)
@@ -249,8 +300,8 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)
     if (!st)
         st = write_card(ucx, card, len);
     if (!st)
-        rk_debug("UCX %u.%u.%u: address of %zu bytes, shared memory %s", major, minor, patch,
-                 ucx->address_len, ucx->shm_transports ? "allowed" : "left to shm");
+        rk_debug("UCX %u.%u.%u: address of %zu bytes, shared memory %s, puts and gets by %s", major, minor, patch,
+                 ucx->address_len, ucx->shm_transports ? "allowed" : "left to shm", ucx->rma ? "UCX" : "frames");
     return st;
 }
 

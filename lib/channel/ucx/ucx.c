@@ -195,6 +195,7 @@ const struct rk_channel rk_channel_ucx = {
     .progress = ucx_progress,
     .fd = ucx_fd,
     .arm = ucx_arm,
+    .one_sided = rk_ucx_one_sided,
     .mem_expose = rk_ucx_mem_expose,
     .mem_close = rk_ucx_mem_close,
     .mem_attach = rk_ucx_mem_attach,

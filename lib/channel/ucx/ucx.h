@@ -145,6 +145,7 @@ struct rk_ucx {
     ucp_datatype_t packet_type; /* for packets that UCP is to copy: see send.c */
     bool has_view_type, has_packet_type;
     bool shm_transports;       /* UCX may use shared memory inside a node */
+    bool rma;                  /* UCX was asked for puts and gets */
     bool log_taken;
     uint64_t job;
     uint32_t me;               /* my rank in that job */
@@ -201,6 +202,8 @@ void rk_ucx_card_ports(const void *card, uint16_t *ports);
 
 /* rails.c: see struct rk_channel. */
 rank_status_t rk_ucx_rails(FILE *out);
+/* Which sorts of transports (devices.h) this context has opened. False: out of memory. */
+bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
 
 /* sockets.c: called before and after UCX's worker is made; ports are 0 behind the last one. */
 void rk_ucx_ports_before(struct rk_ucx *ucx);
@@ -290,6 +293,7 @@ rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
 void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 
 /* rma.c */
+bool rk_ucx_one_sided(void *state);
 rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
                                 struct rk_channel_mem **mem, void *key, size_t *keylen);
 void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem);

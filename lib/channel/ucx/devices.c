@@ -1,0 +1,42 @@
+/* devices.c: see devices.h. */
+#include "lib/channel/ucx/devices.h"
+
+#include <string.h>
+
+const char *rk_ucx_next_device(const char **text, size_t *len)
+{
+    for (const char *line = *text; line && *line;) {
+        size_t all = strcspn(line, "\n");
+        const char *end = line + all, *name = memmem(line, all, " -- ", 4);
+
+        *text = *end ? end + 1 : end;
+        if (name && memmem(line, (size_t)(name - line), "resource", 8)) {
+            *len = (size_t)(end - name - 4);
+            return name + 4;
+        }
+        line = *text;
+    }
+    return NULL;
+}
+
+static bool begins(const char *name, const char *const *with)
+{
+    for (; *with; with++) {
+        if (strncmp(name, *with, strlen(*with)) == 0)
+            return true;
+    }
+    return false;
+}
+
+unsigned rk_ucx_sorts(const char *text)
+{
+    static const char *const by_device[] = {"rc_", "dc_", "ugni_", "srd/", NULL};
+    static const char *const by_software[] = {"tcp/", "ud_", NULL};
+    unsigned found = 0;
+    const char *name;
+    size_t len;
+
+    while ((name = rk_ucx_next_device(&text, &len)) != NULL)
+        found |= begins(name, by_device) ? RK_UCX_BY_DEVICE : begins(name, by_software) ? RK_UCX_BY_SOFTWARE : 0;
+    return found;
+}
