@@ -18,6 +18,7 @@ static const struct {
     {"death", death_body, 3, 1, false},
     {"death in a one-sided call", death_onesided_body, 3, 1, true},
     {"death during puts", death_flush_body, 3, 1, true},
+    {"death in a receive", death_receive_body, 2, 1, false},
     {"a stranger's put and get", stranger_body, 2, -1, false},
     {"a stranger's put and get, where UCX may", stranger_asked_body, 2, -1, true},
 };

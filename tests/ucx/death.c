@@ -8,7 +8,8 @@
 
 #include <signal.h>
 
-enum { LONG = 4 << 20, PENDING = 5 };
+/* HUGE: more than all buffers of the kernel between two processes. */
+enum { LONG = 4 << 20, HUGE = 64 << 20, PENDING = 5, LOOK_PASSES = 20 * 1000 };
 
 static int nframes;
 static bool got_rndv;
@@ -204,6 +205,56 @@ void death_flush_body(struct rig *r)
     rk_wait(r->ctx, peer_dead, p);
     rig_meet(r, r->n - 1);
     r->ucx->mem_close(r->state, mem);
+    free(buf);
+}
+
+/*
+ * Rank 0 parts with rank 1 in the midst of a message from it, and uses the buffer for something else as soon as it is
+ * told so. Rank 1 only stands still and then goes on sending, which is the worst of all ends. No byte comes later.
+ */
+void death_receive_body(struct rig *r)
+{
+    struct rk_peer *p = rig_peer(r, 1 - r->me);
+    unsigned char *buf = malloc(HUGE);
+    struct rk_view view = {buf, HUGE, NULL};
+    struct rank_request req = {.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};
+    uint64_t start;
+    size_t late = 0;
+    bool told;
+    pid_t pid;
+
+    RIG_CHECK(buf);
+    memset(buf, r->me, HUGE);
+    got_rndv = false;
+    r->ctx->engine->handler[RK_KIND_RNDV] = on_frame;
+    if (r->me == 1)
+        atomic_store(&r->shared->word[0], (uint64_t)getpid());
+    rig_meet(r, r->n);
+    if (r->me == 1) {
+        announce(r, 0, buf, HUGE, &req);
+        for (;;)
+            rk_progress(r->ctx);
+    }
+    pid = (pid_t)atomic_load(&r->shared->word[0]);
+    while (!got_rndv)
+        rk_progress(r->ctx);
+    r->ucx->rndv_recv(&waiting, &view, &req);
+    while (__atomic_load_n(&buf[1 << 20], __ATOMIC_RELAXED) == 0)
+        rk_progress(r->ctx);
+    kill(pid, SIGSTOP);
+    told = req.done;
+    rk_peer_died(p);
+    told = !told && req.done && req.status == RANK_ERR_PEER_DEAD;
+    memset(buf, 0xaa, HUGE);
+    kill(pid, SIGCONT);
+    start = rk_clock_ns();
+    for (int i = 0; i < LOOK_PASSES || rk_clock_ns() - start < 100 * 1000 * 1000; i++)
+        rk_progress(r->ctx);
+    kill(pid, SIGKILL);
+    for (size_t i = 0; i < HUGE; i++)
+        late += buf[i] != 0xaa;
+    RIG_CHECK(told);
+    RIG_CHECK(late == 0);
     free(buf);
 }
 
