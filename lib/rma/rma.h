@@ -3,7 +3,7 @@
  *
  * A part for each rank of the team. Parts of ranks on this node are mapped:
  * one-sided operations on them are loads and stores. To all others there is a
- * way: UCP's puts and gets, the kernel's copies between processes, or frames
+ * way: UCP's puts and gets (where UCX is asked for them), the kernel's copies between processes, or frames
  * that the owner of the memory acts on (frame.h). Atomics on what is not
  * mapped, and signals, are always the owner's to do: its CPU's atomics are the
  * one domain that all share.
