@@ -4,7 +4,7 @@
 #   hosts.sh able                   exit 0, or 1 and a line that says why this machine cannot do it
 #   hosts.sh run N COMMAND...       N hosts for as long as the command runs; its exit code is ours
 #   hosts.sh up N | down            the same by hand
-#   hosts.sh list                   address and name of each: hosta hostb ... hostz hostaa ...
+#   hosts.sh list                   address and names of each: hosta hostb ... hostz hostaa ...
 #   hosts.sh exec HOST COMMAND...   run it there, on the host's core, in the same folder if it is there
 #   hosts.sh net COMMAND...         run it at the switch: the bridge is br0, the port to host I is vI (0, 1, ...)
 #   hosts.sh link HOST down|up      pull the host's cable, and plug it in again
@@ -16,9 +16,9 @@
 #
 # A host has network, pid, ipc, UTS and mount namespaces of its own, a /tmp, /dev/shm, /run, /sys, /etc and /var that
 # the others do not see, its own sshd, keys and boot id, and one core. The rest of the file system is shared, as by
-# NFS. "ssh hostb" works from each to each; hosta6 and so on are the same hosts by IPv6. All of it lies in one more
-# pid namespace, the fabric; when that one's first process ends, everything ends and nothing had a name outside.
-# It needs root. No packet leaves the namespaces.
+# NFS. "ssh hostb" works from each to each; hosta6 and so on are the same hosts by IPv6, node01 and so on once more, as
+# where names are numbers. All of it lies in one more pid namespace, the fabric; when that one's first process ends,
+# everything ends and nothing had a name outside. It needs root. No packet leaves the namespaces.
 #
 # Environment:
 #   HOSTS          name of the cluster; several may be up at once. "run" invents one and exports it.
@@ -136,7 +136,7 @@ up() {
         host_name $i
         local name=$REPLY
         address $i
-        printf '%s %s\n%s:%x %s6\n' "$REPLY" "$name" $net6 $((i + 1)) "$name"
+        printf '%s %s node%02d\n%s:%x %s6\n' "$REPLY" "$name" $((i + 1)) $net6 $((i + 1)) "$name"
     done >"$state/hosts"
     : >"$state/log"
     exec 4<"$state/log" 7<>"$state/done" 6<>"$state/owner"
@@ -224,7 +224,7 @@ END
         got=$REPLY
         read -r line <"$state/key/h.$got.pub"
         address $i
-        printf '%s,%s6,%s,%s:%x %s\n' "$got" "$got" "$REPLY" $net6 $((i + 1)) "${line% *}"
+        printf '%s,%s6,node%02d,%s,%s:%x %s\n' "$got" "$got" $((i + 1)) "$REPLY" $net6 $((i + 1)) "${line% *}"
     done >"$state/key/known"
     echo up >"$state/done"
     # The owner never writes: this ends with him. Meanwhile bash reaps whose parents have ended.

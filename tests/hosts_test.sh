@@ -171,6 +171,7 @@ check "no such host is an error" says "no host 'hostc'" "$hosts" exec hostc true
 check "ssh from a to b" says hostb on hosta ssh hostb hostname
 check "ssh from b to a" says hosta on hostb ssh hosta hostname
 check "ssh by IPv6" says hostb on hosta ssh hostb6 hostname
+check "ssh by a name that is a number" says hostb on hosta ssh node02 hostname
 check "a stays on its core" says 1 on hosta nproc
 for dir in /tmp /dev/shm /run /etc /var/tmp; do
     on hosta touch "$dir/only-a.$$"

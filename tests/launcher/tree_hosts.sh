@@ -1,0 +1,148 @@
+#!/bin/bash
+# tree_hosts.sh: seven hosts whose agents are a tree of fan-out 2, three deep: the start and the end, output that nobody takes
+# for a while, files on a full disk, and ranks and agents that die at the leaves and on the way to them.
+#
+#   xrun - node01 (hosta) - node03 (hostc) - node07 (hostg)
+#        |                + node04 (hostd)
+#        + node02 (hostb) - node05 (hoste)
+#                         + node06 (hostf)
+. "$(dirname "$0")/../inside.sh"
+inside 7 "a tree of hosts"
+. "$(dirname "$0")/cases.sh"
+names="hosta hostb hostc hostd hoste hostf hostg"
+all=${names// /,}
+lines=$top_builddir/tests/launcher/lines
+
+begin_on() { # ARGS: on hosta, in the background
+    : >out # what the case before has said is no answer
+    : >err
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q --fanout 2 "$@" >out 2>err </dev/null &
+    xpid=$!
+}
+finish_in() { # LIMIT in s
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+}
+xrun() { # LIMIT ARGS...
+    local limit=$1
+    shift
+    begin_on "$@"
+    finish_in "$limit"
+}
+left() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|lines|sleep-forever' | sed "s/^/$h: /"; done; }
+none_on() { [ -z "$(left)" ]; }
+verdict() { # NAME CODE [pattern of err]
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true 10 none_on; then
+        bad "$1" "left behind: $(left)"
+    else
+        good "$1"
+        return
+    fi
+    for h in $names; do on $h pkill -9 'xrun|job-keeper|lines|sleep-forever'; done
+}
+cp "$(command -v sleep)" sleep-forever
+
+# ------------------------------------------------------------------------- the tree
+# A file with ranges and comments. xrun does not know its own host by such a name: all agents are started by ssh.
+printf '# The cluster, and a line that is empty\n\nnode[01-03] slots=2 # the first three\n node04:1\n' >file
+printf 'node[05-06,07]\tslots=3\tmax_slots=3\n' >>file
+begin_on -n 16 --hostfile "$PWD/file" sh -c "echo ready \$XRUN_RANK \$(hostname) \$XRUN_NODE_RANK \$XRUN_LOCAL_RANK/\$XRUN_LOCAL_SIZE; exec $PWD/sleep-forever 1000"
+until_true 40 ready 16 || bad "a tree: start" "$(cat out err)"
+started_by() { # HOST: those whose agents were started there
+    on "$1" ps -e -o args= | sed -n 's/^\([^ ]*\/\)\{0,1\}ssh .* -- \(node[0-9]*\) .*/ \2/p' | sort | tr -d '\n'
+}
+tree=$(for h in $names; do echo "$h:$(started_by $h)"; done)
+on hostg pkill -9 -o -x sleep-forever
+finish_in 20
+verdict "a rank dies at the end of a tree" 137 'rank 1[345] \(host hostg.*killed by signal 9'
+[ "$(sed 's/^ready //' out | sort -n)" = "0 hosta 0 0/2
+1 hosta 0 1/2
+2 hostb 1 0/2
+3 hostb 1 1/2
+4 hostc 2 0/2
+5 hostc 2 1/2
+6 hostd 3 0/1
+7 hoste 4 0/3
+8 hoste 4 1/3
+9 hoste 4 2/3
+10 hostf 5 0/3
+11 hostf 5 1/3
+12 hostf 5 2/3
+13 hostg 6 0/3
+14 hostg 6 1/3
+15 hostg 6 2/3" ] && good "ranges of a file: who runs where" || bad "ranges of a file: who runs where" "$(cat out)"
+[ "$tree" = "hosta: node01 node02 node03 node04
+hostb: node05 node06
+hostc: node07
+hostd:
+hoste:
+hostf:
+hostg:" ] && good "the tree has its branches" || bad "the tree has its branches" "$tree"
+begin_on -n 7 --host $all --map-by node --on-failure continue sh -c 'echo ready; until [ -e over ]; do sleep 0.05; done; echo over'
+until_true 40 ready 7 || bad "an agent dies that has others below: start" "$(cat out err)"
+on hostc pkill -9 -x xrun-agent
+gone_there() { ! { on hostc ps -e -o comm=; on hostg ps -e -o comm=; } | grep -qxE 'sh|xrun-agent|job-keeper'; }
+until_true 20 gone_there && good "with it go its ranks and those below" || bad "with it go its ranks and those below" "$(left)"
+touch over
+finish_in 20
+rm -f over
+verdict "an agent dies that has others below: the others go on" 1 'the agent on hostc died'
+[ "$(grep -c over out)" = 5 ] && good "they come to their end" || bad "they come to their end" "$(cat out)"
+if [ -n "${FULL:-}" ]; then
+    begin_on -n 14 --host $all --map-by node --kill-grace 20 sh -c 'trap "echo got \$XRUN_RANK; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+    until_true 40 ready 14 || bad "TERM: start" "$(cat out err)"
+    on hosta pkill -TERM -x xrun
+    finish_in 20
+    verdict "TERM ends a tree" 143
+    [ "$(grep -c got out)" = 14 ] && good "all ranks have heard of it" || bad "all ranks have heard of it" "$(cat out)"
+    for program in boot teams; do
+        xrun 100 -n 14 --host $all --map-by node --timeout $((90 * slow)) "$top_builddir/tests/mp/$program.mp"
+        verdict "$program in a tree" 0
+    done
+fi
+
+# ------------------------------------------------------------------------- output
+# Nobody reads until ranks of each host stand still for that, and then slowly.
+cat >slow.py <<'PY'
+import os, sys, time
+while not os.path.exists("read"):
+    time.sleep(0.02)
+for i in range(100):  # first as a terminal does
+    data = os.read(0, 4096)
+    os.write(1, data)
+    time.sleep(0.01)
+while data:
+    data = os.read(0, 65536)
+    os.write(1, data)
+PY
+mkfifo wire
+python3 slow.py <wire >out 2>slow.err &
+reader=$!
+: >err
+on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q --fanout 2 -n 32 --host $all --map-by node "$lines" flood 1500 >wire 2>err </dev/null &
+xpid=$!
+held_on() { # how many hosts have a rank that cannot write
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status xrun >st 2>&1
+    grep -oE '^rank [0-9]+: sleeps in write of descriptor 1 .*host host[a-g]' st | grep -o 'host[a-g]$' | sort -u | wc -l
+}
+all_held() { [ "$(held_on)" = 7 ]; }
+until_true 40 all_held && good "ranks of all hosts stand still while nobody reads" || bad "ranks of all hosts stand still while nobody reads" "$(cat st)"
+touch read
+finish_in 60
+wait $reader
+verdict "32 ranks of seven hosts, and who reads slowly" 0
+"$lines" check 32 1500 flood <out >wrong && good "no byte is lost" || bad "no byte is lost" "$(cat wrong)"
+
+head -c 600000 /dev/zero >blob
+mkdir full
+on hosta mount -t tmpfs -o size=1m none full
+xrun 40 -n 7 --host $all --map-by node --output-dir "$PWD/full" sh -c '[ $XRUN_RANK -lt 5 ] || cat blob blob; echo end $XRUN_RANK >>ends'
+verdict "files on a full disk, of ranks far away" 74 'cannot write .*/full/rank\.[56]\.out: No space left on device; output is lost, the job goes on'
+[ "$(grep -c . err)" = 1 ] && [ "$(sort ends | tr '\n' ' ')" = "end 0 end 1 end 2 end 3 end 4 end 5 end 6 " ] &&
+    good "it is told once, and the job goes on" || bad "it is told once, and the job goes on" "$(cat ends)"
+on hosta umount full
+echo "# tree_hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]
