@@ -122,6 +122,30 @@ for sig in USR2 WINCH CONT; do
     verdict "$sig reaches both hosts" 0
     [ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 " ] || bad "$sig reaches both hosts" "$(cat out)"
 done
+begin_on -n 4 --host $both --kill-grace 10 bash -c 'trap "echo got \$XRUN_RANK; exit 0" HUP; echo ready; while :; do sleep 0.02; done'
+until_true 20 ready 4 || bad "HUP: start" "$(cat out err)"
+on hosta pkill -HUP -x xrun
+finish_in 20
+verdict "HUP ends a job on two hosts" 129
+[ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 got 2 got 3 " ] && good "all have heard of it" || bad "all have heard of it" "$(cat out)"
+# ^Z: those who handle it and those who ignore it, on both hosts, and xrun
+cp "$(command -v bash)" rank-shell
+begin_on -n 4 --host $both "$PWD/rank-shell" -c '[ $((XRUN_RANK % 2)) = 0 ] && trap "echo saving" TSTP || trap "" TSTP
+    echo ready; while [ ! -e over ]; do sleep 0.02; done; echo over'
+until_true 20 ready 4 || bad "TSTP: start" "$(cat out err)"
+states() { for h in hosta hostb; do on $h ps -e -o stat=,comm= | awk '$2 == "xrun" || $2 == "rank-shell" { print substr($1, 1, 1) $2 }'; done; }
+all_stopped() { [ "$(states | sort | uniq -c | awk '{ print $1, $2 }')" = "4 Trank-shell
+1 Txrun" ]; }
+on hosta pkill -TSTP -x xrun
+until_true 10 all_stopped && good "TSTP stops xrun and the ranks of both hosts" || bad "TSTP stops xrun and the ranks of both hosts" "$(states)"
+touch over
+on hosta pkill -CONT -x xrun
+pkill -CONT -P "$xpid" # nsenter stops when what it started does
+kill -CONT "$xpid" 2>/dev/null
+finish_in 20
+verdict "and CONT lets all go on" 0
+[ "$(grep -c '^saving' out)" = 2 ] && [ "$(grep -c '^over' out)" = 4 ] && good "who handles it has done so" || bad "who handles it has done so" "$(cat out)"
+rm over
 begin_on -n 2 --host hosta:1,hostb:1 --kill-grace 10 bash -c 'trap "sleep 2.5; echo saved; exit 0" TERM; echo ready; [ $XRUN_RANK = 1 ] || while :; do sleep 0.02; done; while :; do sleep 0.02; done'
 until_true 20 ready 2 || bad "--kill-grace: start" "$(cat out err)"
 on hosta pkill -TERM -x xrun
