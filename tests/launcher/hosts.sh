@@ -89,6 +89,30 @@ for fanout in 1 2; do
     [ "$(sort out | tr '\n' ' ')" = "0 hosta 1 hosta 2 hostb 3 hostb 4 hostc 5 hostc " ] && good "fan-out $fanout: all" || bad "fan-out $fanout: all" "$(cat out)"
 done
 
+# ------------------------------------------------------------------------- several programs
+# The second has a rank on each of two hosts, and each finds the tool of its own host.
+mkdir one two
+echo 'FOO=a file says' >vars
+for h in hosta hostb hostc; do
+    printf '#!/bin/sh\necho "$XRUN_RANK/$XRUN_SIZE the tool of %s, $FOO, $(basename "$PWD")"\n' $h >tool
+    chmod +x tool
+    on $h install -D tool /tmp/tools/rk-tool
+done
+say='echo "$XRUN_RANK/$XRUN_SIZE $(hostname), $FOO, $(basename "$PWD")"'
+FOO=inherited xrun 30 --host hosta:2,hostb:1,hostc:2 -n 1 --wdir "$PWD/one" -x FOO=given sh -c "$say" : \
+    -n 2 --wdir "$PWD/two" --path /tmp/tools rk-tool : -n 1 --env-file vars sh -c "$say" : -n 1 --env-file vars -x FOO=given sh -c "$say"
+verdict "four programs: directories, paths, variables, files of these" 0
+[ "$(sort out)" = "0/5 hosta, given, one
+1/5 the tool of hosta, inherited, two
+2/5 the tool of hostb, inherited, two
+3/5 hostc, a file says, $(basename "$PWD")
+4/5 hostc, given, $(basename "$PWD")" ] && good "each has its own" || bad "each has its own" "$(cat out)"
+xrun 30 --host hosta:1,hostb:1 -n 1 true : -n 1 --path /tmp/tools sh -c 'exit 9'
+verdict "the second program fails elsewhere" 9 'rank 1 \(host hostb.* exited with code 9'
+for h in hosta hostb; do on $h mkdir /tmp/only-here.d; done
+xrun 30 --host hosta:1,hostb:1,hostc:1 -n 1 true : -n 2 --wdir /tmp/only-here.d true
+verdict "a directory that one of the second program's hosts has not" 2 'program 2: cannot start in /tmp/only-here.d on hostc'
+
 # ------------------------------------------------------------------------- what they say and hear
 head -c 3000000 /dev/urandom >blob
 xrun 60 -n 3 --host hosta:1,hostb:1,hostc:1 --output-dir "$PWD/dir" sh -c 'cat blob; echo end >&2'
@@ -103,6 +127,16 @@ on hosta env XDG_RUNTIME_DIR=/run timeout 30 "$XRUN" -q --stdin all -n 3 --host 
 rc=$?
 verdict "input for all" 0
 [ "$(sort -u out)" = "$(md5sum <blob)" ] && [ "$(wc -l <out)" = 3 ] && good "all get it" || bad "all get it" "$(cat out)"
+RK_LIMIT=$((20 * slow)) on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run python3 "$top_srcdir/tests/launcher/terminal.py" keys \
+    "$XRUN" -q -n 2 --host hosta:1,hostb:1 --pty 1 python3 "$top_srcdir/tests/launcher/keys.py" >out 2>err </dev/null
+rc=$?
+verdict "--pty of a rank that is elsewhere: keys, ^C, the window's size, and its end" 0
+grep -q 'on hostb ready 40 100.* 130$' out && good "it is there, and the terminal comes back" || bad "it is there, and the terminal comes back" "$(cat out)"
+printf 'one\ntwo' | on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run "$XRUN" -q -n 2 --host hosta:1,hostb:1 --pty 1 \
+    sh -c '[ ! -t 0 ] || cat >heard; echo $(hostname) ends' >out 2>err
+rc=$?
+verdict "--pty elsewhere, of an input that is no terminal" 0
+[ "$(cat heard)" = "$(printf 'one\ntwo')" ] && grep -q 'hosta ends' out && grep -q 'hostb ends' out && good "it reads to the end" || bad "it reads to the end" "$(cat out heard)"
 xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --env torch python3 -c '
 import os, socket
 rank, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -234,6 +268,44 @@ xrun 30 -n 2 --host hosta:1,hostb:1 --prefix "$PWD/prefix" sh -c 'touch /tmp/ran
 verdict "another version" 1 'host hostb: .*/prefix/bin/xrun is version 9\.9\.9 there, and this is version'
 [ -z "$(for h in $here; do on $h ls /tmp | grep ran; done)" ] && good "nothing was started" || bad "nothing was started" "something was"
 
+# ------------------------------------------------------------------------- the network, and another place
+for h in hosta hostb hostc; do "$hosts" second $h; done
+met() { # whom each host's agent is connected to
+    for h in hosta hostb hostc; do
+        on $h ss -Htnp state established 2>/dev/null | awk '/"xrun-agent"/ && $4 !~ /^(127\.|\[?::1)/ { sub(/:[0-9]*$/, "", $4); print $4 }' | sort -u
+    done | tr '\n' ' '
+}
+over() { : >"$PWD/over"; finish_in 20; rm -f over; }
+# A chain of agents.
+for net in "eth1 10.79.0.H" "10.79.0.0/24 10.79.0.H" "fd78::/64 [fd78::H]"; do
+    begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout 1 --if "${net% *}" sh -c 'echo ready; until [ -e over ]; do sleep 0.02; done'
+    until_true 20 ready 3 || bad "--if ${net% *}: start" "$(cat out err)"
+    got=$(met) want=
+    for h in 2 1 3 2; do want="$want${net#* } " want=${want/H/$h}; done
+    over
+    verdict "--if ${net% *}" 0
+    [ "$got" = "$want" ] && good "--if ${net% *}: agents meet there" || bad "--if ${net% *}: agents meet there" "$got, not $want"
+done
+on hostb ip link del eth1
+xrun 30 -n 2 --host hosta:1,hostb:1 --if eth1 sh -c 'touch /tmp/ran'
+verdict "a host that is not in that network" 1 'host hostb: .*10\.79\.0\.1'
+for h in hosta hostc; do on $h ip link del eth1; done
+# xrun lies somewhere else there; its own host has only the program
+for h in hosta hostb hostc; do
+    [ $h = hosta ] || on $h install -D "$XRUN" /tmp/there/bin/xrun
+    printf '#!/bin/sh\necho ready on %s; until [ -e over ]; do sleep 0.02; done\n' $h >tool
+    chmod +x tool
+    on $h install -D tool /tmp/there/bin/rk-tool
+done
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout 1 --prefix /tmp/there rk-tool
+until_true 20 ready 3 || bad "--prefix: start" "$(cat out err)"
+got=$(for h in hostb hostc; do on $h sh -c 'readlink /proc/$(pgrep -x xrun-agent)/exe'; done)
+over
+verdict "--prefix" 0
+[ "$got" = "$(printf '/tmp/there/bin/xrun\n/tmp/there/bin/xrun')" ] && [ "$(sort out)" = "ready on hosta
+ready on hostb
+ready on hostc" ] && good "agents and programs are those there" || bad "agents and programs are those there" "$got; $(cat out)"
+
 # ------------------------------------------------------------------------- strangers
 cat >slow-ssh <<'SH'
 #!/bin/bash
@@ -309,6 +381,14 @@ state_is() { on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status >st 2>&1; grep -
 state_is ': 3 of 3 ranks of .*stall run on 3 hosts since' && good "--status of several hosts" || bad "--status of several hosts" "$(cat st)"
 on hostb pkill -STOP -x stall
 until_true 10 said 'rank 1: no progress for .*: is stopped by a signal' && good "a stopped rank on another host is reported" || bad "a stopped rank on another host is reported" "no line"
+job=$(sed -n 's/^\(xrun-[^:]*\): .*/\1/p' st)
+tells() { # of each rank, of whose process it is and where
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status "$job" >st 2>&1 && [ "$(grep -c '^rank' st)" = 3 ] &&
+        grep -qE "^rank 0: allreduce #[0-9]+ on world, waits for rank 1, .*\(host hosta, pid $(on hosta pgrep -x stall), cpu [0-9.]+ s\)" st &&
+        grep -qE "^rank 1: is stopped by a signal.*\(host hostb, pid $(on hostb pgrep -x stall), cpu [0-9.]+ s\)" st &&
+        grep -qE "^rank 2: allreduce #[0-9]+ on world, waits for rank [01], .*\(host hostc, pid $(on hostc pgrep -x stall), cpu [0-9.]+ s\)" st
+}
+until_true 10 tells && good "--status JOB tells of each rank of each host" || bad "--status JOB tells of each rank of each host" "$(cat st)"
 until_true 10 said 'allreduce #[0-9]+ on world, waits for rank 1' && good "and who waits for it" || bad "and who waits for it" "no line"
 on hostb pkill -CONT -x stall
 until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "it goes on" || bad "it goes on" "no line"

@@ -105,94 +105,20 @@ begin -n 2 --pty 1 sh -c 'echo ready; sleep 60 & sleep 60'; until_true 5 ready 2
 clean "kill -9 of xrun with --pty" && good "kill -9 of xrun with --pty"
 refused "--pty of no rank" 2 '--pty is 2, but the ranks are 0 to 1' --pty 2 -n 2 $mark
 
-cat >terminal.py <<'EOS'
-# A user's terminal: run a command there, type when it asks, look at what it shows and at the terminal after it.
-import fcntl, os, pty, re, select, signal, struct, sys, termios, time
-scenario, command = sys.argv[1], sys.argv[2:]
-pid, fd = pty.fork()
-if pid == 0:
-    os.environ["TERM"] = "xterm"
-    os.environ.pop("NO_COLOR", None)
-    if scenario == "no-colour":
-        os.environ["NO_COLOR"] = "1"
-    os.execvp(command[0], command)
-shown, limit = b"", time.monotonic() + 20
-def until(what):
-    global shown
-    while not re.search(what, shown):
-        left = limit - time.monotonic()
-        if left <= 0 or not select.select([fd], [], [], left)[0]:
-            sys.exit("waited in vain for %r; got %r" % (what, shown))
-        try:
-            data = os.read(fd, 65536)
-        except OSError:
-            data = b""
-        if not data:
-            sys.exit("no %r before the end; got %r" % (what, shown))
-        shown += data
-def cooked():
-    return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
-if scenario == "keys":
-    until(b"ready")
-    assert not cooked()
-    os.write(fd, b"hello\r")
-    until(b"got hello")
-    os.write(fd, b"\x03")  # ^C is for the program there, not for xrun
-    until(b"interrupted")
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
-    until(b"size 33 77")
-    os.write(fd, b"quit\r")
-    until(b"back")
-    assert cooked(), "the rank is gone, and the terminal still raw"
-    os.write(fd, b"\x03")  # and now ^C is xrun's
-if scenario == "killed":
-    until(b"ready")
-    os.kill(pid, signal.SIGTERM)
-while True:
-    try:
-        data = os.read(fd, 65536)
-    except OSError:
-        break
-    if not data:
-        break
-    shown += data
-    if time.monotonic() > limit:
-        sys.exit("does not end: %r" % shown)
-status = os.waitpid(pid, 0)[1]
-sys.stdout.write("%s %d\n" % (repr(shown), os.waitstatus_to_exitcode(status)))
-EOS
-cat >keys.py <<'EOS'
-# Rank 1 has the terminal; rank 0 says "back" when that one has gone.
-import os, signal, sys, time
-if os.environ["XRUN_RANK"] == "0":
-    while os.path.exists("pid") is False or os.path.exists("/proc/" + open("pid").read()):
-        time.sleep(0.02)
-    print("back", flush=True)
-    time.sleep(60)
-signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
-signal.signal(signal.SIGWINCH, lambda *_: print("size %d %d" % os.get_terminal_size()[::-1], flush=True))
-with open("pid.new", "w") as f:
-    f.write(str(os.getpid()))
-os.rename("pid.new", "pid")
-print("ready", flush=True)
-for line in sys.stdin:
-    if line == "quit\n":
-        break
-    print("got", line, end="", flush=True)
-EOS
+parts=$top_srcdir/tests/launcher
 if command -v python3 >/dev/null; then
     new_case
-    timeout -k 5 30 python3 terminal.py keys "$XRUN" -n 2 --pty 1 python3 keys.py >out 2>err; rc=$?
+    timeout -k 5 30 python3 "$parts/terminal.py" keys "$XRUN" -n 2 --pty 1 python3 "$parts/keys.py" >out 2>err; rc=$?
     [ -s out ] && sed -i 's/.* //' out
     same "keys, ^C and window size go to the program at --pty; the terminal comes back" 130
     new_case
-    timeout -k 5 30 python3 terminal.py killed "$XRUN" --pty 0 sh -c 'echo ready; sleep 60' >out 2>err; rc=$?
+    timeout -k 5 30 python3 "$parts/terminal.py" killed "$XRUN" --pty 0 sh -c 'echo ready; sleep 60' >out 2>err; rc=$?
     sed -i 's/.* //' out; same "TERM ends a job with --pty" 143
     new_case
-    timeout -k 5 30 python3 terminal.py colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
+    timeout -k 5 30 python3 "$parts/terminal.py" colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
     grep -qF '\x1b[31m[0]\x1b[0m x' out && grep -qF '\x1b[1mxrun: error: rank' out && check "colours on a terminal" 0 || bad "colours on a terminal" "$(cat out)"
     new_case
-    timeout -k 5 30 python3 terminal.py no-colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
+    timeout -k 5 30 python3 "$parts/terminal.py" no-colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
     grep -qF '[0] x' out && ! grep -qF '\x1b' out && check "none with NO_COLOR" 0 || bad "none with NO_COLOR" "$(cat out)"
 fi
 run 10 -n 2 --tag-output sh -c 'echo x; exit 3'

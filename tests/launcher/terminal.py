@@ -1,0 +1,60 @@
+"""terminal.py SCENARIO COMMAND...: a user's terminal: runs a command there, types when it asks, looks at what it shows and
+at the terminal after it. RK_LIMIT seconds are the most that it may take."""
+import fcntl, os, pty, re, select, signal, struct, sys, termios, time
+scenario, command = sys.argv[1], sys.argv[2:]
+pid, fd = pty.fork()
+def resize(to, rows, columns):
+    fcntl.ioctl(to, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+if pid == 0:
+    resize(0, 40, 100)
+    os.environ["TERM"] = "xterm"
+    os.environ.pop("NO_COLOR", None)
+    if scenario == "no-colour":
+        os.environ["NO_COLOR"] = "1"
+    os.execvp(command[0], command)
+shown, limit = b"", time.monotonic() + float(os.environ.get("RK_LIMIT", 20))
+def until(what):
+    global shown
+    while not re.search(what, shown):
+        left = limit - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            sys.exit("waited in vain for %r; got %r" % (what, shown))
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            sys.exit("no %r before the end; got %r" % (what, shown))
+        shown += data
+def cooked():
+    return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
+if scenario == "keys":
+    until(b"ready 40 100")
+    assert not cooked()
+    os.write(fd, b"hello\r")
+    until(b"got hello")
+    os.write(fd, b"\x03")  # ^C is for the program there, not for xrun
+    until(b"interrupted")
+    resize(fd, 33, 77)
+    until(b"size 33 77")
+    os.write(fd, b"quit\r")
+    until(b"back")
+    while not cooked():  # on two hosts xrun may hear of its end after that
+        assert time.monotonic() < limit, "the rank is gone, and the terminal still raw"
+        time.sleep(0.01)
+    os.write(fd, b"\x03")  # and now ^C is xrun's
+if scenario == "killed":
+    until(b"ready")
+    os.kill(pid, signal.SIGTERM)
+while True:
+    try:
+        data = os.read(fd, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    shown += data
+    if time.monotonic() > limit:
+        sys.exit("does not end: %r" % shown)
+status = os.waitpid(pid, 0)[1]
+sys.stdout.write("%s %d\n" % (repr(shown), os.waitstatus_to_exitcode(status)))
