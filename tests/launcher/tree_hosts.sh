@@ -41,7 +41,7 @@ verdict() { # NAME CODE [pattern of err]
         good "$1"
         return
     fi
-    for h in $names; do on $h pkill -9 'xrun|job-keeper|lines|sleep-forever'; done
+    for h in $names; do on $h pkill -9 'xrun|job-|lines'; done
 }
 cp "$(command -v sleep)" sleep-forever
 
