@@ -30,8 +30,8 @@ static void say_oversubscribed(struct front *f)
     }
     if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
         return;
-    rk_stream_say(f->err, "xrun: %u ranks share %u core%s on %s%s: nobody is bound, and waiting ranks yield",
-                  placed->host[first].ranks, placed->host[first].units,
+    rk_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
+                  placed->host[first].ranks, placed->host[first].units, rk_placed_unit(&placed->host[first]),
                   placed->host[first].units == 1 ? "" : "s", f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "");
 }
@@ -50,8 +50,8 @@ static void say_fewer(struct front *f)
     }
     if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
         return;
-    rk_stream_say(f->err, "xrun: %u core%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
-                  placed->host[first].units, placed->host[first].units == 1 ? "" : "s", placed->host[first].ranks,
+    rk_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
+                  placed->host[first].units, rk_placed_unit(&placed->host[first]), placed->host[first].units == 1 ? "" : "s", placed->host[first].ranks,
                   placed->host[first].ranks == 1 ? "" : "s", f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }

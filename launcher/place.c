@@ -47,6 +47,11 @@ const char *rk_level_name(enum rk_level level)
     return level <= RK_LEVEL_HWTHREAD ? level_names[level] : NULL;
 }
 
+const char *rk_placed_unit(const struct rk_placed_host *host)
+{
+    return host->threads ? "hardware thread" : "core";
+}
+
 bool rk_place_wants_topology(const struct rk_place_request *rq)
 {
     return rq->pin || rq->map > RK_LEVEL_NODE || rq->bind > RK_BIND_NONE || rq->cpus > 1;
@@ -417,6 +422,7 @@ static void judge_hosts(struct work *w)
         const struct ground *g = &w->ground[h];
         uint32_t names = w->hosts[h].names ? w->hosts[h].names : 1;
         p->units = g->nunits;
+        p->threads = in_threads(w->rq);
         for (uint32_t i = 0; i < g->nobjects; i++) {
             p->oversubscribed = p->oversubscribed || g->objects[i].ranks * names > g->objects[i].nunits;
             p->fewer = p->fewer || !has_room(w, &g->objects[i]);

@@ -80,7 +80,8 @@ struct rk_place {
 struct rk_placed_host {
     uint32_t ranks;
     uint32_t units;      /* cores that may be used, or hardware threads where those are counted */
-    bool oversubscribed; /* more ranks than that: nobody is bound */
+    bool threads;        /* it is hardware threads */
+    bool oversubscribed; /* more ranks than units: nobody is bound */
     bool fewer;          /* there are not as many for each rank as were asked for: they share what there is */
 };
 
@@ -101,6 +102,9 @@ void rk_placement_clear(struct rk_placement *placement);
 
 /* Does the request need a topology even where there are more ranks than processing units? */
 bool rk_place_wants_topology(const struct rk_place_request *request);
+
+/* What its units are: "core" or "hardware thread". */
+const char *rk_placed_unit(const struct rk_placed_host *host);
 
 /* "slot", "node" ...; NULL: there is no such level. */
 const char *rk_level_name(enum rk_level level);

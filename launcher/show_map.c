@@ -119,8 +119,8 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
     table(p, to);
     for (uint32_t h = 0; h < p->hosts.n; h++) {
         const struct rk_placed_host *at = &p->placement.host[h];
-        fprintf(to, "\n%s: %u rank%s on %u core%s%s\n", rk_plan_name(p, h), at->ranks,
-                at->ranks == 1 ? "" : "s", at->units, at->units == 1 ? "" : "s",
+        fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", rk_plan_name(p, h), at->ranks,
+                at->ranks == 1 ? "" : "s", at->units, rk_placed_unit(at), at->units == 1 ? "" : "s",
                 at->oversubscribed ? ", not bound because they are more"
                 : at->fewer        ? ", fewer for each than --cpus-per-rank"
                                    : "");

@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "tests/launcher/machines.h"
+
 #define MAX_HOSTS 4
 
 struct hosts {
@@ -25,29 +27,12 @@ struct hosts {
     uint32_t n;
 };
 
-static hwloc_topology_t load(const char *what)
-{
-    hwloc_topology_t t;
-    char path[512];
-
-    assert_int_equal(hwloc_topology_init(&t), 0);
-    if (strstr(what, ".xml")) {
-        snprintf(path, sizeof(path), "%s/tests/data/topologies/%s",
-                 getenv("srcdir") ? getenv("srcdir") : ".", what);
-        assert_int_equal(hwloc_topology_set_xml(t, path), 0);
-    } else {
-        assert_int_equal(hwloc_topology_set_synthetic(t, what), 0);
-    }
-    assert_int_equal(hwloc_topology_load(t), 0);
-    return t;
-}
-
 static void add(struct hosts *hs, const char *machine, uint32_t slots, const char *usable)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
     struct rk_place_host *h = &hs->h[hs->n];
 
-    *h = (struct rk_place_host){.name = names[hs->n], .slots = slots, .topology = load(machine)};
+    *h = (struct rk_place_host){.name = names[hs->n], .slots = slots, .topology = machine_load(machine)};
     if (usable) {
         hs->usable[hs->n] = hwloc_bitmap_alloc();
         assert_int_equal(hwloc_bitmap_list_sscanf(hs->usable[hs->n], usable), 0);
@@ -315,33 +300,10 @@ static void pinned(void **state)
 
 static void hybrid_cores(void **state)
 {
-    /* Two fast cores of two threads and four slow ones of one, as a laptop has them. */
-    static const char xml[] =
-        "<?xml version=\"1.0\"?><topology version=\"2.0\">"
-        "<object type=\"Machine\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
-        "allowed_cpuset=\"0xff\" nodeset=\"1\" complete_nodeset=\"1\" allowed_nodeset=\"1\" "
-        "gp_index=\"1\">"
-        "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
-        "nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"2\" local_memory=\"1048576\"/>"
-        "<object type=\"Package\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" "
-        "nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"3\">"
-#define CORE(i, set)                                                                               \
-    "<object type=\"Core\" os_index=\"" #i "\" cpuset=\"" set "\" complete_cpuset=\"" set          \
-    "\" nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"1" #i "\">"
-#define PU(i, set)                                                                                 \
-    "<object type=\"PU\" os_index=\"" #i "\" cpuset=\"" set "\" complete_cpuset=\"" set            \
-    "\" nodeset=\"1\" complete_nodeset=\"1\" gp_index=\"2" #i "\"/>"
-        CORE(0, "0x3") PU(0, "0x1") PU(1, "0x2") "</object>"
-        CORE(1, "0xc") PU(2, "0x4") PU(3, "0x8") "</object>"
-        CORE(2, "0x10") PU(4, "0x10") "</object>" CORE(3, "0x20") PU(5, "0x20") "</object>"
-        CORE(4, "0x40") PU(6, "0x40") "</object>" CORE(5, "0x80") PU(7, "0x80") "</object>"
-        "</object></object></topology>";
     struct hosts hs = {.h = {{.name = "a"}}, .n = 1};
 
     (void)state;
-    assert_int_equal(hwloc_topology_init(&hs.h[0].topology), 0);
-    assert_int_equal(hwloc_topology_set_xmlbuffer(hs.h[0].topology, xml, sizeof(xml)), 0);
-    assert_int_equal(hwloc_topology_load(hs.h[0].topology), 0);
+    hs.h[0].topology = machine_load(MACHINE_HYBRID);
     want(&hs, RQ(.n = 2), "a/0-4 a/5-7");
     want(&hs, RQ(.n = 3, .map = RK_LEVEL_CORE), "a/0-1 a/2-3 a/4");
     want(&hs, RQ(.n = 6, .bind = RK_BIND_CORE), "a/0-1 a/2-3 a/4 a/5 a/6 a/7");
