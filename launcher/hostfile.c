@@ -182,7 +182,7 @@ static rank_status_t from_lines(struct rk_hostlist *list, const char *variable, 
     return wrong || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
 }
 
-/* "hosta 4 hostb 4" */
+/* "hosta 4 hostb 4"; a host with 0, as that of the job's script may be, takes no ranks. */
 static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
 {
     const char *at = text, *wrong;
@@ -195,8 +195,10 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
         unsigned long slots;
         char *end;
         slots = strtoul(at + len, &end, 10);
-        st = slots >= 1 && slots <= 1u << 20 ? rk_hostlist_take(list, name, len, (uint32_t)slots, &wrong)
-                                             : RANK_ERR_ARG;
+        if (end == at + len || slots > 1u << 20)
+            st = RANK_ERR_ARG;
+        else if (slots)
+            st = rk_hostlist_take(list, name, len, (uint32_t)slots, &wrong);
         at = end;
     }
     if (st || list->n == 0) {

@@ -39,18 +39,35 @@ printf '%s\n' node3.cluster node3.cluster node7.cluster node3.cluster node7.clus
 PBS_NODEFILE=$PWD/pbs asks "PBS: all hosts of the file" "node3.cluster node7.cluster" -n 5 true
 printf '%s\n' "$host" "$host" "$host" >here
 PBS_NODEFILE=$PWD/here slots "PBS: a line a slot" "$host 3"
-# The first line is the host of the job's script, which may have no slots; a word may stand behind the name.
+# As Torque writes it for nodes=2:ppn=4+1:ppn=1: the last node first, a name a slot; PBS Pro with full names, in chunks
+# (select=2:mpiprocs=2+1:mpiprocs=1 on three vnodes of two hosts).
+printf '%s\n' r2i0n17 r2i0n17 r2i0n17 r2i0n17 r2i0n16 r2i0n16 r2i0n16 r2i0n16 login2 >torque
+PBS_NODEFILE=$PWD/torque asks "PBS: a Torque file" "login2 r2i0n16 r2i0n17" -n 9 true
+PBS_NODEFILE=$PWD/torque asks "PBS: the first of a Torque file suffices" "r2i0n17" -n 4 true
+printf '%s\n' x1001c0s2b0n0.hpc.example.org x1001c0s2b0n0.hpc.example.org x1001c0s3b0n1.hpc.example.org \
+    x1001c0s3b0n1.hpc.example.org x1001c0s2b0n0.hpc.example.org >pbspro
+PBS_NODEFILE=$PWD/pbspro asks "PBS: chunks that return to a host" "x1001c0s2b0n0.hpc.example.org" -n 3 true
+PBS_NODEFILE=$PWD/pbspro asks "PBS: a rank more than that" "x1001c0s2b0n0.hpc.example.org x1001c0s3b0n1.hpc.example.org" -n 4 true
+# A line a slot, hosts one after the other; a word may stand behind the name.
 printf '%s\n' 'hostk' 'hostk' 'hostl' 'hostl' >lsf
 LSB_DJOB_HOSTFILE=$PWD/lsf asks "LSF: all hosts of the file" "hostk hostl" -n 4 true
 LSB_DJOB_HOSTFILE=$PWD/here LSB_MCPU_HOSTS='x 1' LSB_HOSTS=y slots "LSF: the file comes first" "$host 3"
 LSB_MCPU_HOSTS='hostk 2 hostl 2 ' LSB_HOSTS='hosty' asks "LSF: pairs" "hostk hostl" -n 4 true
+# bsub -n 84 with a host for the job's script: in the file it stands once, first; among the pairs it may have no slot.
+{ echo batch5; for h in h36n05 h36n06; do yes $h | head -n 42; done; } >csm
+LSB_DJOB_HOSTFILE=$PWD/csm LSB_MCPU_HOSTS='batch5 1 h36n05 42 h36n06 42 ' asks "LSF: a host for the job's script" \
+    "batch5 h36n05 h36n06" -n 85 true
+LSB_DJOB_HOSTFILE=$PWD/csm asks "LSF: --host leaves it out" "h36n05 h36n06" --host h36n05,h36n06 -n 84 true
+LSB_MCPU_HOSTS='batch5 0 h36n05 42 h36n06 42 ' LSB_HOSTS='batch5' asks "LSF: a host without slots gets no ranks" \
+    "h36n05 h36n06" -n 84 true
+LSB_MCPU_HOSTS="batch5 0 $host 16" slots "LSF: nor is it among the hosts" "$host 16"
 LSB_MCPU_HOSTS="$host 16" slots "LSF: the slots of a pair" "$host 16"
 LSB_HOSTS='hostk hostl hostk hostl' asks "LSF: words" "hostk hostl" -n 4 true
 LSB_HOSTS="$host $host" slots "LSF: each word is a slot" "$host 2"
 SLURM_JOB_NODELIST='gpu[01-02,10],login' SLURM_TASKS_PER_NODE='2(x3),1' asks "Slurm: ranges" "gpu01 gpu02 gpu10 login" -n 7 true
 SLURM_JOB_NODELIST='gpu[01-02,10],login' SLURM_TASKS_PER_NODE='2(x3),1' run 10 -n 7 --agent "$PWD/note" --host login,gpu10 true
 [ "$(tail -n 2 asked | sort | tr '\n' ' ')" = "gpu10 login " ] && good "Slurm: --host chooses" || bad "Slurm: --host chooses" "$(cat asked)"
-for bad in "PBS_NODEFILE=$PWD/none" "LSB_DJOB_HOSTFILE=$PWD/none" LSB_MCPU_HOSTS='a 2 b' LSB_HOSTS='  ' SLURM_TASKS_PER_NODE=3; do
+for bad in "PBS_NODEFILE=$PWD/none" "LSB_DJOB_HOSTFILE=$PWD/none" LSB_MCPU_HOSTS='a 2 b' LSB_MCPU_HOSTS='a 0' LSB_MCPU_HOSTS='a -1' LSB_HOSTS='  ' SLURM_TASKS_PER_NODE=3; do
     export "$bad"
     [ "${bad%%=*}" != SLURM_TASKS_PER_NODE ] || export SLURM_JOB_NODELIST=a,b
     run 10 -n 1 true
