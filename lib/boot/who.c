@@ -104,6 +104,25 @@ static void name_server(struct rk_boot *boot)
 }
 
 /*
+ * The ranks of our own job and their cores are counted in the node's segment; those of the job that we come from, and of
+ * others that it has started, only the launcher knows. What it says counts for spawned jobs alone: elsewhere it may be
+ * about slots, which are not cores. What is not at hand is not asked for.
+ */
+static bool ask_crowded(const pmix_proc_t *all)
+{
+    pmix_value_t *v = NULL;
+    pmix_info_t here;
+    bool crowded;
+
+    PMIX_INFO_LOAD(&here, PMIX_OPTIONAL, NULL, PMIX_BOOL);
+    if (PMIx_Get(all, PMIX_NODE_OVERSUBSCRIBED, &here, 1, &v) != PMIX_SUCCESS || !v)
+        return false;
+    crowded = v->type == PMIX_BOOL && v->data.flag;
+    PMIX_VALUE_RELEASE(v);
+    return crowded;
+}
+
+/*
  * Were we started by rank_spawn? A variable says so, and is inherited by all that we start, other
  * jobs among them: so it counts only if the server names the same parent, or names none (as Open
  * MPI 4 does) and is of the same launcher.
@@ -141,6 +160,7 @@ rank_status_t rk_client_ask_parent(struct rk_client *c)
         PMIX_VALUE_RELEASE(v);
     if (same) {
         c->pub.parent = parent;
+        c->pub.crowded = ask_crowded(&all);
         return RANK_OK;
     }
     rk_debug("%s is of another job (the server's word for its parent: %s)", RK_PARENT_VARIABLE,

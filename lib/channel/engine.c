@@ -272,16 +272,30 @@ static void death_reported(int number, void *ctx)
     rk_engine_report_death(ctx, number);
 }
 
+static void settle_spin(struct rk_ctx *ctx)
+{
+    if (rk_conf.spin >= 0)
+        ctx->engine->spin_ns = (uint64_t)rk_conf.spin;
+    else
+        ctx->engine->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
+}
+
+void rk_engine_crowded(struct rk_ctx *ctx)
+{
+    if (ctx->node->oversubscribed)
+        return;
+    rk_info("ranks of all jobs on this host are more than its cores: who waits lets others run");
+    ctx->node->oversubscribed = true;
+    settle_spin(ctx);
+}
+
 rank_status_t rk_engine_settle(struct rk_ctx *ctx)
 {
-    struct rk_engine *e = ctx->engine;
-
-    if (e->threads)
+    if (ctx->engine->threads)
         rk_threads_settle(ctx);
-    if (rk_conf.spin >= 0)
-        e->spin_ns = (uint64_t)rk_conf.spin;
-    else
-        e->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
+    settle_spin(ctx);
+    if (ctx->boot->crowded)
+        rk_engine_crowded(ctx);
     return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
 }
 

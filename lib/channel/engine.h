@@ -103,6 +103,8 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
                                      size_t *len);
 /* Once all of the node have joined: how to wait, whose deaths to hear of. */
 rank_status_t rk_engine_settle(struct rk_ctx *ctx);
+/* The cores of this host are fewer than the ranks of all its jobs: who waits is to yield. */
+void rk_engine_crowded(struct rk_ctx *ctx);
 bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops);
 
 /* The peer of a number, which is in range (a world rank is one), made on first use; NULL when out of

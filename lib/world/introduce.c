@@ -3,6 +3,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/worlds.h"
+#include "lib/mem/node.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 struct entry {
     uint64_t job;
     int32_t rank, size; /* of the job */
-    uint32_t len, reserved;
+    uint32_t len, crowded; /* crowded: ranks exceed cores, where it runs */
+    char host[64];         /* its own name */
     char space[RK_SPACE_MAX];
     unsigned char card[];
 };
@@ -78,6 +80,8 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
         mine->rank = boot->rank;
         mine->size = boot->size;
         mine->len = (uint32_t)e->card_len;
+        mine->crowded = team->ctx->node->oversubscribed;
+        snprintf(mine->host, sizeof(mine->host), "%s", boot->host);
         snprintf(mine->space, sizeof(mine->space), "%s", boot->job);
         memcpy(mine->card, e->card, e->card_len);
         st = rank_gather(mine, r->entries, stride, RANK_BYTE, root, team);
@@ -92,7 +96,7 @@ static rank_status_t take(struct rk_ctx *ctx, const struct entry *e, int64_t str
     rank_status_t st;
 
     if (e->len == 0 || stride_for(e->len) > stride || e->rank < 0 || e->rank >= e->size ||
-        !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0]) {
+        !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0] || !memchr(e->host, '\0', sizeof(e->host))) {
         rk_error("the introduction of another job's rank is none; do both use the same librank?");
         return RANK_ERR_BOOT;
     }
@@ -100,6 +104,9 @@ static rank_status_t take(struct rk_ctx *ctx, const struct entry *e, int64_t str
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
         st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
+    /* It runs here, too, and was told by its launcher, or has counted. Nobody says when that is over: until the end. */
+    if (!st && e->crowded && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
+        rk_engine_crowded(ctx);
     return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
 }
 

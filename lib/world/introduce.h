@@ -2,8 +2,8 @@
  * introduce.h: ranks of one job, told to those of another.
  *
  * A roster is what the first rank of each side gathers and hands to the other side: for each rank its
- * process id, the name and size of its job, and its ucx card. Who takes one knows its ranks by
- * number from then on (lib/channel/worlds.h), and hears of their deaths.
+ * process id, the name and size of its job, its ucx card, and whether cores are scarce on its host. Who
+ * takes one knows its ranks by number from then on (lib/channel/worlds.h), and hears of their deaths.
  */
 #ifndef RK_WORLD_INTRODUCE_H
 #define RK_WORLD_INTRODUCE_H

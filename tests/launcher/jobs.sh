@@ -76,6 +76,23 @@ run 30 -q -n "$(nproc)" "$client" spawn-crowd
 check "a spawned rank knows that the cores are taken" 0
 count "a spawned rank knows that the cores are taken" 'yield: yes' 1
 
+# librank's ranks of both jobs, on two cores: one of each fits, and of three all are told, or know it.
+cores=$(taskset -cp $$ | sed 's/.*: //; s/-/,/' | cut -d, -f1-2)
+crowded() { # NAME PARENTS CHILDREN LINES
+    new_case
+    RANK_LOG=info timeout -k 5 $((60 * slow)) taskset -c "$cores" "$XRUN" -q --bind none -n "$2" "$top_builddir/tests/mp/spawn.mp" --beside "$3" >out 2>err </dev/null
+    rc=$?
+    local told
+    told=$(grep -c 'ranks of all jobs on this host are more than its cores' err)
+    [ "$told" = "$4" ] || { bad "$1" "$told ranks are told, not $4"; return; }
+    check "$1" 0
+}
+if [ "$(nproc)" -ge 2 ]; then
+    crowded "ranks of two jobs that fit" 1 1 0
+    crowded "ranks of two jobs that do not" 2 1 3
+    crowded "a spawned job that does not even fit alone" 1 3 1
+fi
+
 # A launcher that says nothing is waited for as long as the user wants.
 new_case
 timeout -k 5 $((30 * slow)) sh -c 'FIRST_XRUN=$$ RANK_SPAWN_TIMEOUT=1s exec "$@"' sh "$XRUN" -q -n 1 \

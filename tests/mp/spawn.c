@@ -9,6 +9,7 @@
  *   --die root           by its child, while it is in rank_spawn
  *   --part free|last     the children fail once the only team, or the last of several, has been freed
  *   --part held|other    a team with them is left
+ *   --beside N           N children come and go; what all say is looked at from outside
  */
 #include "tests/mp/mp.h"
 
@@ -286,6 +287,17 @@ static void leave(struct mp *mp)
     collect(both);
 }
 
+static int beside(struct mp *mp, int n)
+{
+    rank_team_t both;
+
+    mp_case(mp, "beside");
+    MP_OK(spawn(mp->world, 0, n, "leave", &both));
+    collect(both);
+    mp_end(mp);
+    return 0;
+}
+
 /* The last child or the first parent is killed, and all others see it, whether they ever spoke to it or not.
  * A launcher may end the other ranks of its world as well. */
 static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, bool same_world)
@@ -511,6 +523,8 @@ int main(int argc, char **argv)
         return die(&mp, argv[2], mp_flag(argc, argv, "--spoke") ? "spoke" : mp_flag(argc, argv, "--freeing") ? "freeing" : "silent");
     if (argc > 2 && strcmp(argv[1], "--part") == 0)
         return part_and_fail(&mp, argv[2]);
+    if (argc > 2 && strcmp(argv[1], "--beside") == 0)
+        return beside(&mp, atoi(argv[2]));
     if (mp_flag(argc, argv, "--alone")) {
         rank_spawn_params_t p = {.size = sizeof(p), .program = self, .n = 1};
         rank_team_t both;
