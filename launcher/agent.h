@@ -126,6 +126,11 @@ extern const struct rk_server_events rk_clients_server_events;
 extern const struct rk_modex_ops rk_clients_modex_ops;
 extern const struct rk_pmi1_ops rk_clients_pmi1_ops[2]; /* [1]: with other hosts */
 void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
+/* Has its client ended without finalizing, and has PMIx said so? */
+bool rk_clients_lost(const struct rk_rank *r);
+/* Then, and when it has exited: PMIx need not count on it. Not for those who have finalized: finalizing and connecting of
+ * others may get stuck then, about once in a hundred busy jobs. */
+void rk_clients_forget(struct rk_agent *agent, const struct rk_rank *r);
 
 /* run_job.c: what can be done before this agent is told its job; nothing where setup does not say enough. */
 void rk_agent_begin(struct rk_agent *agent);

@@ -81,13 +81,28 @@ static bool is_broken(const struct rk_rank *r)
     return r->connected && !r->finalized && r->clients <= 0;
 }
 
+bool rk_clients_lost(const struct rk_rank *r)
+{
+    return is_broken(r);
+}
+
+void rk_clients_forget(struct rk_agent *agent, const struct rk_rank *r)
+{
+    if (agent->phase == RK_AGENT_RUNNING)
+        rk_server_forget_rank(agent->server, r->rank, agent->nused > 1);
+}
+
 static void on_lost(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
     struct rk_rank *r = rk_agent_rank(agent, rank);
 
-    if (!r || r->exited)
+    if (!r)
         return;
+    if (r->exited) { /* it was quicker to be reaped, or it was its stand-in */
+        rk_clients_forget(agent, r);
+        return;
+    }
     r->clients--;
     if (is_broken(r)) {
         rk_modexes_ended(agent->modexes, rank);

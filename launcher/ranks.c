@@ -36,6 +36,8 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_modexes_ended(agent->modexes, r->rank);
+    if (rk_clients_lost(r))
+        rk_clients_forget(agent, r);
     rk_singletons_ended(agent->singletons, !failed);
     if (!agent->wire)
         return;

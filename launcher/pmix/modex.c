@@ -140,7 +140,8 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
 
 struct lookup {
     struct rk_post post;
-    uint32_t id;
+    uint32_t id, rank;
+    bool ended; /* look among what is kept of such ranks */
     bool found;
     char *data;
     size_t len;
@@ -150,8 +151,13 @@ static void tell(struct rk_post *post, void *arg)
 {
     struct lookup *l = (struct lookup *)post;
     struct rk_server *server = arg;
+    const void *data = l->data;
+    size_t len = l->len;
+    bool found = l->found;
 
-    server->events->looked_up(server->arg, l->id, l->found, l->data, l->len);
+    if (l->ended)
+        rk_server_ended(server, l->rank, &found, &data, &len);
+    server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
 }
@@ -170,22 +176,6 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
     rk_mailbox_post(rk_server_serving()->mailbox, &l->post);
 }
 
-void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
-{
-    struct lookup *l = calloc(1, sizeof(*l));
-    pmix_proc_t proc;
-
-    if (!l) {
-        server->events->looked_up(server->arg, id, false, NULL, 0);
-        return;
-    }
-    l->post.run = tell;
-    l->id = id;
-    PMIX_LOAD_PROCID(&proc, server->nspace, rank);
-    if (PMIx_server_dmodex_request(&proc, on_data, l) != PMIX_SUCCESS)
-        rk_mailbox_post(server->mailbox, &l->post);
-}
-
 static void on_round(pmix_status_t status, void *arg)
 {
     struct lookup *l = arg;
@@ -199,7 +189,7 @@ static void on_round(pmix_status_t status, void *arg)
  * thread does one thing after the other: once an event that concerns nobody
  * has come back from there, the question before it was answered if it ever is.
  */
-void rk_server_settle(struct rk_server *server, uint32_t id)
+static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool ended)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
@@ -209,6 +199,8 @@ void rk_server_settle(struct rk_server *server, uint32_t id)
     if (l) {
         l->post.run = tell;
         l->id = id;
+        l->rank = rank;
+        l->ended = ended;
         PMIX_LOAD_PROCID(&self, server->nspace, PMIX_RANK_UNDEF);
         PMIX_INFO_LOAD(&info, PMIX_EVENT_DO_NOT_CACHE, NULL, PMIX_BOOL);
         rc = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE, &self, PMIX_RANGE_PROC_LOCAL, &info, 1, on_round, l);
@@ -218,4 +210,33 @@ void rk_server_settle(struct rk_server *server, uint32_t id)
         return;
     free(l);
     server->events->looked_up(server->arg, id, false, NULL, 0);
+}
+
+void rk_server_settle(struct rk_server *server, uint32_t id)
+{
+    settle(server, 0, id, false);
+}
+
+void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
+{
+    struct lookup *l;
+    pmix_proc_t proc;
+    const void *data;
+    size_t len;
+    bool found;
+
+    if (rk_server_ended(server, rank, &found, &data, &len)) {
+        settle(server, rank, id, true);
+        return;
+    }
+    l = calloc(1, sizeof(*l));
+    if (!l) {
+        server->events->looked_up(server->arg, id, false, NULL, 0);
+        return;
+    }
+    l->post.run = tell;
+    l->id = id;
+    PMIX_LOAD_PROCID(&proc, server->nspace, rank);
+    if (PMIx_server_dmodex_request(&proc, on_data, l) != PMIX_SUCCESS)
+        rk_mailbox_post(server->mailbox, &l->post);
 }

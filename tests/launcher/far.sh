@@ -59,6 +59,23 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 "$far" get-$when-leave 3
         right "PMIx_Get $when the ranks of a host have left" 4 0
     done
+    job 30 "$far" get-left 3
+    right "what a rank has put outlives it" 4 0
+    job 30 --on-failure continue "$far" get-left 3 dies
+    right "and its death" 3 137
+    rm -f came.* left.*
+    job 60 "$far" fence-some 0
+    right "fences of some ranks, several at once" 4 0
+    for dies in 3 0; do
+        for when in before in; do
+            rm -f came.* left.*
+            job 30 --on-failure continue "$far" die-$when-some $dies
+            right "rank $dies dies $when a fence of three" 3 137
+        done
+        rm -f came.* left.*
+        job 30 "$far" absent-some $dies
+        right "rank $dies does not come to a fence of three" 3 0
+    done
     job 60 "$far" fence-late 3
     right "a fence with a time-out" 4 0
     for when in before in; do

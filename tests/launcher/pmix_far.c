@@ -1,6 +1,6 @@
 /*
  * pmix_far.c: a plain PMIx client, for what crosses hosts: events that ranks
- * raise, PMIx_Get with a time-out, and clients that die.
+ * raise, PMIx_Get with a time-out, fences of some ranks, and clients that die.
  *
  * pmix_far MODE RANK [RANGE]: RANK is the one that raises, keeps silent or
  * dies. Prints "ok" from each rank that came to its end as the mode wants.
@@ -18,6 +18,7 @@
 #define LIMIT_S 8.0
 
 static uint32_t special;
+static bool absent; /* it never is a client */
 
 static double now(void)
 {
@@ -336,11 +337,162 @@ static int fence_too_late(void)
     return finish();
 }
 
+/* -------------------------------------------------------------- fences of some ranks */
+
+/* A file says that a rank is that far: the ranks share the folder, not the machine. */
+static void file_of(char name[64], const char *what, int round, uint32_t rank)
+{
+    snprintf(name, 64, "%s.%d.%u", what, round, rank);
+}
+
+static void say(const char *what, int round)
+{
+    char name[64];
+    FILE *f;
+
+    file_of(name, what, round, me.rank);
+    f = fopen(name, "w");
+    if (!f || fclose(f))
+        exit(wrong("no file"));
+}
+
+static bool said(const char *what, int round, uint32_t rank)
+{
+    char name[64];
+
+    file_of(name, what, round, rank);
+    return access(name, F_OK) == 0;
+}
+
+/* The ranks of a mask; the last comes first for every other one of them, who say the same all the same. */
+static pmix_status_t fence_of(uint32_t mask, const pmix_info_t *info, size_t ninfo)
+{
+    pmix_proc_t procs[32];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t r = me.rank % 2 ? size - 1 - i : i;
+        if (mask >> r & 1) {
+            PMIX_LOAD_PROCID(&procs[n], me.nspace, r); /* a macro, which names it more than once */
+            n++;
+        }
+    }
+    return PMIx_Fence(procs, n, info, ninfo);
+}
+
+/* It ends when all of the mask have come, and needs nobody else. */
+static void meet(uint32_t mask, int round, bool collect)
+{
+    pmix_info_t info;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    say("came", round);
+    need("PMIx_Fence of some", fence_of(mask, &info, collect));
+    for (uint32_t r = 0; r < size; r++) {
+        if ((mask >> r & 1) && !said("came", round, r))
+            exit(wrong("the fence ended before all of it had come"));
+    }
+    say("left", round);
+}
+
+static void watch(uint32_t mask, int round)
+{
+    double until = now() + 5 * LIMIT_S;
+
+    for (uint32_t r = 0; r < size; r++) {
+        while ((mask >> r & 1) && !said("left", round, r)) {
+            if (now() > until)
+                exit(wrong("the others' fence does not end without this one"));
+            nap();
+        }
+    }
+}
+
+/* One has committed, and ends, well or badly; what it has put is still there. */
+static int get_what_is_left(bool dies)
+{
+    const struct timespec later = {0, 300000000};
+
+    put_card();
+    need("PMIx_Fence", fence());
+    if (me.rank == special && dies)
+        raise(SIGKILL);
+    if (me.rank == special)
+        return finish();
+    nanosleep(&later, NULL);
+    need("PMIx_Get of what was left", get_card(special, is_near(special) ? 5 : -1));
+    /* Where no rank is left nobody answers. */
+    need("PMIx_Fence of those left", fence_of((1u << size) - 1 - (1u << special), NULL, 0));
+    return finish();
+}
+
+/* Ranks 0 and 1 are on one host, 2 and 3 on another, where there are two. */
+static int fences_of_some(void)
+{
+    static const uint32_t whole[] = {0x7, 0xe, 0x6, 0x5, 0x9, 0x3, 0xc, 0x1, 0x8};
+    static const uint32_t pairs[][2] = {{0x3, 0xc}, {0x5, 0xa}, {0x9, 0x6}, {0x1, 0xe}};
+    int round = 0;
+
+    put_card();
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++, round++) {
+        if (whole[i] >> me.rank & 1)
+            meet(whole[i], round, i % 2);
+        else
+            watch(whole[i], round);
+        if (i == 0) /* those who were in it have what the others have put; so has everybody else who asks */
+            need("PMIx_Get", get_card((me.rank + 1) % size, 20));
+    }
+    need("PMIx_Fence", fence());
+    /* Disjoint ones at once; many, so that some go past each other. */
+    for (int again = 0; again < 10; again++) {
+        for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++, round++)
+            meet(pairs[i][pairs[i][1] >> me.rank & 1], round, again % 2);
+    }
+    /* Rings that overlap: each rank with its neighbours, one after the other. */
+    for (uint32_t i = 0; i < 4 * size; i++, round++) {
+        uint32_t mask = 1u << i % size | 1u << (i + 1) % size;
+        if (mask >> me.rank & 1)
+            meet(mask, round, false);
+    }
+    need("PMIx_Fence", fence());
+    return finish();
+}
+
+/*
+ * One of three dies before the fence, or in it, or never came; the fourth has no part. The three others go on.
+ */
+static int ends_among_some(bool in)
+{
+    uint32_t outside = (special + 2) % size, three = (1u << size) - 1 - (1u << outside), left = (1u << size) - 1 - (1u << special);
+    const struct timespec later = {0, 300000000};
+
+    if (!absent)
+        need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        if (in)
+            nanosleep(&later, NULL);
+        raise(SIGKILL);
+    }
+    if (!in)
+        nanosleep(&later, NULL);
+    if (me.rank != outside && fence_of(three, NULL, 0) == PMIX_SUCCESS)
+        return wrong("the fence came to a good end without one of those who take part");
+    if (fence() == PMIX_SUCCESS)
+        return wrong("a fence of all came to a good end without one of them");
+    meet(left, 0, false);
+    meet(left, 1, true);
+    return finish();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 2 ? argv[1] : "";
 
     special = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+    absent = strcmp(mode, "absent-some") == 0;
+    if (absent && atoi(getenv("PMIX_RANK")) == (int)special)
+        return 0;
     start();
     if (strcmp(mode, "notify") == 0 && argc > 3)
         return raise_and_hear(argv[3]);
@@ -356,12 +508,22 @@ int main(int argc, char **argv)
         return get_of_who_left(false);
     if (strcmp(mode, "get-after-leave") == 0)
         return get_of_who_left(true);
+    if (strcmp(mode, "get-left") == 0)
+        return get_what_is_left(argc > 3);
     if (strcmp(mode, "die-before-fence") == 0)
         return fence_with_the_dead(false);
     if (strcmp(mode, "die-in-fence") == 0)
         return fence_with_the_dead(true);
     if (strcmp(mode, "fence-late") == 0)
         return fence_too_late();
+    if (strcmp(mode, "fence-some") == 0)
+        return fences_of_some();
+    if (strcmp(mode, "die-before-some") == 0)
+        return ends_among_some(false);
+    if (strcmp(mode, "die-in-some") == 0)
+        return ends_among_some(true);
+    if (absent)
+        return ends_among_some(false);
     fprintf(stderr, "unknown mode %s\n", mode);
     return 2;
 }
