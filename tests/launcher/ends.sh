@@ -83,6 +83,20 @@ run 30 -n 4 --bind none "$control" end terminate ALL
 check "all of a job, which one of it ends" 143 'killed by signal 15'
 run 30 -n 2 --bind none "$control" refused
 check "what is refused" 0
+refused=$top_builddir/tests/launcher/refused_client
+run 60 -n 2 --bind none "$refused"
+check "what the server does not do is refused at once" 0
+begin -n 2 --bind none "$refused" show
+until_true 10 ready 2
+uri=$(sed -n 's/^ready //p' out | tail -n 1)
+if timeout 30 "$refused" tool "$uri" >tool 2>&1 && timeout 30 "$refused" tool-of "$(pgrep -P "$(pgrep -P "$xpid" -x job-keeper)" -x xrun-agent)" >>tool 2>&1; then
+    good "tools are sent away"
+else
+    bad "tools are sent away" "uri '$uri': $(cat tool)"
+fi
+alive | grep -qx "$xpid" && [ "$(alive | wc -l)" -ge 4 ] && good "and the job goes on" || bad "and the job goes on" "$(alive)"
+kill -TERM "$xpid"; reap 10
+check "until it is ended" 143
 gone() { [ ! -e "$1" ]; }
 run 30 -n 2 --bind none "$control" cleanup "$work/left" end
 check "a file that goes with the job" 0
