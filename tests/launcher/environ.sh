@@ -124,6 +124,43 @@ mkdir home; printf 'XRUN_N = 3\n' >home/.rank.conf
 (failed=0; unset RANK_CONF; HOME=$work/home run 10 echo x; same "the user's file" "x
 x
 x"; exit $failed) || failed=$((failed + 1))
+# The system's, where the build would look for it: over that folder, and for this process alone, lies one of ours.
+etc=$(sed -n 's/^sysconfdir = //p' "$top_builddir/Makefile") prefix=$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")
+etc=${etc/'${prefix}'/$prefix}
+mkdir etc
+with_system() { # COMMAND...: as xrun, without RANK_CONF, whose file would stand for both
+    timeout -k 5 $((10 * slow)) unshare $as_root -m sh -c 'mount --bind "$1" "$2" && shift 2 && exec env -u RANK_CONF HOME="$0" "$@"' \
+        "$work/home" "$work/etc" "$etc" "$@" >out 2>err </dev/null
+    rc=$?
+}
+as_root=-r
+[ "$(id -u)" != 0 ] || as_root=
+if [ -d "$etc" ] && unshare $as_root -m mount --bind etc "$etc" 2>err; then
+    new_case
+    printf 'RANK_SPIN = 5ms\nRANK_EAGER_MAX = 3K\nXRUN_N = 2\nXRUN_TAG_OUTPUT = on\n' >etc/rank.conf
+    printf 'RANK_SPIN = 7ms\n' >home/.rank.conf
+    with_system "$XRUN" echo x; sorted; same "the system's file" "[0] x
+[1] x"
+    printf 'XRUN_N = 3\nRANK_SPIN = 7ms\n' >home/.rank.conf
+    with_system "$XRUN" echo x; sorted; same "the user's before the system's" "[0] x
+[1] x
+[2] x"
+    with_system env XRUN_TAG_OUTPUT=off "$XRUN" -n 1 "$top_builddir/rankinfo" --conf
+    awk '/^  RANK_/ { name = $1 "=" $3 } /^      from: / && name ~ /^RANK_(SPIN|EAGER_MAX)=/ { print name, $2 }' out | sort >values
+    [ "$(cat values)" = "RANK_EAGER_MAX=3K $etc/rank.conf
+RANK_SPIN=7ms $work/home/.rank.conf" ] && check "ranks read both" 0 '' || bad "ranks read both" "$(cat values)"
+    with_system env RANK_CONF=/dev/null "$XRUN" -n 1 echo x; same "RANK_CONF stands for both" x
+    printf '\nRANK_SPIN = soon\n' >etc/rank.conf
+    with_system "$top_builddir/rankinfo" --conf
+    check "a bad line of the system's file" 1 "$etc/rank.conf:2: RANK_SPIN is 'soon'"
+    rm etc/rank.conf
+    printf 'XRUN_N = 3\n' >home/.rank.conf
+    with_system "$XRUN" echo x; same "a system without one" "x
+x
+x"
+else
+    echo "ok - the system's file # SKIP nothing can be put over $etc: $(cat err)"
+fi
 RANK_CONF=$work/none refused "a file that is not there" 2 'RANK_CONF names .*/none' $mark
 
 # ------------------------------------------------------------------------- bash completion
