@@ -50,6 +50,20 @@ suite_quick="tests/mp/life tests/mp/order tests/mp/finalize tests/mp/abort"
 suite_launched="tests/mp/life tests/mp/boot tests/mp/args tests/mp/leak tests/mp/finalize tests/mp/abort"
 suite_between="tests/mp/order tests/mp/recv tests/mp/wait tests/mp/storm tests/mp/reverse tests/mp/flood tests/mp/teams
     tests/mp/rma tests/mp/atomics tests/mp/signals tests/mp/putget tests/mp/keys tests/mp/limits"
+# Another PMIx than ours has its thread in the process, and another launcher is at the other end of its descriptors.
+suite_threads="threads threads_wake loop"
+# Not run: requests, message, pieces, mixed, first, heap, rma_random, rma_rules and threads_rma are about what goes on between ranks,
+# for which xrun's runs stand; fair and overlap judge times; large, big and vast move much memory; threads_die and threads_mix lose a
+# rank, and what launchers make of that suite_faults shows; spawn needs a launcher that starts jobs (prterun.sh); bits runs the
+# collectives, which mp_coll does.
+
+# suite_pairs NAME...: two ranks of each program, as most of its lines in "cases" run it
+suite_pairs() {
+    local name
+    for name do
+        suite_run -q 2 -c default -t 120 -- "tests/mp/$name.mp"
+    done
+}
 
 # suite_check WHAT COMMAND...: one more
 suite_check() {
@@ -85,6 +99,7 @@ suite_all() {
     else
         suite $suite_launched
         suite_one_host
+        [ "$LAUNCHER" = srun ] || suite_pairs $suite_threads # its PMIx is the one that we were built with
     fi
     suite_faults
 }
