@@ -222,6 +222,7 @@ static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
         return false;
     if (agent->server && agent->job.host_of[rank] != agent->node)
         rk_server_tell_death(agent->server, rank, by_signal != 0);
+    rk_fences_died(agent->fences, rank);
     return true;
 }
 

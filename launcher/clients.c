@@ -89,7 +89,7 @@ bool rk_clients_lost(const struct rk_rank *r)
 void rk_clients_forget(struct rk_agent *agent, const struct rk_rank *r)
 {
     if (agent->phase == RK_AGENT_RUNNING)
-        rk_server_forget_rank(agent->server, r->rank, agent->nused > 1);
+        rk_server_forget_rank(agent->server, r->rank);
 }
 
 static void on_lost(void *arg, uint32_t rank)

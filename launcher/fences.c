@@ -33,6 +33,7 @@ struct rk_fences {
     void *arg;
     bool *gone; /* [nchildren] */
     bool *ended; /* [job->nhosts]: no rank is left there, as far as this node was told */
+    bool *dead;  /* [job->size]: a rank that has ended, as far as this node was told */
     bool *used;  /* [job->nhosts]: it has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
     bool *live;  /* [nchildren + 2], for a while */
@@ -42,12 +43,12 @@ struct rk_fences {
 
 /* ------------------------------------------------------------------ who takes part */
 
-static void see(struct rk_fences *fs, struct fence *f, uint32_t node)
+static void see(struct rk_fences *fs, struct fence *f, uint32_t node, bool lives)
 {
     uint32_t at = fs->where[node];
 
     f->part[at] = true;
-    if (!fs->ended[node])
+    if (lives && !fs->ended[node])
         fs->live[at] = true;
 }
 
@@ -55,19 +56,13 @@ static void see(struct rk_fences *fs, struct fence *f, uint32_t node)
  * are. */
 static void look_round(struct rk_fences *fs, struct fence *f)
 {
-    uint32_t last = UINT32_MAX;
-
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            see(fs, f, i);
+            see(fs, f, i, true);
     }
-    for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
-        uint32_t node = fs->job->host_of[f->ranks[i]];
-        if (node != last)
-            see(fs, f, node);
-        last = node;
-    }
+    for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
+        see(fs, f, fs->job->host_of[f->ranks[i]], !fs->dead[f->ranks[i]]);
 }
 
 bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
@@ -342,6 +337,19 @@ void rk_fences_ended(struct rk_fences *fs, uint32_t node)
     rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
 }
 
+void rk_fences_died(struct rk_fences *fs, uint32_t rank)
+{
+    if (!fs || rank >= fs->job->size || fs->dead[rank])
+        return;
+    fs->dead[rank] = true;
+    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
+        struct fence *f = rk_list_entry(l, struct fence, link);
+        next = l->next;
+        if (f->ranks)
+            drop_ended(fs, f);
+    }
+}
+
 static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
 {
     uint32_t node = rk_unpack_u32(u);
@@ -393,9 +401,10 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uin
     fs->gone = calloc(fs->nchildren + 1, sizeof(*fs->gone));
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->ended = calloc(job->nhosts, sizeof(*fs->ended));
+    fs->dead = calloc(job->size, sizeof(*fs->dead));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
     fs->where = calloc(job->nhosts, sizeof(*fs->where));
-    if (!fs->gone || !fs->live || !fs->ended || !fs->used || !fs->where) {
+    if (!fs->gone || !fs->live || !fs->ended || !fs->dead || !fs->used || !fs->where) {
         rk_fences_close(fs);
         return RANK_ERR_NO_MEMORY;
     }
@@ -418,6 +427,7 @@ void rk_fences_close(struct rk_fences *fs)
     free(fs->gone);
     free(fs->live);
     free(fs->ended);
+    free(fs->dead);
     free(fs->used);
     free(fs->where);
     free(fs);

@@ -40,6 +40,8 @@ bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
 /* No rank of a node is left: fences that wait for it fail. If it is this one, those above are told. */
 void rk_fences_ended(struct rk_fences *fences, uint32_t node);
+/* A rank has ended. Where it was the only one of its host to take part in a fence, nobody there comes to it any more. */
+void rk_fences_died(struct rk_fences *fences, uint32_t rank);
 /* A child is gone, with all below. */
 void rk_fences_lost(struct rk_fences *fences, uint32_t child);
 

@@ -155,6 +155,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
         return false;
     rk_life_exited(f->life, rank);
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
+    rk_fences_died(f->fences, rank);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
     failed = rk_verdict_failed(status, unfinished);

@@ -1,7 +1,7 @@
 /*
  * ended.c: a rank that was a client has died, and the library shall not count on it any more.
  *
- * What it has committed goes with its registration, and ranks of other hosts may still ask for it: that is kept here.
+ * What it has committed goes with its registration, and ranks of other hosts and jobs may still ask for it: that is kept here.
  * The library's thread does one thing after the other, so that the question for it is answered, if it ever is,
  * before the registration goes.
  */
@@ -58,21 +58,19 @@ static struct rk_ended *find(const struct rk_server *s, uint32_t rank)
     return e;
 }
 
-void rk_server_forget_rank(struct rk_server *s, uint32_t rank, bool keep)
+void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
 {
-    struct rk_ended *e = keep ? calloc(1, sizeof(*e)) : NULL;
+    struct rk_ended *e = calloc(1, sizeof(*e));
     pmix_proc_t proc;
 
-    if (find(s, rank) || (keep && !e)) {
+    if (!e || find(s, rank)) {
         free(e);
         return;
     }
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-    if (e) {
-        *e = (struct rk_ended){.post.run = run, .next = s->ended, .rank = rank};
-        s->ended = e; /* the library may hold it: it lives as long as the process */
-        PMIx_server_dmodex_request(&proc, on_data, e);
-    }
+    *e = (struct rk_ended){.post.run = run, .next = s->ended, .rank = rank};
+    s->ended = e; /* the library may hold it: it lives as long as the process */
+    PMIx_server_dmodex_request(&proc, on_data, e);
     PMIx_server_deregister_client(&proc, on_forgotten, NULL);
 }
 

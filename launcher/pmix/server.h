@@ -129,9 +129,9 @@ void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
  * A rank that was a client has died: fences that name it are told to the host from now on, and so can fail, while the
  * library would wait for it. Not before the library has said that the client is lost, or it would count it out twice. (A
  * fence that others enter between that and this the library still waits in; so it does while a script lives whose client is
- * gone, for the script may start another.) keep: what it has committed, for other hosts may ask for it.
+ * gone, for the script may start another.) What it has committed is kept, for other hosts and other jobs may ask for it.
  */
-void rk_server_forget_rank(struct rk_server *server, uint32_t rank, bool keep);
+void rk_server_forget_rank(struct rk_server *server, uint32_t rank);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);

@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* How long a card is asked for that the server says is not there yet. */
-enum { CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
+enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
 
 static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
@@ -109,6 +109,15 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
             tell = UINT64_MAX;
         }
         nanosleep(&pause, NULL);
+        /* A server that has forgotten who is gone answers at once, and no wait lasts long enough to hear of it. */
+        if (rc == PMIX_ERR_NOT_FOUND && c->dead) {
+            if (tries % TRIES_A_CENSUS == 0)
+                rk_client_census(c);
+            if (atomic_load(&c->dead[who->rank])) {
+                *gave_up = true;
+                break;
+            }
+        }
         rc = ask_for_card(c, who, key, out, gave_up);
     }
     return rc;

@@ -30,6 +30,7 @@ right() {
     elif ! until_true 5 all_gone; then
         bad "$1, $where" "left behind: $(alive) $(ls -A tmp) $([ "$where" = here ] || left)"
         kill_all
+        [ "$where" = here ] || sweep
     else
         good "$1, $where"
     fi
