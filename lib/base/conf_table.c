@@ -87,8 +87,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 3600LL * 1000000000LL, AT(unanswered)},
     {"RANK_UCX_RMA", RK_CONF_ENUM, "auto", "",
      "Who carries out puts and gets between hosts: UCX, or frames that the memory's owner checks. auto: UCX where a "
-     "network device does it by itself (InfiniBand, RoCE) or none leads out; frames over tcp, where UCX would read "
-     "and write at any address that whoever reaches its port names.",
+     "network device does it by itself (InfiniBand, RoCE) or none leads out; else frames, for over tcp UCX reads "
+     "and writes at any address that whoever reaches its port names. With such a device beside tcp it does so, too: "
+     "UCX_TLS=^tcp, or off.",
      "auto|on|off", 0, 0, AT(ucx_rma)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},

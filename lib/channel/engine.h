@@ -89,6 +89,7 @@ struct rk_engine {
         int timer;          /* in it, or -1 */
         enum { RK_WATCH_OFF, RK_WATCH_ASLEEP, RK_WATCH_TOLD } state;
         uintptr_t owner;    /* the thread that has armed it */
+        bool missed;        /* while it was awake another thread did something: it is to look once more */
     } watch;
 };
 

@@ -442,6 +442,10 @@ void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void
     if (rk_unlikely(ctx->engine->stuck != NULL) && !cond(arg))
         ctx->engine->stuck(ctx, cond, arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
     rk_lock_give(&lane->lock);
+    /* Who goes on waiting does not leave, which is where it would be told. */
+    if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
+        rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
+        rk_watch_tell(lane->main);
 }
 
 /* With the context's lock held. */

@@ -77,7 +77,7 @@ static void become(struct rk_ctx *ctx, int state)
 
     e->watch.state = state;
     if (e->threads)
-        rk_threads_watched(e->threads, state == RK_WATCH_ASLEEP);
+        rk_threads_watched(e->threads, state != RK_WATCH_TOLD);
 }
 
 static void drain(const struct rk_node *node)
@@ -103,16 +103,24 @@ void rk_watch_end_slow(struct rk_ctx *ctx)
     if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
         return; /* he sleeps on */
     become(ctx, RK_WATCH_OFF);
+    ctx->engine->watch.missed = false;
     set_timer(ctx->engine, 0);
     end_sleep(ctx);
 }
 
 void rk_watch_tell(struct rk_ctx *ctx)
 {
-    if (!rk_watch_is_on(ctx->engine))
+    struct rk_engine *e = ctx->engine;
+
+    if (e->watch.state == RK_WATCH_OFF && e->threads && e->watch.owner != rk_lock_me()) {
+        /* It may have looked already, and be about to arm. */
+        e->watch.missed = true;
+        rk_threads_watched(e->threads, false);
+    }
+    if (!rk_watch_is_on(e))
         return;
     become(ctx, RK_WATCH_TOLD);
-    set_timer(ctx->engine, AT_ONCE_NS);
+    set_timer(e, AT_ONCE_NS);
 }
 
 void rk_watch_rung(struct rk_ctx *ctx)
@@ -126,11 +134,13 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
     enum rk_armed armed = RK_ARMED_NOT;
-    bool busy;
+    bool busy, missed;
     uint64_t now;
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
         return RANK_ERR_STATE; /* rank_progress_fd comes first */
+    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
+    e->watch.missed = false;
     become(ctx, RK_WATCH_OFF);
     e->watch.owner = rk_lock_me();
     set_timer(e, 0);
@@ -140,7 +150,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         rk_engine_check_lives(ctx, now);
     rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
     busy = !rk_list_empty(&e->busy);
-    if (rk_progress(ctx) == 0 && busy == !rk_list_empty(&e->busy) &&
+    if (rk_progress(ctx) == 0 && !missed && busy == !rk_list_empty(&e->busy) &&
         deaths == e->deaths_seen + e->boot_deaths_seen)
         armed = rk_wait_arm(e);
     if (armed == RK_ARMED_NOT) {

@@ -180,6 +180,16 @@ static void arm(void)
     MP_OK(st);
 }
 
+/* False: there was something, look again. */
+static bool armed(void)
+{
+    rank_status_t st = rank_progress_arm();
+
+    if (st != RANK_ERR_AGAIN)
+        MP_OK(st);
+    return st == RANK_OK;
+}
+
 /* Whatever happens, it does so by itself after an eighth of a second: later than this is never. True: earlier. */
 static bool sleep_on(int fd)
 {
@@ -249,10 +259,39 @@ static void beside_sends(struct hand *me)
             for (done = 0; !done;) {
                 p->late += !sleep_on(fd);
                 MP_OK(rank_progress());
-                MP_OK(rank_test(&req, &done, NULL));
-                if (!done)
-                    arm();
+                do
+                    MP_OK(rank_test(&req, &done, NULL));
+                while (!done && !armed());
             }
+        }
+    }
+}
+
+/* The other does it between the last look and the arming: that one says so, and nobody sleeps. */
+static void before_arming(struct hand *me)
+{
+    struct place *p = me->arg;
+    uint64_t word = 1;
+
+    for (int i = 0, done; i < 2 * TRIES; i++) {
+        rank_team_t team = i % 2 ? p->team : me->mp->world;
+        rank_request_t req = RANK_REQUEST_NULL;
+
+        if (me->t == 0) {
+            MP_OK(rank_irecv(&word, 1, RANK_UINT64, rank_team_rank(team), 1, team, &req));
+            arm();
+            MP_OK(rank_progress());
+            MP_OK(rank_test(&req, &done, NULL));
+            MP_CHECK(!done);
+        }
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 1)
+            MP_OK(rank_send(&word, 1, RANK_UINT64, rank_team_rank(team), 1, team));
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 0) {
+            MP_STATUS(rank_progress_arm(), RANK_ERR_AGAIN);
+            MP_OK(rank_test(&req, &done, NULL));
+            MP_CHECK(done);
         }
     }
 }
@@ -272,10 +311,8 @@ static void beside_probes(struct hand *me)
         MP_OK(rank_send(&word, 1, RANK_UINT64, 1, 1, me->mp->world));
         for (done = 0; !done;) {
             MP_OK(rank_test(&req, &done, NULL));
-            if (done)
-                break;
-            arm();
-            p->late += !sleep_on(fd);
+            if (!done && armed())
+                p->late += !sleep_on(fd);
         }
     }
     p->done = 1;
@@ -313,6 +350,7 @@ static void in_its_place(struct crew *crew)
         crew_run(crew, beside_progress, &p);
         crew_run(crew, beside_sends, &p);
         in_time(&p, 2 * TRIES);
+        crew_run(crew, before_arming, &p);
         crew_run(crew, beside_probes, &p);
         in_time(&p, PROBES);
     } else if (mp->rank == 1) {
