@@ -14,6 +14,7 @@
 enum { BARRIER_TAG = 0x7ba7000 };
 
 static const char *running = "start"; /* the case, for mp_fail */
+static uint64_t the_seed;              /* the same */
 
 double mp_now(void)
 {
@@ -31,8 +32,8 @@ void mp_fail(const char *file, int line, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "rank %d, case %s: %s:%d: %s\n", rank_team_rank(rank_world()), running, file,
-            line, text);
+    fprintf(stderr, "rank %d, case %s: %s:%d: %s (--seed %llu)\n", rank_team_rank(rank_world()), running, file,
+            line, text, (unsigned long long)the_seed);
     fflush(NULL);
     rank_abort(99, "a check failed");
 }
@@ -131,8 +132,11 @@ void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t l
         MP_OK(rank_send(&mp->seed, 1, RANK_UINT64, r, BARRIER_TAG, mp->world));
     if (mp->rank > 0)
         MP_OK(rank_recv(&mp->seed, 1, RANK_UINT64, 0, BARRIER_TAG, mp->world, NULL));
-    if (mp->rank == 0)
+    the_seed = mp->seed;
+    if (mp->rank == 0) {
         printf("seed %llu\n", (unsigned long long)mp->seed);
+        fflush(stdout); /* whoever fails may be the end of this one */
+    }
 }
 
 static void end(struct mp *mp)
