@@ -181,16 +181,22 @@ for where in $places; do
         xrun 120 ${!where} gdb -q -nx -batch -ex 'set confirm off' -ex run --args "$boot"
         verdict "behind gdb, $where" 0
         oks "behind gdb, $where" 'mp: done' 4
+    else
+        echo "ok - behind gdb, $where # SKIP it is not installed"
     fi
     if command -v valgrind >/dev/null; then
         xrun 240 ${!where} valgrind -q --error-exitcode=0 "$boot"
         verdict "behind valgrind, $where" 0
         oks "behind valgrind, $where" 'mp: done' 4
+    else
+        echo "ok - behind valgrind, $where # SKIP it is not installed"
     fi
     if command -v strace >/dev/null; then
         xrun 120 ${!where} strace -f -qq -o /dev/null "$boot"
         verdict "behind strace, $where" 0
         oks "behind strace, $where" 'mp: done' 4
+    else
+        echo "ok - behind strace, $where # SKIP it is not installed"
     fi
 done
 

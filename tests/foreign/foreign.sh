@@ -34,8 +34,9 @@ job() {
     shift
     new_case
     segments >before
+    in_turn "$@"
     t0=${EPOCHREALTIME/./}
-    timeout -k 5 "$limit" "$XRUN" --bind none "$@" >out 2>err </dev/null
+    "${turn[@]}" timeout -k 5 "$limit" "$XRUN" --bind none "$@" >out 2>err </dev/null
     rc=$?
     t1=${EPOCHREALTIME/./}
     ms=$(((t1 - t0) / 1000))

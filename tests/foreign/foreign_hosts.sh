@@ -14,7 +14,8 @@ unset TMPDIR
 job() {
     local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./}
     shift
-    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" --bind none --host "${on_hosts:-hosta,hostb}" --map-by node "$@" >out 2>err </dev/null
+    in_turn "$@"
+    on hosta "${turn[@]}" timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" --bind none --host "${on_hosts:-hosta,hostb}" --map-by node "$@" >out 2>err </dev/null
     rc=$?
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
     [ $rc != 124 ] || [ $ms -lt $((limit * 1000)) ] || rc=hung

@@ -23,6 +23,13 @@ absent() {
     esac
 }
 
+# in_turn ARGS...: sets turn, what stands before an xrun with these arguments. Many ranks of libraries that spin where they
+# wait would starve the tests beside them twice over: one such job at a time.
+in_turn() {
+    turn=()
+    case " $* " in *" -n 16 "* | *" -n 32 "*) turn=(flock -o "$top_builddir/tests/foreign.turn") ;; esac
+}
+
 # prepared PEER PROGRAM...: its environment is ours, and the programs of this folder are compiled: PROGRAM.PEER
 prepared() {
     local mpicc=mpicc program

@@ -98,6 +98,7 @@ for h in hosta hostb hostc; do
     chmod +x tool
     on $h install -D tool /tmp/tools/rk-tool
 done
+remember $here
 say='echo "$XRUN_RANK/$XRUN_SIZE $(hostname), $FOO, $(basename "$PWD")"'
 FOO=inherited xrun 30 --host hosta:2,hostb:1,hostc:2 -n 1 --wdir "$PWD/one" -x FOO=given sh -c "$say" : \
     -n 2 --wdir "$PWD/two" --path /tmp/tools rk-tool : -n 1 --env-file vars sh -c "$say" : -n 1 --env-file vars -x FOO=given sh -c "$say"
@@ -110,6 +111,7 @@ verdict "four programs: directories, paths, variables, files of these" 0
 xrun 30 --host hosta:1,hostb:1 -n 1 true : -n 1 --path /tmp/tools sh -c 'exit 9'
 verdict "the second program fails elsewhere" 9 'rank 1 \(host hostb.* exited with code 9'
 for h in hosta hostb; do on $h mkdir /tmp/only-here.d; done
+remember $here
 xrun 30 --host hosta:1,hostb:1,hostc:1 -n 1 true : -n 2 --wdir /tmp/only-here.d true
 verdict "a directory that one of the second program's hosts has not" 2 'program 2: cannot start in /tmp/only-here.d on hostc'
 
@@ -212,8 +214,8 @@ xrun 30 -n 3 --host $all --map-by node --ssh-args '-o ConnectTimeout=2' sh -c 't
 verdict "a host that does not answer" 1 'host hostc: ssh ended with code 255: .*hostc .*timed out'
 within "a host that does not answer" 6000
 [ $ms -ge 2000 ] && good "it was waited for" || bad "it was waited for" "$ms ms: not a host that is silent"
-xrun 30 -n 3 --host $all --map-by node --start-timeout 2 sh -c 'touch /tmp/ran'
-verdict "a host that does not answer, --start-timeout" 1 '1 of 3 hosts did not come within 2 s \(--start-timeout\): hostc$'
+xrun 30 -n 3 --host $all --map-by node --start-timeout $((2 * slow)) sh -c 'touch /tmp/ran'
+verdict "a host that does not answer, --start-timeout" 1 '1 of 3 hosts did not come within '$((2 * slow))' s \(--start-timeout\): hostc$'
 within "a host that does not answer, --start-timeout" 6000
 "$hosts" drop hostc 0
 xrun 30 -n 2 --host hosta:1,hostb:1 --prefix /no/such sh -c 'touch /tmp/ran'
@@ -297,6 +299,7 @@ for h in hosta hostb hostc; do
     chmod +x tool
     on $h install -D tool /tmp/there/bin/rk-tool
 done
+remember $here
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout 1 --prefix /tmp/there rk-tool
 until_true 20 ready 3 || bad "--prefix: start" "$(cat out err)"
 got=$(for h in hostb hostc; do on $h sh -c 'readlink /proc/$(pgrep -x xrun-agent)/exe'; done)

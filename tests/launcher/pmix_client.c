@@ -270,6 +270,12 @@ int main(int argc, char **argv)
             need("PMIx_Log", PMIx_Log(&info, 1, NULL, 0));
         return finish();
     }
+    if (strcmp(mode, "crowded") == 0) {
+        pmix_value_t *v;
+        need("PMIx_Get", PMIx_Get(&all, PMIX_NODE_OVERSUBSCRIBED, NULL, 0, &v));
+        puts(v->data.flag ? "more ranks than cores" : "a core for each");
+        return finish();
+    }
     if (strcmp(mode, "stay") == 0) {
         need("PMIx_Fence", fence());
         puts("staying");

@@ -20,7 +20,7 @@ begin_on() { # ARGS: on hosta, in the background
     xpid=$!
 }
 finish_in() { # LIMIT in s
-    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on hosta pkill -9 "xrun|job-keeper"; fi
 }
 xrun() { # LIMIT ARGS...
     local limit=$1

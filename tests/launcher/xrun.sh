@@ -38,6 +38,13 @@ refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RA
 refused "bad algorithm in -x" 2 "RANK_COLL: allreduce has no 'rign'; it has: shm, " -x RANK_COLL=bcast:chain,allreduce:rign $mark
 run 10 -n $(($(nproc) + 1)) --bind core true
 check "more ranks than cores: they run, and one line says so" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*nobody is bound"
+for n in 0 1; do
+    run 20 -n $(($(nproc) + n)) "$client" crowded
+    [ $n = 0 ] && word="a core for each" || word="more ranks than cores"
+    [ "$(grep -cx "$word" out)" = $(($(nproc) + n)) ] && check "ranks are told whether there is $word" 0 || bad "ranks are told whether there is $word" "$(cat out)"
+done
+run 10 -v -n 2 true
+check "-v: what the start took" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, PMIx server [0-9.]+, namespace [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 2 ranks on '
 max=$(cat /proc/sys/kernel/pid_max)
 [ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark
 (failed=0; ulimit -n 64; refused "too few descriptors" 2 'open files' -n 100 $mark; exit $failed) || failed=$((failed + 1))
