@@ -132,10 +132,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 
 void rk_mem_retire(struct rank_mem *mem)
 {
-    if (mem->mine)
-        rk_names_drop(&mem->ctx->rma->mem_names, mem->id);
-    mem->mine = NULL;
-    mem->magic = 0;
+    mem->magic = 0; /* its name stays: the frames of those who reach for it are answered as before */
 }
 
 void rk_mem_destroy(struct rank_mem *mem)

@@ -124,7 +124,7 @@ void rk_rma_close(struct rk_ctx *ctx);
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; NULL and half-made are fine. */
 void rk_mem_destroy(struct rank_mem *mem);
-/* The handle is no good any more, and nobody finds it; what it holds is freed by rk_rma_close. */
+/* The handle is no good any more; its memory and its name stay for those who reach for it, until rk_rma_close. */
 void rk_mem_retire(struct rank_mem *mem);
 /* Give my part, mem->mine, a name, so that frames find it. */
 rank_status_t rk_mem_enter(struct rank_mem *mem);

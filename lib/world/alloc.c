@@ -268,6 +268,12 @@ static rank_status_t agree(struct rank_team *team, struct offer *o)
     return (rank_status_t)out[0];
 }
 
+/* By a key of the channel's, or by its name in frames. */
+static bool others_reach(const struct rank_mem *mem)
+{
+    return mem->ways || (mem->heap && mem->heap->whole->ways);
+}
+
 /* A new segment, and the first place in it for mem. */
 static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
 {
@@ -280,7 +286,7 @@ static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const st
     if (!st)
         st = make(whole, team, part, first);
     if (st) {
-        if (heap && whole->channel_mem) /* others may think that all went well, and reach for it */
+        if (heap && others_reach(whole)) /* others may think that all went well, and reach for it */
             rk_heap_retire(heap);
         else if (heap)
             rk_heap_destroy(heap);
@@ -327,7 +333,7 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
         return RANK_ERR_COUNT;
     mem = rk_mem_new(team, (size_t)bytes);
     st = find_room(mem, team, (size_t)bytes);
-    if (st && mem && !mem->heap && mem->channel_mem) { /* as in rank_free: others may think that all went well */
+    if (st && mem && !mem->heap && others_reach(mem)) { /* as in rank_free: others may think that all went well */
         rk_mem_retire(mem);
         return st;
     }
@@ -338,11 +344,6 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     *ptr = mem->part[team->rank];
     *out = mem;
     return RANK_OK;
-}
-
-static bool others_have_keys(const struct rank_mem *mem)
-{
-    return mem->channel_mem || (mem->heap && mem->heap->whole->channel_mem);
 }
 
 rank_status_t rank_free(rank_mem_t *mem)
@@ -359,7 +360,7 @@ rank_status_t rank_free(rank_mem_t *mem)
     RK_ENTER((*mem)->ctx);
     rank_flush(*mem, RANK_ALL);
     st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
-    if (st && others_have_keys(*mem)) /* but those may who have not heard of a death: it stays mapped to the end */
+    if (st && others_reach(*mem)) /* but those may who have not heard of a death: it stays mapped to the end */
         rk_mem_retire(*mem);
     else
         rk_mem_destroy(*mem);
