@@ -186,12 +186,12 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
     if (!for_send && is_matched(cond, arg))
         return false;
     if (quiet < age && waited < (for_send ? LONG_NS : LONGER_NS))
-        return true;
+        return for_send;
     for (int n = 0; n < BEGIN_MESSAGES && bytes < BEGIN_BYTES && !rk_list_empty(&s->announced); n++) {
         struct rk_unexpected *u = rk_list_entry(s->announced.next, struct rk_unexpected, u.announced.link);
 
         if (now < u->u.announced.since + age)
-            return true;
+            return for_send;
         rk_list_remove(&u->u.announced.link);
         if (u->peer->state != RK_PEER_UP) /* who receives it is told */
             continue;
