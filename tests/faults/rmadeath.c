@@ -278,7 +278,9 @@ static void go_on(struct scene *s)
         rank_flush(s->at[p], RANK_ALL);
     MP_OK(rank_flush(s->at[to], RANK_ALL));
     MP_STATUS(rank_get(s->buf, 8, s->victim, s->at[s->victim], 0), RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_iget(s->buf, 8, s->victim, s->at[s->victim], 0, &req), RANK_ERR_PEER_DEAD);
+    /* That a request cannot be answered may be known before its peer is called dead. */
+    st = rank_iget(s->buf, 8, s->victim, s->at[s->victim], 0, &req);
+    MP_STATUS(st ? st : rank_wait(&req, NULL), RANK_ERR_PEER_DEAD);
     if (!s->alloc)
         MP_STATUS(open_key(s, NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->victim, NULL), RANK_ERR_PEER_DEAD);
