@@ -3,8 +3,8 @@
  *
  * What is sent on ends with a newline, so that the front end can put output of
  * many ranks together line by line. There are two exceptions: a partial line on
- * which nothing came for 100 ms (a prompt), and a line too long to be held,
- * which is passed through while other ranks' output on that stream waits.
+ * which nothing came for 100 ms (a prompt; 2 s, if it is too long for one), and a line
+ * too long to be held, which is passed through while other ranks' output on that stream waits.
  *
  * On xrun's own host we may write to the user's standard output ourselves
  * (direct.h). Else the front end says how much of it the user has taken. If too much is under
@@ -33,7 +33,9 @@
 
 #define LEAST_SPLICED (64 << 10)
 
-static const struct timeval prompt_time = {0, 100000};
+/* A rank that is kept off its core in the middle of a long line has not come to rest. */
+#define LONGEST_PROMPT 1024
+static const struct timeval prompt_time = {0, 100000}, long_line_time = {2, 0};
 
 struct pipe {
     struct rk_outputs *all;
@@ -303,6 +305,15 @@ static bool hand_over(struct pipe *p)
     return true;
 }
 
+/* A line has begun that may go on. */
+static void watch_silence(struct pipe *p)
+{
+    bool passing = p->all->owner[p->stream] == p;
+
+    if (p->len || passing)
+        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time : &prompt_time);
+}
+
 /* Read once. False: nothing more for now. */
 static bool take(struct pipe *p)
 {
@@ -323,8 +334,7 @@ static bool take(struct pipe *p)
     n = read(p->fd, p->data + p->len, p->cap - p->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         /* Only now is it sure that the rank, not we, is silent. */
-        if (p->len || all->owner[p->stream] == p)
-            event_add(p->silence, &prompt_time);
+        watch_silence(p);
         return false;
     }
     event_del(p->silence);
@@ -492,8 +502,7 @@ static void resume(struct rk_outputs *all)
         if (p->fd < 0 || p->held || p->ended)
             continue;
         event_add(p->ev, NULL);
-        if (p->len || all->owner[p->stream] == p)
-            event_add(p->silence, &prompt_time);
+        watch_silence(p);
     }
 }
 
