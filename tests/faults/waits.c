@@ -522,7 +522,7 @@ static void sweep(struct scene *s)
     char c[SMALL] = {0};
     int found = 1;
 
-    MP_OK(rank_sendrecv(c, 1, RANK_BYTE, s->other, NEVER, c, 1, RANK_BYTE, s->other, NEVER, s->team, NULL));
+    MP_OK(rank_sendrecv(c, 1, RANK_BYTE, s->other, NEVER, c + 1, 1, RANK_BYTE, s->other, NEVER, s->team, NULL));
     for (;;) {
         MP_OK(rank_iprobe(s->other, DATA, s->team, &found, NULL));
         if (!found)
@@ -537,7 +537,7 @@ static void sweep(struct scene *s)
         MP_OK(rank_dereg(&s->mine));
     }
     /* Neither leaves while the other still looks. */
-    MP_OK(rank_sendrecv(c, 1, RANK_BYTE, s->other, NEVER, c, 1, RANK_BYTE, s->other, NEVER, s->team, NULL));
+    MP_OK(rank_sendrecv(c, 1, RANK_BYTE, s->other, NEVER, c + 1, 1, RANK_BYTE, s->other, NEVER, s->team, NULL));
 }
 
 static void play(struct scene *s, const struct row *row, bool asleep, uint64_t *seed)
