@@ -1,13 +1,23 @@
 #!/bin/bash
 # summary.sh BUILDDIR: add up what "make check" ran there.
 #
-# Prints one line, "N passed, N failed", and exits 0 only if something ran and nothing failed.
+# Prints which ten tests took longest, where the file system knows when a file was made, and then one line,
+# "N passed, N failed". Exits 0 only if something ran and nothing failed.
 # A test that prints "ok" and "not ok" lines counts with each of them, another one as one.
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
     echo "usage: summary.sh BUILDDIR" >&2
     exit 2
 fi
+
+# A test's log is made as it begins, and its .trs written as it ends.
+find "$1" -name '*.trs' -not -path '*/_install/*' -print | while IFS= read -r trs; do
+    began=$(stat -c %W "${trs%.trs}.log" 2>/dev/null) ended=$(stat -c %Y "$trs")
+    [ "${began:-0}" -le 0 ] || [ "$ended" -lt "$began" ] || echo "$((ended - began)) ${trs#"${1%/}"/}"
+done | LC_ALL=C sort -k 1,1nr -k 2 | awk '
+{ all += $1 }
+NR <= 10 { sub(/^tests\//, "", $2); sub(/\.trs$/, "", $2); line = line (NR > 1 ? ", " : "") $2 " " $1 }
+END { if (NR) print "slowest of " all " s: " line }'
 
 find "$1" -name '*.trs' -not -path '*/_install/*' -print | LC_ALL=C sort | awk '
 function count_log(log_file, result,    line, good, bad, skip) {

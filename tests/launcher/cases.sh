@@ -43,11 +43,18 @@ kill_all() {
     for p in $(alive); do kill -9 "$p" 2>/dev/null; done
 }
 
-good() { passed=$((passed + 1)); echo "ok - $1"; }
+# How long a case took, all that led to it included.
+case_began=${EPOCHREALTIME/./}
+good() {
+    passed=$((passed + 1))
+    echo "ok - $1 ($(((${EPOCHREALTIME/./} - case_began) / 1000)) ms)"
+    case_began=${EPOCHREALTIME/./}
+}
 bad() {
     failed=$((failed + 1))
     echo "not ok - $1: $2"
     head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
+    case_began=${EPOCHREALTIME/./}
 }
 
 # run LIMIT ARGS...: xrun, with out, err, rc and ms set.
