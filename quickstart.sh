@@ -285,7 +285,7 @@ if [ $full = yes ]; then
     target=check-full
     side_by_side=3
 else
-    target=check
+    target=check-all
     side_by_side=2
 fi
 result=0
