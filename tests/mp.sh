@@ -9,6 +9,7 @@
 #   -f LIST   the same with FULL=1 (1,2,3,4,7,8,16)
 #   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self), tcp (the same without UCX's own
 #             shared memory); quick runs take ucx and tcp with the last number of ranks only
+#   -m N      ucx and tcp with N ranks at most
 #   -F        in full runs only
 #   -1        only where all ranks share a host
 #   -t S      seconds that a run may take (60); a hung one shows its stacks where gdb is installed
@@ -25,7 +26,8 @@
 # output is as asked, no sanitizer spoke, and nothing is left: no process, no file in /dev/shm, /tmp or
 # TMPDIR. Each run prints one line, "ok - ..." or "not ok - ...".
 #
-# Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above. LAUNCHER: one of those in
+# Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above. CASES, an extended regular expression:
+# only those lines of "cases" in which it is found. LARGEST=1: of each line's numbers of ranks the last. LAUNCHER: one of those in
 # elsewhere/launchers.sh, in place of xrun: then exit codes need only be bad where a bad one is due, a hung run is
 # run once more, and what a case tells xrun, or runs alone, is left out.
 
@@ -226,6 +228,7 @@ run_matrix() {
     fi
     sizes=$quick
     [ -z "${FULL:-}" ] || sizes=$full
+    [ -z "${LARGEST:-}" ] || sizes=${sizes##*,}
     sizes=${RANKS:-$sizes}
     channels=$channel_list
     if [ -n "${CHANNELS:-}" ]; then # of those that the case has
@@ -252,6 +255,7 @@ run_matrix() {
                 [ "${HAVE_UCX:-yes}" = yes ] || continue
                 [ -n "${FULL:-}${RANKS:-}" ] || [ "$n" = "$last" ] || continue
                 [ "$n" != 1 ] && [ "$n" != alone ] || continue
+                [ "$n" -le "${most:-$n}" ] || continue
             fi
             run_one "$n" "$c"
         done
@@ -260,13 +264,14 @@ run_matrix() {
 
 parse() {
     local o OPTIND=1
-    quick=2,4 full=1,2,3,4,7,8,16 channel_list=default,ucx limit=60 victims=0 expect=0 full_only= one_host=
+    quick=2,4 full=1,2,3,4,7,8,16 channel_list=default,ucx limit=60 victims=0 expect=0 full_only= one_host= most=
     must=() must_not=() xrun_opts=() extra_env=() as_limit= wrap=()
-    while getopts q:f:c:t:k:e:o:O:x:E:u:w:F1 o; do
+    while getopts q:f:c:m:t:k:e:o:O:x:E:u:w:F1 o; do
         case $o in
         q) quick=$OPTARG ;;
         f) full=$OPTARG ;;
         c) channel_list=$OPTARG ;;
+        m) most=$OPTARG ;;
         t) limit=$OPTARG ;;
         k) victims=$OPTARG ;;
         e) expect=$OPTARG ;;
@@ -291,6 +296,7 @@ run_cases_file() {
     local file=$1 line rest
     while IFS= read -r line; do
         case $line in "$name:"*) ;; *) continue ;; esac
+        [[ $line =~ ${CASES:-} ]] || continue
         rest=${line#*:}
         eval "set -- $rest" # our own file: quotes in it are meant
         parse "$@"
@@ -333,7 +339,7 @@ case $1 in
 esac
 
 echo "# $name: $passed passed, $failed failed"
-[ -z "${CHANNELS:-}${RANKS:-}" ] || [ $((passed + failed)) -gt 0 ] || skipped=1 # chosen away
+[ -z "${CHANNELS:-}${RANKS:-}${CASES:-}" ] || [ $((passed + failed)) -gt 0 ] || skipped=1 # chosen away
 if [ $((passed + failed)) -eq 0 ]; then
     [ $skipped -gt 0 ] && exit 77
     echo "not ok - $name: nothing was run"

