@@ -6,6 +6,10 @@
 #   left [HOST...]     a line for each thing there now that was not (default: all that are remembered)
 #   none_left [HOST...]
 #   sweep [HOST...]    end and remove what is left, so that the next case is not blamed for it
+#   verdict NAME CODE [pattern of err]   after a job that has set rc, err and perhaps ms: it ended so, and nothing is left
+#
+# What a script has that judges by more or by less: stays, what verdict takes for left; tidy, how it goes; patience, seconds
+# until it is gone by itself.
 
 # Runs there, in one process. Before the tab stands by what a thing is known again; daemons may rename themselves.
 look_here() {
@@ -67,4 +71,20 @@ sweep() {
     # What does not go is known from now on.
     # shellcheck disable=SC2086
     until_true 5 none_left "$@" || remember ${*:-$remembered}
+}
+stays() { left; }
+tidy() { sweep; }
+patience=5
+clear_of_all() { [ -z "$(stays)" ]; }
+verdict() {
+    if [ "$rc" != "$2" ]; then
+        bad "$1" "exit code $rc, not $2${ms:+; $ms ms}"
+    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
+        bad "$1" "stderr does not say '$3'"
+    elif ! until_true $patience clear_of_all; then
+        bad "$1" "left behind: $(stays)"
+        tidy
+    else
+        good "$1"
+    fi
 }

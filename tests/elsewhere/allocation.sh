@@ -8,20 +8,9 @@ mp=$top_builddir/tests/mp
 cp "$(command -v sleep)" rest
 rest=$PWD/rest
 remember $here
-none_queued() { none_left && [ -z "$(on hosta squeue -h 2>/dev/null)" ]; }
-verdict() { # NAME CODE [pattern of err]
-    if [ "$rc" != "$2" ]; then
-        bad "$1" "exit code $rc, not $2; $ms ms"
-    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
-        bad "$1" "stderr does not say '$3'"
-    elif ! until_true 20 none_queued; then
-        bad "$1" "left behind: $(left) $(on hosta squeue -h)"
-        on hosta scancel -u root
-        sweep
-    else
-        good "$1"
-    fi
-}
+stays() { left; on hosta squeue -h 2>/dev/null; }
+tidy() { on hosta scancel -u root; sweep; }
+patience=20
 within() { [ "$ms" -le $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$ms ms, not $2"; }
 
 # salloc LIMIT "SALLOC'S WORDS" COMMAND...: as the user's shell there, with out, err, rc and ms set

@@ -27,18 +27,6 @@ finish_in() { # LIMIT
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
 remember hosta hostb
-verdict() { # NAME CODE [pattern of err]
-    if [ "$rc" != "$2" ]; then
-        bad "$1" "exit code $rc, not $2; $ms ms"
-    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
-        bad "$1" "stderr does not say '$3'"
-    elif ! until_true 5 none_left; then
-        bad "$1" "left behind: $(left)"
-        sweep
-    else
-        good "$1"
-    fi
-}
 cp "$(command -v sleep)" sleep-forever
 # The ends of an ssh may take a moment longer than the job.
 none_of_job() { ! left | grep -v sshd | grep -q 'process '; }

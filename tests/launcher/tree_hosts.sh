@@ -9,6 +9,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside 7 "a tree of hosts"
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/left.sh"
 names="hosta hostb hostc hostd hoste hostf hostg"
 all=${names// /,}
 lines=$top_builddir/tests/launcher/lines
@@ -28,21 +29,10 @@ xrun() { # LIMIT ARGS...
     begin_on "$@"
     finish_in "$limit"
 }
-left() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|lines|sleep-forever' | sed "s/^/$h: /"; done; }
-none_on() { [ -z "$(left)" ]; }
-verdict() { # NAME CODE [pattern of err]
-    if [ "$rc" != "$2" ]; then
-        bad "$1" "exit code $rc, not $2"
-    elif [ -n "${3:-}" ] && ! grep -qE -e "$3" err; then
-        bad "$1" "stderr does not say '$3'"
-    elif ! until_true 10 none_on; then
-        bad "$1" "left behind: $(left)"
-    else
-        good "$1"
-        return
-    fi
-    for h in $names; do on $h pkill -9 'xrun|job-|lines'; done
-}
+# Seven times all that left.sh looks at takes its time.
+stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|lines|sleep-forever' | sed "s/^/$h: /"; done; }
+tidy() { for h in $names; do on $h pkill -9 'xrun|job-|lines'; done; }
+patience=10
 cp "$(command -v sleep)" sleep-forever
 
 # ------------------------------------------------------------------------- the tree
@@ -85,7 +75,7 @@ begin_on -n 7 --host $all --map-by node --on-failure continue sh -c 'echo ready;
 until_true 40 ready 7 || bad "an agent dies that has others below: start" "$(cat out err)"
 on hostc pkill -9 -x xrun-agent
 gone_there() { ! { on hostc ps -e -o comm=; on hostg ps -e -o comm=; } | grep -qxE 'sh|xrun-agent|job-keeper'; }
-until_true 20 gone_there && good "with it go its ranks and those below" || bad "with it go its ranks and those below" "$(left)"
+until_true 20 gone_there && good "with it go its ranks and those below" || bad "with it go its ranks and those below" "$(stays)"
 touch over
 finish_in 20
 rm -f over
