@@ -479,7 +479,7 @@ int main(int argc, char **argv)
     int64_t rounds;
 
     mp_start(&m.mp, &argc, argv);
-    rounds = mp_option(argc, argv, "--rounds", 10);
+    rounds = mp_rounds(mp_option(argc, argv, "--rounds", 10));
     m.steps = mp_option(argc, argv, "--steps", 60);
     m.max = (size_t)mp_option(argc, argv, "--max", 300000);
     m.plan = m.mp.seed;

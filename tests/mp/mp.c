@@ -98,6 +98,15 @@ int64_t mp_option(int argc, char **argv, const char *option, int64_t dflt)
     return dflt;
 }
 
+int64_t mp_rounds(int64_t n)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return (n + 2) / 3;
+#else
+    return n;
+#endif
+}
+
 bool mp_flag(int argc, char **argv, const char *option)
 {
     for (int i = 1; i < argc; i++) {

@@ -39,6 +39,8 @@ void mp_barrier(rank_team_t team);
 /* --option N in argv, or dflt. */
 int64_t mp_option(int argc, char **argv, const char *option, int64_t dflt);
 bool mp_flag(int argc, char **argv, const char *option);
+/* So many, or a third of it under a sanitizer: each takes longer there, and what it has to say it says in the first of them. */
+int64_t mp_rounds(int64_t n);
 
 int mp_count_fds(void);
 /* A value in kB from /proc/self/status, such as "VmHWM"; -1 if it is not there. */

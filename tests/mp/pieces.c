@@ -341,8 +341,8 @@ int main(int argc, char **argv)
     columns(&mp);
     mp_case(&mp, "random shapes");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        random_shapes(&mp, sizes[i], 24);
-    random_shapes(&mp, 1000000, 8);
+        random_shapes(&mp, sizes[i], (int)mp_rounds(24));
+    random_shapes(&mp, 1000000, (int)mp_rounds(8));
     mp_case(&mp, "long pieces");
     long_pieces(&mp);
     mp_case(&mp, "symmetric");

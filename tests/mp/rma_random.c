@@ -612,7 +612,7 @@ int main(int argc, char **argv)
     int64_t rounds, steps;
 
     mp_start(&p.mp, &argc, argv);
-    rounds = mp_option(argc, argv, "--rounds", 8);
+    rounds = mp_rounds(mp_option(argc, argv, "--rounds", 8));
     steps = mp_option(argc, argv, "--steps", 60);
     MP_CHECK(p.mp.size <= 64);
     p.plan = p.mp.seed;

@@ -497,7 +497,7 @@ int main(int argc, char **argv)
 
     memset(&s, 0, sizeof(s));
     mp_start(&s.mp, &argc, argv);
-    rounds = (int)mp_option(argc, argv, "--rounds", 10);
+    rounds = (int)mp_rounds(mp_option(argc, argv, "--rounds", 10));
     s.messages = (int)mp_option(argc, argv, "--messages", 40);
     s.max = (size_t)mp_option(argc, argv, "--max", 5 << 20);
     s.plan = s.mp.seed;
