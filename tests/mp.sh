@@ -185,7 +185,10 @@ run_one() {
             ! grep -qE -e "$word" "$work/out" "$work/err" || why="$why; something said '$word'"
         done
     fi
-    ! grep -qE 'Sanitizer|runtime error:' "$work/err" || why="$why; a sanitizer spoke"
+    if grep -qE 'Sanitizer|runtime error:' "$work/err"; then
+        why="$why; a sanitizer spoke"
+        bash "$top_srcdir/tests/symbols.sh" <"$work/err" >"$work/said" && mv "$work/said" "$work/err"
+    fi
     leftovers >"$work/left"
     [ ! -s "$work/left" ] || why="$why; something is left"
     if [ -n "$hung" ] && [ -n "${LAUNCHER:-}" ] && [ -z "$again" ]; then

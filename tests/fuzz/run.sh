@@ -35,7 +35,7 @@ for name in $names; do
         echo "ok - fuzz $name ($(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log") inputs)"
     else
         echo "not ok - fuzz $name"
-        tail -n 40 "$work/$name.log" | sed 's/^/# /'
+        tail -n 40 "$work/$name.log" | bash "$top_srcdir/tests/symbols.sh" | sed 's/^/# /'
         failed=1
     fi
 done

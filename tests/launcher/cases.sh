@@ -53,7 +53,7 @@ good() {
 bad() {
     failed=$((failed + 1))
     echo "not ok - $1: $2"
-    head -c 2000 err 2>/dev/null | sed 's/^/# err: /'
+    head -c 2000 err 2>/dev/null | bash "$top_srcdir/tests/symbols.sh" | sed 's/^/# err: /'
     case_began=${EPOCHREALTIME/./}
 }
 
