@@ -1,5 +1,6 @@
 /* board.c: see board.h. */
 #include "launcher/board.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -127,10 +128,10 @@ static void add_team(struct text *t, const struct rk_wait_for *w)
     if (w->team == 0)
         add(t, " on world");
     else if (w->team >> 62) /* a number that its members have thrown: lib/p2p/team.h */
-        add(t, " on a team of several worlds (%u ranks)", w->team_size);
+        add(t, " on a team of several worlds (%u rank%s)", w->team_size, rk_plural(w->team_size));
     else
-        add(t, " on team %u of rank %u (%u ranks)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
-            w->team_size);
+        add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
+            w->team_size, rk_plural(w->team_size));
 }
 
 void rk_wait_text(const struct rk_wait_for *w, char *out, size_t len)
@@ -142,7 +143,7 @@ void rk_wait_text(const struct rk_wait_for *w, char *out, size_t len)
     if (w->number)
         add(&t, " #%" PRIu64, w->number);
     if (w->flags & RK_WAIT_BYTES)
-        add(&t, " of %" PRIu64 " bytes", w->bytes);
+        add(&t, " of %" PRIu64 " byte%s", w->bytes, rk_plural(w->bytes));
     if (w->flags & RK_WAIT_TEAM)
         add_team(&t, w);
     if (w->flags & RK_WAIT_TAG)

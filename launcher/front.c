@@ -5,6 +5,7 @@
 #include "launcher/keeper.h"
 #include "launcher/leftovers.h"
 #include "launcher/program.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -247,7 +248,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     }
     f.strangers += rk_branches_strangers(f.branches);
     if (f.options->verbose && f.strangers)
-        rk_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, f.strangers == 1 ? "" : "s");
+        rk_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, rk_plural(f.strangers));
     rk_tree_close(f.tree); /* who is still there ends what runs */
     f.tree = NULL;
     rk_branches_close(f.branches);

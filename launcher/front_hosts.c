@@ -7,6 +7,7 @@
 #include "launcher/message.h"
 #include "launcher/program.h"
 #include "launcher/twins.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -32,7 +33,7 @@ static void say_oversubscribed(struct front *f)
         return;
     rk_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
                   placed->host[first].ranks, placed->host[first].units, rk_placed_unit(&placed->host[first]),
-                  placed->host[first].units == 1 ? "" : "s", f->job->hosts[first],
+                  rk_plural(placed->host[first].units), f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "");
 }
 
@@ -51,8 +52,8 @@ static void say_fewer(struct front *f)
     if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
         return;
     rk_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
-                  placed->host[first].units, rk_placed_unit(&placed->host[first]), placed->host[first].units == 1 ? "" : "s", placed->host[first].ranks,
-                  placed->host[first].ranks == 1 ? "" : "s", f->job->hosts[first],
+                  placed->host[first].units, rk_placed_unit(&placed->host[first]), rk_plural(placed->host[first].units), placed->host[first].ranks,
+                  rk_plural(placed->host[first].ranks), f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }
 
@@ -187,7 +188,7 @@ static void on_all_here(void *arg)
     if (f->ending) /* the last word of an agent that had not heard of it */
         return;
     if (f->options->verbose)
-        rk_stream_say(f->err, "xrun: %u hosts are there after %.2f ms", f->nnodes,
+        rk_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
     if (!check_twins(f))
         return;

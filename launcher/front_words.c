@@ -6,6 +6,7 @@
 #include "launcher/message.h"
 #include "launcher/notice.h"
 #include "launcher/verdict.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 
 #include <signal.h>
@@ -49,9 +50,8 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
     rk_report_phase(report, "total", now - f->job->started_ns);
     rk_front_jobs_started(f, node);
     if (f->options->verbose)
-        rk_stream_say(f->err, "%s; in all %.2f for %u ranks on %s", line,
-                      (double)(now - f->job->started_ns) * 1e-6,
-                      f->plan->placement.host[node].ranks, f->job->hosts[node]);
+        rk_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
+                      f->plan->placement.host[node].ranks, rk_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
     return true;
 }
 

@@ -97,7 +97,7 @@ rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char 
     }
     rk_text_file_free(&f);
     if (bad)
-        snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, bad > 1 ? "s" : "");
+        snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, rk_plural(bad));
     else if (list->n == 0)
         snprintf(err, errlen, "the hostfile %s names no host", path);
     return bad || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
@@ -145,8 +145,8 @@ static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, cha
         return st;
     }
     if (tasks && !slurm_slots(list, tasks)) {
-        snprintf(err, errlen, "SLURM_TASKS_PER_NODE is '%s', which does not fit the %u nodes of %s",
-                 tasks, list->n, nodes);
+        snprintf(err, errlen, "SLURM_TASKS_PER_NODE is '%s', which does not fit the %u node%s of %s",
+                 tasks, list->n, rk_plural(list->n), nodes);
         return RANK_ERR_ARG;
     }
     return RANK_OK;

@@ -326,8 +326,8 @@ rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hos
         uint32_t at = rk_hostlist_find(list, only->host[i].name);
         rank_status_t st;
         if (at == UINT32_MAX) {
-            snprintf(err, errlen, "host %s of %s is not among the %u hosts that %s gives",
-                     only->host[i].name, only->source, list->n, list->source);
+            snprintf(err, errlen, "host %s of %s is not among the %u host%s that %s gives",
+                     only->host[i].name, only->source, list->n, rk_plural(list->n), list->source);
             rk_hostlist_clear(&kept);
             return RANK_ERR_ARG;
         }

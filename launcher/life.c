@@ -3,6 +3,7 @@
 #include "launcher/board.h"
 #include "launcher/message.h"
 #include "launcher/status.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -171,14 +172,14 @@ static void head(void *arg, char *out, size_t len)
         snprintf(where, sizeof(where), "%u hosts", l->nhosts);
     else
         snprintf(where, sizeof(where), "%.100s", l->host);
-    n = snprintf(out, len, "%s: %u of %u ranks of %.200s run on %s since %s", l->job->id, l->live,
-                 l->job->size, l->job->apps[0].program, where, time);
+    n = snprintf(out, len, "%s: %u of %u rank%s of %.200s run%s on %s since %s", l->job->id, l->live,
+                 l->job->size, rk_plural(l->job->size), l->job->apps[0].program, l->live == 1 ? "s" : "", where, time);
     if (n > 0 && (size_t)n < len && l->job->origin.job)
         n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,
                       l->job->origin.job);
     if (n > 0 && (size_t)n < len && l->status && rk_status_strangers(l->status))
-        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " strangers were turned away",
-                      rk_status_strangers(l->status));
+        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " stranger%s turned away", rk_status_strangers(l->status),
+                      rk_status_strangers(l->status) == 1 ? " was" : "s were");
     if (n > 0 && (size_t)n < len - 1)
         snprintf(out + n, len - (size_t)n, "\n");
 }

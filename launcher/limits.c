@@ -53,9 +53,9 @@ static bool check_files(int n, int more, uint64_t *nofile, char *err, size_t err
         return true;
     if (lim.rlim_max < need) {
         snprintf(err, errlen,
-                 "%d ranks need %llu open files in one process, and the hard limit is %llu; start "
+                 "%d rank%s %llu open files in one process, and the hard limit is %llu; start "
                  "fewer or raise it (ulimit -Hn)",
-                 n, (unsigned long long)need, (unsigned long long)lim.rlim_max);
+                 n, n == 1 ? " needs" : "s need", (unsigned long long)need, (unsigned long long)lim.rlim_max);
         return false;
     }
     lim.rlim_cur = lim.rlim_max;
@@ -122,9 +122,9 @@ static bool check_user(int n, char *err, size_t errlen)
     if ((unsigned long long)(have + n + TASKS_OWN) <= lim.rlim_cur)
         return true;
     snprintf(err, errlen,
-             "%d ranks are more than the limit of processes allows: %llu for this user, who has "
+             "%d rank%s more than the limit of processes allows: %llu for this user, who has "
              "%lld now; start fewer or raise it (ulimit -u)",
-             n, (unsigned long long)lim.rlim_cur, have);
+             n, n == 1 ? " is" : "s are", (unsigned long long)lim.rlim_cur, have);
     return false;
 }
 
@@ -141,9 +141,9 @@ static bool check_cgroup(int n, const char *mount, char *path, char *err, size_t
             snprintf(file, sizeof(file), "%s%s/pids.current", mount, path);
             if (read_number(file, &now) && now + n + TASKS_OWN > max) {
                 snprintf(err, errlen,
-                         "%d ranks are more than the control group %s allows: pids.max is %lld, "
+                         "%d rank%s more than the control group %s allows: pids.max is %lld, "
                          "%lld are there now; start fewer or raise it",
-                         n, *path ? path : "/", max, now);
+                         n, n == 1 ? " is" : "s are", *path ? path : "/", max, now);
                 return false;
             }
         }
@@ -186,8 +186,8 @@ static bool check_system(int n, char *err, size_t errlen)
     for (size_t i = 0; i < RK_ARRAY_LEN(files); i++) {
         long long max;
         if (read_number(files[i], &max) && n + TASKS_OWN > max) {
-            snprintf(err, errlen, "%d ranks are more than this system can hold: %s is %lld", n,
-                     files[i], max);
+            snprintf(err, errlen, "%d rank%s more than this system can hold: %s is %lld", n,
+                     n == 1 ? " is" : "s are", files[i], max);
             return false;
         }
     }

@@ -1,6 +1,7 @@
 /* muster.c: see muster.h. */
 #include "launcher/muster.h"
 #include "launcher/message.h"
+#include "launcher/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
     if (m->over || !m->missing)
         return;
     name_missing(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "waiting for %u of %u hosts: %s", m->missing, m->plan->hosts.n, names);
+    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", m->missing, m->plan->hosts.n, rk_plural(m->plan->hosts.n),
+             names);
     m->ops->on_slow(m->arg, line);
 }
 
@@ -69,8 +71,8 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
         return;
     m->over = true;
     name_missing(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "%u of %u hosts did not come within %g s (--start-timeout): %s",
-             m->missing, m->plan->hosts.n, m->timeout_s, names);
+    snprintf(line, sizeof(line), "%u of %u host%s did not come within %g s (--start-timeout): %s", m->missing, m->plan->hosts.n,
+             rk_plural(m->plan->hosts.n), m->timeout_s, names);
     m->ops->on_failed(m->arg, line);
 }
 

@@ -10,6 +10,7 @@
  * a part crosses as few caches as can be.
  */
 #include "launcher/place.h"
+#include "launcher/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,17 +251,17 @@ static rank_status_t count_ranks(struct work *w)
     w->out->n = rq->n;
     if (rq->pin) {
         if (rq->n > rq->npins) {
-            snprintf(w->err, w->errlen, "the rankfile places %u ranks, but -n is %u", rq->npins,
-                     rq->n);
+            snprintf(w->err, w->errlen, "the rankfile places %u rank%s, but -n is %u", rq->npins,
+                     rk_plural(rq->npins), rq->n);
             return RANK_ERR_COUNT;
         }
         w->out->n = rq->n ? rq->n : rq->npins;
     } else if (rq->ppr) {
         if (rq->n > all || all > UINT32_MAX) {
             snprintf(w->err, w->errlen,
-                     "--map-by ppr:%u:%s makes %llu ranks on these hosts, but -n is %u; start fewer "
+                     "--map-by ppr:%u:%s makes %llu rank%s on these hosts, but -n is %u; start fewer "
                      "or map by something else",
-                     rq->ppr, rk_level_name(rq->map), (unsigned long long)all, rq->n);
+                     rq->ppr, rk_level_name(rq->map), (unsigned long long)all, rk_plural(all), rq->n);
             return RANK_ERR_COUNT;
         }
         w->out->n = rq->n ? rq->n : (uint32_t)all;

@@ -203,7 +203,7 @@ rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, stru
         }
     }
     if (wrong)
-        snprintf(err, errlen, "the rankfile %s has %u bad line%s", path, wrong, wrong > 1 ? "s" : "");
+        snprintf(err, errlen, "the rankfile %s has %u bad line%s", path, wrong, rk_plural(wrong));
     else if (out->n == 0)
         snprintf(err, errlen, "the rankfile %s places no rank", path);
     return wrong || out->n == 0 ? RANK_ERR_ARG : RANK_OK;

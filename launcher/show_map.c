@@ -1,5 +1,6 @@
 /* show_map.c: who runs where, for people and for programs. See plan.h. */
 #include "launcher/plan.h"
+#include "launcher/words.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,7 +121,7 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
     for (uint32_t h = 0; h < p->hosts.n; h++) {
         const struct rk_placed_host *at = &p->placement.host[h];
         fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", rk_plan_name(p, h), at->ranks,
-                at->ranks == 1 ? "" : "s", at->units, rk_placed_unit(at), at->units == 1 ? "" : "s",
+                rk_plural(at->ranks), at->units, rk_placed_unit(at), rk_plural(at->units),
                 at->oversubscribed ? ", not bound because they are more"
                 : at->fewer        ? ", fewer for each than --cpus-per-rank"
                                    : "");

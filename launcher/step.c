@@ -120,7 +120,7 @@ static void on_end(void *arg, int status)
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
-    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, s->missing > 1 ? "s" : "", names,
+    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, rk_plural(s->missing), names,
              *s->reason ? ": " : "", s->reason,
              strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : "");
     s->ops->on_failed(s->arg, text);

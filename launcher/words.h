@@ -6,6 +6,7 @@
 #define RK_LAUNCHER_WORDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /*
@@ -17,6 +18,12 @@ size_t rk_words_count(char *const *words);
 
 /* For a shell of another host, whichever it is. */
 void rk_words_quote(FILE *to, const char *word);
+
+/* What a noun has behind n. */
+static inline const char *rk_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /* In place: what would steer a terminal becomes '?'. */
 void rk_words_show(char *text);

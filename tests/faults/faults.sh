@@ -115,7 +115,7 @@ verdict "ulimit -Sn 64, 16 ranks" 0
 # There each has fewer. What else this script has open decides whether it is enough.
 limited "-n 80" $two "$boot"
 says=
-[ $rc = 0 ] || says='^xrun: error: .*need [0-9]+ open files .* hard limit is 80'
+[ $rc = 0 ] || says='^xrun: error: .*needs? [0-9]+ open files .* hard limit is 80'
 verdict "ulimit -n 80, two hosts" "0 2" "$says"
 [ $rc != 0 ] || oks "ulimit -n 80, two hosts" 'mp: done' 4
 # The kernel holds only those to it who are not root; the ranks are counted before, their threads cannot be.

@@ -18,7 +18,7 @@ turned_down "a level that is none" "--map-by is 'sokcet'; give slot, node" --map
 turned_down "ppr without a number" "--map-by is 'ppr:core'" --map-by ppr:core
 turned_down "an order that is none" "--rank-by is 'x'; give slot, node or fill" --rank-by x
 turned_down "no cores a rank" "--cpus-per-rank is '0'" --cpus-per-rank 0
-turned_down "more ranks than ppr gives" 'ppr:1:node makes 1 ranks on these hosts, but -n is 2' -n 2 --map-by ppr:1:node
+turned_down "more ranks than ppr gives" 'ppr:1:node makes 1 rank on these hosts, but -n is 2' -n 2 --map-by ppr:1:node
 turned_down "a host list without a name" "--host: '': a host's name is missing" --host a,,b
 turned_down "a range that goes down" "--host: 'n\[3-1\]': a range goes upwards" --host 'n[3-1]'
 turned_down "a bracket that stays open" 'a \[ has no \]' --host 'n[3-'
