@@ -74,7 +74,7 @@ struct rk_agent {
     bool plain; /* the program is known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
-    bool joined; /* the front end knows that a rank here is a client */
+    bool *joined; /* [programs]: the front end knows that a rank of it here is a client */
     bool had_clients;  /* of PMIx */
     char host[256];
     uint32_t node, nlocal; /* its number; ranks of it */

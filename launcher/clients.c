@@ -7,15 +7,17 @@
 #include <sys/wait.h>
 
 /* One of the ranks here is a client. Another host's may not have come so far, or be done. */
-static void tell_joined(struct rk_agent *agent)
+static void tell_joined(struct rk_agent *agent, uint32_t rank)
 {
+    uint32_t app = (uint32_t)(rk_job_app_of(&agent->job, rank) - agent->job.apps);
     struct rk_packer p = {0};
 
-    rk_singletons_joined(agent->singletons);
-    if (agent->joined || agent->nused < 2 || !agent->wire)
+    rk_singletons_joined(agent->singletons, app);
+    if (agent->joined[app] || (agent->nused < 2 && agent->job.napps < 2) || !agent->wire)
         return;
-    agent->joined = true;
+    agent->joined[app] = true;
     rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, app);
     rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
 }
 
@@ -52,7 +54,7 @@ static void on_connected(void *arg, uint32_t rank)
     if (!r || r->exited) /* its stand-in */
         return;
     r->clients++;
-    tell_joined(agent);
+    tell_joined(agent, rank);
     tell_absent(agent);
     /* A program that a rank runs after another starts anew. */
     if (!r->connected || r->finalized)
@@ -169,8 +171,7 @@ static void on_pmi1_joined(void *arg, uint32_t local)
 {
     struct rk_agent *agent = arg;
 
-    (void)local;
-    tell_joined(agent);
+    tell_joined(agent, agent->ranks[local].rank);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)

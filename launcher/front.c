@@ -182,7 +182,9 @@ static void close_front(struct front *f)
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);
-    free(f->alone);
+    for (uint32_t i = 0; f->joins && i < f->job->napps; i++)
+        free(f->joins[i].uses);
+    free(f->joins);
     rk_by_host_clear(&f->of_host);
     rk_setup_clear(&f->setup);
 }
@@ -211,7 +213,8 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     }
     st = rk_assign_setup(options, plan, &f.setup);
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
-    if (!f.nodes)
+    f.joins = calloc(job->napps, sizeof(*f.joins));
+    if (!f.nodes || !f.joins)
         st = RANK_ERR_NO_MEMORY;
     if (!st && late) {
         f.setup.early.job = job->id;

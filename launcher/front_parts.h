@@ -35,6 +35,12 @@ struct node {
     uint32_t owed;   /* bytes of its output that have come, but not been passed on as far as it knows */
 };
 
+/* A program of the job: has a rank of it become a client, and if none has, what of MPI does it use? singletons.h */
+struct front_app {
+    bool joined;
+    char *uses; /* or NULL */
+};
+
 /* How a rank failed. */
 struct rk_failure {
     uint32_t rank, pid;
@@ -86,8 +92,8 @@ struct front {
     bool told;        /* the agents know the job */
     bool forced;      /* by a time-out or a signal, not by the job itself */
     bool done;        /* all agents said so */
-    bool joined;      /* there is a rank that is a client, or that there is none has been said */
-    char *alone;      /* a line to say if there was none in the end, or NULL */
+    struct front_app *joins; /* [programs] */
+    bool alone;       /* that a program is many jobs of one has been said */
     bool given_up;    /* it takes too long; stack traces may still be made */
     bool orphans;     /* a spawned job may have left something */
     struct rk_front_jobs *jobs;

@@ -296,34 +296,58 @@ static bool on_notice(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
-static void say_alone(struct front *f, const char *text)
+static bool any_joined(const struct front *f)
 {
-    if (!f->joined && !f->ending)
-        rk_stream_say(f->err, "xrun: warning: %s", text);
-    f->joined = true;
+    for (uint32_t i = 0; i < f->job->napps; i++) {
+        if (f->joins[i].joined)
+            return true;
+    }
+    return false;
+}
+
+/* One line a job. A single rank that does not join others' job may have its reasons. */
+static void say_alone(struct front *f, uint32_t app)
+{
+    const struct rk_app *of = &f->job->apps[app];
+    char who[80];
+
+    if (f->alone || f->ending || f->joins[app].joined || !f->joins[app].uses || (of->n < 2 && any_joined(f)))
+        return;
+    f->alone = true;
+    if (of->n == 1)
+        snprintf(who, sizeof(who), "rank %u has not joined the job although its", of->first);
+    else if (f->job->napps == 1)
+        snprintf(who, sizeof(who), "none of the %u ranks has joined the job although their", of->n);
+    else
+        snprintf(who, sizeof(who), "none of ranks %u to %u has joined the job although their", of->first, of->first + of->n - 1);
+    rk_stream_say(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
+                          "PMI-1, or its own launcher",
+                  who, f->joins[app].uses, of->n == 1 ? "it" : "each");
 }
 
 /* If those who have not joined have ended, others may do so yet. */
 static bool on_alone(struct front *f, struct rk_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), over = rk_unpack_u32(u);
-    const char *text = rk_unpack_string(u);
+    uint32_t node = rk_unpack_u32(u), app = rk_unpack_u32(u), over = rk_unpack_u32(u);
+    const char *uses = rk_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+    if (!rk_unpack_done(u) || !uses || node >= f->nnodes || app >= f->job->napps)
         return false;
+    if (!f->joins[app].uses)
+        f->joins[app].uses = strdup(uses);
     if (!over)
-        say_alone(f, text);
-    else if (!f->alone)
-        f->alone = strdup(text);
+        say_alone(f, app);
     return true;
 }
 
 static bool on_joined(struct front *f, struct rk_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
+    uint32_t node = rk_unpack_u32(u), app = rk_unpack_u32(u);
 
-    f->joined = true;
-    return rk_unpack_done(u) && node < f->nnodes;
+    if (!rk_unpack_done(u) || node >= f->nnodes || app >= f->job->napps)
+        return false;
+    f->joins[app].joined = true;
+    return true;
 }
 
 /*
@@ -367,8 +391,8 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
         event_add(f->over, &soon);
     if (f->done)
         rk_front_blame(f);
-    if (f->done && f->alone)
-        say_alone(f, f->alone);
+    for (uint32_t i = 0; f->done && i < f->job->napps; i++)
+        say_alone(f, i);
     if (f->done)
         rk_front_jobs_over(f);
     if (f->done && !rk_front_jobs_running(f) && !rk_stream_backlog(f->out) && !rk_stream_backlog(f->err))

@@ -45,9 +45,9 @@ enum rk_message {
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
     RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
-    RK_MSG_JOINED,       /* u32 node: a rank there is a client; with several hosts, once */
-    RK_MSG_ALONE,        /* u32 node, u32 whether all its ranks have ended, string: none has become one, see
-                            singletons.h */
+    RK_MSG_JOINED,       /* u32 node, u32 program: a rank of it there is a client; with several hosts or programs, once */
+    RK_MSG_ALONE,        /* u32 node, u32 program, u32 whether all its ranks there have ended, string what of MPI it uses: none
+                            has become one, see singletons.h */
     RK_MSG_CLIENT_LOST = 87, /* u32 rank, u32: 1 its client is gone without finalizing, and it lives; 0 another has come */
     RK_MSG_BROKEN = 88,  /* u32 errno: standard output, which the agent writes itself, cannot be written */
     RK_MSG_ENDING = 89,  /* u32 node: it has heard that it is to end */

@@ -32,7 +32,7 @@ static bool holds_none(const char *data, size_t len)
         if (memmem(data, len, functions[i], strlen(functions[i]) + 1))
             return false;
     }
-    return !memmem(data, len, "PMI_", 4); /* of a static MPI library */
+    return !memmem(data, len, "PMI_", 4) && !memmem(data, len, "MPI_Init", 8); /* of a static MPI library */
 }
 
 bool rk_plain(const char *program, char *const *env)

@@ -38,7 +38,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     rk_modexes_ended(agent->modexes, r->rank);
     if (rk_clients_lost(r))
         rk_clients_forget(agent, r);
-    rk_singletons_ended(agent->singletons, !failed);
+    rk_singletons_ended(agent->singletons, (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)
         return;
     rk_account_usage(agent, r->rank, usage);

@@ -94,6 +94,9 @@ static rank_status_t prepare_job(struct rk_agent *agent)
     rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, rk_clients_fence_done, agent,
                                       &agent->fences);
 
+    agent->joined = calloc(agent->job.napps, sizeof(*agent->joined));
+    if (!st && !agent->joined)
+        st = RANK_ERR_NO_MEMORY;
     if (!st)
         st = rk_errands_open(agent->tree, agent->node, &agent->errands);
     return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &rk_clients_modex_ops, agent, &agent->modexes);
@@ -113,13 +116,7 @@ static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
     return false;
 }
 
-/* Of the first rank here. */
-static const char *program_of_first(const struct rk_agent *agent)
-{
-    return rk_job_app_of(&agent->job, agent->ranks[0].rank)->program;
-}
-
-static void on_alone(void *arg, bool over, const char *text)
+static void on_alone(void *arg, uint32_t app, bool over, const char *uses)
 {
     struct rk_agent *agent = arg;
     struct rk_packer p = {0};
@@ -127,9 +124,30 @@ static void on_alone(void *arg, bool over, const char *text)
     if (!agent->wire)
         return;
     rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, app);
     rk_pack_u32(&p, over);
-    rk_pack_string(&p, text);
+    rk_pack_string(&p, uses);
     rk_wire_send(agent->wire, RK_MSG_ALONE, &p);
+}
+
+static rank_status_t watch_singletons(struct rk_agent *agent)
+{
+    struct rk_singletons_app *apps;
+    rank_status_t st;
+
+    if (agent->plain || agent->job.size < 2)
+        return RANK_OK;
+    apps = calloc(agent->job.napps, sizeof(*apps));
+    if (!apps)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = agent->nlocal; i-- > 0;) {
+        const struct rk_app *of = rk_job_app_of(&agent->job, agent->ranks[i].rank);
+        struct rk_singletons_app *app = &apps[of - agent->job.apps];
+        *app = (struct rk_singletons_app){of->program, app->local + 1, agent->ranks[i].pid};
+    }
+    st = rk_singletons_watch(agent->base, apps, agent->job.napps, on_alone, agent, &agent->singletons);
+    free(apps);
+    return st;
 }
 
 /*
@@ -186,9 +204,8 @@ void rk_agent_run_job(struct rk_agent *agent)
     agent->watch = rk_watch_open(agent);
     if (!st)
         st = rk_ranks_start(agent, &code, text, sizeof(text));
-    if (!st && !agent->plain)
-        st = rk_singletons_watch(agent->base, agent->job.size, agent->nlocal, program_of_first(agent),
-                                 agent->ranks[0].pid, on_alone, agent, &agent->singletons);
+    if (!st)
+        st = watch_singletons(agent);
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         rk_account_placed(agent);

@@ -2,27 +2,37 @@
 #include "launcher/singletons.h"
 #include "launcher/maps.h"
 #include "launcher/needed.h"
+#include "launcher/symbols.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* Looks at the process: the first after this, each other after three times as long. */
-#define FIRST_MS 50
-#define LOOKS 5 /* the last after 6 s */
+/* Looks at the processes: the first after this, each other after three times as long. */
+#define FIRST_MS 17
+#define LOOKS 6 /* the last after 6 s */
 /* A wrapper's child may be the program, or its child. */
 #define GENERATIONS 4
 
+/* What a program has in itself that a library of MPI was linked into. */
+#define FUNCTION "MPI_Init"
+
+struct app {
+    struct rk_singletons_app is;
+    uint32_t left;             /* of its ranks here have not ended */
+    bool over;                 /* nothing more is to be said of it */
+    char uses[64];
+    struct stat seen[GENERATIONS]; /* the files that its process and the children execute */
+};
+
 struct rk_singletons {
     struct event *timer;
-    uint32_t size, left; /* ranks of the job; of this host that have not ended */
-    char *program;
-    pid_t pid;
-    void (*say)(void *arg, bool over, const char *text);
+    struct app *apps; /* [napps] */
+    uint32_t napps, open; /* those that are not over */
+    void (*say)(void *arg, uint32_t app, bool over, const char *uses);
     void *arg;
     unsigned looks;
-    bool over;
-    char library[64];
 };
 
 /* Open MPI, MPICH and all that derive from it name their libraries so. */
@@ -34,77 +44,100 @@ static bool is_mpi(const char *name)
 
 static bool look_at(void *arg, const char *path)
 {
-    struct rk_singletons *s = arg;
+    struct app *a = arg;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
     if (!is_mpi(name))
         return true;
-    snprintf(s->library, sizeof(s->library), "%s", name);
+    snprintf(a->uses, sizeof(a->uses), "%s", name);
     return false;
 }
 
-static void stop(struct rk_singletons *s)
+static void close_app(struct rk_singletons *s, struct app *a)
 {
-    s->over = true;
-    event_del(s->timer);
+    a->over = true;
+    if (--s->open == 0)
+        event_del(s->timer);
 }
 
-static void tell(struct rk_singletons *s)
+static void tell(struct rk_singletons *s, struct app *a)
 {
-    char text[512];
+    s->say(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
+    close_app(s, a);
+}
 
-    snprintf(text, sizeof(text),
-             "none of the %u ranks has joined the job although their program uses %s: each is "
-             "rank 0 of 1 to itself; use an MPI that speaks PMIx or PMI-1, or its own launcher",
-             s->size, s->library);
-    s->say(s->arg, s->left == 0, text);
-    stop(s);
+/* A file's symbols are many: once for each file. */
+static void look_into(struct app *a, int generation, pid_t pid)
+{
+    struct stat now, *seen = &a->seen[generation];
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    if (stat(path, &now) != 0 || (now.st_ino == seen->st_ino && now.st_dev == seen->st_dev))
+        return;
+    *seen = now;
+    if (rk_symbols_define(path, FUNCTION))
+        strcpy(a->uses, FUNCTION);
+}
+
+static void look(struct app *a)
+{
+    pid_t pid = a->is.pid;
+
+    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = rk_maps_child(pid)) {
+        rk_maps_each(pid, look_at, a);
+        if (!a->uses[0])
+            look_into(a, i, pid);
+    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct rk_singletons *s = arg;
-    pid_t pid = s->pid;
     struct timeval next;
     uint32_t ms = FIRST_MS;
 
     (void)fd;
     (void)what;
-    for (int i = 0; i < GENERATIONS && pid > 0 && !s->library[0]; i++, pid = rk_maps_child(pid))
-        rk_maps_each(pid, look_at, s);
-    if (++s->looks == LOOKS) {
-        if (s->library[0])
-            tell(s);
-        return;
+    s->looks++;
+    for (uint32_t i = 0; i < s->napps; i++) {
+        struct app *a = &s->apps[i];
+        if (a->over)
+            continue;
+        look(a);
+        if (s->looks == LOOKS && a->uses[0])
+            tell(s, a);
     }
+    if (s->looks == LOOKS || s->open == 0)
+        return;
     for (unsigned i = 0; i < s->looks; i++)
         ms *= 3;
     next = (struct timeval){ms / 1000, ms % 1000 * 1000};
     event_add(s->timer, &next);
 }
 
-rank_status_t rk_singletons_watch(struct event_base *base, uint32_t size, uint32_t local,
-                                  const char *program, pid_t pid,
-                                  void (*say)(void *arg, bool over, const char *text), void *arg,
+rank_status_t rk_singletons_watch(struct event_base *base, const struct rk_singletons_app *apps, uint32_t napps,
+                                  void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
                                   struct rk_singletons **out)
 {
     const struct timeval first = {0, FIRST_MS * 1000};
-    struct rk_singletons *s;
+    struct rk_singletons *s = calloc(1, sizeof(*s));
 
     *out = NULL;
-    if (size < 2)
-        return RANK_OK;
-    s = calloc(1, sizeof(*s));
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    s->size = size;
-    s->left = local;
-    s->pid = pid;
+    s->napps = napps;
     s->say = say;
     s->arg = arg;
-    s->program = strdup(program);
+    s->apps = calloc(napps ? napps : 1, sizeof(*s->apps));
     s->timer = evtimer_new(base, on_timer, s);
-    if (!s->program || !s->timer || event_add(s->timer, &first)) {
+    for (uint32_t i = 0; s->apps && i < napps; i++) {
+        s->apps[i].is = apps[i];
+        s->apps[i].left = apps[i].local;
+        s->apps[i].over = apps[i].local == 0;
+        s->open += !s->apps[i].over;
+    }
+    if (!s->apps || !s->timer || (s->open > 0 && event_add(s->timer, &first))) {
         rk_singletons_destroy(s);
         return RANK_ERR_NO_MEMORY;
     }
@@ -118,24 +151,27 @@ void rk_singletons_destroy(struct rk_singletons *s)
         return;
     if (s->timer)
         event_free(s->timer);
-    free(s->program);
+    free(s->apps);
     free(s);
 }
 
-void rk_singletons_joined(struct rk_singletons *s)
+void rk_singletons_joined(struct rk_singletons *s, uint32_t app)
 {
-    if (s && !s->over)
-        stop(s);
+    if (s && !s->apps[app].over)
+        close_app(s, &s->apps[app]);
 }
 
-void rk_singletons_ended(struct rk_singletons *s, bool well)
+void rk_singletons_ended(struct rk_singletons *s, uint32_t app, bool well)
 {
-    if (!s || s->over || (s->left-- > 1 && well))
+    struct app *a = s ? &s->apps[app] : NULL;
+
+    if (!a || a->over || (a->left-- > 1 && well))
         return;
-    if (well && !s->library[0])
-        rk_needed_find(s->program, is_mpi, s->library, sizeof(s->library));
-    if (well && s->library[0])
-        tell(s);
+    if (well && !a->uses[0] && !rk_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses)) &&
+        rk_symbols_define(a->is.program, FUNCTION))
+        strcpy(a->uses, FUNCTION);
+    if (well && a->uses[0])
+        tell(s, a);
     else
-        stop(s);
+        close_app(s, a);
 }

@@ -8,6 +8,7 @@
 #include "launcher/hostlist.h"
 #include "launcher/needed.h"
 #include "launcher/rankfile.h"
+#include "launcher/symbols.h"
 #include "lib/base/board.h"
 #include "lib/base/log.h"
 
@@ -146,6 +147,8 @@ static void program(const uint8_t *data, size_t len)
     int fd = make_file(data, len, path, sizeof(path));
 
     if (rk_needed_find_in(fd, none, out, sizeof(out)))
+        abort();
+    if (rk_symbols_define_in(fd, "a_function_that_nobody_writes_at_once"))
         abort();
     close(fd);
 }

@@ -11,6 +11,7 @@
 #include "launcher/pmi1/server.h"
 #include "launcher/pmi1/space.h"
 #include "launcher/request.h"
+#include "launcher/symbols.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
 
@@ -732,6 +733,11 @@ static void needed(void **state)
     assert_false(rk_needed_find_in(self, is_absent, name, sizeof(name)));
     assert_false(rk_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
     assert_false(rk_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
+    assert_true(rk_symbols_define_in(self, "main"));
+    assert_false(rk_symbols_define_in(self, "malloc"));
+    assert_false(rk_symbols_define_in(self, "a_function_that_is_not"));
+    assert_false(rk_symbols_define("/dev/null", "main"));
+    assert_false(rk_symbols_define("/nonexistent", "main"));
     for (int i = 0; i < 2000; i++) {
         size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
         char old = data[at];
@@ -739,6 +745,7 @@ static void needed(void **state)
         assert_return_code(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
         rk_needed_find_in(fd, is_absent, name, sizeof(name));
+        rk_symbols_define_in(fd, "main");
         data[at] = old;
     }
     free(data);
