@@ -5,7 +5,9 @@
  * program and its arguments, and another may follow.
  */
 #include "launcher/options.h"
+#include "launcher/codec.h"
 #include "launcher/fail.h"
+#include "launcher/words.h"
 #include "lib/base/conf.h"
 
 #include <stdio.h>
@@ -123,7 +125,9 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
 {
     o->app = &o->apps[o->napps++];
     *o->app = o->defaults;
-    o->app->set = o->next;
+    o->app->set = o->next_set;
+    for (char **x = o->shared; x && *x; x++, o->app->nset++)
+        *o->next_set++ = *x;
     if (!parse_options(argc, argv, i, o, err, errlen))
         return false;
     if (o->status)
@@ -167,6 +171,18 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     o->pty = RK_PTY_NONE;
     o->app = &o->defaults;
     return true;
+}
+
+/* -x of the command line, and for each program those that are for all. */
+static bool make_sets(int argc, char **argv, struct rk_options *o)
+{
+    size_t programs = 1;
+
+    for (int k = 1; k < argc; k++)
+        programs += strcmp(argv[k], ":") == 0;
+    o->sets = calloc((size_t)argc + 1 + programs * (o->shared ? rk_words_count(o->shared) : 0), sizeof(*o->sets));
+    o->next_set = o->sets;
+    return o->sets != NULL;
 }
 
 bool rk_options_check_ranks(const struct rk_options *o, uint32_t n, char *err, size_t errlen)
@@ -222,6 +238,10 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
     }
     if (before && !before(out, err, errlen))
         return RANK_ERR_ARG;
+    if (!make_sets(argc, argv, out)) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
     do {
         char text[512];
         if (!parse_app(argc, argv, &i, out, text, sizeof(text))) {
@@ -246,5 +266,7 @@ void rk_options_free(struct rk_options *o)
     free(o->kept);
     free(o->apps);
     free(o->words);
+    free(o->sets);
+    rk_strings_free(o->shared);
     memset(o, 0, sizeof(*o));
 }

@@ -1,7 +1,9 @@
 /* options.c: see options.h. */
 #include "launcher/options.h"
+#include "launcher/codec.h"
 #include "launcher/environ.h"
 #include "launcher/fail.h"
+#include "launcher/words.h"
 #include "lib/base/compiler.h"
 
 #include <ctype.h>
@@ -21,10 +23,7 @@ struct option {
     size_t more; /* traits; where there is no apply: where a bool is in struct rk_options */
 };
 
-enum {
-    PER_APP = 1, /* concerns one program, and may follow a ':' */
-    ONLY_HERE = 2 /* has no variable that mirrors it */
-};
+enum { PER_APP = 1 /* concerns one program, and may follow a ':' */ };
 
 #define FLAG(field) NULL, offsetof(struct rk_options, field)
 
@@ -42,7 +41,7 @@ static bool set_n(struct rk_options *o, const char *value, char *err, size_t err
     return true;
 }
 
-static bool add_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool check_x(const char *value, char *err, size_t errlen)
 {
     if (!rk_environ_named(value))
         return fail(err, errlen,
@@ -51,9 +50,33 @@ static bool add_x(struct rk_options *o, const char *value, char *err, size_t err
                     value);
     if (rk_environ_own(value))
         return fail(err, errlen, "-x is '%s'; xrun itself sets that variable for each rank", value);
-    *o->next++ = value; /* the options of a program come before its command */
-    o->app->nset++;
     return true;
+}
+
+/* XRUN_X holds any number of them, for all programs. */
+static bool share_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    const char *wrong;
+    char **words = rk_words_split(value, &wrong);
+
+    if (!words)
+        return fail(err, errlen, "-x is '%s': %s", value, wrong ? wrong : "out of memory");
+    rk_strings_free(o->shared);
+    o->shared = words;
+    while (*words) {
+        if (!check_x(*words++, err, errlen))
+            return false;
+    }
+    return true;
+}
+
+static bool add_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (o->app == &o->defaults)
+        return share_x(o, value, err, errlen);
+    *o->next_set++ = value;
+    o->app->nset++;
+    return check_x(value, err, errlen);
 }
 
 static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t errlen)
@@ -230,7 +253,7 @@ static const struct option options[] = {
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
      "xrun's environment anyway, but for what another launcher left in it.",
-     add_x, PER_APP | ONLY_HERE},
+     add_x, PER_APP},
     {{"--env-file"},
      "FILE",
      "Set what FILE says in its lines NAME=value; empty ones and those that begin with # are left "
@@ -381,10 +404,8 @@ static void name_variable(const struct option *opt, char *out, size_t len)
     size_t at;
 
     out[0] = '\0';
-    if (opt->apply ? opt->more & ONLY_HERE
-                   : opt->more == offsetof(struct rk_options, help) ||
-                         opt->more == offsetof(struct rk_options, version) ||
-                         opt->more == offsetof(struct rk_options, status))
+    if (!opt->apply && (opt->more == offsetof(struct rk_options, help) || opt->more == offsetof(struct rk_options, version) ||
+                        opt->more == offsetof(struct rk_options, status)))
         return;
     for (int i = 1; i < 3 && opt->names[i] && name[1] != '-'; i++) {
         if (opt->names[i][1] == '-')

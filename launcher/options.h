@@ -36,8 +36,10 @@ struct rk_options {
     int napps;
     struct rk_app_options *app; /* while reading: the one whose options come now */
     struct rk_app_options defaults; /* what a program is not told itself */
-    const char **words; /* what set, files and command point into */
+    char **shared; /* XRUN_X: -x arguments of all programs; or NULL */
+    const char **words; /* what files and command point into */
     const char **next, **next_file; /* and where the next goes */
+    const char **sets, **next_set; /* the same for set */
     char **kept; /* values that are not argv's */
     int nkept;
     const char *prefix; /* or NULL */

@@ -100,9 +100,26 @@ XRUN_WDIR=$work/sub run 10 pwd : --wdir first pwd; sorted; same "one that is eac
 $work/sub"
 XRUN_ENV_FILE=vars run 10 sh -c 'echo $RK_A' : --env-file vars2 sh -c 'echo $RK_A$RK_B'; sorted; same "XRUN_ENV_FILE is for those that have none" "1
 other"
+XRUN_X='RK_A=1 RK_B="two words" RK_C' RK_C=c run 10 -x RK_A=2 sh -c 'echo "$RK_A|$RK_B|$RK_C"' : sh -c 'echo "$RK_A|$RK_B|$RK_C"'
+sorted; same "XRUN_X is for all, and -x wins over it" "1|two words|c
+2|two words|c"
+XRUN_X='RK_A="' refused "XRUN_X with an open quote" 2 'XRUN_X: -x is .RK_A=".: ' $mark
+XRUN_X='RK_A=1 2=3' refused "a bad word in XRUN_X" 2 "XRUN_X: -x is '2=3'; write -x NAME" $mark
 XRUN_TIMEOUT=0.3 run 10 sleep 60; check "XRUN_TIMEOUT" 124 'within 0.3 s'
 XRUN_TIMEOUT=soon refused "a bad variable" 2 "XRUN_TIMEOUT: --timeout is 'soon'; give seconds" $mark
 XRUN_TAG_OUTPUT=maybe refused "a bad flag" 2 "XRUN_TAG_OUTPUT: --tag-output is 'maybe'; give on or off" $mark
+# Each option of --help, but those that only print something: what makes no sense for it is refused in its name.
+n=0
+for option in $("$XRUN" --help | sed -n 's/^  \(-.*\)/\1/p' | sed 's/ [^-].*//; s/^-[a-z], --/--/; s/,.*//'); do
+    case $option in --status | --version | --help) continue ;; esac
+    name=XRUN_$(printf %s "${option#-}" | sed 's/^-//; y/abcdefghijklmnopqrstuvwxyz-/ABCDEFGHIJKLMNOPQRSTUVWXYZ_/')
+    value=
+    [ $option != -x ] || value='"'
+    env "$name=$value" "$XRUN" true >out 2>err
+    [ $? = 2 ] && grep -qE "^xrun: error: $name: -[a-z-]* is ('$value'|empty)" err || bad "$name" "$(cat err)"
+    n=$((n + 1))
+done
+[ $n -ge 30 ] && good "each of $n options has its variable" || bad "each of $n options has its variable" "too few are seen"
 XRUN_TIMOUT=5 run 10 true; check "an unknown variable: a warning with the nearest" 0 'XRUN_TIMOUT is not a variable.*did you mean XRUN_TIMEOUT'
 XRUN_TIMEOUT=bad run 10 --help; check "help in spite of a bad variable" 0
 XRUN_TIMEOUT=50 XRUN_BIND=none run 10 sh -c 'env | grep -c "^XRUN_\(TIMEOUT\|BIND\)="; true'; same "ranks do not get them" 0
