@@ -59,6 +59,8 @@ grep -q -- '--on-failure kill|continue' out && good "--help lists the options" |
 run 10 --help=man
 sed -e '1,/^\.\\" xrun --help=man/d' -e '/^\.\\" end of/,$d' "$top_srcdir/doc/xrun.1" | cmp -s - out &&
     good "the options in xrun.1 are those of the table" || bad "the options in xrun.1 are those of the table" "put 'xrun --help=man' between its marks"
+sed -e '/^\.\\"/d' -e 's/\\f[A-Z]/ /g' -e 's/\\-/-/g' "$top_srcdir/doc/xrun.1" | grep -oE -e '--[a-z][a-z-]*' | sort -u >inman
+"$XRUN" --help | grep -oE -e '--[a-z][a-z-]*' | sort -u | cmp -s - inman && good "and xrun.1 speaks of no others" || bad "and xrun.1 speaks of no others" "$(cat inman)"
 run 10 --version
 check "--version" 0
 grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version says it" || bad "--version says it" "$(cat out)"
