@@ -203,9 +203,16 @@ PATH=$work/bin:$PATH traced "a tool that hangs" '^xrun: rank [012] .*: no stack 
 tool gdb 'exit 1'
 PATH=$work/bin:$PATH traced "a tool that says nothing" '^xrun: rank [012] .*: no stack trace: the tool printed nothing'
 rm bin/gdb
-tool eu-stack 'echo "eu $*"'
 for t in timeout env sh bash cut ls grep pgrep basename head tr sed sleep; do ln -s "$(command -v $t)" bin/$t; done
-PATH=$work/bin traced "traces by eu-stack" '^xrun: rank [012] \(pid ([0-9]+)\): eu -p \1$'
+# The tool itself where it is installed.
+if tool=$(command -v eu-stack); then
+    ln -s "$tool" bin/eu-stack
+    want='^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .* main( |$)'
+else
+    tool eu-stack 'echo "eu $*"'
+    want='^xrun: rank [012] \(pid ([0-9]+)\): eu -p \1$'
+fi
+PATH=$work/bin traced "traces by eu-stack" "$want"
 rm bin/eu-stack
 PATH=$work/bin begin -n 3 --timeout 1 --timeout-traces "$stall" recv
 PATH=$work/bin reap "no tool for traces" 124
