@@ -224,7 +224,7 @@ END
         got=$REPLY
         read -r line <"$state/key/h.$got.pub"
         address $i
-        printf '%s,%s6,node%02d,%s,%s:%x %s\n' "$got" "$got" $((i + 1)) "$REPLY" $net6 $((i + 1)) "${line% *}"
+        printf '%s,%s6,node%02d,%s,%s,%s:%x %s\n' "$got" "$got" $((i + 1)) "$REPLY" "${REPLY/10.78/10.79}" $net6 $((i + 1)) "${line% *}"
     done >"$state/key/known"
     echo up >"$state/done"
     # The owner never writes: this ends with him. Meanwhile bash reaps whose parents have ended.

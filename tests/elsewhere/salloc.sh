@@ -49,18 +49,24 @@ while [ "$p" -gt 1 ]; do
 done
 echo "$XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_NODE_RANK $XRUN_NODES $(hostname) $under"
 SH
-chmod +x where
-salloc 30 "-N2 -n4 --ntasks-per-node=2" "$XRUN" -q -n 4 "$PWD/where"
+# Whoever is called srun says so.
+mkdir counted
+printf '#!/bin/sh\necho "$@" >>"%s"\nexec "%s" "$@"\n' "$PWD/sruns" "$(command -v srun)" >counted/srun
+chmod +x where counted/srun
+salloc 30 "-N2 -n4 --ntasks-per-node=2" env PATH="$PWD/counted:$PATH" "$XRUN" -q -n 4 "$PWD/where"
 verdict "salloc: four ranks on two hosts" 0
+[ "$(grep -c . sruns)" = 1 ] && good "one srun starts them" || bad "one srun starts them" "$(cat sruns)"
 [ "$(sort out)" = "0 4 0 0 2 hosta step
 1 4 1 0 2 hosta step
 2 4 0 1 2 hostb step
 3 4 1 1 2 hostb step" ] && good "all of them in a step of Slurm's" || bad "all of them in a step of Slurm's" "$(cat out)"
-batch "-N2 -n4 --ntasks-per-node=2" "$XRUN -q -n 4 $PWD/where" 'echo steps $(squeue -h -s -j $SLURM_JOB_ID -o %i | grep -c "\.[0-9]")'
+rm sruns
+batch "-N2 -n4 --ntasks-per-node=2" "PATH=$PWD/counted:\$PATH $XRUN -q -n 4 $PWD/where" 'echo steps $(squeue -h -s -j $SLURM_JOB_ID -o %i | grep -c "\.[0-9]")'
 batch_ends 20
 verdict "sbatch: four ranks on two hosts" 0
 [ "$(grep -v steps out | sort | cut -d' ' -f 1-6 | tr '\n' ,)" = "0 4 0 0 2 hosta,1 4 1 0 2 hosta,2 4 0 1 2 hostb,3 4 1 1 2 hostb," ] &&
     good "slots are Slurm's" || bad "slots are Slurm's" "$(cat out)"
+[ "$(grep -c . sruns)" = 1 ] && good "one srun for the other host" || bad "one srun for the other host" "$(cat sruns)"
 salloc 30 "-N2 -n3" sh -c "'$XRUN' -q -n 2 --map-by node hostname; '$XRUN' -q -n 1 --host hostb hostname; '$XRUN' -q -n 2 --agent ssh --map-by node hostname"
 verdict "several in one allocation" 0
 [ "$(sort out | tr '\n' ' ')" = "hosta hosta hostb hostb hostb " ] && good "--host and --agent choose" || bad "--host and --agent choose" "$(cat out)"
@@ -159,6 +165,12 @@ finish_in 15
 salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --prefix /no/such true
 verdict "xrun is not there" 1 'srun ended with code 2 before the agents on hosta, hostb came: .*/no/such/bin/xrun: No such file.*--prefix'
 mkdir -p prefix/bin
+version=$("$XRUN" --version) version=${version#xrun }
+sed "s/${version//./\\.}/${version//[0-9]/9}/g" "$XRUN" >prefix/bin/xrun
+chmod +x prefix/bin/xrun
+salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --prefix "$PWD/prefix" true
+verdict "another version" 1 "host host[ab]: .*/prefix/bin/xrun is version ${version//[0-9]/9} there, and this is version $version;"
+[ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
 printf '#!/bin/sh\n[ "$(hostname)" != hostb ] || exec "%s" 1000\nexec "%s" "$@"\n' "$rest" "$XRUN" >prefix/bin/xrun
 chmod +x prefix/bin/xrun
 salloc 30 "-N2 -n2" "$XRUN" -n 2 --map-by node --prefix "$PWD/prefix" --start-timeout 3 true

@@ -192,6 +192,27 @@ job 30 -n 4 --host $both "$control" end kill 3
 verdict "a rank that one of another host kills" 137 'rank 3 .*killed by signal 9'
 job 30 -n 4 --host $both "$control" end kill ALL
 verdict "all of a job, which one of it kills" 137 'killed by signal 9'
+client=$top_builddir/tests/launcher/pmix_client
+job 60 -n 4 --host $both "$top_builddir/tests/launcher/refused_client"
+verdict "what the server does not do is refused at once" 0
+job 30 -n 4 --host $both "$client" log 3
+verdict "PMIx_Log" 0
+[ "$(cat err)" = 'a word to the log' ] && good "a rank's word comes from the other host" || bad "a rank's word comes from the other host" "$(cat err)"
+# Ranks of both hosts write, and nobody reads; PMIx's clients finish all the same. Only then is the output read.
+on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q -n 4 --host $both bash -c '
+    (head -c 9000000 /dev/zero; >written.$XRUN_RANK) &
+    until [ -e meet ]; do sleep 0.02; done
+    "$0" fence >clients.$XRUN_RANK; wait' "$client" 2>err </dev/null | {
+    blocked() { [ "$(for h in hosta hostb; do on $h sh -c 'for p in $(pgrep -x head); do cat /proc/$p/syscall; done'; done | grep -c '^1 0x1 ')" = 4 ]; }
+    until_true 20 blocked || echo "they are not held up" >wrong
+    touch meet
+    for i in 0 1 2 3; do until_true 20 grep -qsx ok clients.$i || echo "rank $i does not meet the others" >>wrong; done
+    ! ls written.* >>wrong 2>/dev/null
+    wc -c >bytes
+}
+rc=${PIPESTATUS[0]}
+verdict "nobody reads the output of two hosts" 0
+[ ! -s wrong ] && [ "$(cat bytes)" = 36000000 ] && good "PMIx goes on, and no byte is lost" || bad "PMIx goes on, and no byte is lost" "$(cat bytes) bytes; $(cat wrong)"
 job 30 -n 2 --host hosta:1,hostb:1 sh -c "exec $control cleanup $PWD/left.\$XRUN_RANK end"
 verdict "files that go with the job" 0
 [ ! -e left.0 ] && [ ! -e left.1 ] && good "they are gone" || bad "they are gone" "$(ls)"

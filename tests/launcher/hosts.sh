@@ -208,16 +208,33 @@ verdict "a name that does not resolve" 1 'host no-such-host: ssh ended with code
 xrun 30 -n 3 --host hosta:1,hostb:1,10.255.255.1:1 sh -c 'touch /tmp/ran'
 verdict "a host that cannot be reached" 1 'host 10\.255\.255\.1: ssh ended with code 255'
 within "a host that cannot be reached" 6000
-# It is there, and silent: what ends the wait is a time-out, ssh's own or xrun's.
+# It is there, and silent: what ends the wait is a time-out, the one that xrun gives ssh, the user's or xrun's own. All at once.
 "$hosts" drop hostc 100
-xrun 30 -n 3 --host $all --map-by node --ssh-args '-o ConnectTimeout=2' sh -c 'touch /tmp/ran'
+silent() { # NAME ARGS...: in the background, with files of that name
+    local name=$1 t0=${EPOCHREALTIME/./} rc
+    shift
+    on hosta timeout -k 5 $((40 * slow)) env XDG_RUNTIME_DIR=/run "$XRUN" -q -n 3 --map-by node "$@" sh -c 'touch /tmp/ran' >$name.out 2>$name.err </dev/null
+    rc=$?
+    echo $rc $(((${EPOCHREALTIME/./} - t0) / 1000)) >$name.end
+}
+printf 'hosta slots=1\nhostc slots=1 # the silent one\nhostb slots=1\n' >file
+silent ours --hostfile "$PWD/file" & one=$!
+silent given --host $all --ssh-args '-o ConnectTimeout=2' & two=$!
+silent start --host $all --start-timeout $((2 * slow))
+wait $one $two
+"$hosts" drop hostc 0
+ended_so() { read -r rc ms <$1.end; cp $1.err err; }
+ended_so ours
+verdict "a silent host of a hostfile" 1 'host hostc: ssh ended with code 255: .*hostc .*timed out'
+within "a silent host of a hostfile" 14000
+[ $ms -ge 10000 ] && [ "$(grep -c . err)" = 1 ] && good "it is given 10 s, and named in one line" || bad "it is given 10 s, and named in one line" "$ms ms"
+ended_so given
 verdict "a host that does not answer" 1 'host hostc: ssh ended with code 255: .*hostc .*timed out'
 within "a host that does not answer" 6000
 [ $ms -ge 2000 ] && good "it was waited for" || bad "it was waited for" "$ms ms: not a host that is silent"
-xrun 30 -n 3 --host $all --map-by node --start-timeout $((2 * slow)) sh -c 'touch /tmp/ran'
+ended_so start
 verdict "a host that does not answer, --start-timeout" 1 '1 of 3 hosts did not come within '$((2 * slow))' s \(--start-timeout\): hostc$'
 within "a host that does not answer, --start-timeout" 6000
-"$hosts" drop hostc 0
 xrun 30 -n 2 --host hosta:1,hostb:1 --prefix /no/such sh -c 'touch /tmp/ran'
 verdict "xrun is not there" 1 'host hostb: /no/such/bin/xrun is not there'
 xrun 30 -n 2 --host hosta:1,hostb:1 --if 192.0.2.0/24 sh -c 'touch /tmp/ran'
@@ -245,49 +262,60 @@ on hosta rm /tmp/only-here
 verdict "a program that one host has not" 127 'there is no program /tmp/only-here on hostb$'
 LD_LIBRARY_PATH=$(printf '/a/long/way/to/a/library/%.0s' {1..200}) xrun 30 -n 2 --host hosta:1,hostb:1 true
 verdict "a long LD_LIBRARY_PATH" 0
+# xrun itself, but that it has another version's number.
 mkdir -p prefix/bin
-cat >prefix/bin/xrun <<'PY'
-#!/usr/bin/env python3
-import socket, struct, sys
-data = sys.stdin.buffer
-n, = struct.unpack("<I", data.read(4))
-b = data.read(n)
-secret, at = b[4:36], 36
-at += 12                                  # node, nodes, fan-out
-count, = struct.unpack_from("<I", b, at); at += 4
-addresses = []
-for _ in range(count):
-    l, = struct.unpack_from("<I", b, at); at += 4
-    addresses.append(b[at:at + l - 1].decode()); at += l
-port, = struct.unpack_from("<I", b, at)
-node, = struct.unpack_from("<I", b, 36)
-s = socket.create_connection((addresses[0], port))
-s.sendall(b"xrunwire" + struct.pack("<II", 1, node) + secret[:16] + b"9.9.9".ljust(32, b"\0"))
-s.recv(100)
-PY
+version=$("$XRUN" --version) version=${version#xrun }
+sed "s/${version//./\\.}/${version//[0-9]/9}/g" "$XRUN" >prefix/bin/xrun
 chmod +x prefix/bin/xrun
-xrun 30 -n 2 --host hosta:1,hostb:1 --prefix "$PWD/prefix" sh -c 'touch /tmp/ran'
-verdict "another version" 1 'host hostb: .*/prefix/bin/xrun is version 9\.9\.9 there, and this is version'
+[ "$(prefix/bin/xrun --version)" = "xrun ${version//[0-9]/9}" ] || bad "another version: its number" "$(prefix/bin/xrun --version)"
+for fanout in 32 1; do
+    xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --fanout $fanout --prefix "$PWD/prefix" sh -c 'touch /tmp/ran'
+    verdict "another version, fan-out $fanout" 1 "host host[bc]: .*/prefix/bin/xrun is version ${version//[0-9]/9} there, and this is version $version;"
+    [ "$(grep -c . err)" = 1 ] && good "another version, fan-out $fanout: that is one line" || bad "another version, fan-out $fanout: that is one line" "$(cat err)"
+done
 [ -z "$(for h in $here; do on $h ls /tmp | grep ran; done)" ] && good "nothing was started" || bad "nothing was started" "something was"
 
 # ------------------------------------------------------------------------- the network, and another place
 for h in hosta hostb hostc; do "$hosts" second $h; done
 met() { # whom each host's agent is connected to
     for h in hosta hostb hostc; do
-        on $h ss -Htnp state established 2>/dev/null | awk '/"xrun-agent"/ && $4 !~ /^(127\.|\[?::1)/ { sub(/:[0-9]*$/, "", $4); print $4 }' | sort -u
+        on $h ss -Htnp state established 2>/dev/null | awk '/"xrun-agent"/ && $4 !~ /^(127\.|\[?::1)/ { sub(/:[0-9]*$/, "", $4); gsub(/^\[::ffff:|\]$/, $4 ~ /ffff/ ? "" : "&", $4); print $4 }' | sort -u
     done | tr '\n' ' '
 }
 over() { : >"$PWD/over"; finish_in 20; rm -f over; }
 # A chain of agents.
 for net in "eth1 10.79.0.H" "10.79.0.0/24 10.79.0.H" "fd78::/64 [fd78::H]"; do
-    begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout 1 --if "${net% *}" sh -c 'echo ready; until [ -e over ]; do sleep 0.02; done'
+    begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout 1 --if "${net% *}" sh -c 'echo ready ${UCX_NET_DEVICES-all}; until [ -e over ]; do sleep 0.02; done'
     until_true 20 ready 3 || bad "--if ${net% *}: start" "$(cat out err)"
     got=$(met) want=
     for h in 2 1 3 2; do want="$want${net#* } " want=${want/H/$h}; done
     over
     verdict "--if ${net% *}" 0
     [ "$got" = "$want" ] && good "--if ${net% *}: agents meet there" || bad "--if ${net% *}: agents meet there" "$got, not $want"
+    [ "$(grep -c '^ready all$' out)" = 3 ] && good "--if ${net% *}: nothing of it for UCX" || bad "--if ${net% *}: nothing of it for UCX" "$(cat out)"
 done
+# Without --if it is the one that leads there.
+by() { # NAME WANTED HOSTS
+    begin_on -n 3 --host "$3" --fanout 1 sh -c 'echo ready; until [ -e over ]; do sleep 0.02; done'
+    until_true 20 ready 3 || bad "$1: start" "$(cat out err)"
+    got=$(met) want=
+    for h in 2 1 3 2; do want="$want$2 " want=${want/H/$h}; done
+    over
+    verdict "$1" 0
+    [ "$got" = "$want" ] && good "$1: agents meet there" || bad "$1: agents meet there" "$got, not $want"
+}
+# Which of them ranks talk by is said to UCX.
+begin_on -n 2 --host hosta:1,hostb:1 -x UCX_NET_DEVICES=eth1 --timeout 60 "$top_builddir/tests/launcher/stall" loop
+until_true 20 ready 1 || bad "UCX_NET_DEVICES: start" "$(cat out err)"
+between() { on hosta ss -Htnp state established 2>/dev/null | grep '"stall"' | grep -v 127.0.0.1 | awk '{ print $3, $4 }' | sed 's/:[0-9]*//g'; }
+until_true 20 eval '[ -n "$(between)" ]'
+got=$(between)
+on hosta pkill -USR1 -x xrun
+finish_in 20
+verdict "UCX_NET_DEVICES" 0
+[ "$(echo "$got" | sort -u)" = "10.79.0.1 10.79.0.2" ] && good "ranks talk there" || bad "ranks talk there" "$got"
+by "two networks, hosts of the first" 10.78.0.H hosta:1,hostb:1,hostc:1
+by "two networks, hosts of the second" 10.79.0.H 10.79.0.1:1,10.79.0.2:1,10.79.0.3:1
 on hostb ip link del eth1
 xrun 30 -n 2 --host hosta:1,hostb:1 --if eth1 sh -c 'touch /tmp/ran'
 verdict "a host that is not in that network" 1 'host hostb: .*10\.79\.0\.1'
