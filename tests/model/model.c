@@ -1,10 +1,10 @@
 /* model.c: see model.h. */
 #include "tests/model/model.h"
+#include "tests/model/fiber.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 enum { THREADS = 3, BUFFER = 24, STACK = 128 << 10, DEPTH = 4096, SEEN = 1 << 22 };
 
@@ -15,9 +15,10 @@ struct pending {
 };
 
 struct thread {
-    ucontext_t at;
+    fiber_t at;
     char *stack;
     bool over, blocked;
+    bool looks, changed;    /* since model_look */
     volatile void *futex;   /* asleep on it */
     uint64_t read;          /* hash of all that it has read since model_here: with the code, where it is */
     struct pending buf[BUFFER];
@@ -26,7 +27,7 @@ struct thread {
 
 static const struct model *model;
 static struct thread thread[THREADS];
-static ucontext_t search;
+static fiber_t search;
 static int running;
 static const char *wrong;
 
@@ -47,8 +48,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static void step(void)
 {
-    if (swapcontext(&thread[running].at, &search))
-        abort();
+    fiber_switch(&thread[running].at, &search);
 }
 
 static uint64_t get(const volatile void *p, size_t bytes)
@@ -62,8 +62,10 @@ static uint64_t get(const volatile void *p, size_t bytes)
 static void put(volatile void *p, uint64_t v, size_t bytes)
 {
     memcpy((void *)(uintptr_t)p, &v, bytes);
-    for (int i = 0; i < model->threads; i++)
+    for (int i = 0; i < model->threads; i++) {
         thread[i].blocked = false;
+        thread[i].changed = thread[i].looks;
+    }
 }
 
 static void drain_one(struct thread *t)
@@ -106,15 +108,38 @@ void model_store(volatile void *p, uint64_t v, size_t bytes)
     t->read = mix(t->read, 2);
 }
 
+/* On its way it empties the store buffer; not so one that is weak, unless that holds an older value. */
+static void begin_change(struct thread *t, const volatile void *p)
+{
+    bool own = false;
+
+    for (int i = 0; i < t->n; i++)
+        own |= t->buf[i].p == p;
+    if (!model->weak || own)
+        drain(t);
+}
+
+void model_store_now(volatile void *p, uint64_t v, size_t bytes)
+{
+    if (model->weak)
+        model_store(p, v, bytes);
+    else
+        model_exchange(p, v, bytes);
+}
+
 static uint64_t change(volatile void *p, size_t bytes, uint64_t v, int how)
 {
     struct thread *t = &thread[running];
     uint64_t before;
 
     step();
-    drain(t);
+    begin_change(t, p);
     before = get(p, bytes);
-    put(p, how == 0 ? v : how == 1 ? before + v : before | v, bytes);
+    if (model->torn) {
+        t->read = mix(t->read, before + 3);
+        step();
+    }
+    put(p, how == 0 ? v : how == 1 ? before + v : how == 2 ? before | v : before & v, bytes);
     t->read = mix(t->read, before + 3);
     return before;
 }
@@ -149,6 +174,31 @@ uint64_t model_or(volatile void *p, uint64_t v, size_t bytes)
     return change(p, bytes, v, 2);
 }
 
+uint64_t model_and(volatile void *p, uint64_t v, size_t bytes)
+{
+    return change(p, bytes, v, 3);
+}
+
+bool model_cas(volatile void *p, void *expected, uint64_t v, size_t bytes)
+{
+    struct thread *t = &thread[running];
+    uint64_t before;
+    bool same;
+
+    step();
+    begin_change(t, p);
+    before = get(p, bytes);
+    same = before == get(expected, bytes);
+    t->read = mix(t->read, before + 3);
+    if (same && model->torn)
+        step();
+    if (same)
+        put(p, v, bytes);
+    else
+        memcpy(expected, &before, bytes);
+    return same;
+}
+
 void model_fence(void)
 {
     step();
@@ -169,9 +219,18 @@ void model_here(uint64_t a, uint64_t b, uint64_t c)
     thread[running].read = mix(mix(mix(9, a), b), c);
 }
 
+void model_look(void)
+{
+    thread[running].looks = true;
+    thread[running].changed = false;
+}
+
 void model_block(void)
 {
-    thread[running].blocked = true;
+    struct thread *t = &thread[running];
+
+    t->blocked = !t->changed;
+    t->looks = t->changed = false;
     step();
 }
 
@@ -213,6 +272,7 @@ static void run_thread(void)
 
     model->thread(me);
     thread[me].over = true; /* what is in its buffer reaches memory at any time later */
+    step();                 /* for good */
 }
 
 static uint64_t state(void)
@@ -224,7 +284,8 @@ static uint64_t state(void)
         h = mix(h, get((char *)model->memory + i, 8));
     for (int t = 0; t < model->threads; t++) {
         const struct thread *c = &thread[t];
-        h = mix(mix(h, c->read), (uint64_t)(c->over | c->blocked << 1 | (c->futex != NULL) << 2) + 8);
+        h = mix(mix(h, c->read), (uint64_t)(c->over | c->blocked << 1 | (c->futex != NULL) << 2 | c->looks << 3 |
+                                           c->changed << 4) + 8);
         for (int k = 0; k < c->n; k++)
             h = mix(mix(h, (uint64_t)((volatile char *)c->buf[k].p - (char *)model->memory)), c->buf[k].v);
     }
@@ -257,8 +318,7 @@ static void go_on(int t)
 {
     running = t;
     thread[t].read = mix(thread[t].read, 1); /* it has got further, whatever it finds */
-    if (swapcontext(&search, &thread[t].at))
-        abort();
+    fiber_switch(&search, &thread[t].at);
 }
 
 /* From the beginning to an end, a state that is known, or a fault. */
@@ -268,11 +328,7 @@ static void run_once(void)
     for (int t = 0; t < model->threads; t++) {
         char *stack = thread[t].stack;
         thread[t] = (struct thread){.stack = stack};
-        getcontext(&thread[t].at);
-        thread[t].at.uc_stack.ss_sp = stack;
-        thread[t].at.uc_stack.ss_size = STACK;
-        thread[t].at.uc_link = &search;
-        makecontext(&thread[t].at, run_thread, 0);
+        fiber_make(&thread[t].at, stack, STACK, run_thread);
     }
     runs++;
     for (depth = 0;; depth++) {
@@ -332,7 +388,7 @@ int model_check(const struct model *m, bool broken)
     prefix = 0;
     seen = calloc(SEEN, sizeof(*seen));
     for (int t = 0; t < m->threads; t++)
-        thread[t].stack = malloc(STACK);
+        thread[t].stack = aligned_alloc(64, STACK);
     do
         run_once();
     while (!wrong && another());

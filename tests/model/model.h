@@ -26,6 +26,9 @@ struct model {
     void (*begin)(void); /* put memory into its first state */
     void *memory;        /* what threads share */
     size_t bytes;
+    /* Faults that a machine does not have, to see that they would be found. */
+    bool weak; /* nothing but a fence empties the store buffer */
+    bool torn; /* and are a read and a write */
 };
 
 /* Explore; prints "ok - NAME" or "not ok" with the decisions that lead there. The number of failures, 0 or 1.
@@ -35,16 +38,23 @@ int model_check(const struct model *m, bool broken);
 /* For threads. */
 uint64_t model_load(const volatile void *p, size_t bytes);
 void model_store(volatile void *p, uint64_t v, size_t bytes);
+/* A store that empties the buffer, too. */
+void model_store_now(volatile void *p, uint64_t v, size_t bytes);
 /* A copy into shared memory: stores of up to 8 bytes. */
 void *model_copy(void *to, const void *from, size_t bytes);
 uint64_t model_exchange(volatile void *p, uint64_t v, size_t bytes);
 uint64_t model_add(volatile void *p, uint64_t v, size_t bytes);
 uint64_t model_or(volatile void *p, uint64_t v, size_t bytes);
+uint64_t model_and(volatile void *p, uint64_t v, size_t bytes);
+/* Compare and exchange; *expected becomes what was there. It never fails without a reason, as on x86. */
+bool model_cas(volatile void *p, void *expected, uint64_t v, size_t bytes);
 void model_fence(void);
 void model_membarrier(void);
 /* All that this thread knows is in these values: how it came here, and how often it has looked, is forgotten. */
 void model_here(uint64_t a, uint64_t b, uint64_t c);
-/* Nothing to do until memory changes. */
+/* Before a look at several things, ... */
+void model_look(void);
+/* Nothing to do until memory changes; where there was a model_look, since that. */
 void model_block(void);
 /* As the kernel's: sleeps only while *p is v, and until somebody wakes p. */
 void model_futex_wait(volatile void *p, uint32_t v);
@@ -60,16 +70,20 @@ void model_expect(bool holds, const char *text);
 #undef atomic_exchange
 #undef atomic_fetch_add
 #undef atomic_fetch_or
+#undef atomic_compare_exchange_weak
+#undef atomic_compare_exchange_strong
 #undef atomic_thread_fence
 #undef atomic_signal_fence
 #define atomic_load_explicit(p, order) model_load(p, sizeof(*(p)))
 #define atomic_store_explicit(p, v, order) model_store(p, (uint64_t)(v), sizeof(*(p)))
 #define atomic_load(p) model_load(p, sizeof(*(p)))
 /* Sequentially consistent: nothing overtakes it. */
-#define atomic_store(p, v) ((void)model_exchange(p, (uint64_t)(v), sizeof(*(p))))
+#define atomic_store(p, v) model_store_now(p, (uint64_t)(v), sizeof(*(p)))
 #define atomic_exchange(p, v) model_exchange(p, (uint64_t)(v), sizeof(*(p)))
 #define atomic_fetch_add(p, v) model_add(p, (uint64_t)(v), sizeof(*(p)))
 #define atomic_fetch_or(p, v) model_or(p, (uint64_t)(v), sizeof(*(p)))
+#define atomic_compare_exchange_weak(p, expected, v) model_cas(p, expected, v, sizeof(*(p)))
+#define atomic_compare_exchange_strong(p, expected, v) model_cas(p, expected, v, sizeof(*(p)))
 #define atomic_thread_fence(order) model_fence()
 #define atomic_signal_fence(order) ((void)0)
 #endif

@@ -21,7 +21,10 @@
 #ifndef RK_POLL_ALL_MAX
 #define RK_POLL_ALL_MAX 8
 #endif
-enum { FRAMES_PER_PASS = 64 };
+/* tests/model/bits_model.c has shorter passes. */
+#ifndef RK_FRAMES_PER_PASS
+#define RK_FRAMES_PER_PASS 64
+#endif
 
 /* A control frame that found no room. */
 struct control {
@@ -342,14 +345,14 @@ static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct
         shm->bad_frames++;
 }
 
-/* Returns the number of frames taken, at most FRAMES_PER_PASS. */
+/* Returns the number of frames taken, at most RK_FRAMES_PER_PASS. */
 RK_INLINE int drain(struct rk_shm *shm, int from)
 {
     struct rk_box_in *in = &shm->in[from];
     struct rk_peer *peer = shm->from[from];
     int n = 0;
 
-    while (n < FRAMES_PER_PASS && rk_box_ready(in)) {
+    while (n < RK_FRAMES_PER_PASS && rk_box_ready(in)) {
         struct rk_hdr hdr;
         uint64_t behind;
         const void *payload;
@@ -421,7 +424,7 @@ static int drain_by_bits(struct rk_shm *shm)
             if (rk_unlikely(!shm->in[from].box))
                 accept_boxes(shm);
             got = shm->in[from].box ? drain(shm, from) : 0;
-            if (got == FRAMES_PER_PASS || !shm->in[from].box)
+            if (got == RK_FRAMES_PER_PASS || !shm->in[from].box)
                 shm->again[w] |= 1ull << (from % 64);
             n += got;
         }
