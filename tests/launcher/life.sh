@@ -75,6 +75,17 @@ waits finalize 3 'ranks? [0-9,-]+: .*: rank_finalize, waits for rank 3,'
 waits compute 3 'ranks? [0-9,-]+: .*: barrier #1 on world, waits for rank 3, which computes$'
 grep -q 'rank 3:' err && bad "who computes is not stalled" "it is" || good "who computes is not stalled"
 
+# A receiver that may fetch no more ahead, and its sender: who waits for what is told, and the least that would do is enough.
+begin -n 2 --heartbeat 0.5 -x RANK_AHEAD_MAX=20M "$stall" ahead
+until_true 10 said 'rank 0: .*: send of 8388608 bytes on world, tag 2, waits for rank 1$' &&
+    until_true 10 said 'rank 1: .*: receive of 8388608 bytes on world, tag 3, waits for rank 0$' &&
+    good "more is sent than may be fetched ahead" || bad "more is sent than may be fetched ahead" "no such lines"
+kill "$xpid"
+reap "and then xrun is told to end" 143
+new_case
+timeout -k 5 $((60 * slow)) "$XRUN" -n 2 -x RANK_AHEAD_MAX=25M "$stall" ahead >out 2>err && [ "$(grep -cx ok out)" = 2 ] &&
+    good "as much is sent as may be fetched ahead" || bad "as much is sent as may be fetched ahead" "no end"
+
 # Over the network nobody knows the board of another; each has its own.
 RANK_CHANNELS=self,ucx; export RANK_CHANNELS
 if "$XRUN" -n 2 --timeout 20 "$stall" finalize 9 >/dev/null 2>&1; then

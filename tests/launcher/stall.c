@@ -6,7 +6,8 @@
  * The victim (the last rank, if not given) says "ready" and waits for SIGUSR1,
  * which all ranks are told not to die of; the others wait for it in HOW. After
  * the signal all end well, and each says "ok". With abort the victim says when
- * it aborts, in microseconds since 1970, and does.
+ * it aborts, in microseconds since 1970, and does. With ahead nobody holds them: it is a
+ * matter of RANK_AHEAD_MAX whether they end.
  */
 #include "lib/rank.h"
 
@@ -117,6 +118,22 @@ static void collective(const char *how)
         must(rank_allreduce(in, out, 1, RANK_INT64, RANK_SUM, team), how);
 }
 
+/* Rank 0 sends four large ones, one after the other, and rank 1 wants the last one first: in the end with no room for
+ * those before. */
+static void ahead(void)
+{
+    if (me == victim) {
+        printf("ready\n");
+        fflush(stdout);
+    }
+    for (int i = 0; i < 4; i++) {
+        if (me == 0)
+            must(rank_send(buf, LARGE, RANK_BYTE, 1, i, rank_world()), "send");
+        else if (me == 1)
+            must(rank_recv(buf, LARGE, RANK_BYTE, 0, 3 - i, rank_world(), NULL), "receive");
+    }
+}
+
 /* Until the victim gets the signal. */
 static void loop(void)
 {
@@ -165,6 +182,8 @@ int main(int argc, char **argv)
         hold();
     } else if (strcmp(how, "loop") == 0) {
         loop();
+    } else if (strcmp(how, "ahead") == 0) {
+        ahead();
     } else if (strcmp(how, "abort") == 0 && me == victim) {
         printf("aborts %lld\n", (long long)now_us());
         fflush(stdout);

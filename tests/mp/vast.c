@@ -1,6 +1,7 @@
 /*
  * vast.c: lists of pieces that are past 2 GiB together: rank_sendv, rank_putv, rank_getv. Little memory is behind it: the
- * source is one block named many times, the destination one that is mapped at many addresses.
+ * source is one block named many times, the destination one that is mapped at many addresses. And one message of more than 2^32
+ * elements, of which little is received.
  */
 #include "tests/mp/mp.h"
 
@@ -13,17 +14,17 @@ enum { BLOCK = 16 << 20, TIMES = 130, REST = 40 };
 
 static const int64_t total = (int64_t)BLOCK * TIMES + REST;
 
-/* TIMES mappings of one block, one behind the other, and a page of its own behind them for the rest. */
-static char *vast_map(size_t *bytes)
+/* So many mappings of one block, one behind the other, and a page of its own behind them for the rest. */
+static char *vast_map(size_t times, size_t *bytes)
 {
     int fd = memfd_create("vast", MFD_CLOEXEC);
     char *base;
 
-    *bytes = (size_t)BLOCK * TIMES + 4096;
+    *bytes = BLOCK * times + 4096;
     MP_CHECK(fd >= 0 && ftruncate(fd, BLOCK) == 0);
     base = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     MP_CHECK(base != MAP_FAILED);
-    for (size_t i = 0; i < TIMES; i++)
+    for (size_t i = 0; i < times; i++)
         MP_CHECK(mmap(base + i * BLOCK, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
     close(fd);
     return base;
@@ -50,6 +51,30 @@ static void message(struct mp *mp, char *block, char *vast)
         MP_CHECK_EQ(env.bytes, total);
         MP_CHECK_EQ(env.sent_bytes, total);
         check_vast(vast, 21);
+    }
+}
+
+/* Of more elements than 2^32 the receiver wants a few; and a count that no memory has. */
+static void cut_short(struct mp *mp)
+{
+    const int64_t count = ((int64_t)BLOCK << 8) + REST;
+    rank_envelope_t env;
+    size_t bytes;
+    char few[200], *all;
+
+    if (mp->rank == 0) {
+        all = vast_map(256, &bytes);
+        mp_fill(all, sizeof(few), 23);
+        MP_OK(rank_send(all, count, RANK_BYTE, 1, 2, mp->world));
+        MP_STATUS(rank_send(all, INT64_MAX, RANK_INT64, 1, 2, mp->world), RANK_ERR_COUNT);
+        munmap(all, bytes);
+    } else if (mp->rank == 1) {
+        MP_OK(rank_probe(0, 2, mp->world, &env));
+        MP_CHECK_EQ(env.count, count);
+        MP_STATUS(rank_recv(few, sizeof(few), RANK_BYTE, 0, 2, mp->world, &env), RANK_ERR_TRUNCATED);
+        MP_CHECK_EQ(env.sent_bytes, count);
+        MP_CHECK_EQ(env.bytes, (int64_t)sizeof(few));
+        MP_CHECK_EQ(mp_verify(few, sizeof(few), 23), -1);
     }
 }
 
@@ -88,9 +113,11 @@ int main(int argc, char **argv)
 
     mp_start(&mp, &argc, argv);
     block = mp_alloc(BLOCK);
-    vast = vast_map(&bytes);
+    vast = vast_map(TIMES, &bytes);
     mp_case(&mp, "a message of pieces");
     message(&mp, block, vast);
+    mp_case(&mp, "a count past 2^32");
+    cut_short(&mp);
     mp_case(&mp, "one-sided pieces");
     one_sided(&mp, block, vast);
     free(block);
