@@ -143,7 +143,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE || agent->live)
         return;
     if (agent->nused > 1 && agent->nlocal)
-        rk_fences_ended(agent->fences, agent->node);
+        rk_gone_note(agent->gone, RK_GONE_HOST, agent->node);
     if (!rk_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->phase == RK_AGENT_RUNNING)
@@ -222,7 +222,7 @@ static bool take_died(struct rk_agent *agent, struct rk_unpacker *u)
         return false;
     if (agent->server && agent->job.host_of[rank] != agent->node)
         rk_server_tell_death(agent->server, rank, by_signal != 0);
-    rk_fences_died(agent->fences, rank);
+    rk_gone_note(agent->gone, RK_GONE_RANK, rank);
     return true;
 }
 
@@ -240,18 +240,22 @@ static bool take_other_died(struct rk_agent *agent, struct rk_unpacker *u)
     return true;
 }
 
+/* An agent is gone, and all below with it. */
+static void note_lost(struct rk_agent *agent, uint32_t top)
+{
+    for (uint32_t node = 0; agent->gone && node < agent->setup->nodes; node++) {
+        if (rk_tree_below(agent->tree, top, node))
+            rk_gone_note(agent->gone, RK_GONE_AGENT, node);
+    }
+}
+
 static bool take_lost(struct rk_agent *agent, struct rk_unpacker *u)
 {
     uint32_t top = rk_unpack_u32(u);
 
     if (!rk_unpack_string(u) || !rk_unpack_done(u))
         return false;
-    for (uint32_t node = 0; agent->modexes && node < agent->setup->nodes; node++) {
-        if (!rk_tree_below(agent->tree, top, node))
-            continue;
-        rk_modexes_lost(agent->modexes, node);
-        rk_fences_ended(agent->fences, node);
-    }
+    note_lost(agent, top);
     return true;
 }
 
@@ -263,8 +267,7 @@ static bool take_over(struct rk_agent *agent, struct rk_unpacker *u)
         uint32_t node = rk_unpack_u32(u);
         if (u->failed || node >= agent->setup->nodes)
             return false;
-        if (agent->modexes)
-            rk_modexes_lost(agent->modexes, node);
+        rk_gone_note(agent->gone, RK_GONE_AGENT, node);
     }
     return rk_unpack_done(u);
 }
@@ -430,8 +433,7 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
 {
     struct rk_agent *agent = arg;
 
-    if (agent->fences)
-        rk_fences_lost(agent->fences, node);
+    note_lost(agent, node);
     /* xrun knows whether it was done. */
     tell_of_node(agent, RK_MSG_LOST, node, why);
     rk_branches_lost(agent->branches, node);

@@ -67,6 +67,7 @@ struct rk_agent {
     size_t set_size;
     void *topology; /* for the PMIx server, or NULL */
     struct rk_server *server;
+    struct rk_gone *gone;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
     struct rk_errands *errands;

@@ -209,11 +209,11 @@ static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 }
 
 /* It may not have been reaped yet. */
-static bool has_ended(const struct rk_rank *r)
+static bool has_ended(const struct rk_agent *agent, const struct rk_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return r->exited || is_broken(r) ||
+    return rk_gone(agent->gone, RK_GONE_RANK, r->rank) || is_broken(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
@@ -225,10 +225,10 @@ static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool bro
     bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
-        lost = lost || has_ended(&agent->ranks[i]);
+        lost = lost || has_ended(agent, &agent->ranks[i]);
     for (uint32_t i = 0; i < nranks; i++) {
         const struct rk_rank *r = rk_agent_rank(agent, ranks[i]);
-        lost = lost || (r && has_ended(r));
+        lost = lost || (r && has_ended(agent, r));
     }
     rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
 }
@@ -280,7 +280,7 @@ static void on_asked(void *arg, uint32_t rank, uint32_t id)
         rk_modexes_found(agent->modexes, id, false, NULL, 0);
     else
         rk_server_look_up(agent->server, rank, id);
-    if (r && agent->server && has_ended(r))
+    if (r && agent->server && has_ended(agent, r))
         rk_server_settle(agent->server, id);
 }
 
@@ -350,9 +350,10 @@ static void on_process(void *arg, uint32_t rank, struct rk_server_process *out)
 
 static bool on_ended(void *arg, uint32_t rank)
 {
-    const struct rk_rank *r = rk_agent_rank(arg, rank);
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
 
-    return r && has_ended(r);
+    return r && has_ended(agent, r);
 }
 
 const struct rk_server_events rk_clients_server_events = {

@@ -28,12 +28,11 @@ struct fence {
 struct rk_fences {
     struct rk_tree *tree;
     const struct rk_job *job;
+    struct rk_gone *gone;
+    struct rk_gone_watcher watcher;
     uint32_t self, first, nchildren;
     rk_fence_done_fn done;
     void *arg;
-    bool *gone; /* [nchildren] */
-    bool *ended; /* [job->nhosts]: no rank is left there, as far as this node was told */
-    bool *dead;  /* [job->size]: a rank that has ended, as far as this node was told */
     bool *used;  /* [job->nhosts]: it has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
     bool *live;  /* [nchildren + 2], for a while */
@@ -43,12 +42,12 @@ struct rk_fences {
 
 /* ------------------------------------------------------------------ who takes part */
 
-static void see(struct rk_fences *fs, struct fence *f, uint32_t node, bool lives)
+static void see(struct rk_fences *fs, struct fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
     f->part[at] = true;
-    if (lives && !fs->ended[node])
+    if (!gone)
         fs->live[at] = true;
 }
 
@@ -59,10 +58,10 @@ static void look_round(struct rk_fences *fs, struct fence *f)
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            see(fs, f, i, true);
+            see(fs, f, i, rk_gone(fs->gone, RK_GONE_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        see(fs, f, fs->job->host_of[f->ranks[i]], !fs->dead[f->ranks[i]]);
+        see(fs, f, fs->job->host_of[f->ranks[i]], rk_gone(fs->gone, RK_GONE_RANK, f->ranks[i]));
 }
 
 bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
@@ -126,7 +125,7 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     }
     look_round(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
-        f->from[i] = !fs->live[i] || (i < fs->nchildren && fs->gone[i]);
+        f->from[i] = !fs->live[i];
         if (f->from[i] && f->part[i])
             f->status = LOST;
     }
@@ -165,7 +164,7 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
 
     for (uint32_t i = 0; i < fs->nchildren; i++) {
         struct rk_packer p = {0};
-        if (fs->gone[i] || !f->part[i])
+        if (!f->part[i])
             continue;
         pack(f, data, len, &p);
         rk_tree_step(fs->tree, fs->first + i, RK_MSG_FENCE_DOWN, &p);
@@ -320,67 +319,38 @@ static void drop_ended(struct rk_fences *fs, struct fence *f)
     move_on(fs, f);
 }
 
-void rk_fences_ended(struct rk_fences *fs, uint32_t node)
+static void say_ended(struct rk_fences *fs, uint32_t node)
 {
     struct rk_packer p = {0};
 
-    if (!fs || node >= fs->job->nhosts || fs->ended[node])
-        return;
-    fs->ended[node] = true;
-    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
-        next = l->next;
-        drop_ended(fs, rk_list_entry(l, struct fence, link));
-    }
-    if (node != fs->self)
-        return;
     rk_pack_u32(&p, node);
     rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
 }
 
-void rk_fences_died(struct rk_fences *fs, uint32_t rank)
+static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uint32_t number)
 {
-    if (!fs || rank >= fs->job->size || fs->dead[rank])
-        return;
-    fs->dead[rank] = true;
+    struct rk_fences *fs = rk_list_entry(watcher, struct rk_fences, watcher);
+
     for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
         struct fence *f = rk_list_entry(l, struct fence, link);
         next = l->next;
-        if (f->ranks)
+        if (f->ranks || what != RK_GONE_RANK)
             drop_ended(fs, f);
     }
+    if (what == RK_GONE_HOST && number == fs->self)
+        say_ended(fs, number);
 }
 
 static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
 {
     uint32_t node = rk_unpack_u32(u);
-    struct rk_packer p = {0};
 
     if (!rk_unpack_done(u) || from == RK_NODE_FRONT || node >= fs->job->nhosts || !rk_tree_below(fs->tree, from, node))
         return false;
-    rk_fences_ended(fs, node);
-    if (fs->self == RK_NODE_FRONT)
-        return true;
-    rk_pack_u32(&p, node);
-    rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
+    rk_gone_note(fs->gone, RK_GONE_HOST, node);
+    if (fs->self != RK_NODE_FRONT)
+        say_ended(fs, node);
     return true;
-}
-
-void rk_fences_lost(struct rk_fences *fs, uint32_t child)
-{
-    uint32_t i = child - fs->first;
-
-    if (i >= fs->nchildren || fs->gone[i])
-        return;
-    fs->gone[i] = true;
-    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
-        next = l->next;
-        if (!f->from[i]) {
-            f->from[i] = true;
-            f->status = LOST;
-            move_on(fs, f);
-        }
-    }
 }
 
 bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
@@ -388,23 +358,22 @@ bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct r
     return kind == RK_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
 }
 
-rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uint32_t self,
+rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, struct rk_gone *gone, uint32_t self,
                              rk_fence_done_fn done, void *arg, struct rk_fences **out)
 {
     struct rk_fences *fs = calloc(1, sizeof(*fs));
 
     if (!fs)
         return RANK_ERR_NO_MEMORY;
-    *fs = (struct rk_fences){.tree = tree, .job = job, .self = self, .done = done, .arg = arg};
+    *fs = (struct rk_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
     fs->nchildren = rk_tree_children(tree, &fs->first);
     rk_list_init(&fs->active);
-    fs->gone = calloc(fs->nchildren + 1, sizeof(*fs->gone));
+    fs->watcher.told = on_gone;
+    rk_gone_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
-    fs->ended = calloc(job->nhosts, sizeof(*fs->ended));
-    fs->dead = calloc(job->size, sizeof(*fs->dead));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
     fs->where = calloc(job->nhosts, sizeof(*fs->where));
-    if (!fs->gone || !fs->live || !fs->ended || !fs->dead || !fs->used || !fs->where) {
+    if (!fs->live || !fs->used || !fs->where) {
         rk_fences_close(fs);
         return RANK_ERR_NO_MEMORY;
     }
@@ -424,10 +393,8 @@ void rk_fences_close(struct rk_fences *fs)
         return;
     while (!rk_list_empty(&fs->active))
         destroy(fs, rk_list_entry(fs->active.next, struct fence, link));
-    free(fs->gone);
+    rk_gone_unwatch(&fs->watcher);
     free(fs->live);
-    free(fs->ended);
-    free(fs->dead);
     free(fs->used);
     free(fs->where);
     free(fs);

@@ -4,11 +4,13 @@
  * They go along the tree of agents. Each node joins what its own ranks and the
  * branches below it say; the first node that has all takes it back down. A
  * fence is known by its ranks: fences of the same ranks follow each other.
- * Who is gone is not waited for, and the fence fails.
+ * Who is gone (gone.h) is not waited for, and the fence fails; that no rank is left on
+ * a host is said to those above it.
  */
 #ifndef RK_LAUNCHER_FENCES_H
 #define RK_LAUNCHER_FENCES_H
 
+#include "launcher/gone.h"
 #include "launcher/job.h"
 #include "launcher/tree.h"
 
@@ -17,10 +19,10 @@ struct rk_fences;
 /* The fence of this node's ranks that came with token is over; data is everybody's. */
 typedef void (*rk_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
 
-/* self: this node. job must have its map and stay. */
-rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, uint32_t self,
+/* self: this node. job must have its map and stay; so must gone, which says whom not to wait for. */
+rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, struct rk_gone *gone, uint32_t self,
                              rk_fence_done_fn done, void *arg, struct rk_fences **out);
-/* NULL is fine. */
+/* NULL is fine. Before gone is closed. */
 void rk_fences_close(struct rk_fences *fences);
 
 /* Fences of the same ranks that have nothing to do with each other. */
@@ -38,11 +40,5 @@ void rk_fences_abandon(struct rk_fences *fences, void *token);
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
 /* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
-/* No rank of a node is left: fences that wait for it fail. If it is this one, those above are told. */
-void rk_fences_ended(struct rk_fences *fences, uint32_t node);
-/* A rank has ended. Where it was the only one of its host to take part in a fence, nobody there comes to it any more. */
-void rk_fences_died(struct rk_fences *fences, uint32_t rank);
-/* A child is gone, with all below. */
-void rk_fences_lost(struct rk_fences *fences, uint32_t child);
 
 #endif

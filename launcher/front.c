@@ -154,6 +154,7 @@ static void close_front(struct front *f)
     rk_muster_close(f->muster);
     rk_branches_close(f->branches);
     rk_fences_close(f->fences);
+    rk_gone_close(f->gone);
     rk_tree_close(f->tree);
     rk_reader_close(f->reader);
     rk_feed_close(f->feed);

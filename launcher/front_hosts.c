@@ -80,7 +80,9 @@ static rank_status_t send_job(struct front *f)
     if (!st)
         st = rk_by_host_make(f->job, &f->of_host);
     if (!st)
-        st = rk_fences_open(f->tree, f->job, RK_NODE_FRONT, NULL, NULL, &f->fences);
+        st = rk_gone_open(f->job, &f->gone);
+    if (!st)
+        st = rk_fences_open(f->tree, f->job, f->gone, RK_NODE_FRONT, NULL, NULL, &f->fences);
     label = rk_front_label_of(f);
     if (!st && f->options->output_dir)
         st = rk_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, rk_front_on_lost, f,

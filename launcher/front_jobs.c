@@ -160,7 +160,7 @@ static const struct rk_wire_ops link_ops = {on_word, on_link_closed, on_link_dra
 rank_status_t rk_front_jobs_told(struct front *f)
 {
     struct rk_packer p = {0};
-    rank_status_t st = rk_modexes_open(f->base, f->tree, RK_NODE_FRONT, &modex_ops, f, &f->jobs->modexes);
+    rank_status_t st = rk_modexes_open(f->base, f->tree, f->gone, RK_NODE_FRONT, &modex_ops, f, &f->jobs->modexes);
 
     if (st)
         return st;
@@ -214,18 +214,10 @@ void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u)
     say(f, RK_UP_BROKEN, &p);
 }
 
-void rk_front_jobs_done(struct front *f, uint32_t node)
-{
-    /* It answers no more questions. */
-    if (f->jobs->modexes)
-        rk_modexes_lost(f->jobs->modexes, node);
-}
-
 void rk_front_jobs_lost(struct front *f, uint32_t node)
 {
     if (!f->told)
         return;
-    rk_modexes_lost(f->jobs->modexes, node);
     for (uint32_t i = f->of_host.first[node]; i < f->of_host.first[node + 1]; i++)
         rk_front_jobs_ended(f, f->of_host.ranks[i], true, true);
     if (f->options->go_on && !f->ending)

@@ -21,8 +21,7 @@ void rk_front_jobs_started(struct front *f, uint32_t node);
 void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
 /* RK_MSG_CLIENT_LOST */
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u);
-/* A host has ended well, or is lost. */
-void rk_front_jobs_done(struct front *f, uint32_t node);
+/* A host is lost. */
 void rk_front_jobs_lost(struct front *f, uint32_t node);
 /* All of the job here has ended. */
 void rk_front_jobs_over(struct front *f);

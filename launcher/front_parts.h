@@ -60,6 +60,7 @@ struct front {
     struct rk_tree *tree;
     struct rk_branches *branches; /* NULL: no agents of other hosts */
     struct rk_muster *muster;     /* NULL: all are known */
+    struct rk_gone *gone; /* once the job is told */
     struct rk_fences *fences;
     struct node *nodes; /* [nnodes] */
     uint32_t nnodes, ndone;

@@ -155,7 +155,7 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
         return false;
     rk_life_exited(f->life, rank);
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
-    rk_fences_died(f->fences, rank);
+    rk_gone_note(f->gone, RK_GONE_RANK, rank);
     if (rank == f->job->pty)
         rk_user_terminal_give_back(f->terminal);
     failed = rk_verdict_failed(status, unfinished);
@@ -224,7 +224,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
             continue;
         n->gone = true;
         on_input_closed(f, i);
-        rk_fences_ended(f->fences, i);
+        rk_gone_note(f->gone, RK_GONE_AGENT, i);
         if (n->done)
             continue;
         rk_front_jobs_lost(f, i);
@@ -385,7 +385,7 @@ static bool on_done(struct front *f, struct rk_unpacker *u)
     if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
-    rk_front_jobs_done(f, node);
+    rk_gone_note(f->gone, RK_GONE_AGENT, node); /* it answers no more questions */
     f->done = ++f->ndone == f->nnodes;
     if (!f->done && !event_pending(f->over, EV_TIMEOUT, NULL))
         event_add(f->over, &soon);
@@ -531,8 +531,6 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
 {
     struct front *f = arg;
 
-    if (f->fences)
-        rk_fences_lost(f->fences, node);
     lose(f, node, why);
     after_child(f);
 }

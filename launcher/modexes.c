@@ -17,12 +17,12 @@ struct question {
 struct rk_modexes {
     struct event_base *base;
     struct rk_tree *tree;
+    struct rk_gone *gone;
+    struct rk_gone_watcher watcher;
     uint32_t self, next_id;
     const struct rk_modex_ops *ops;
     void *arg;
     struct rk_link asked, asking; /* by us; us */
-    bool *gone; /* [ngone] by node */
-    uint32_t ngone;
 };
 
 static struct question *add(struct rk_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
@@ -87,7 +87,7 @@ static void answer(struct rk_modexes *m, uint32_t node, uint32_t id, bool found,
 void rk_modexes_ask(struct rk_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = node < m->ngone && m->gone[node] ? NULL : add(m, &m->asked, node, rank);
+    struct question *q = rk_gone(m->gone, RK_GONE_AGENT, node) ? NULL : add(m, &m->asked, node, rank);
     struct rk_packer p = {0};
 
     if (q && timeout_s)
@@ -154,39 +154,32 @@ bool rk_modexes_take(struct rk_modexes *m, uint32_t kind, struct rk_unpacker *u)
     return true;
 }
 
-static void note_gone(struct rk_modexes *m, uint32_t node)
+static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uint32_t number)
 {
-    bool *longer = node >= m->ngone ? realloc(m->gone, ((size_t)node + 1) * sizeof(*longer)) : m->gone;
+    struct rk_modexes *m = rk_list_entry(watcher, struct rk_modexes, watcher);
 
-    if (!longer)
-        return; /* who asks it will wait until the job ends, or for the time-out */
-    m->gone = longer;
-    while (m->ngone <= node)
-        m->gone[m->ngone++] = false;
-    m->gone[node] = true;
-}
-
-void rk_modexes_lost(struct rk_modexes *m, uint32_t node)
-{
-    note_gone(m, node);
-    for (struct rk_link *l = m->asked.next, *next; l != &m->asked; l = next) {
+    if (what == RK_GONE_RANK)
+        rk_modexes_ended(m, number);
+    for (struct rk_link *l = m->asked.next, *next; l != &m->asked && what == RK_GONE_AGENT; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
-        if (q->node == node)
+        if (q->node == number)
             give(q, RK_FOUND_NEVER, NULL, 0);
     }
 }
 
-rank_status_t rk_modexes_open(struct event_base *base, struct rk_tree *tree, uint32_t self, const struct rk_modex_ops *ops,
-                              void *arg, struct rk_modexes **out)
+rank_status_t rk_modexes_open(struct event_base *base, struct rk_tree *tree, struct rk_gone *gone, uint32_t self,
+                              const struct rk_modex_ops *ops, void *arg, struct rk_modexes **out)
 {
     struct rk_modexes *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct rk_modexes){.base = base, .tree = tree, .self = self, .ops = ops, .arg = arg};
+    *m = (struct rk_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->asked);
     rk_list_init(&m->asking);
+    m->watcher.told = on_gone;
+    rk_gone_watch(gone, &m->watcher);
     *out = m;
     return RANK_OK;
 }
@@ -199,6 +192,6 @@ void rk_modexes_close(struct rk_modexes *m)
         drop(rk_list_entry(m->asked.next, struct question, link));
     while (!rk_list_empty(&m->asking))
         drop(rk_list_entry(m->asking.next, struct question, link));
-    free(m->gone);
+    rk_gone_unwatch(&m->watcher);
     free(m);
 }

@@ -35,7 +35,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     if (agent->phase == RK_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
-    rk_modexes_ended(agent->modexes, r->rank);
+    rk_gone_note(agent->gone, RK_GONE_RANK, r->rank);
     if (rk_clients_lost(r))
         rk_clients_forget(agent, r);
     rk_singletons_ended(agent->singletons, (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);

@@ -91,15 +91,19 @@ static rank_status_t open_pmi1(struct rk_agent *agent)
 
 static rank_status_t prepare_job(struct rk_agent *agent)
 {
-    rank_status_t st = rk_fences_open(agent->tree, &agent->job, agent->node, rk_clients_fence_done, agent,
-                                      &agent->fences);
+    rank_status_t st = rk_gone_open(&agent->job, &agent->gone);
 
     agent->joined = calloc(agent->job.napps, sizeof(*agent->joined));
     if (!st && !agent->joined)
         st = RANK_ERR_NO_MEMORY;
     if (!st)
+        st = rk_fences_open(agent->tree, &agent->job, agent->gone, agent->node, rk_clients_fence_done, agent,
+                            &agent->fences);
+    if (!st)
         st = rk_errands_open(agent->tree, agent->node, &agent->errands);
-    return st ? st : rk_modexes_open(agent->base, agent->tree, agent->node, &rk_clients_modex_ops, agent, &agent->modexes);
+    return st ? st
+              : rk_modexes_open(agent->base, agent->tree, agent->gone, agent->node, &rk_clients_modex_ops, agent,
+                                &agent->modexes);
 }
 
 /* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */

@@ -141,7 +141,7 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
 struct lookup {
     struct rk_post post;
     uint32_t id, rank;
-    bool ended; /* look among what is kept of such ranks */
+    bool relic; /* look among what the dead have left */
     bool found;
     char *data;
     size_t len;
@@ -155,8 +155,8 @@ static void tell(struct rk_post *post, void *arg)
     size_t len = l->len;
     bool found = l->found;
 
-    if (l->ended)
-        rk_server_ended(server, l->rank, &found, &data, &len);
+    if (l->relic)
+        rk_server_relic(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
@@ -189,7 +189,7 @@ static void on_round(pmix_status_t status, void *arg)
  * thread does one thing after the other: once an event that concerns nobody
  * has come back from there, the question before it was answered if it ever is.
  */
-static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool ended)
+static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool relic)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
@@ -200,7 +200,7 @@ static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool en
         l->post.run = tell;
         l->id = id;
         l->rank = rank;
-        l->ended = ended;
+        l->relic = relic;
         PMIX_LOAD_PROCID(&self, server->nspace, PMIX_RANK_UNDEF);
         PMIX_INFO_LOAD(&info, PMIX_EVENT_DO_NOT_CACHE, NULL, PMIX_BOOL);
         rc = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE, &self, PMIX_RANGE_PROC_LOCAL, &info, 1, on_round, l);
@@ -225,7 +225,7 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
     size_t len;
     bool found;
 
-    if (rk_server_ended(server, rank, &found, &data, &len)) {
+    if (rk_server_relic(server, rank, &found, &data, &len)) {
         settle(server, rank, id, true);
         return;
     }

@@ -51,7 +51,7 @@ struct rk_server {
     char *past[RK_SERVER_PAST]; /* a ring of those that are over */
     uint32_t npast;
     struct rk_flights flights;
-    struct rk_ended *ended; /* ended.c */
+    struct rk_relic *relics; /* relics.c */
 };
 
 /* The answer to a call that comes on PMIx's thread (server.c). */
@@ -79,8 +79,9 @@ void rk_listeners_guard(const struct rk_listeners *before);
 /* lost.c: tell of clients that go without a word, from now on. */
 void rk_server_watch_lost(void);
 
-/* ended.c: has that rank been forgotten? Then found, data and len are what it has left, as far as the library has said. */
-bool rk_server_ended(const struct rk_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
+/* relics.c: has the library been told to forget that rank? Then found, data and len are what it has left, as far as the
+ * library has said. */
+bool rk_server_relic(const struct rk_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
 
 /* apps.c: of a job of several programs. */
 rank_status_t rk_server_register_apps(struct rk_server *server, const struct rk_server_job *job);

@@ -153,6 +153,7 @@ enum { NODES = 7, RANKS = 14, SELF = 0, FANOUT = 2 };
 struct world {
     struct event_base *base;
     struct rk_tree *tree;
+    struct rk_gone *gone;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
     struct rk_report *report;
@@ -178,8 +179,9 @@ static void open_world(struct world *w)
     w->report = rk_report_open("/dev/null", &w->job, err, sizeof(err));
     if (!w->base || !w->report ||
         rk_tree_open(w->base, SELF, NODES, FANOUT, &tree_ops, w, &w->tree) ||
-        rk_fences_open(w->tree, &w->job, SELF, on_fence_done, w, &w->fences) ||
-        rk_modexes_open(w->base, w->tree, SELF, &modex_ops, &w->modexes, &w->modexes) ||
+        rk_gone_open(&w->job, &w->gone) ||
+        rk_fences_open(w->tree, &w->job, w->gone, SELF, on_fence_done, w, &w->fences) ||
+        rk_modexes_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->modexes, &w->modexes) ||
         rk_life_open(w->base, &w->options, &w->job, NULL, &life_ops, w, &w->life))
         abort();
 }
@@ -192,6 +194,7 @@ static void close_world(struct world *w)
     rk_report_close(w->report);
     rk_modexes_close(w->modexes);
     rk_fences_close(w->fences);
+    rk_gone_close(w->gone);
     rk_tree_close(w->tree);
     event_base_free(w->base);
 }
@@ -229,8 +232,7 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
         rk_fences_enter(w->fences, from % 2, from & 64, ranks, from % 4, data, len, &token);
         break;
     case 3:
-        rk_fences_lost(w->fences, from);
-        rk_modexes_lost(w->modexes, from);
+        rk_gone_note(w->gone, (enum rk_gone_what)(from % 3), from / 3);
         break;
     case 4:
         rk_modexes_take(w->modexes, from % 2 ? RK_MSG_MODEX_ASK : RK_MSG_MODEX_ANSWER, &u);

@@ -20,6 +20,7 @@ struct world {
     struct event_base *base;
     struct rk_tree *tree;
     struct rk_job job;
+    struct rk_gone *gone;
     struct rk_fences *fences;
     unsigned answers;
     void *token;
@@ -66,7 +67,8 @@ static int open_world(void **state)
     assert_non_null(w->base);
     w->job = (struct rk_job){.size = RANKS, .nhosts = 2, .host_of = host_of, .fanout = 2};
     assert_int_equal(rk_tree_open(w->base, 0, 2, 2, &ops, w, &w->tree), RANK_OK);
-    assert_int_equal(rk_fences_open(w->tree, &w->job, 0, on_done, w, &w->fences), RANK_OK);
+    assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
+    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
     *state = w;
     return 0;
 }
@@ -76,6 +78,7 @@ static int close_world(void **state)
     struct world *w = *state;
 
     rk_fences_close(w->fences);
+    rk_gone_close(w->gone);
     rk_tree_close(w->tree);
     event_base_free(w->base);
     free(w);

@@ -1,7 +1,7 @@
 /*
- * ended.c: a rank that was a client has died, and the library shall not count on it any more.
+ * relics.c: what those have left whom the library was told to forget: ranks that were clients and died.
  *
- * What it has committed goes with its registration, and ranks of other hosts and jobs may still ask for it: that is kept here.
+ * What such a rank has committed goes with its registration, and ranks of other hosts and jobs may still ask for it: that is kept here.
  * The library's thread does one thing after the other, so that the question for it is answered, if it ever is,
  * before the registration goes.
  */
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rk_ended {
+struct rk_relic {
     struct rk_post post;
-    struct rk_ended *next;
+    struct rk_relic *next;
     uint32_t rank;
     bool found; /* once it was posted */
     char *data;
@@ -28,7 +28,7 @@ static void on_forgotten(pmix_status_t status, void *arg)
 /* It comes to the loop with the post, as all that the library's thread has to say. */
 static void run(struct rk_post *post, void *arg)
 {
-    struct rk_ended *e = (struct rk_ended *)post;
+    struct rk_relic *e = (struct rk_relic *)post;
 
     (void)arg;
     e->found = true;
@@ -36,7 +36,7 @@ static void run(struct rk_post *post, void *arg)
 
 static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
 {
-    struct rk_ended *e = arg;
+    struct rk_relic *e = arg;
 
     if (status != PMIX_SUCCESS || e->data)
         return;
@@ -49,9 +49,9 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
     rk_mailbox_post(rk_server_serving()->mailbox, &e->post);
 }
 
-static struct rk_ended *find(const struct rk_server *s, uint32_t rank)
+static struct rk_relic *find(const struct rk_server *s, uint32_t rank)
 {
-    struct rk_ended *e = s->ended;
+    struct rk_relic *e = s->relics;
 
     while (e && e->rank != rank)
         e = e->next;
@@ -60,7 +60,7 @@ static struct rk_ended *find(const struct rk_server *s, uint32_t rank)
 
 void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
 {
-    struct rk_ended *e = calloc(1, sizeof(*e));
+    struct rk_relic *e = calloc(1, sizeof(*e));
     pmix_proc_t proc;
 
     if (!e || find(s, rank)) {
@@ -68,15 +68,15 @@ void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
         return;
     }
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-    *e = (struct rk_ended){.post.run = run, .next = s->ended, .rank = rank};
-    s->ended = e; /* the library may hold it: it lives as long as the process */
+    *e = (struct rk_relic){.post.run = run, .next = s->relics, .rank = rank};
+    s->relics = e; /* the library may hold it: it lives as long as the process */
     PMIx_server_dmodex_request(&proc, on_data, e);
     PMIx_server_deregister_client(&proc, on_forgotten, NULL);
 }
 
-bool rk_server_ended(const struct rk_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
+bool rk_server_relic(const struct rk_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
 {
-    const struct rk_ended *e = find(s, rank);
+    const struct rk_relic *e = find(s, rank);
 
     *found = e && e->found;
     *data = *found ? e->data : NULL;
