@@ -91,6 +91,7 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
     if (agent->phase == RK_AGENT_KILL || agent->phase == RK_AGENT_DONE)
         return;
     if (agent->phase != RK_AGENT_TERM) {
+        rk_server_ending(agent->server);
         /* MPICH's ranks tell nobody of their files: they must not make one after they have been
          * looked at. */
         if (rk_pmi1_used(agent->pmi1))
@@ -281,6 +282,13 @@ static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
     if (agent->server && agent->job.host_of[notice.rank] != agent->node)
         rk_server_tell(agent->server, &notice);
     return true;
+}
+
+static void on_stand_in(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    rk_stand_in_check(arg);
 }
 
 /* TSTP has been sent; who ignores it, or has no terminal that could continue it, still runs. */
@@ -539,10 +547,11 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
     agent->on_grace = evtimer_new(agent->base, on_grace, agent);
     agent->on_quiet = evtimer_new(agent->base, on_quiet, agent);
     agent->on_stop = evtimer_new(agent->base, on_stop, agent);
+    agent->on_stand_in = evtimer_new(agent->base, on_stand_in, agent);
     if (agent->exits >= 0)
         agent->on_exits =
             event_new(agent->base, agent->exits, EV_READ | EV_PERSIST, on_exits, agent);
-    if (!agent->on_child || !agent->on_term || !agent->on_grace || !agent->on_quiet || !agent->on_stop ||
+    if (!agent->on_child || !agent->on_term || !agent->on_grace || !agent->on_quiet || !agent->on_stop || !agent->on_stand_in ||
         event_add(agent->on_child, NULL) || event_add(agent->on_term, NULL))
         return RANK_ERR_NO_MEMORY;
     if (agent->on_exits)

@@ -42,6 +42,8 @@ struct rk_rank {
     uint64_t start_ns;
     bool exited, connected, finalized;
     int status; /* of the process, once it has exited */
+    uint64_t exit_ns;
+    bool stood_in; /* stand_in.c has done what it can */
     bool told_lost; /* that its client is gone */
     int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };
@@ -88,6 +90,7 @@ struct rk_agent {
     uint32_t clients;      /* connected to PMIx and not finalized */
     int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
     pid_t stand_in;        /* stand_in.c: the one that runs now, or 0 */
+    bool probing;          /* and what becomes of it tells whether the PMIx server answers */
 
     /* outputs.c, inputs.c */
     struct rk_direct *direct; /* or NULL */
@@ -99,7 +102,7 @@ struct rk_agent {
     int end_signal;         /* what the end begins with, if not TERM */
     uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
 
-    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop;
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
 };
 
 /* start.c: start all ranks. On failure *code and text say why; what was started is killed. */
@@ -127,11 +130,6 @@ extern const struct rk_server_events rk_clients_server_events;
 extern const struct rk_modex_ops rk_clients_modex_ops;
 extern const struct rk_pmi1_ops rk_clients_pmi1_ops[2]; /* [1]: with other hosts */
 void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
-/* Has its client ended without finalizing, and has PMIx said so? */
-bool rk_clients_lost(const struct rk_rank *r);
-/* Then, and when it has exited: PMIx need not count on it. Not for those who have finalized: finalizing and connecting of
- * others may get stuck then, about once in a hundred busy jobs. */
-void rk_clients_forget(struct rk_agent *agent, const struct rk_rank *r);
 
 /* run_job.c: what can be done before this agent is told its job; nothing where setup does not say enough. */
 void rk_agent_begin(struct rk_agent *agent);
@@ -185,6 +183,9 @@ void rk_inputs_put(struct rk_inputs *inputs, const void *data, size_t len);
  * fences of the others waiting for it. PMIx counts out only clients that it has
  * seen go; so a short-lived process connects in the rank's name and goes. And
  * who asks for what the rank has committed is told that it is nothing.
+ * The same is done for a rank that finalized and ended while others go on: the
+ * library counts on it in the fences that come after (those in which others are
+ * when it finalizes it fails). Not at once, for as a rule all end together.
  * It also shows whether the PMIx server still answers: libpmix 4.2.2's does not
  * after a client was killed at some moments of its connecting.
  */

@@ -83,17 +83,6 @@ static bool is_broken(const struct rk_rank *r)
     return r->connected && !r->finalized && r->clients <= 0;
 }
 
-bool rk_clients_lost(const struct rk_rank *r)
-{
-    return is_broken(r);
-}
-
-void rk_clients_forget(struct rk_agent *agent, const struct rk_rank *r)
-{
-    if (agent->phase == RK_AGENT_RUNNING)
-        rk_server_forget_rank(agent->server, r->rank);
-}
-
 static void on_lost(void *arg, uint32_t rank)
 {
     struct rk_agent *agent = arg;
@@ -101,15 +90,13 @@ static void on_lost(void *arg, uint32_t rank)
 
     if (!r)
         return;
-    if (r->exited) { /* it was quicker to be reaped, or it was its stand-in */
-        rk_clients_forget(agent, r);
+    if (!r->exited) /* else it was quicker to be reaped, or it was its stand-in */
+        r->clients--;
+    if (r->exited || !is_broken(r))
         return;
-    }
-    r->clients--;
-    if (is_broken(r)) {
-        rk_modexes_ended(agent->modexes, rank);
-        tell_lost(agent, r, true);
-    }
+    /* From now on PMIx refuses what a script may yet run in its place. */
+    rk_gone_note(agent->gone, RK_GONE_RANK, rank);
+    tell_lost(agent, r, true);
 }
 
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)

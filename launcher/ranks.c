@@ -23,6 +23,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     rk_server_catch_up(agent->server);
     r->exited = true;
     r->status = status;
+    r->exit_ns = rk_clock_ns();
     agent->live--;
     if (r->pidfd >= 0) {
         close(r->pidfd);
@@ -36,8 +37,6 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_gone_note(agent->gone, RK_GONE_RANK, r->rank);
-    if (rk_clients_lost(r))
-        rk_clients_forget(agent, r);
     rk_singletons_ended(agent->singletons, (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)
         return;

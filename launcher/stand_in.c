@@ -1,6 +1,7 @@
 /* stand_in.c: see agent.h. */
 #include "launcher/agent.h"
 #include "launcher/spawn.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 3, GRACE_MS = 400 };
+enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1 };
 
 static pid_t start(struct rk_agent *agent, uint32_t rank)
 {
@@ -39,18 +40,40 @@ static pid_t start(struct rk_agent *agent, uint32_t rank)
     return pid < 0 ? 0 : pid;
 }
 
+/* It never was a client. Where nobody is one nobody waits; but one that was killed may have been connecting. */
+static bool never_came(const struct rk_agent *agent, const struct rk_rank *r)
+{
+    return !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0));
+}
+
+/* It has finalized, and others go on. Most do not for long. */
+static bool left_them(const struct rk_agent *agent, const struct rk_rank *r)
+{
+    return r->connected && r->finalized && agent->clients > 0;
+}
+
 void rk_stand_in_check(struct rk_agent *agent)
 {
+    const struct timeval later = {LEFT_S, 0};
+    uint64_t now = rk_clock_ns();
+
     if (agent->phase != RK_AGENT_RUNNING || agent->stand_in)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct rk_rank *r = &agent->ranks[i];
-        /* Where nobody is a client nobody waits; but one that was killed may have been connecting. */
-        if (r->exited && !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0))) {
-            r->connected = r->finalized = true; /* once */
-            agent->stand_in = start(agent, r->rank);
-            return;
+        if (!r->exited || r->stood_in)
+            continue;
+        agent->probing = never_came(agent, r);
+        if (!agent->probing && !left_them(agent, r))
+            continue;
+        if (!agent->probing && now - r->exit_ns < LEFT_S * 1000000000ull) {
+            if (!event_pending(agent->on_stand_in, EV_TIMEOUT, NULL))
+                event_add(agent->on_stand_in, &later);
+            continue;
         }
+        r->stood_in = r->connected = r->finalized = true;
+        agent->stand_in = start(agent, r->rank);
+        return;
     }
 }
 
@@ -59,7 +82,7 @@ bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
     if (!pid || agent->stand_in != pid)
         return false;
     agent->stand_in = 0;
-    if (agent->phase == RK_AGENT_RUNNING && WIFSIGNALED(status)) {
+    if (agent->phase == RK_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
         rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
                  "connected; the job ends",
                  agent->host);

@@ -32,6 +32,7 @@ pmix_status_t rk_upcall_connected(const pmix_proc_t *proc, void *object, pmix_in
     (void)done_arg;
     if (!rk_server_rank_of(server, proc, &rank))
         return PMIX_OPERATION_SUCCEEDED;
+    rk_server_count_client(server, rank, 1);
     c = malloc(sizeof(*c));
     if (!c)
         return PMIX_ERR_NOMEM;

@@ -34,6 +34,7 @@ pmix_status_t rk_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op
     (void)done_arg;
     if (!rk_server_rank_of(server, proc, &rank))
         return PMIX_OPERATION_SUCCEEDED;
+    rk_server_count_client(server, rank, -1);
     f = malloc(sizeof(*f));
     if (!f)
         return PMIX_ERR_NOMEM;

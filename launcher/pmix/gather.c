@@ -58,19 +58,9 @@ static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_s
     g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
 }
 
-/* server->local is sorted. */
 static bool here(const struct rk_server *server, uint32_t rank)
 {
-    uint32_t low = 0, high = server->nlocal;
-
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (server->local[mid] < rank)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < server->nlocal && server->local[low] == rank;
+    return rk_server_local(server, rank) < server->nlocal;
 }
 
 /* How many of them are of this host. */

@@ -3,6 +3,9 @@
  *
  * The library sees its connection end, which is also how it learns of one that
  * died behind a wrapper script: the rank, which is the script, lives on then.
+ *
+ * Is no other client of the rank there, the library is told at once to count on the
+ * rank no more (upcalls.h says why).
  */
 #include "launcher/pmix/upcalls.h"
 
@@ -23,12 +26,27 @@ static void run(struct rk_post *post, void *arg)
     free(l);
 }
 
+void rk_server_count_client(struct rk_server *server, uint32_t rank, int n)
+{
+    uint32_t i = rk_server_local(server, rank);
+
+    if (i < server->nlocal)
+        server->clients[i] += n;
+}
+
 static void post_one(struct rk_server *server, const pmix_proc_t *proc)
 {
     struct lost *l;
-    uint32_t rank;
+    uint32_t rank, i;
 
-    if (!rk_server_rank_of(server, proc, &rank) || !(l = malloc(sizeof(*l))))
+    if (!rk_server_rank_of(server, proc, &rank))
+        return;
+    rk_server_count_client(server, rank, -1);
+    i = rk_server_local(server, rank);
+    if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
+        rk_server_forget_rank(server, rank);
+    l = malloc(sizeof(*l));
+    if (!l)
         return;
     l->post.run = run;
     l->rank = rank;

@@ -51,7 +51,7 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
 
 static struct rk_relic *find(const struct rk_server *s, uint32_t rank)
 {
-    struct rk_relic *e = s->relics;
+    struct rk_relic *e = atomic_load(&s->relics);
 
     while (e && e->rank != rank)
         e = e->next;
@@ -68,8 +68,8 @@ void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
         return;
     }
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-    *e = (struct rk_relic){.post.run = run, .next = s->relics, .rank = rank};
-    s->relics = e; /* the library may hold it: it lives as long as the process */
+    *e = (struct rk_relic){.post.run = run, .next = atomic_load(&s->relics), .rank = rank};
+    atomic_store(&s->relics, e); /* the library may hold it: it lives as long as the process */
     PMIx_server_dmodex_request(&proc, on_data, e);
     PMIx_server_deregister_client(&proc, on_forgotten, NULL);
 }

@@ -37,6 +37,20 @@ bool rk_server_rank_of(const struct rk_server *server, const pmix_proc_t *proc, 
     return PMIX_CHECK_NSPACE(proc->nspace, server->nspace) && proc->rank < server->size;
 }
 
+uint32_t rk_server_local(const struct rk_server *server, uint32_t rank)
+{
+    uint32_t low = 0, high = server->nlocal;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (server->local[mid] < rank)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < server->nlocal && server->local[low] == rank ? low : server->nlocal;
+}
+
 static rank_status_t failed(const char *what, pmix_status_t rc)
 {
     rk_error("%s failed: %s", what, PMIx_Error_string(rc));
@@ -328,7 +342,10 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     PMIX_LOAD_NSPACE(s->nspace, job->id);
     rk_flights_open(&s->flights);
     s->local = malloc((job->nlocal ? job->nlocal : 1) * sizeof(*s->local));
-    if (!s->local) {
+    s->clients = calloc((size_t)job->nlocal + 1, sizeof(*s->clients));
+    if (!s->local || !s->clients) {
+        free(s->local);
+        free(s->clients);
         free(s);
         return RANK_ERR_NO_MEMORY;
     }
@@ -337,6 +354,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     st = rk_mailbox_open(base, s, &s->mailbox);
     if (st) {
         free(s->local);
+        free(s->clients);
         free(s);
         return st;
     }
@@ -389,6 +407,12 @@ const char *rk_server_version(void)
     text += strcspn(text, "0123456789");
     snprintf(version, sizeof(version), "%.*s", (int)strspn(text, "0123456789."), text);
     return version;
+}
+
+void rk_server_ending(struct rk_server *s)
+{
+    if (s)
+        atomic_store(&s->ending, true);
 }
 
 void rk_server_catch_up(struct rk_server *s)

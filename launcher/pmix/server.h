@@ -37,7 +37,8 @@ struct rk_server_process {
 struct rk_server_events {
     void (*connected)(void *arg, uint32_t rank);
     void (*finalized)(void *arg, uint32_t rank);
-    /* The rank's client has ended without that; the rank itself may live, if it is a wrapper script. */
+    /* The rank's client has ended without that; the rank itself may live, if it is a wrapper script. PMIx lets no other
+     * client connect in its name, if none has yet. */
     void (*lost)(void *arg, uint32_t rank);
     /* The rank waits in PMIx_Abort until this has returned. */
     void (*aborted)(void *arg, uint32_t rank, int code, const char *text);
@@ -125,13 +126,8 @@ void rk_server_settle(struct rk_server *server, uint32_t id);
 /* Tell the clients of this host that want to know of an event that a rank of another has raised. */
 void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
 
-/*
- * A rank that was a client has died: fences that name it are told to the host from now on, and so can fail, while the
- * library would wait for it. Not before the library has said that the client is lost, or it would count it out twice. (A
- * fence that others enter between that and this the library still waits in; so it does while a script lives whose client is
- * gone, for the script may start another.) What it has committed is kept, for other hosts and other jobs may ask for it.
- */
-void rk_server_forget_rank(struct rk_server *server, uint32_t rank);
+/* The job ends: PMIx need not forget those who die from now on. */
+void rk_server_ending(struct rk_server *server);
 
 /* Tell all clients of this host that a rank died. */
 void rk_server_tell_death(struct rk_server *server, uint32_t rank, bool by_signal);

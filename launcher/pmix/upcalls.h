@@ -15,6 +15,7 @@
 #include <pmix_server.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 
 /* Jobs that are over, of which clients can still ask what PMIx knows. */
 #define RK_SERVER_PAST 32
@@ -47,11 +48,13 @@ struct rk_server {
     pmix_nspace_t nspace;
     uint32_t size;
     uint32_t *local, nlocal; /* ranks of this host, sorted */
+    atomic_bool ending;
     char **others;           /* other jobs that PMIx knows */
     char *past[RK_SERVER_PAST]; /* a ring of those that are over */
     uint32_t npast;
     struct rk_flights flights;
-    struct rk_relic *relics; /* relics.c */
+    _Atomic(struct rk_relic *) relics; /* relics.c */
+    int *clients; /* lost.c: of each of this host's ranks */
 };
 
 /* The answer to a call that comes on PMIx's thread (server.c). */
@@ -78,8 +81,21 @@ void rk_listeners_guard(const struct rk_listeners *before);
 
 /* lost.c: tell of clients that go without a word, from now on. */
 void rk_server_watch_lost(void);
+/* A client has come, or goes with a word: on PMIx's thread. */
+void rk_server_count_client(struct rk_server *server, uint32_t rank, int n);
+/* The number of a rank among those of this host; nlocal: it is none of them. */
+uint32_t rk_server_local(const struct rk_server *server, uint32_t rank);
 
-/* relics.c: has the library been told to forget that rank? Then found, data and len are what it has left, as far as the
+/*
+ * relics.c: a client has died, or stood in for a rank that has ended: fences that name the rank are told to the host from
+ * now on, and so can fail, while the library would wait for it. Not before the library has said that the client is lost, or
+ * it would count it out twice; and at once then, on PMIx's thread, for in a fence of some ranks that others enter between
+ * that and this the library waits for ever: it counts out the lost in the fences that there are, and not in those that
+ * come. No other client can connect in the rank's name after this; the library would not count it in again anyhow. What
+ * the rank has committed is kept, for other hosts and other jobs may ask for it.
+ */
+void rk_server_forget_rank(struct rk_server *server, uint32_t rank);
+/* Has the library been told to forget that rank? Then found, data and len are what it has left, as far as the
  * library has said. */
 bool rk_server_relic(const struct rk_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
 

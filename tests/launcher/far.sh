@@ -62,6 +62,11 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     done
     job 30 "$far" get-left 3
     right "what a rank has put outlives it" 4 0
+    # Some are on its host then, and some are not.
+    if [ "$where" != here ]; then
+        job 30 "$far" get-left-late 3
+        right "also after a while" 4 0
+    fi
     job 30 --on-failure continue "$far" get-left 3 dies
     right "and its death" 3 137
     rm -f came.* left.*
@@ -77,6 +82,16 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 "$far" absent-some $dies
         right "rank $dies does not come to a fence of three" 3 0
     done
+    rm -f came.* left.*
+    job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-before-some 3; $others_end; exit 5; }; exec $far die-before-some 3"
+    right "a client dies behind a script before a fence of three" 3 5
+    for when in finalize-before leave-before leave-in; do
+        rm -f came.* left.*
+        job 30 "$far" $when-some 3
+        right "who has finalized is waited for in no fence: $when" 4 0
+    done
+    job 60 "$far" leave-in-turn 0
+    right "one after the other leaves" 4 0
     job 60 "$far" fence-late 3
     right "a fence with a time-out" 4 0
     for when in before in; do

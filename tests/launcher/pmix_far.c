@@ -409,10 +409,10 @@ static void watch(uint32_t mask, int round)
     }
 }
 
-/* One has committed, and ends, well or badly; what it has put is still there. */
-static int get_what_is_left(bool dies)
+/* One has committed, and ends, well or badly; what it has put is still there, also when somebody has stood in for it. */
+static int get_what_is_left(bool dies, bool late)
 {
-    const struct timespec later = {0, 300000000};
+    const struct timespec later = {late ? 2 : 0, 300000000};
 
     put_card();
     need("PMIx_Fence", fence());
@@ -427,7 +427,17 @@ static int get_what_is_left(bool dies)
     return finish();
 }
 
-/* Ranks 0 and 1 are on one host, 2 and 3 on another, where there are two. */
+/* The bits of a mask stand for a quarter of the ranks each. */
+static uint32_t quarters(uint32_t mask)
+{
+    uint32_t ranks = 0;
+
+    for (uint32_t r = 0; r < size; r++)
+        ranks |= (mask >> (r * 4 / size) & 1) << r;
+    return ranks;
+}
+
+/* Of four ranks 0 and 1 are on one host, 2 and 3 on another, where there are two. */
 static int fences_of_some(void)
 {
     static const uint32_t whole[] = {0x7, 0xe, 0x6, 0x5, 0x9, 0x3, 0xc, 0x1, 0x8};
@@ -436,10 +446,11 @@ static int fences_of_some(void)
 
     put_card();
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++, round++) {
-        if (whole[i] >> me.rank & 1)
-            meet(whole[i], round, i % 2);
+        uint32_t mask = quarters(whole[i]);
+        if (mask >> me.rank & 1)
+            meet(mask, round, i % 2);
         else
-            watch(whole[i], round);
+            watch(mask, round);
         if (i == 0) /* those who were in it have what the others have put; so has everybody else who asks */
             need("PMIx_Get", get_card((me.rank + 1) % size, 20));
     }
@@ -447,7 +458,7 @@ static int fences_of_some(void)
     /* Disjoint ones at once; many, so that some go past each other. */
     for (int again = 0; again < 10; again++) {
         for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++, round++)
-            meet(pairs[i][pairs[i][1] >> me.rank & 1], round, again % 2);
+            meet(quarters(pairs[i][quarters(pairs[i][1]) >> me.rank & 1]), round, again % 2);
     }
     /* Rings that overlap: each rank with its neighbours, one after the other. */
     for (uint32_t i = 0; i < 4 * size; i++, round++) {
@@ -488,6 +499,42 @@ static int ends_among_some(bool in)
     return finish();
 }
 
+/*
+ * One finalizes before the others come to a fence with it, or when they are in it (before: they have come before that), and
+ * its process lives for a while yet, or is over. They hear that it will not come.
+ */
+static int fence_of_who_has_left(bool over, bool before)
+{
+    const struct timespec while_yet = {0, 600000000}, later = {0, 300000000};
+    uint32_t full = (1u << size) - 1, outside = (special + 2) % size;
+
+    need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        if (before)
+            nanosleep(&later, NULL);
+        need("PMIx_Finalize", PMIx_Finalize(NULL, 0));
+        if (!over)
+            nanosleep(&while_yet, NULL);
+        puts("ok");
+        return 0;
+    }
+    if (!before)
+        nanosleep(&later, NULL);
+    if (me.rank != outside && fence_of(full - (1u << outside), NULL, 0) == PMIX_SUCCESS)
+        return wrong("the fence came to a good end without one of those who take part");
+    meet(full - (1u << special), 0, false);
+    return finish();
+}
+
+/* One after the other leaves; those who are left meet without them. */
+static int leave_in_turn(void)
+{
+    for (uint32_t r = 0; r < me.rank; r++)
+        need("PMIx_Fence of those left", fence_of((1u << size) - (1u << r), NULL, 0));
+    need("PMIx_Fence of those left", fence_of((1u << size) - (1u << me.rank), NULL, 0));
+    return finish();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 2 ? argv[1] : "";
@@ -512,7 +559,9 @@ int main(int argc, char **argv)
     if (strcmp(mode, "get-after-leave") == 0)
         return get_of_who_left(true);
     if (strcmp(mode, "get-left") == 0)
-        return get_what_is_left(argc > 3);
+        return get_what_is_left(argc > 3, false);
+    if (strcmp(mode, "get-left-late") == 0)
+        return get_what_is_left(false, true);
     if (strcmp(mode, "die-before-fence") == 0)
         return fence_with_the_dead(false);
     if (strcmp(mode, "die-in-fence") == 0)
@@ -521,6 +570,14 @@ int main(int argc, char **argv)
         return fence_too_late();
     if (strcmp(mode, "fence-some") == 0)
         return fences_of_some();
+    if (strcmp(mode, "finalize-before-some") == 0)
+        return fence_of_who_has_left(false, false);
+    if (strcmp(mode, "leave-in-some") == 0)
+        return fence_of_who_has_left(true, true);
+    if (strcmp(mode, "leave-in-turn") == 0)
+        return leave_in_turn();
+    if (strcmp(mode, "leave-before-some") == 0)
+        return fence_of_who_has_left(true, false);
     if (strcmp(mode, "die-before-some") == 0)
         return ends_among_some(false);
     if (strcmp(mode, "die-in-some") == 0)
