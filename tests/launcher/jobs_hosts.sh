@@ -53,6 +53,18 @@ xrun 60 -n 2 --host $both --map-by node "$client" grandparent 2
 verdict "a spawned job spawns" 0 6
 xrun 60 -n 2 --host $both --map-by node "$client" spawn-fail 2
 verdict "a spawned rank fails" 7
+# librank's: each side has ranks on both hosts, all of which talk; then one dies, and the others are told so.
+spawn=$top_builddir/tests/mp/spawn.mp
+xrun 90 -n 2 --host $both --map-by node "$spawn"
+verdict "rank_spawn on two hosts" 0
+for order in $both hostb:1,hosta:1; do
+    for dies in child parent; do
+        xrun 60 -n 2 --host $order --map-by node --on-failure continue "$spawn" --die $dies --spoke
+        verdict "rank_spawn on $order: a $dies dies" 137
+        [ "$(grep -c '^mp: done' out) $(grep -c '^child: done' out)" = "$([ $dies = child ] && echo 2 1 || echo 1 2)" ] &&
+            good "and all others come to their end" || bad "and all others come to their end" "$(cat out)"
+    done
+done
 begin_on -n 2 --host $both --map-by node "$client" spawn-wait 2
 until_true 20 ready 4 || bad "kill -9 of xrun: start" "$(cat out err)"
 kill -9 "$(on hosta pgrep -o -x xrun)" 2>/dev/null || on hosta pkill -9 -o -x xrun

@@ -94,6 +94,17 @@ if [ -n "${FULL:-}" ]; then
     done
 fi
 
+# ------------------------------------------------------------------------- PMIx
+# Ranks of one host and of all, on one way up the tree and on several.
+far=$top_builddir/tests/launcher/pmix_far
+for what in "fence-some 0" "get-late 13" "get-in-vain 13"; do
+    rm -f came.* left.*
+    # shellcheck disable=SC2086 # a mode and a rank
+    xrun $((60 * slow)) -n 14 --host hosta:2,hostb:2,hostc:2,hostd:2,hoste:2,hostf:2,hostg:2 "$far" $what
+    verdict "plain PMIx clients in a tree: $what" 0
+    [ "$(grep -cx ok out)" = 14 ] && good "all 14 are right" || bad "all 14 are right" "$(cat out)"
+done
+
 # ------------------------------------------------------------------------- output
 # Nobody reads until ranks of each host stand still for that, and then slowly.
 cat >slow.py <<'PY'
