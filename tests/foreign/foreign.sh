@@ -99,7 +99,12 @@ killed() {
 }
 
 ends() {
-    local what slack=$((2000 * slow))
+    local what n slack=$((2000 * slow))
+    for n in 16 32; do
+        [ -n "${FULL:-}" ] || [ $n = 16 ] || continue
+        job 60 -n $n ./world.$peer abort
+        check "$peer: MPI_Abort of one of $n" 7 "rank $((n - 1)) .*aborted the job with code 7"
+    done
     job 30 -n 4 ./world.$peer abort
     check "$peer: MPI_Abort ends the job with its code" 7 'rank 3 .*aborted the job with code 7'
     [ "$ms" -lt $((slack * 2)) ] && good "$peer: soon" || bad "$peer: soon" "$ms ms"
@@ -141,6 +146,11 @@ spawns() {
             job 60 -n $n ./spawn.$peer $children
             right "$peer: $n ranks spawn $children, all compute" $children $n
         done
+    done
+    for n in 8 16; do
+        [ -n "${FULL:-}" ] || continue
+        job 90 -n $n ./spawn.$peer $n
+        right "$peer: $n ranks spawn as many, all compute" $n $n
     done
     # Open MPI 4 lets its other ranks wait for ever, under its own mpirun too.
     n=2

@@ -117,8 +117,11 @@ early() {
 
 ends() {
     local n go_on code
-    job 30 -n 4 ./world.$peer abort
-    verdict "$peer: MPI_Abort ends the job with its code" 7 'rank 3 .*aborted the job with code 7'
+    for n in 4 16 32; do
+        [ -n "${FULL:-}" ] || [ $n = 4 ] || continue
+        job 60 -n $n ./world.$peer abort
+        verdict "$peer: MPI_Abort of one of $n ends the job with its code" 7 "rank $((n - 1)) .*aborted the job with code 7"
+    done
     job 30 -n 4 ./world.$peer leave
     verdict "$peer: a rank that leaves without MPI_Finalize" 1 'rank 3 .* exited with code 0, without finalizing'
     job 30 -n 4 ./world.$peer die
