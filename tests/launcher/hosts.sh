@@ -139,6 +139,13 @@ printf 'one\ntwo' | on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/ru
 rc=$?
 verdict "--pty elsewhere, of an input that is no terminal" 0
 [ "$(cat heard)" = "$(printf 'one\ntwo')" ] && grep -q 'hosta ends' out && grep -q 'hostb ends' out && good "it reads to the end" || bad "it reads to the end" "$(cat out heard)"
+# Each host has one core. Open MPI 4 does not ask whether ranks outnumber cores; what the user has set stays.
+yields='echo $(hostname) ${OMPI_MCA_mpi_yield_when_idle-unset}'
+xrun 30 -n 5 --host hosta:2,hostb:1,hostc:2 sh -c "$yields"
+verdict "ranks that share a core are told to yield, on each host for itself" 0
+[ "$(sort -u out | tr '\n' ' ')" = "hosta 1 hostb unset hostc 1 " ] && good "and those who have one are not" || bad "and those who have one are not" "$(cat out)"
+xrun 30 -n 3 --host hosta:1,hostb:2 -x OMPI_MCA_mpi_yield_when_idle=0 sh -c "$yields"
+[ "$(sort -u out | tr '\n' ' ')" = "hosta 0 hostb 0 " ] && good "unless the user knows better" || bad "unless the user knows better" "$(cat out)"
 xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --env torch python3 -c '
 import os, socket
 rank, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
