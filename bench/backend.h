@@ -50,9 +50,12 @@ const char *be_channel(int peer);
 
 /* ------------------------------------------------------------------ memory */
 
-/* Memory that the library likes best for messages (rank_alloc, MPI_Alloc_mem). Collective. NULL: none. */
+/* Of the library's (rank_alloc, MPI_Alloc_mem); the program's own, registered: private, or shared, so that others could
+ * map it. MPI has the first alone. */
+enum be_sort { BE_ALLOC, BE_PRIVATE, BE_SHARED };
+/* Memory for messages. Collective. NULL: none. */
 struct be_memory;
-struct be_memory *be_memory_create(size_t bytes, void **base);
+struct be_memory *be_memory_create(size_t bytes, enum be_sort sort, void **base);
 void be_memory_destroy(struct be_memory *memory);
 
 /* ---------------------------------------------------------- point to point */
@@ -67,7 +70,7 @@ void be_waitall(int n, be_request_t *reqs);
 
 /* bytes of memory on every rank that the others may put to and get from. Collective. NULL: none. */
 struct be_window;
-struct be_window *be_window_create(size_t bytes, void **base);
+struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base);
 void be_window_destroy(struct be_window *window);
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset);
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset);

@@ -6,18 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 const char be_program[] = "rankbench";
 
 static rank_team_t world;
 static int me, size;
 
-struct be_memory {
-    rank_mem_t mem;
-};
-
+/* Memory on each rank: of rank_alloc, or registered, and a key to each rank's. */
 struct be_window {
-    rank_mem_t mem;
+    rank_mem_t mem;     /* my own */
+    rank_mem_t *to;     /* [size] */
+    enum be_sort sort;
+    void *base;
+    size_t bytes;
+    int fd; /* of BE_SHARED */
 };
 
 struct be_blocks {
@@ -80,25 +84,14 @@ const char *be_channel(int peer)
     return name ? name : "";
 }
 
-struct be_memory *be_memory_create(size_t bytes, void **base)
+struct be_memory *be_memory_create(size_t bytes, enum be_sort sort, void **base)
 {
-    struct be_memory *memory = calloc(1, sizeof(*memory));
-
-    if (!memory)
-        be_abort(1, "rankbench: out of memory");
-    if (rank_alloc(world, RANK_MEM_HOST, (int64_t)bytes, 0, base, &memory->mem)) {
-        free(memory);
-        return NULL;
-    }
-    return memory;
+    return (struct be_memory *)be_window_create(bytes, sort, base);
 }
 
 void be_memory_destroy(struct be_memory *memory)
 {
-    if (!memory)
-        return;
-    must(rank_free(&memory->mem), "rank_free");
-    free(memory);
+    be_window_destroy((struct be_window *)memory);
 }
 
 void be_send(const void *buf, size_t bytes, int peer, int tag)
@@ -126,16 +119,61 @@ void be_waitall(int n, be_request_t *reqs)
     must(rank_waitall(n, reqs, NULL), "rank_waitall");
 }
 
-struct be_window *be_window_create(size_t bytes, void **base)
+/* What a program has of its own: private memory, or a file's that others could map. */
+static void *make_memory(size_t bytes, bool shared, int *fd)
+{
+    void *p;
+
+    if (!shared)
+        return posix_memalign(&p, 4096, bytes) ? NULL : memset(p, 0, bytes);
+    *fd = memfd_create("rankbench", MFD_CLOEXEC);
+    if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0)
+        return NULL;
+    p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void give_keys(struct be_window *window)
+{
+    char key[RANK_RKEY_MAX] = {0}, *keys = malloc((size_t)size * sizeof(key));
+    int64_t *lens = malloc((size_t)size * sizeof(*lens)), mine;
+    size_t len = sizeof(key);
+
+    if (!keys || !lens)
+        be_abort(1, "rankbench: out of memory");
+    must(rank_reg(window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
+    must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
+    mine = (int64_t)len;
+    must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");
+    must(rank_allgather(key, keys, sizeof(key), RANK_BYTE, world), "rank_allgather");
+    for (int r = 0; r < size; r++)
+        must(rank_rkey_open(world, r, keys + (size_t)r * sizeof(key), (size_t)lens[r], &window->to[r]), "rank_rkey_open");
+    must(rank_barrier(world), "rank_barrier");
+    free(keys);
+    free(lens);
+}
+
+struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base)
 {
     struct be_window *window = calloc(1, sizeof(*window));
 
-    if (!window)
+    if (!window || !(window->to = calloc((size_t)size, sizeof(*window->to))))
         be_abort(1, "rankbench: out of memory");
-    if (rank_alloc(world, RANK_MEM_HOST, (int64_t)bytes, 0, base, &window->mem)) {
+    window->sort = sort;
+    window->bytes = bytes;
+    if (sort != BE_ALLOC) {
+        window->base = make_memory(bytes, sort == BE_SHARED, &window->fd);
+        if (!window->base)
+            be_abort(1, "rankbench: out of memory");
+        give_keys(window);
+    } else if (rank_alloc(world, RANK_MEM_HOST, (int64_t)bytes, 0, &window->base, &window->mem)) {
+        free(window->to);
         free(window);
         return NULL;
     }
+    for (int r = 0; sort == BE_ALLOC && r < size; r++)
+        window->to[r] = window->mem;
+    *base = window->base;
     return window;
 }
 
@@ -143,48 +181,62 @@ void be_window_destroy(struct be_window *window)
 {
     if (!window)
         return;
-    must(rank_free(&window->mem), "rank_free");
+    if (window->sort == BE_ALLOC) {
+        must(rank_free(&window->mem), "rank_free");
+    } else {
+        for (int r = 0; r < size; r++)
+            must(rank_rkey_close(&window->to[r]), "rank_rkey_close");
+        must(rank_barrier(world), "rank_barrier");
+        must(rank_dereg(&window->mem), "rank_dereg");
+        if (window->sort == BE_SHARED) {
+            munmap(window->base, window->bytes);
+            close(window->fd);
+        } else {
+            free(window->base);
+        }
+    }
+    free(window->to);
     free(window);
 }
 
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset)
 {
-    must(rank_put(src, (int64_t)bytes, peer, window->mem, (int64_t)offset), "rank_put");
+    must(rank_put(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_put");
 }
 
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset)
 {
-    must(rank_get(dst, (int64_t)bytes, peer, window->mem, (int64_t)offset), "rank_get");
+    must(rank_get(dst, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_get");
 }
 
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
 {
-    must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->mem, (int64_t)offset, NULL),
+    must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset, NULL),
          "rank_atomic");
 }
 
 void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before)
 {
-    must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &value, peer, window->mem, (int64_t)offset,
+    must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset,
                      before),
          "rank_atomic");
 }
 
 void be_swap(struct be_window *window, const int64_t *value, int peer, size_t offset, int64_t *before)
 {
-    must(rank_atomic(RANK_AMO_SWAP, RANK_INT64, value, peer, window->mem, (int64_t)offset, before), "rank_atomic");
+    must(rank_atomic(RANK_AMO_SWAP, RANK_INT64, value, peer, window->to[peer], (int64_t)offset, before), "rank_atomic");
 }
 
 void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
                      int64_t *before)
 {
-    must(rank_compare_swap(RANK_INT64, expected, value, peer, window->mem, (int64_t)offset, before),
+    must(rank_compare_swap(RANK_INT64, expected, value, peer, window->to[peer], (int64_t)offset, before),
          "rank_compare_swap");
 }
 
 void be_flush_puts(struct be_window *window, int peer)
 {
-    must(rank_flush(window->mem, peer), "rank_flush");
+    must(rank_flush(window->to[peer], peer), "rank_flush");
 }
 
 /* rank_get and rank_atomic return with the data. */
@@ -197,7 +249,7 @@ void be_flush_gets(struct be_window *window, int peer)
 void be_put_strided(struct be_window *window, const void *src, size_t block, size_t count, size_t stride, int peer,
                     size_t offset)
 {
-    must(rank_put_strided(src, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->mem, (int64_t)offset,
+    must(rank_put_strided(src, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
                           (int64_t)stride),
          "rank_put_strided");
 }
@@ -205,7 +257,7 @@ void be_put_strided(struct be_window *window, const void *src, size_t block, siz
 void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
                     size_t offset)
 {
-    must(rank_get_strided(dst, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->mem, (int64_t)offset,
+    must(rank_get_strided(dst, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
                           (int64_t)stride),
          "rank_get_strided");
 }
@@ -213,7 +265,7 @@ void be_get_strided(struct be_window *window, void *dst, size_t block, size_t co
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value)
 {
-    must(rank_put_signal(src, (int64_t)bytes, peer, window->mem, (int64_t)offset, window->mem, (int64_t)signal, value,
+    must(rank_put_signal(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset, window->to[peer], (int64_t)signal, value,
                          RANK_SIGNAL_SET),
          "rank_put_signal");
 }

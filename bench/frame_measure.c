@@ -99,8 +99,8 @@ static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **
 
     *mem = NULL;
     bytes = bytes ? bytes : 1;
-    if (f->opts.mem == BENCH_MEM_ALLOC) {
-        *mem = be_memory_create(bytes, &p);
+    if (f->opts.mem != BENCH_MEM_ANY) {
+        *mem = be_memory_create(bytes, f->opts.mem == BENCH_MEM_ALLOC ? BE_ALLOC : BE_SHARED, &p);
         if (!*mem)
             be_abort(1, "the library has no memory for the buffers");
     } else if (posix_memalign(&p, 4096, bytes)) {
@@ -165,7 +165,7 @@ static void one_size(struct frame *f, struct bench_run *run)
         void *base;
         if (e->window)
             room = room * (size_t)e->window + BEHIND;
-        run->window = be_window_create(room ? room : 1, &base);
+        run->window = be_window_create(room ? room : 1, (enum be_sort)f->opts.target, &base);
         if (!run->window)
             be_abort(1, "the library has no memory for the window");
         run->window_base = base;

@@ -46,8 +46,13 @@ static const struct rk_conf_row rows[] = {
     {"--pairs", RK_CONF_INT, "auto", "", "senders of mrate; auto: half of the ranks", "auto", 1,
      1 << 20, AT(pairs)},
     {"--mem", RK_CONF_ENUM, "any", "",
-     "buffers from malloc (any) or from the library (alloc: rank_alloc, MPI_Alloc_mem)",
-     "any|alloc", 0, 0, AT(mem)},
+     "buffers from malloc (any), from the library (alloc: rank_alloc, MPI_Alloc_mem), or shared memory of the "
+     "program's, registered (shared)",
+     "any|alloc|shared", 0, 0, AT(mem)},
+    {"--target", RK_CONF_ENUM, "alloc", "",
+     "what one-sided operations reach: memory from the library (alloc), or of the program's, registered, which is "
+     "private or shared",
+     "alloc|private|shared", 0, 0, AT(target)},
     {"--untouched", RK_CONF_BOOL, "off", "",
      "do not write the buffers before and read them after each iteration", NULL, 0, 0,
      AT(untouched)},
@@ -61,7 +66,7 @@ static const struct rk_conf_row rows[] = {
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora   m  j h";
+static const char letters[] = "befinwcdora   m   j h";
 
 /* Words that nccl-tests' users know. */
 static const char *known_as(const char *row, const char *text)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum { BENCH_AUTO = -1 };                                  /* of every int64_t below */
-enum { BENCH_MEM_ANY, BENCH_MEM_ALLOC };                   /* mem */
+enum { BENCH_MEM_ANY, BENCH_MEM_ALLOC, BENCH_MEM_SHARED }; /* mem */
 enum { BENCH_RANK0, BENCH_AVG, BENCH_MIN, BENCH_MAX };     /* average */
 enum { BENCH_MAX_NAMES = 64 };
 
@@ -21,6 +21,7 @@ struct bench_opts {
     int dtype, op;                  /* RANK_DTYPE_COUNT, RANK_OP_COUNT: all */
     int64_t root;                   /* auto: all */
     int average, mem;
+    int target;                     /* enum be_sort: of windows */
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
     const char *json; /* "": none */

@@ -5,8 +5,8 @@
  *
  * 256 pieces of 1 KiB, together at rank 0 and 2 KiB apart at rank 1, which is what a part of a matrix looks like. Both
  * ways take turns in one pair of processes, on one UCX (LD_LIBRARY_PATH says which). Rank 0 writes its buffer before each
- * turn; rank 1 reads all of its after it and finds each word right. Two targets: memory that the library (UCX)
- * has allocated itself, which the processes of a host map, and memory from anywhere, which they do not. While UCX puts, rank 1 makes progress of UCX's worker alone, as it needs that between hosts.
+ * turn; rank 1 reads all of its after it and finds each word right. Three targets: memory that the library (UCX)
+ * has allocated itself, which the processes of a host map, private memory, which they do not, and shared memory of the program's. While UCX puts, rank 1 makes progress of UCX's worker alone, as it needs that between hosts.
  */
 #include "lib/rank.h"
 
@@ -15,15 +15,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
 enum { ROUNDS = 300, ROUNDS_MAX = 10000, PIECES = 256, PIECES_MAX = 65536, BYTES = 1024, GAP = 2, TAG = 1,
        CARD_MAX = 4096 };
 
-/* A target, and what each side needs to put there. */
+/* A target: memory that the library (UCX) has allocated itself, from anywhere, or shared, from anywhere. */
+enum sort { OWN, ANY, SHARED };
+
+/* One, and what each side needs to put there. */
 struct place {
     char *base;             /* rank 1's */
+    int fd;                 /* where it is SHARED */
     rank_mem_t mem, key;    /* registered; opened, or of rank_alloc */
     ucp_mem_h ucp;
     ucp_rkey_h rkey;
@@ -174,14 +180,30 @@ static void loop_of_puts(const struct place *p)
 
 /* ---------------------------------------------------------------------------- places */
 
-/* by_library: memory that it has allocated itself. */
-static void make_for_us(struct place *p, bool by_library)
+static void *make_memory(struct place *p, bool shared)
+{
+    void *base = MAP_FAILED;
+
+    if (!shared) {
+        if (posix_memalign(&base, 4096, room))
+            die("posix_memalign", "out of memory");
+        return base;
+    }
+    p->fd = memfd_create("pieces", MFD_CLOEXEC);
+    if (p->fd >= 0 && ftruncate(p->fd, (off_t)room) == 0)
+        base = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+    if (base == MAP_FAILED)
+        die("memfd_create", "no shared memory");
+    return base;
+}
+
+static void make_for_us(struct place *p, enum sort sort)
 {
     char key[RANK_RKEY_MAX];
     size_t len = sizeof(key);
     void *base = NULL;
 
-    if (by_library) {
+    if (sort == OWN) {
         must(rank_alloc(world, RANK_MEM_HOST, (int64_t)room, 0, &base, &p->key), "rank_alloc");
         p->base = base;
         return;
@@ -192,16 +214,14 @@ static void make_for_us(struct place *p, bool by_library)
         tell("", 1);
         return;
     }
-    if (posix_memalign(&base, 4096, room))
-        die("posix_memalign", "out of memory");
-    p->base = base;
+    p->base = base = make_memory(p, sort == SHARED);
     must(rank_reg(base, (int64_t)room, &p->mem), "rank_reg");
     must(rank_rkey_pack(p->mem, key, &len), "rank_rkey_pack");
     tell(key, len);
     hear(key, 1);
 }
 
-static void make_for_ucx(struct place *p, bool by_library)
+static void make_for_ucx(struct place *p, enum sort sort)
 {
     ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                                                  UCP_MEM_MAP_PARAM_FIELD_FLAGS,
@@ -217,10 +237,10 @@ static void make_for_ucx(struct place *p, bool by_library)
         ucx_must(ucp_ep_rkey_unpack(ep, key, &p->rkey), "ucp_ep_rkey_unpack");
         return;
     }
-    if (by_library)
+    if (sort == OWN)
         params.flags = UCP_MEM_MAP_ALLOCATE;
-    else if (posix_memalign(&base, 4096, room))
-        die("posix_memalign", "out of memory");
+    else
+        base = make_memory(p, sort == SHARED);
     params.address = base;
     ucx_must(ucp_mem_map(context, &params, &p->ucp), "ucp_mem_map");
     ucx_must(ucp_mem_query(p->ucp, &attr), "ucp_mem_query");
@@ -232,9 +252,9 @@ static void make_for_ucx(struct place *p, bool by_library)
     ucp_rkey_buffer_release(packed);
 }
 
-static void drop(struct place *p, bool ours, bool by_library)
+static void drop(struct place *p, bool ours, enum sort sort)
 {
-    if (ours && by_library) {
+    if (ours && sort == OWN) {
         must(rank_free(&p->key), "rank_free");
         return;
     }
@@ -247,8 +267,12 @@ static void drop(struct place *p, bool ours, bool by_library)
         must(rank_dereg(&p->mem), "rank_dereg");
     if (me == 1 && !ours)
         ucp_mem_unmap(context, p->ucp);
-    if (me == 1 && !by_library)
+    if (me == 1 && sort == ANY)
         free(p->base);
+    if (me == 1 && sort == SHARED) {
+        munmap(p->base, room);
+        close(p->fd);
+    }
 }
 
 /* ----------------------------------------------------------------------------- turns */
@@ -327,7 +351,7 @@ static void print(const char *name, const char *by, double us, const char *what)
     printf("%-24s %9.4g %-5s %s\n", full, us, "us", what);
 }
 
-static void compare(const char *name, bool by_library, int rounds)
+static void compare(const char *name, enum sort sort, int rounds)
 {
     static double v[2][ROUNDS_MAX];
     static uint64_t turn;
@@ -338,8 +362,8 @@ static void compare(const char *name, bool by_library, int rounds)
         die("calloc", "out of memory");
     for (size_t i = 0; i < pieces; i++)
         list[i] = (rank_piece_t){src + i * piece, (int64_t)piece, (int64_t)(GAP * i * piece)};
-    make_for_us(&ours, by_library);
-    make_for_ucx(&theirs, by_library);
+    make_for_us(&ours, sort);
+    make_for_ucx(&theirs, sort);
     for (int i = -rounds / 10 - 1; i < rounds; i++) {
         int at = i < 0 ? 0 : i;
         v[0][at] = turn_of(&ours, list, true, ++turn);
@@ -352,8 +376,8 @@ static void compare(const char *name, bool by_library, int rounds)
         print(name, "ucx", v[1][rounds / 2], "ucp_put_nbx for each, and ucp_ep_flush_nbx");
         fflush(stdout);
     }
-    drop(&ours, true, by_library);
-    drop(&theirs, false, by_library);
+    drop(&ours, true, sort);
+    drop(&theirs, false, sort);
     free(list);
 }
 
@@ -389,8 +413,9 @@ int main(int argc, char **argv)
     if (me == 0)
         printf("# %zu pieces of %zu bytes, UCX %u.%u.%u, %s\n", pieces, piece, major, minor, patch,
                rank_channel_name(world, 1));
-    compare("own", true, rounds);
-    compare("any", false, rounds);
+    compare("own", OWN, rounds);
+    compare("any", ANY, rounds);
+    compare("shared", SHARED, rounds);
     close_ucx();
     must(rank_finalize(), "rank_finalize");
     free(src);

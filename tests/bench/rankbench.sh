@@ -83,9 +83,13 @@ job 5 -b 8 -e 8 --time 2ms -c 2 --pairs 2 -j "$work/j" mrate random_pairs &&
 job 2 -b 8 -e 8 -n 500 -w 10 --hist lat && grep -q '^# p50 .* of 500$' "$work/out" &&
     [ "$(awk '/^# .* - .* %/ { n += $7 } END { print n + 0 }' "$work/out")" = 500 ] &&
     ok "--hist" || not_ok "--hist"
-for mem in alloc any; do
+for mem in alloc any shared; do
     job 2 -b 8 -e 1M -f 512 --time 2ms -c 2 -m $mem --untouched lat bw allreduce && ok "--mem $mem, --untouched" ||
         not_ok "--mem $mem, --untouched"
+done
+# shellcheck disable=SC2086
+for target in private shared; do
+    job 3 -b 8 -e 64K -f 128 --time 2ms -c 2 --target $target $single && ok "--target $target" || not_ok "--target $target"
 done
 job 2 -b 8 -e 8 -n 100 -w 10 lat && grep -q '^8 ' "$work/out" && ok "-n and -w" || not_ok "-n and -w"
 
@@ -99,7 +103,7 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
         not_ok "messages and one-sided operations over ucx"
     # Ours and UCX's puts of the same pieces; it looks at every word itself.
     timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/pieces" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
-        [ "$(awk '/^pieces_(own|any)_(putv|ucx) / && $2 > 0 && $3 == "us"' "$work/out" | wc -l)" = 4 ] &&
+        [ "$(awk '/^pieces_(own|any|shared)_(putv|ucx) / && $2 > 0 && $3 == "us"' "$work/out" | wc -l)" = 6 ] &&
         ok "pieces in one call, and UCX's loop" || not_ok "pieces in one call, and UCX's loop"
 fi
 
