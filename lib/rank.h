@@ -331,7 +331,8 @@ RANK_API rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t d
 RANK_API rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team, rank_envelope_t *envelope);
 
-/* Nonblocking forms. *req is to be given to a test or wait call, which frees it. */
+/* Nonblocking forms. *req is to be given to a test or wait call, which frees it. Two receives that wait must not share a byte:
+ * debug builds look, and refuse the second with RANK_ERR_ARG. */
 RANK_API rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                   int64_t tag, rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
@@ -549,7 +550,8 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * Register memory of this rank, from wherever it is, so that peers can be given a key
  * to it. Not collective. The handle is this rank's own: its one peer is the caller's rank in the
  * world. The memory must stay until rank_dereg, which the caller makes after the peers' last
- * rank_flush.
+ * rank_flush. Peers of the node that open a key map what is shared memory (memfd_create,
+ * shm_open, MAP_SHARED); then rank_ptr has its address, and all goes as with rank_alloc.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
 RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
@@ -697,7 +699,7 @@ RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp
 /* -------------------------------------------------------------- collectives */
 
 /*
- * Buffers of different arguments must not overlap. At one team size and
+ * Buffers of different arguments must not overlap (debug builds look: RANK_ERR_ARG). At one team size and
  * placement a reduction gives the same bits in every run.
  * All ranks call the same form: a blocking call does not match a nonblocking
  * one.

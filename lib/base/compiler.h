@@ -32,6 +32,26 @@ RK_INLINE size_t rk_round_up(size_t n, size_t align)
     return (n + align - 1) / align * align;
 }
 
+/* Memory that is written and lies on other memory of a call: looked for where speed is of no concern. */
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+#define RK_CHECK_OVERLAP 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RK_CHECK_OVERLAP 1
+#endif
+#endif
+#ifndef RK_CHECK_OVERLAP
+#define RK_CHECK_OVERLAP 0
+#endif
+
+/* Do two blocks share a byte? Both lie within what addresses can be. */
+RK_INLINE int rk_overlap(const void *a, size_t abytes, const void *b, size_t bbytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return abytes && bbytes && x < y + bbytes && y < x + abytes;
+}
+
 #define rk_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define RK_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -13,18 +13,6 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-/* Overlaps are looked for where speed is of no concern: it takes a sorted list of all blocks. */
-#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
-#define RK_CHECK_OVERLAP 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RK_CHECK_OVERLAP 1
-#endif
-#endif
-#ifndef RK_CHECK_OVERLAP
-#define RK_CHECK_OVERLAP 0
-#endif
-
 /* What such a view's base points to. A rank of the node reads it from the sender's memory: see
  * shm/gather.c. */
 struct rk_pieces {

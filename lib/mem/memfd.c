@@ -19,10 +19,12 @@ static uint64_t make_nonce(void)
 {
     uint64_t n = 0;
 
-    /* The pool is initialized long before any rank starts; never 0, which says "none". */
+    /* The pool is initialized long before any rank starts; never 0, which says "none", and even, which says that it is
+     * of this file (see segment.h). */
     while (n == 0) {
         if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
             n = 0;
+        n &= ~1ull;
     }
     return n;
 }

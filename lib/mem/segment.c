@@ -35,10 +35,11 @@ void rk_segments_close(struct rk_ctx *ctx)
 static struct rk_segment *segment_new(struct rk_ctx *ctx, const struct rk_memfd_card *card, int fd,
                                       void *base)
 {
-    struct rk_segment *seg = malloc(sizeof(*seg));
+    struct rk_segment *seg = calloc(1, sizeof(*seg));
 
     if (!seg)
         return NULL;
+    seg->users = 1;
     seg->id = card->nonce;
     seg->base = base;
     seg->bytes = card->bytes;
@@ -107,11 +108,52 @@ rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t byte
 
 void rk_segment_close(struct rk_segment *seg)
 {
-    if (!seg)
+    if (!seg || --seg->users > 0)
         return;
     rk_list_remove(&seg->link);
-    rk_memfd_close(seg->fd, seg->base, seg->bytes);
+    if (seg->there)
+        rk_shared_unmap(&seg->map);
+    else
+        rk_memfd_close(seg->fd, seg->base, seg->bytes);
     free(seg);
+}
+
+/* Behind those of rank_alloc, which everybody of the node can use. */
+static struct rk_segment *registered_new(struct rk_ctx *ctx, uint64_t id, char *base, size_t bytes, uint64_t there)
+{
+    struct rk_segment *seg = calloc(1, sizeof(*seg));
+
+    if (!seg)
+        return NULL;
+    *seg = (struct rk_segment){.id = id, .base = base, .bytes = bytes, .fd = -1, .users = 1, .there = there};
+    rk_list_append(&ctx->segments->list, &seg->link);
+    return seg;
+}
+
+struct rk_segment *rk_segment_offer(struct rk_ctx *ctx, uint64_t id, void *p, size_t bytes)
+{
+    return registered_new(ctx, id, p, bytes, (uint64_t)(uintptr_t)p);
+}
+
+struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
+                                  const struct rk_shared_card *card)
+{
+    struct rk_segment *seg = rk_segment_by_id(ctx, id);
+    struct rk_shared_map map;
+
+    if (seg) { /* the same registration: a nonce is one's alone */
+        seg->users++;
+        return seg;
+    }
+    if (!there || !rk_shared_map(card, bytes, &map))
+        return NULL;
+    seg = registered_new(ctx, id, map.base, bytes, there);
+    if (!seg) {
+        rk_shared_unmap(&map);
+        return NULL;
+    }
+    seg->map = map;
+    return seg;
 }
 
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes)

@@ -1,9 +1,12 @@
 /*
- * segment.h: symmetric allocations as they are mapped in this process.
+ * segment.h: symmetric allocations as they are mapped in this process, and shared memory that ranks have registered.
  *
  * One memfd a node and allocation, a part for each rank of the team on that
  * node. Messages from such memory name it by the memfd's nonce and an offset,
  * so that the receiver copies straight from its own mapping.
+ *
+ * Registered memory is a segment here at its owner and at those who have opened its key and could map it (shared.h).
+ * Messages name it by the key's nonce and the address at the owner: for who knows it not it is as any other memory.
  */
 #ifndef RK_MEM_SEGMENT_H
 #define RK_MEM_SEGMENT_H
@@ -11,6 +14,7 @@
 #include "lib/base/ctx.h"
 #include "lib/base/list.h"
 #include "lib/mem/memfd.h"
+#include "lib/mem/shared.h"
 
 /* A part of this size or more begins on such a boundary, so that huge pages can hold it. */
 #define RK_SEGMENT_HUGE (2u << 20)
@@ -29,11 +33,22 @@ static inline size_t rk_segment_stride(size_t part_bytes)
     return part_bytes > SIZE_MAX - unit ? SIZE_MAX : (part_bytes + unit - 1) & ~(unit - 1);
 }
 
+/* Names of registered memory: odd, with a bit for who announces a message, and never among the largest numbers. */
+enum { RK_SEGMENT_REGISTERED = 1, RK_SEGMENT_MARK = 2 };
+
+static inline uint64_t rk_segment_registered_id(uint64_t random)
+{
+    return (random >> 2 << 1 | RK_SEGMENT_REGISTERED) & ~(uint64_t)RK_SEGMENT_MARK;
+}
+
 struct rk_segment {
     uint64_t id; /* the nonce */
     char *base;
     size_t bytes;
     int fd;
+    int users;      /* a registered one: handles of this process */
+    uint64_t there; /* and its address at the owner; else 0 */
+    struct rk_shared_map map; /* of another's */
     struct rk_link link;
 };
 
@@ -48,6 +63,12 @@ rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *
 /* Memory behind some of it, now, near who calls; one line if there is none. In huge pages where it can be. */
 rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t bytes);
 void rk_segment_close(struct rk_segment *seg);
+
+/* My own registered memory, which others can map. NULL: out of memory. */
+struct rk_segment *rk_segment_offer(struct rk_ctx *ctx, uint64_t id, void *p, size_t bytes);
+/* Another's, of which somebody has said that the name and the card are the owner's; once for all handles. NULL: it is not to be mapped. */
+struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
+                                  const struct rk_shared_card *card);
 
 /* Which segment holds all of [p, p + bytes)? NULL if none. */
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);

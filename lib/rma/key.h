@@ -10,6 +10,7 @@
 
 #include "lib/channel/frame.h"
 #include "lib/channel/peer.h"
+#include "lib/mem/shared.h"
 
 #include <stdbool.h>
 
@@ -25,6 +26,7 @@ struct rk_key {
     struct rk_id id;      /* the owner's name for the memory */
     uint64_t base, bytes; /* there */
     uint64_t record;      /* the address of a struct rk_key_record there */
+    struct rk_shared_card shared; /* how ranks of the node can map it, if they can */
 };                        /* the channel's part follows, then the sum of all before it */
 
 /* What the owner keeps as long as the memory is registered. */

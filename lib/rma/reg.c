@@ -1,7 +1,7 @@
 /*
  * reg.c: memory that a rank registers, and keys that open it to peers.
  *
- * A peer on this node moves data by CMA, where the kernel lets us look into it:
+ * A peer on this node maps what is shared memory (shared.h), and moves other data by CMA, where the kernel lets us look into it:
  * then what a key says is compared with the record that lies in the owner's memory.
  * Everybody else asks the owner whether the key is one of its own.
  */
@@ -34,6 +34,22 @@ void rk_key_record_free(struct rank_mem *mem)
 
 /* ------------------------------------------------------------------------ the owner */
 
+/* Say how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
+ * rank_alloc's, which they know already. */
+static rank_status_t offer(struct rank_mem *mem, struct rk_key *key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+
+    key->shared.fd = -1;
+    if (ctx->node->nlocal < 2 || !rk_engine_has(ctx, &rk_channel_shm) ||
+        !rk_shared_find(mem->mine, mem->bytes, &key->shared))
+        return RANK_OK;
+    if (rk_segment_holding(ctx, mem->mine, mem->bytes))
+        return RANK_OK;
+    mem->segment = rk_segment_offer(ctx, key->nonce, mem->mine, mem->bytes);
+    return mem->segment ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
 static rank_status_t write_record(struct rank_mem *mem)
 {
     struct rk_ctx *ctx = mem->team->ctx;
@@ -50,6 +66,10 @@ static rank_status_t write_record(struct rank_mem *mem)
         return RANK_ERR_NO_MEMORY;
     if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
         return RANK_ERR_SYSTEM;
+    key.nonce = rk_segment_registered_id(key.nonce);
+    st = offer(mem, &key);
+    if (st)
+        return st;
     mem->channel = rk_rma_channel(ctx);
     if (mem->channel && mem->bytes) {
         st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), mem->mine,
@@ -190,6 +210,22 @@ static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const st
     return st;
 }
 
+/* What the owner, or its record, has agreed to. Then no way is needed. */
+static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer, const struct rk_key *key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+
+    if (key->shared.inode == 0 || peer->local < 0 || peer->channel != &rk_channel_shm ||
+        key->shared.pid != ctx->node->slots[peer->local].pid)
+        return false;
+    mem->segment = rk_segment_map(ctx, key->nonce, key->base, mem->bytes, &key->shared);
+    if (!mem->segment)
+        return false;
+    mem->part[rank] = mem->segment->base;
+    mem->ways[rank].how = RK_WAY_NONE;
+    return true;
+}
+
 static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *peer,
                               const struct rk_key *key, const void *channel_key, uint64_t sum)
 {
@@ -202,12 +238,17 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     way->base = key->base;
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
         way->how = RK_WAY_CMA;
-        return look_there(way->pid, key, sum);
+        st = look_there(way->pid, key, sum);
+        if (!st)
+            map_part(mem, rank, peer, key);
+        return st;
     }
     st = ask_owner(peer, key, sum);
     if (st)
         return st;
     way->how = RK_WAY_FRAMES;
+    if (map_part(mem, rank, peer, key))
+        return RANK_OK;
     if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
         return RANK_OK;
     way->how = RK_WAY_CHANNEL;

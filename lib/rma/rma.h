@@ -44,7 +44,7 @@ struct rank_mem {
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
-    struct rk_segment *segment; /* its own, if it has one */
+    struct rk_segment *segment; /* its own, if it has one; of registered memory, where it is mapped */
     struct rk_heap *heap;   /* or what it is a piece of (heap.h), with the ways, channel_mem and name there; */
     size_t shift;             /* it begins here in each part. For frames and the channel offsets count from the part's beginning */
     char **part;              /* [team size] mapped address, or NULL */
@@ -84,6 +84,14 @@ RK_INLINE rank_status_t rk_mem_check_access(const struct rank_mem *mem, const vo
 
 /* Says which word of registered memory cannot be updated, and why: RANK_ERR_ARG. */
 rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width);
+
+/* For builds that look for it (RK_CHECK_OVERLAP), of checked arguments: is the caller's buffer a piece of the very memory that it is
+ * put to, or that is to be got into it? */
+RK_INLINE bool rk_mem_lies_on(const struct rank_mem *mem, const void *buf, int64_t bytes, int peer, int64_t offset)
+{
+    return RK_CHECK_OVERLAP && mem->part[peer] &&
+           rk_overlap(mem->part[peer] + offset, (size_t)bytes, buf, (size_t)bytes);
+}
 
 /* Into and out of mapped memory: a word is moved at once, never in pieces, for peers may poll it. */
 RK_INLINE void rk_mapped_put(char *to, const void *src, size_t bytes)

@@ -28,7 +28,7 @@ apart -q 2,3,8 -f 2,3,4,8,16 -t 30 -- tests/mp/boot.mp --contact
 apart -q 4 -f 2,4,7 -t 30 -- tests/mp/order.mp
 apart -q 5 -f 2,5,8 -t 30 -c default -- tests/mp/teams.mp
 apart -q 3 -f 2,3,4 -t 60 -c default -- tests/mp/rma.mp
-for program in atomics signals putget keys; do # some ranks map each other's memory, some do not
+for program in atomics signals putget keys shared; do # some ranks map each other's memory, some do not
     apart -q 3 -f 2,3 -t 60 -c default -- tests/mp/$program.mp
 done
 apart -q 4 -f 3,4,8 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed

@@ -4,7 +4,8 @@
  * The sender announces where the payload lies. Once matched, the receiver
  * takes the cheapest way to it, as the table in paths.h has it:
  *
- *   mapped   payload in rank_alloc memory: one memcpy from the own mapping
+ *   mapped   payload in rank_alloc memory, or in registered memory whose key the receiver has opened and could map: one
+ *            memcpy from the own mapping
  *   CMA      one copy by the kernel; long ones are shared: the receiver asks
  *            the sender to help (ASSIST), and both claim chunks from the two
  *            ends (claims.h), the receiver reading and the sender writing, until they meet
@@ -32,7 +33,7 @@ struct announcement { /* payload of RK_KIND_RNDV */
     uint64_t total;
     struct rk_id sender;
     uint64_t at;      /* address in the sender, or offset in the segment */
-    uint64_t segment; /* 0: private memory; WAITED_FOR: the same, and the sender does nothing else meanwhile;
+    uint64_t segment; /* 0: private memory; a registered one's: private to who does not know it; WAITED_FOR: the same, and the sender does nothing else meanwhile;
                        * STREAM_ONLY: none; IN_PIECES: a list, struct rk_pieces */
 };
 
@@ -102,7 +103,10 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
         a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
     } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL) {
         a.segment = seg->id;
-        a.at = (uint64_t)((char *)view->base - seg->base);
+        if (!seg->there)
+            a.at = (uint64_t)((char *)view->base - seg->base);
+        else if (req->flags & RK_REQ_WAITED)
+            a.segment |= RK_SEGMENT_MARK;
     } else if (req->flags & RK_REQ_WAITED) {
         a.segment = WAITED_FOR;
     }
@@ -400,6 +404,17 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
                                                             : p->alone[class];
 }
 
+/* Where an announced payload is mapped here; NULL: it is not. segment: without marks. */
+static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
+{
+    struct rk_segment *seg = rk_segment_by_id(ctx, segment);
+
+    if (!seg)
+        return NULL;
+    at -= seg->there;
+    return at <= seg->bytes && want <= seg->bytes - at ? seg->base + at : NULL;
+}
+
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                       struct rank_request *req)
 {
@@ -407,25 +422,27 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     struct rk_shm *shm = ep->shm;
     uint64_t want = rndv->total < view->bytes ? rndv->total : view->bytes;
     uint64_t sender = rndv->priv[P_SENDER];
-    struct rk_segment *seg;
-    bool private = rndv->priv[P_SEGMENT] == 0 || rndv->priv[P_SEGMENT] == WAITED_FOR;
+    uint64_t segment = rndv->priv[P_SEGMENT];
+    bool registered = segment < WAITED_FOR && segment & RK_SEGMENT_REGISTERED;
+    bool waited = segment == WAITED_FOR || (registered && segment & RK_SEGMENT_MARK);
+    bool private = segment == 0 || segment == WAITED_FOR || registered;
     enum rk_path path;
     rank_status_t st;
+    char *here;
 
     req->view = *view;
     if (want == 0) {
         finish(ep, req, sender, RANK_OK);
         return;
     }
-    if (!private && rndv->priv[P_SEGMENT] < WAITED_FOR) {
-        seg = rk_segment_by_id(shm->ctx, rndv->priv[P_SEGMENT]);
-        if (seg && rndv->priv[P_AT] <= seg->bytes && want <= seg->bytes - rndv->priv[P_AT]) {
-            rk_view_copy(view, &(struct rk_view){seg->base + rndv->priv[P_AT], want, NULL}, want);
-            finish(ep, req, sender, RANK_OK);
-            return;
-        }
+    if (registered)
+        segment &= ~(uint64_t)RK_SEGMENT_MARK;
+    if (segment && segment < WAITED_FOR && (here = mapped_at(shm->ctx, segment, rndv->priv[P_AT], want)) != NULL) {
+        rk_view_copy(view, &(struct rk_view){here, want, NULL}, want);
+        finish(ep, req, sender, RANK_OK);
+        return;
     }
-    path = chosen(shm, want, rndv->priv[P_SEGMENT] == WAITED_FOR);
+    path = chosen(shm, want, waited);
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
         if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.ring / 2 && !ep->assisted &&
             shm->paths.best[rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
