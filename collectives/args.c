@@ -51,8 +51,27 @@ RK_INLINE bool usable(const struct rk_coll_call *c, const void *buf)
     return rk_likely(buf != NULL || c->bytes == 0) && rk_likely(buf != RANK_IN_PLACE);
 }
 
+/* What is read and what is written lie apart; else it is for RANK_IN_PLACE to say so. Looked at in builds for that, as the
+ * blocks of a buffer are where they may lie anywhere. */
+RK_INLINE bool apart(const void *sbuf, size_t sbytes, const void *rbuf, size_t rbytes)
+{
+    return !RK_CHECK_OVERLAP || !rk_overlap(sbuf, sbytes, rbuf, rbytes);
+}
+
+static RK_COLD bool blocks_apart(const struct rk_coll_call *c)
+{
+    for (int r = 0; r < c->team->size; r++) {
+        for (int q = 0; q < r; q++) {
+            if (rk_overlap((void *)(uintptr_t)c->displs[r], (size_t)c->rcounts[r], (void *)(uintptr_t)c->displs[q],
+                           (size_t)c->rcounts[q]))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* The input is sbuf, or in place at mine in rbuf. */
-RK_INLINE rank_status_t buffers(struct rk_coll_call *c, const void *sbuf, void *rbuf, size_t mine)
+RK_INLINE rank_status_t buffers(struct rk_coll_call *c, const void *sbuf, int sblocks, void *rbuf, int rblocks, size_t mine)
 {
     c->rbuf = rbuf;
     if (rk_unlikely(!usable(c, rbuf)))
@@ -63,7 +82,8 @@ RK_INLINE rank_status_t buffers(struct rk_coll_call *c, const void *sbuf, void *
         return RANK_OK;
     }
     c->sbuf = sbuf;
-    return usable(c, sbuf) ? RANK_OK : RANK_ERR_ARG;
+    return usable(c, sbuf) && apart(sbuf, (size_t)sblocks * c->bytes, rbuf, (size_t)rblocks * c->bytes) ? RANK_OK
+                                                                                                       : RANK_ERR_ARG;
 }
 
 rank_status_t rk_args_barrier(struct rk_coll_call *c, rank_team_t team)
@@ -91,7 +111,7 @@ rank_status_t rk_args_reduce(struct rk_coll_call *c, const void *sbuf, void *rbu
     if (st || (st = reduction(c, op)) || (st = rooted(c, root)))
         return st;
     if (team->rank == root)
-        return buffers(c, sbuf, rbuf, 0);
+        return buffers(c, sbuf, 1, rbuf, 1, 0);
     c->sbuf = sbuf;
     c->rbuf = NULL;
     return usable(c, sbuf) ? RANK_OK : RANK_ERR_ARG;
@@ -104,7 +124,7 @@ rank_status_t rk_args_allreduce(struct rk_coll_call *c, const void *sbuf, void *
 
     if (rk_unlikely(st) || rk_unlikely((st = reduction(c, op))))
         return st;
-    return buffers(c, sbuf, rbuf, 0);
+    return buffers(c, sbuf, 1, rbuf, 1, 0);
 }
 
 rank_status_t rk_args_gather(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
@@ -115,7 +135,7 @@ rank_status_t rk_args_gather(struct rk_coll_call *c, const void *sbuf, void *rbu
     if (st || (st = rooted(c, root)))
         return st;
     if (team->rank == root)
-        return buffers(c, sbuf, rbuf, (size_t)root * c->bytes);
+        return buffers(c, sbuf, 1, rbuf, team->size, (size_t)root * c->bytes);
     c->sbuf = sbuf;
     c->rbuf = NULL;
     return usable(c, sbuf) ? RANK_OK : RANK_ERR_ARG;
@@ -126,7 +146,7 @@ rank_status_t rk_args_allgather(struct rk_coll_call *c, const void *sbuf, void *
 {
     rank_status_t st = common(c, RK_COLL_ALLGATHER, count, dtype, true, team);
 
-    return st ? st : buffers(c, sbuf, rbuf, (size_t)team->rank * c->bytes);
+    return st ? st : buffers(c, sbuf, 1, rbuf, team->size, (size_t)team->rank * c->bytes);
 }
 
 rank_status_t rk_args_allgatherv(struct rk_coll_call *c, const void *sbuf, int64_t scount,
@@ -155,12 +175,18 @@ rank_status_t rk_args_allgatherv(struct rk_coll_call *c, const void *sbuf, int64
     c->displs = displs;
     c->count = longest;
     c->bytes = (size_t)longest * c->elem;
+    if (RK_CHECK_OVERLAP && !blocks_apart(c))
+        return RANK_ERR_ARG;
+    for (int r = 0; RK_CHECK_OVERLAP && sbuf != RANK_IN_PLACE && rbuf && r < team->size; r++) {
+        if (!apart(sbuf, (size_t)scount * c->elem, (char *)rbuf + (size_t)displs[r] * c->elem, (size_t)rcounts[r] * c->elem))
+            return RANK_ERR_ARG;
+    }
     if (sbuf == NULL && scount == 0) { /* this rank has nothing, others may */
         c->sbuf = NULL;
         c->rbuf = rbuf;
         return usable(c, rbuf) ? RANK_OK : RANK_ERR_ARG;
     }
-    return buffers(c, sbuf, rbuf, (size_t)displs[team->rank] * c->elem);
+    return buffers(c, sbuf, 0, rbuf, 0, (size_t)displs[team->rank] * c->elem); /* looked at above */
 }
 
 rank_status_t rk_args_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
@@ -182,7 +208,7 @@ rank_status_t rk_args_scatter(struct rk_coll_call *c, const void *sbuf, void *rb
         c->rbuf = (char *)(uintptr_t)sbuf + (c->bytes ? (size_t)root * c->bytes : 0);
         return RANK_OK;
     }
-    return usable(c, rbuf) ? RANK_OK : RANK_ERR_ARG;
+    return usable(c, rbuf) && apart(sbuf, (size_t)team->size * c->bytes, rbuf, c->bytes) ? RANK_OK : RANK_ERR_ARG;
 }
 
 rank_status_t rk_args_reduce_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf,
@@ -193,7 +219,7 @@ rank_status_t rk_args_reduce_scatter(struct rk_coll_call *c, const void *sbuf, v
 
     if (st || (st = reduction(c, op)))
         return st;
-    return buffers(c, sbuf, rbuf, 0);
+    return buffers(c, sbuf, team->size, rbuf, 1, 0);
 }
 
 rank_status_t rk_args_alltoall(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
@@ -201,5 +227,5 @@ rank_status_t rk_args_alltoall(struct rk_coll_call *c, const void *sbuf, void *r
 {
     rank_status_t st = common(c, RK_COLL_ALLTOALL, count, dtype, true, team);
 
-    return st ? st : buffers(c, sbuf, rbuf, 0);
+    return st ? st : buffers(c, sbuf, team->size, rbuf, team->size, 0);
 }

@@ -57,6 +57,8 @@ RK_INLINE rank_status_t recv(void *buf, int64_t count, rank_dtype_t dtype, int p
 
     if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
         return st;
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
+        return RANK_ERR_ARG;
     return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
                                                            rk_dtype_bytes[dtype], envelope);
 }
@@ -140,7 +142,7 @@ RK_INLINE rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype,
 
     if (st || (st = rk_check_source(team, peer, tag)))
         return st;
-    if (!out)
+    if (!out || (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes)))
         return RANK_ERR_ARG;
     req = rk_req_alloc(team->lane);
     if (!req)
@@ -179,8 +181,7 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     if (st || (st = rk_check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
         (st = rk_check_dest(team, dest, stag)) || (st = rk_check_source(team, source, rtag)))
         return st;
-    if (RK_CHECK_OVERLAP && sbytes && rbytes && (const char *)sbuf < (const char *)rbuf + rbytes &&
-        (const char *)rbuf < (const char *)sbuf + sbytes)
+    if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
         return RANK_ERR_ARG;
     rk_req_init(&recv, NULL, NULL);
     recv.elem = rk_dtype_bytes[rdtype];

@@ -53,6 +53,8 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
         return st;
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
+        return RANK_ERR_ARG;
     rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), &req);
     st = rk_req_wait(&req);
     if (envelope)

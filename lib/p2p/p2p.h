@@ -22,6 +22,11 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
 void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                   uint64_t space, struct rank_request *req);
 
+/* Is there a receive that waits for a message of its own to be written there? For builds that look for it
+ * (RK_CHECK_OVERLAP). */
+bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes);
+bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view);
+
 /* A message that leaves at once, without a request; RK_AGAIN if it cannot. */
 rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
                               uint64_t tag);

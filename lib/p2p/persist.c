@@ -24,6 +24,8 @@ static rank_status_t start_recv(struct rank_request *req)
 {
     int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
 
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
+        return RANK_ERR_ARG;
     rk_p2p_irecv(req->on, req->view.base, req->view.bytes, source, req->tag, 0, req);
     return RANK_OK;
 }

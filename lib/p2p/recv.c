@@ -2,6 +2,7 @@
  * recv.c: receiving: a message meets its receive, or is kept until one comes.
  */
 #include "lib/base/log.h"
+#include "lib/channel/pieces.h"
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
@@ -252,6 +253,55 @@ void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int s
                        struct rank_request *req)
 {
     start_receive(team, *view, source, tag, 0, req);
+}
+
+/* ------------------------------------------------------------------ what overlaps */
+
+struct overlap {
+    const struct iovec *iov;
+    int n;
+    bool found;
+};
+
+/* Pieces past these, and receives past those, are not looked at: a check for people who look for faults. */
+enum { PIECES_LOOKED_AT = 64, RECEIVES_LOOKED_AT = 512 };
+
+static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_LOOKED_AT])
+{
+    if (view->bytes == 0)
+        return 0;
+    if (view->ops)
+        return rk_view_list(view, 0, view->bytes, out, PIECES_LOOKED_AT);
+    out[0] = (struct iovec){view->base, view->bytes};
+    return 1;
+}
+
+static void look_for_overlap(struct rank_request *posted, void *arg)
+{
+    struct iovec theirs[PIECES_LOOKED_AT];
+    struct overlap *o = arg;
+    int n = o->found ? 0 : pieces_of(&posted->view, theirs);
+
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < o->n; k++)
+            o->found |= rk_overlap(theirs[i].iov_base, theirs[i].iov_len, o->iov[k].iov_base, o->iov[k].iov_len);
+    }
+}
+
+RK_COLD bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view)
+{
+    struct rk_match *m = &team->lane->p2p->match;
+    struct iovec iov[PIECES_LOOKED_AT];
+    struct overlap o = {.iov = iov, .n = pieces_of(view, iov)};
+
+    if (o.n > 0 && m->nposted + m->nwild <= RECEIVES_LOOKED_AT)
+        rk_match_each_posted(m, look_for_overlap, &o);
+    return o.found;
+}
+
+RK_COLD bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes)
+{
+    return rk_p2p_awaits_view(team, &(struct rk_view){buf, bytes, NULL});
 }
 
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)

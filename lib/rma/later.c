@@ -66,7 +66,7 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
 
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely(!req))
+    if (rk_unlikely(!req) || rk_mem_lies_on(mem, src, bytes, peer, offset))
         return RANK_ERR_ARG;
     *req = rk_req_sent(mem->ctx); /* complete, and a request like others: it can have a callback */
     if (bytes == 0)
@@ -89,7 +89,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
 
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely(!req))
+    if (rk_unlikely(!req) || rk_mem_lies_on(mem, dst, bytes, peer, offset))
         return RANK_ERR_ARG;
     *req = rk_req_sent(mem->ctx);
     if (bytes == 0)

@@ -74,6 +74,8 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
 
     if (rk_unlikely(st) || bytes == 0)
         return st;
+    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
+        return RANK_ERR_ARG;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
@@ -88,6 +90,8 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
 
     if (rk_unlikely(st) || bytes == 0)
         return st;
+    if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
+        return RANK_ERR_ARG;
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);

@@ -107,7 +107,8 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
         st = check_word(signal_mem, signal_offset);
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD || !same_peer(mem, signal_mem, peer)))
+    if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD || !same_peer(mem, signal_mem, peer)) ||
+        rk_mem_lies_on(mem, src, bytes, peer, offset))
         return RANK_ERR_ARG;
     if (rk_unlikely(!signal_mem->part[peer]))
         return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,

@@ -28,8 +28,11 @@ static rank_status_t check_pieces(const struct rank_mem *mem, const rank_piece_t
         return RANK_ERR_COUNT;
     if (n && !pieces)
         return RANK_ERR_ARG;
-    for (int64_t i = 0; i < n && !st; i++)
+    for (int64_t i = 0; i < n && !st; i++) {
         st = rk_mem_check_access(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
+        if (!st && rk_mem_lies_on(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset))
+            st = RANK_ERR_ARG;
+    }
     return st;
 }
 

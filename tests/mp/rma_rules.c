@@ -1,11 +1,14 @@
 /*
  * rma_rules.c: what one-sided calls have in common on all channels: there is a request behind each nonblocking call,
- * with callbacks and cancel as others have; what would lie on itself is refused.
+ * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written; and who waits
+ * for a word sees a plain put soon.
  */
 #include "tests/mp/mp.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { BYTES = 100000 };
 
@@ -65,13 +68,92 @@ static void requests(struct mp *mp, rank_mem_t mem, char *part)
     mp_barrier(mp->world);
 }
 
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+/* Puts and gets between two places of one's own part, which share a byte. */
+static void own_part(struct mp *mp, rank_mem_t mem, char *part)
+{
+    rank_piece_t p = {part + 100, 50, 149};
+    rank_request_t req;
+
+    MP_STATUS(rank_put(part + 100, 50, mp->rank, mem, 149), RANK_ERR_ARG);
+    MP_STATUS(rank_put(part + 100, 50, mp->rank, mem, 100), RANK_ERR_ARG);
+    MP_STATUS(rank_get(part + 100, 50, mp->rank, mem, 51), RANK_ERR_ARG);
+    MP_STATUS(rank_iput(part, 50, mp->rank, mem, 49, &req), RANK_ERR_ARG);
+    MP_STATUS(rank_iget(part, 50, mp->rank, mem, 49, &req), RANK_ERR_ARG);
+    MP_STATUS(rank_putv(&p, 1, mp->rank, mem), RANK_ERR_ARG);
+    MP_STATUS(rank_put_signal(part + 100, 50, mp->rank, mem, 149, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_ARG);
+    MP_OK(rank_put(part + 100, 50, mp->rank, mem, 150));
+    MP_OK(rank_get(part + 100, 50, mp->rank, mem, 50));
+}
+
+/* Two receives that wait, and would both write there. */
+static void receives(struct mp *mp)
+{
+    static char buf[300];
+    rank_iov_t iov = {.base = buf + 190, .bytes = 20}, beside = {.base = buf + 200, .bytes = 20};
+    rank_request_t one, two, three, again;
+
+    MP_OK(rank_irecv(buf + 100, 100, RANK_BYTE, mp->rank, 31, mp->world, &one));
+    MP_STATUS(rank_irecv(buf + 199, 10, RANK_BYTE, mp->rank, 32, mp->world, &two), RANK_ERR_ARG);
+    MP_STATUS(rank_irecv(buf, 101, RANK_BYTE, RANK_ANY_SOURCE, 32, mp->world, &two), RANK_ERR_ARG);
+    MP_STATUS(rank_recv(buf, 300, RANK_BYTE, mp->rank, 32, mp->world, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_irecvv(&iov, 1, mp->rank, 32, mp->world, &two), RANK_ERR_ARG);
+    MP_STATUS(rank_sendrecv(buf, 1, RANK_BYTE, mp->rank, 32, buf + 150, 1, RANK_BYTE, mp->rank, 32, mp->world, NULL),
+              RANK_ERR_ARG);
+    MP_OK(rank_irecv(buf, 100, RANK_BYTE, mp->rank, 32, mp->world, &two)); /* beside it */
+    MP_OK(rank_irecvv(&beside, 1, mp->rank, 33, mp->world, &three));
+    MP_OK(rank_irecv(buf + 100, 0, RANK_BYTE, mp->rank, 34, mp->world, &again));
+    for (int64_t tag = 31; tag <= 34; tag++)
+        MP_OK(rank_send(buf + 250, 0, RANK_BYTE, mp->rank, tag, mp->world));
+    MP_OK(rank_wait(&one, NULL));
+    MP_OK(rank_wait(&two, NULL));
+    MP_OK(rank_wait(&three, NULL));
+    MP_OK(rank_wait(&again, NULL));
+    MP_OK(rank_irecv(buf + 199, 10, RANK_BYTE, mp->rank, 32, mp->world, &two)); /* nobody waits any more */
+    MP_OK(rank_send(buf, 0, RANK_BYTE, mp->rank, 32, mp->world));
+    MP_OK(rank_wait(&two, NULL));
+}
+
+/* The same on every rank, or some would wait for the others. */
+static void collectives(struct mp *mp)
+{
+    int64_t n = mp->size, *v = calloc((size_t)n * 4 + 2, sizeof(*v)), counts[64], displs[64];
+
+    MP_CHECK(v && n <= 64);
+    MP_STATUS(rank_allreduce(v, v + 1, 2, RANK_INT64, RANK_SUM, mp->world), RANK_ERR_ARG);
+    MP_STATUS(rank_allreduce(v, v, 2, RANK_INT64, RANK_SUM, mp->world), RANK_ERR_ARG);
+    MP_STATUS(rank_allgather(v + n, v, 2, RANK_INT64, mp->world), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoall(v, v + n - 1, 1, RANK_INT64, mp->world), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatter(v, v + n - 1, 1, RANK_INT64, RANK_SUM, mp->world), RANK_ERR_ARG);
+    for (int r = 0; r < n; r++) {
+        counts[r] = 2;
+        displs[r] = r; /* they lie on one another, if there are two */
+    }
+    if (n > 1)
+        MP_STATUS(rank_allgatherv(v + 3 * n, 2, v, counts, displs, RANK_INT64, mp->world), RANK_ERR_ARG);
+    for (int r = 0; r < n; r++)
+        displs[r] = 2 * r;
+    MP_STATUS(rank_allgatherv(v, 2, v, counts, displs, RANK_INT64, mp->world), RANK_ERR_ARG);
+    MP_OK(rank_allgatherv(v + 2 * n, 2, v, counts, displs, RANK_INT64, mp->world));
+    MP_OK(rank_allreduce(v, v + 2, 2, RANK_INT64, RANK_SUM, mp->world));
+    MP_OK(rank_allreduce(RANK_IN_PLACE, v, 2, RANK_INT64, RANK_SUM, mp->world));
+    if (n == 1) { /* of roots; others do not look at that */
+        MP_STATUS(rank_reduce(v, v + 1, 2, RANK_INT64, RANK_SUM, 0, mp->world), RANK_ERR_ARG);
+        MP_STATUS(rank_gather(v, v + 1, 2, RANK_INT64, 0, mp->world), RANK_ERR_ARG);
+        MP_STATUS(rank_scatter(v, v + 1, 2, RANK_INT64, 0, mp->world), RANK_ERR_ARG);
+    }
+    free(v);
+}
+#endif
+
 /* Blocks that lie on one another are always found, pieces and buffers where builds look for them. */
-static void overlaps(struct mp *mp, rank_mem_t mem)
+static void overlaps(struct mp *mp, rank_mem_t mem, char *part)
 {
     int to = (mp->rank + 1) % mp->size;
     static char here[4096];
     rank_piece_t p[3] = {{here + 100, 50, 0}, {here, 100, 50}, {here + 149, 10, 200}};
 
+    (void)part; /* where nobody looks */
     MP_STATUS(rank_put_strided(here, 8, 64, 3, to, mem, 0, 63), RANK_ERR_ARG);
     MP_STATUS(rank_put_strided(here, 64, 64, 3, to, mem, 1000, -63), RANK_ERR_ARG);
     MP_STATUS(rank_get_strided(here, 0, 64, 3, to, mem, 0, 64), RANK_ERR_ARG);
@@ -83,6 +165,9 @@ static void overlaps(struct mp *mp, rank_mem_t mem)
     MP_OK(rank_putv(p, 3, to, mem));
     MP_OK(rank_flush(mem, to));
 #if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+    own_part(mp, mem, part);
+    receives(mp);
+    collectives(mp);
     MP_STATUS(rank_getv(p, 3, to, mem), RANK_ERR_ARG);
     MP_STATUS(rank_sendrecv(here, 10, RANK_BYTE, mp->rank, 1, here + 9, 10, RANK_BYTE, mp->rank, 1, mp->world, NULL),
               RANK_ERR_ARG);
@@ -90,6 +175,122 @@ static void overlaps(struct mp *mp, rank_mem_t mem)
               RANK_ERR_ARG);
 #endif
     MP_OK(rank_sendrecv(here, 10, RANK_BYTE, mp->rank, 1, here + 10, 10, RANK_BYTE, mp->rank, 1, mp->world, NULL));
+    mp_barrier(mp->world);
+}
+
+/* Two ranks put words whose halves are the same to one another, and look at each other's and at their own. */
+static void torn(struct mp *mp, rank_mem_t mem, char *part)
+{
+    enum { TURNS = 30000 };
+    int to = mp->size - 1 - mp->rank; /* the one in the middle to itself */
+    const uint64_t *mine = (const uint64_t *)(const void *)part;
+    uint64_t seed = mp->seed + (uint64_t)mp->rank, v, got;
+    uint32_t half, *low = (uint32_t *)(void *)(part + 12);
+    double end = mp_now() + 1.0;
+    int64_t seen = 0, changes = 0;
+
+    memset(part, 0, 64);
+    mp_barrier(mp->world);
+    for (int i = 0; i < TURNS && (i < 100 || mp_now() < end); i++) {
+        half = (uint32_t)mp_random(&seed);
+        v = (uint64_t)half << 32 | half;
+        MP_OK(rank_put(&v, 8, to, mem, 0));
+        half = (half & 0xffff) | half << 16; /* a word of 32 bits, too */
+        MP_OK(rank_put(&half, 4, to, mem, 12));
+        if (i % 64 == 0)
+            MP_OK(rank_flush(mem, to));
+        v = __atomic_load_n(mine, __ATOMIC_ACQUIRE);
+        if (v >> 32 != (uint32_t)v)
+            mp_fail(__FILE__, __LINE__, "a word of my own is %016llx", (unsigned long long)v);
+        changes += (int64_t)v != seen;
+        seen = (int64_t)v;
+        half = __atomic_load_n(low, __ATOMIC_ACQUIRE);
+        if (half >> 16 != (half & 0xffff))
+            mp_fail(__FILE__, __LINE__, "a short word of my own is %08x", half);
+        if (i % 4)
+            continue;
+        MP_OK(rank_get(&got, 8, to, mem, 0));
+        if (got >> 32 != (uint32_t)got)
+            mp_fail(__FILE__, __LINE__, "a word of rank %d is %016llx", to, (unsigned long long)got);
+        MP_OK(rank_get(&half, 4, to, mem, 12));
+        if (half >> 16 != (half & 0xffff))
+            mp_fail(__FILE__, __LINE__, "a short word of rank %d is %08x", to, half);
+    }
+    MP_OK(rank_flush(mem, to));
+    mp_barrier(mp->world);
+    MP_CHECK(__atomic_load_n(mine, __ATOMIC_ACQUIRE) != 0 && (changes > 0 || mp->size > 1));
+    mp_barrier(mp->world);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double monotonic(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* How much longer than a millisecond a sleep of that takes here and now. */
+static double oversleep(void)
+{
+    struct timespec ms = {0, 1000000};
+    double t = monotonic();
+
+    nanosleep(&ms, NULL);
+    return monotonic() - t - 1e-3;
+}
+
+/*
+ * Rank 0 waits for so long that it sleeps; the last rank puts a word, with nothing that would wake it. Most of the times it has seen
+ * that after 2 ms, and what the machine takes to wake anybody. Rounds, as a machine can have other things to do.
+ */
+static void waits(struct mp *mp, rank_mem_t mem, char *part)
+{
+    enum { ROUNDS = 12, TRIES = 9 };
+    int last = mp->size - 1;
+    double late[TRIES], slow[TRIES], then;
+    uint64_t word = 0, seed = mp->seed;
+    bool well = false;
+
+    memset(part, 0, 64);
+    for (int round = 0; round < ROUNDS && !well; round++) {
+        for (int i = 0; i < TRIES; i++) {
+            uint64_t us = 4000 + mp_below(&seed, 8000);
+            word++;
+            mp_barrier(mp->world);
+            if (mp->rank == last) {
+                nanosleep(&(struct timespec){0, (long)us * 1000}, NULL);
+                then = monotonic();
+                MP_OK(rank_put(&then, 8, 0, mem, 8));
+                MP_OK(rank_fence(mem));
+                MP_OK(rank_put(&word, 8, 0, mem, 0));
+                MP_OK(rank_flush(mem, 0));
+            }
+            if (mp->rank == 0) {
+                MP_OK(rank_wait_until(mem, 0, RANK_CMP_GE, word));
+                late[i] = monotonic();
+                memcpy(&then, part + 8, 8);
+                late[i] -= then;
+                slow[i] = oversleep();
+            }
+        }
+        if (mp->rank == 0) {
+            qsort(late, TRIES, sizeof(late[0]), ascending);
+            qsort(slow, TRIES, sizeof(slow[0]), ascending);
+            well = late[TRIES / 2] <= 2e-3 + 2 * slow[TRIES / 2];
+        }
+        MP_OK(rank_bcast(&well, 1, RANK_BYTE, 0, mp->world));
+    }
+    if (!well && mp->rank == 0)
+        mp_fail(__FILE__, __LINE__, "a plain put is seen %.2f ms later, where a sleep is %.2f ms late", late[TRIES / 2] * 1e3,
+                slow[TRIES / 2] * 1e3);
     mp_barrier(mp->world);
 }
 
@@ -104,7 +305,13 @@ int main(int argc, char **argv)
     mp_case(&mp, "requests");
     requests(&mp, mem, part);
     mp_case(&mp, "overlaps");
-    overlaps(&mp, mem);
+    overlaps(&mp, mem, part);
+    mp_case(&mp, "torn");
+    torn(&mp, mem, part);
+    if (mp.size > 1) {
+        mp_case(&mp, "waits");
+        waits(&mp, mem, part);
+    }
     MP_OK(rank_free(&mem));
     mp_end(&mp);
     return 0;
