@@ -120,7 +120,7 @@ static void write_record(struct frame *f, const struct bench_run *run,
     bench_json_text(j, "host", f->host);
     bench_json_int(j, "ranks", be_size());
     bench_json_text(j, "channel", f->channel);
-    bench_json_text(j, "mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : "any");
+    bench_json_text(j, "mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any");
     bench_json_bool(j, "untouched", run->opts->untouched);
     bench_json_end(j);
 }
