@@ -1,6 +1,7 @@
 /*
  * heap.c: many symmetric allocations of every size at once: none is where another is, all begin with
- * zeros, all calls reach all of them, and what is freed, in whatever order, goes back to the system.
+ * zeros, all calls reach all of them, and what is freed, in whatever order, goes back to the system. Its memory is
+ * there from the start, near its owner, and in huge pages where the kernel has them.
  *
  *   --pieces N --rounds N --seed N
  */
@@ -8,6 +9,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct piece {
     rank_mem_t mem;
@@ -258,6 +262,151 @@ static void teams(struct mp *mp)
     MP_OK(rank_team_free(&t));
 }
 
+/* Pages of a range that this process has in its own tables: that it has touched. -1: the system does not tell. */
+static int64_t pages_here(const char *p, int64_t bytes)
+{
+    int64_t n = bytes / 4096, here = 0;
+    uint64_t *entry = mp_alloc((size_t)n * 8);
+    FILE *f = fopen("/proc/self/pagemap", "re");
+
+    if (!f || fseek(f, (long)((uintptr_t)p / 4096 * 8), SEEK_SET) != 0 || fread(entry, 8, (size_t)n, f) != (size_t)n)
+        here = -1;
+    for (int64_t i = 0; here >= 0 && i < n; i++)
+        here += entry[i] >> 63 != 0;
+    if (f)
+        fclose(f);
+    free(entry);
+    return here;
+}
+
+/* The node of a page; -1: unknown. */
+static int node_of(void *p)
+{
+    int node = -1;
+
+#ifdef SYS_get_mempolicy
+    if (syscall(SYS_get_mempolicy, &node, NULL, 0, p, 3 /* MPOL_F_NODE | MPOL_F_ADDR */) != 0)
+        node = -1;
+#endif
+    return node;
+}
+
+/* All of a part is in memory before anybody uses it, and no peer has had a hand in that. */
+static void touched(struct mp *mp)
+{
+    enum { BYTES = 6 << 20, PAGES = BYTES / 4096 };
+    unsigned before = 0, after = 0, cpu;
+    int64_t near = 0, there = 0, here;
+    unsigned char *in = mp_alloc(PAGES);
+    rank_mem_t mem;
+    void *mine, *p;
+
+    syscall(SYS_getcpu, &cpu, &before, NULL);
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, 0, &mine, &mem));
+    syscall(SYS_getcpu, &cpu, &after, NULL);
+    MP_CHECK(mincore(mine, BYTES, in) == 0);
+    for (int i = 0; i < PAGES; i++)
+        there += in[i] & 1;
+    MP_CHECK_EQ(there, PAGES);
+    mp_barrier(mp->world);
+    for (int r = 0; r < mp->size; r++) {
+        MP_OK(rank_ptr(mem, r, &p));
+        here = r != mp->rank && p ? pages_here(p, BYTES) : 0;
+        if (here < 0)
+            printf("# this system does not tell which pages a process has\n");
+        else
+            MP_CHECK_EQ(here, 0);
+    }
+    mp_barrier(mp->world);
+    for (int i = 0; i < PAGES; i++) {
+        ((volatile char *)mine)[i * 4096] = 0; /* what is not mapped has no node */
+        near += node_of((char *)mine + i * 4096) == (int)before;
+    }
+    if (access("/sys/devices/system/node/node1", F_OK) != 0) {
+        if (mp->rank == 0)
+            printf("# this machine has one NUMA node\n");
+    } else if (before == after && near == 0) { /* else it has moved, or its node was full */
+        mp_fail(__FILE__, __LINE__, "no page of %d is on node %u, where its owner runs", PAGES, before);
+    }
+    free(in);
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&mem));
+}
+
+static bool is_chosen(const char *file, const char *word)
+{
+    char text[256] = "", want[64];
+    FILE *f = fopen(file, "re");
+
+    if (f && !fgets(text, sizeof(text), f))
+        text[0] = '\0';
+    if (f)
+        fclose(f);
+    snprintf(want, sizeof(want), "[%s]", word);
+    return strstr(text, want) != NULL;
+}
+
+/* For shared memory that asks for them. */
+static bool kernel_has_huge_pages(void)
+{
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+    static const char *const yes[] = {"always", "within_size", "advise", "force"};
+    bool inherits = is_chosen(THP "hugepages-2048kB/shmem_enabled", "inherit") ||
+                    access(THP "hugepages-2048kB/shmem_enabled", F_OK) != 0;
+
+    if (is_chosen(THP "shmem_enabled", "deny"))
+        return false;
+    for (int i = 0; i < 4; i++) {
+        if (is_chosen(THP "hugepages-2048kB/shmem_enabled", yes[i]) || (inherits && is_chosen(THP "shmem_enabled", yes[i])))
+            return true;
+    }
+    return false;
+}
+
+/* A number of lines "NAME value" or "NAME: value kB"; at: of the mapping that holds it. */
+static int64_t number_in(const char *file, const char *name, const void *at)
+{
+    FILE *f = fopen(file, "re");
+    bool right = at == NULL;
+    char line[1024];
+    int64_t n = -1;
+    unsigned long from, to;
+
+    while (f && n < 0 && fgets(line, sizeof(line), f)) {
+        if (at && sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            right = (uintptr_t)at >= from && (uintptr_t)at < to;
+        else if (right && strncmp(line, name, strlen(name)) == 0)
+            n = atoll(line + strlen(name) + 1);
+    }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static void huge(struct mp *mp)
+{
+    enum { BYTES = 8 << 20 };
+    int64_t before = number_in("/proc/vmstat", "thp_file_fallback", NULL), kb;
+    rank_mem_t mem;
+    void *mine;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, 0, &mine, &mem));
+    MP_CHECK_EQ((uintptr_t)mine % 4096, 0);
+    kb = number_in("/proc/self/smaps", "ShmemPmdMapped:", mine);
+    if (!kernel_has_huge_pages()) {
+        if (mp->rank == 0)
+            printf("# huge pages: this kernel offers none for shared memory\n");
+    } else if (kb < BYTES / 1024 && number_in("/proc/vmstat", "thp_file_fallback", NULL) > before) {
+        printf("# huge pages: this machine had none left, and %lld kB came\n", (long long)kb);
+    } else {
+        MP_CHECK(kb >= BYTES / 1024);
+        if (mp->rank == 0)
+            printf("# huge pages: %lld kB\n", (long long)kb);
+    }
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&mem));
+}
+
 int main(int argc, char **argv)
 {
     int pieces, rounds, before;
@@ -280,6 +429,10 @@ int main(int argc, char **argv)
     too_much(&mp);
     mp_case(&mp, "sizes differ");
     sizes_differ(&mp);
+    mp_case(&mp, "touched");
+    touched(&mp);
+    mp_case(&mp, "huge");
+    huge(&mp);
     mp_case(&mp, "teams");
     teams(&mp);
     MP_CHECK_EQ(count_segments(&kb), before);

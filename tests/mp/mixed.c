@@ -8,7 +8,7 @@
  * the plan; those of one stream (source, tag) have to come in the order of the plan. What means the same is chosen at
  * random by each rank: how to receive, how to order puts, when to look for messages, when to yield.
  *
- *   --rounds N --steps N (per rank and round) --max BYTES --seed N
+ *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_linger)
  */
 #include "tests/mp/mp.h"
 
@@ -226,6 +226,7 @@ static void look(struct mixed *m)
 {
     int done = 0;
 
+    mp_linger(&m->mp, &m->own);
     if (m->posted < m->nrecv) {
         struct receive *r = &m->recv[m->posted];
         if (mp_below(&m->own, 2)) {

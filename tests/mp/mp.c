@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,22 @@ void mp_start(struct mp *mp, int *argc, char **argv)
     mp_start_level(mp, argc, argv, RANK_THREAD_SERIALIZED);
 }
 
+/* Mostly not, or the core goes to another rank, or a while, and now and then one so long that all others wait. */
+void mp_linger(const struct mp *mp, uint64_t *random)
+{
+    uint64_t what;
+
+    if (mp->delay <= 0)
+        return;
+    what = mp_below(random, 256);
+    if (what == 0)
+        usleep((useconds_t)(20 * mp->delay));
+    else if (what < 24)
+        usleep((useconds_t)mp_below(random, (uint64_t)mp->delay));
+    else if (what < 80)
+        sched_yield();
+}
+
 void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t level)
 {
     rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = level};
@@ -136,6 +153,7 @@ void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t l
     mp->rank = rank_team_rank(mp->world);
     mp->size = rank_team_size(mp->world);
     MP_CHECK(mp->rank >= 0 && mp->rank < mp->size);
+    mp->delay = mp_option(*argc, argv, "--delay", 0);
     mp->seed = seed >= 0 ? (uint64_t)seed : (uint64_t)(mp_now() * 1e6) % 1000000007u;
     for (int r = 1; r < mp->size && mp->rank == 0; r++)
         MP_OK(rank_send(&mp->seed, 1, RANK_UINT64, r, BARRIER_TAG, mp->world));

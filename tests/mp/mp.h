@@ -19,6 +19,7 @@ struct mp {
     rank_team_t world;
     uint64_t seed;    /* --seed N, else from the clock and told by rank 0; the same on every rank */
     int fds;          /* open before rank_init */
+    int64_t delay;    /* --delay N: microseconds of mp_linger; 0: none */
     const char *name; /* of the case that runs */
 };
 
@@ -30,6 +31,9 @@ void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t l
 void mp_end(struct mp *mp);
 /* As mp_end where ranks died: no word about descriptors. */
 void mp_end_survivor(struct mp *mp);
+
+/* With --delay: a rank lingers at this place, or does not: as its random numbers say, so that a seed replays it. */
+void mp_linger(const struct mp *mp, uint64_t *random);
 
 /* A new case begins: rank 0 says so; a barrier. */
 void mp_case(struct mp *mp, const char *name);

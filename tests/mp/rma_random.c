@@ -8,17 +8,20 @@
  * there. Words at the end of each memory are added to by all. What calls bring is compared at once, one's own memory after
  * a signal's wait and at each barrier.
  *
- *   --rounds N --steps N (per round and rank) --seed N
+ *   --rounds N --steps N (per round and rank) --seed N --delay N (see mp_linger)
  */
 #include "tests/mp/mp.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { MEMS = 5, REGISTERED = 4, SHARED_WORDS = 8, PIECES = 12, PENDING = 32 };
-static const int64_t sizes[MEMS] = {300, 5000, 70000, 1100000, 20000};
+enum { MEMS = 6, REGISTERED = 4 /* and those behind it */, SHARED = 5, SHARED_WORDS = 8, PIECES = 12, PENDING = 32 };
+static const int64_t sizes[MEMS] = {300, 5000, 70000, 1100000, 20000, 30000};
+
+static int shared_fd;
 
 /* What the bytes of a rank's that it has touched wait for. */
 enum dirt { CLEAN, BY_PUT, BY_AMO, BY_GET, FENCED };
@@ -68,6 +71,7 @@ static uint64_t below(struct program *p, uint64_t n)
 
 static void idle(struct program *p)
 {
+    mp_linger(&p->mp, &p->own);
     switch (mp_below(&p->own, 40)) {
     case 0:
         usleep((useconds_t)mp_below(&p->own, 300));
@@ -105,15 +109,32 @@ static void free_map(unsigned char **map, int n)
     free(map);
 }
 
-static void register_mine(struct program *p, struct memory *m)
+/* Private, or such as peers of the node can map. */
+static char *own_memory(int i)
+{
+    int fd = i == SHARED ? memfd_create("rma_random", MFD_CLOEXEC) : -1;
+    char *mine;
+
+    if (i != SHARED) {
+        mine = mp_alloc((size_t)sizes[i]);
+        memset(mine, 0, (size_t)sizes[i]);
+        return mine;
+    }
+    MP_CHECK(fd >= 0 && ftruncate(fd, sizes[i]) == 0);
+    mine = mmap(NULL, (size_t)sizes[i], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    MP_CHECK(mine != MAP_FAILED);
+    shared_fd = fd;
+    return mine;
+}
+
+static void register_mine(struct program *p, struct memory *m, int i)
 {
     char key[RANK_RKEY_MAX], *keys = mp_alloc((size_t)p->mp.size * RANK_RKEY_MAX);
     size_t len = sizeof(key);
 
     memset(key, 0, sizeof(key));
-    m->mine = mp_alloc((size_t)sizes[REGISTERED]);
-    memset(m->mine, 0, (size_t)sizes[REGISTERED]);
-    MP_OK(rank_reg(m->mine, sizes[REGISTERED], &m->own));
+    m->mine = own_memory(i);
+    MP_OK(rank_reg(m->mine, sizes[i], &m->own));
     MP_OK(rank_rkey_pack(m->own, key, &len));
     MP_OK(rank_allgather(key, keys, RANK_RKEY_MAX, RANK_BYTE, p->mp.world));
     for (int r = 0; r < p->mp.size; r++) {
@@ -130,8 +151,8 @@ static void make(struct program *p)
 {
     for (int i = 0; i < MEMS; i++) {
         struct memory *m = &p->mem[i];
-        if (i == REGISTERED) {
-            register_mine(p, m);
+        if (i >= REGISTERED) {
+            register_mine(p, m, i);
         } else {
             MP_OK(rank_alloc(p->mp.world, RANK_MEM_HOST, sizes[i], 0, (void **)&m->mine, &m->own));
             for (int r = 0; r < p->mp.size; r++)
@@ -149,12 +170,17 @@ static void destroy(struct program *p)
 {
     for (int i = 0; i < MEMS; i++) {
         struct memory *m = &p->mem[i];
-        if (i == REGISTERED) {
+        if (i >= REGISTERED) {
             for (int r = 0; r < p->mp.size; r++)
                 MP_OK(rank_rkey_close(&m->to[r]));
             mp_barrier(p->mp.world);
             MP_OK(rank_dereg(&m->own));
-            free(m->mine);
+            if (i == SHARED) {
+                munmap(m->mine, (size_t)sizes[i]);
+                close(shared_fd);
+            } else {
+                free(m->mine);
+            }
         } else {
             MP_OK(rank_free(&m->own));
         }
@@ -273,7 +299,7 @@ static void flush(struct program *p, int m, int target, int who)
 static void fence(struct program *p, int m, int target, int who)
 {
     for (int t = 0; t < p->mp.size; t++) {
-        if (m != REGISTERED || t == target)
+        if (m < REGISTERED || t == target)
             clean(p, m, t, who, true);
     }
     if (who == p->mp.rank)
@@ -593,7 +619,7 @@ static void settle(struct program *p)
         end_oldest(p);
     for (int m = 0; m < MEMS; m++) {
         for (int t = 0; t < p->mp.size; t++)
-            MP_OK(rank_flush(p->mem[m].to[t], m == REGISTERED ? t : RANK_ALL));
+            MP_OK(rank_flush(p->mem[m].to[t], m >= REGISTERED ? t : RANK_ALL));
     }
     MP_OK(rank_barrier(p->mp.world));
     for (int m = 0; m < MEMS; m++) {
