@@ -105,6 +105,10 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;
     view = rk_pieces_view(&req->pieces, iov, n, bytes);
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view)) {
+        rk_req_free(req);
+        return RANK_ERR_ARG;
+    }
     rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
     *out = req;
     return RANK_OK;

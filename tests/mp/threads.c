@@ -327,13 +327,13 @@ static void call_back(struct hand *me)
 {
     struct told *told = me->arg;
     struct mp *mp = me->mp;
-    uint64_t in[WINDOW], out = 1;
+    uint64_t *in = mp_alloc((size_t)(me->crew->rounds + WINDOW) * sizeof(*in)), out = 1; /* all of them may wait at once */
     int before;
 
     for (int i = 0; i < me->crew->rounds / WINDOW; i++) {
         rank_request_t req;
         for (int w = 0; w < WINDOW; w++) {
-            MP_OK(rank_irecv(&in[w], 1, RANK_UINT64, left(mp), 2000 + me->t, told->team, &req));
+            MP_OK(rank_irecv(&in[i * WINDOW + w], 1, RANK_UINT64, left(mp), 2000 + me->t, told->team, &req));
             MP_OK(rank_on_done(&req, count_one, told));
         }
         for (int w = 0; w < WINDOW; w++)
@@ -344,6 +344,7 @@ static void call_back(struct hand *me)
     }
     while (told->n < me->crew->threads * (me->crew->rounds / WINDOW) * WINDOW)
         MP_OK(rank_progress());
+    free(in);
 }
 
 /* ------------------------------------------------------------------------- teams of one */
