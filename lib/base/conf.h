@@ -48,6 +48,7 @@ struct rk_conf {
     int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
     bool progress_thread;
     int cma;
+    const char *xpmem;
     int large;
     const char *paths;
     int64_t shm_box;
@@ -63,7 +64,8 @@ struct rk_conf {
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
-enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED };
+enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED,
+       RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH };
 
 extern struct rk_conf rk_conf;
 extern const struct rk_conf_row rk_conf_rows[]; /* ends with a row whose name is NULL */

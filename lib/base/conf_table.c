@@ -41,11 +41,16 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
      "the kernel lets it; on: complain if not.",
      "auto|on|off", 0, 0, AT(cma)},
+    {"RANK_XPMEM", RK_CONF_STRING, "auto", "",
+     "Attach the memory of processes of a node for large messages and for puts and gets to registered memory, where the "
+     "kernel has the module XPMEM (/dev/xpmem and libxpmem.so.0). off: not; a path: of another library with its calls.",
+     NULL, 0, 0, AT(xpmem)},
     {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
      "How large messages go between processes of a node, unless from rank_alloc memory. cma: the receiver "
      "copies; both: the sender copies a share; ring: two copies through shared memory; streamed: the "
-     "same, the first copy past the caches; auto: as rankinfo --paths says.",
-     "auto|cma|both|ring|streamed", 0, 0, AT(large)},
+     "same, the first copy past the caches; xpmem: the receiver copies from memory that it has attached; xboth: and "
+     "the sender a share (both like cma and both where there is no XPMEM); auto: as rankinfo --paths says.",
+     "auto|cma|both|ring|streamed|xpmem|xboth", 0, 0, AT(large)},
     {"RANK_PATHS", RK_CONF_STRING, "", "path",
      "File with what rankinfo --calibrate has measured of this machine. Empty: one in "
      "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: what is built in.",

@@ -12,6 +12,7 @@
 #include "lib/channel/shm/box.h"
 #include "lib/channel/shm/claims.h"
 #include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/xpmem.h"
 #include "lib/info/paths.h"
 
 #include <errno.h>
@@ -35,6 +36,9 @@ struct shared {
     _Atomic uint64_t written RK_ALIGNED_LINE, helped;
     _Atomic uint64_t claims RK_ALIGNED_LINE;
     _Atomic uint32_t failed;
+    /* XPMEM's names of parent and child; 0: not looked yet, negative: none */
+    _Atomic int64_t name[2];
+    _Atomic int attached[2];
     _Alignas(4096) char box[BOX];
     _Alignas(4096) char mapped[MOST];
 };
@@ -47,6 +51,8 @@ struct side {
     char *theirs, *mine;   /* the child's private buffer and the parent's: the same addresses in both */
     pid_t parent, child;
     bool cma;
+    struct rk_xpmem *far; /* the other's memory, or NULL, */
+    bool attaches;        /* and whether the buffers can be attached */
     uint64_t until;
 };
 
@@ -79,6 +85,37 @@ static bool filled(const void *buf, size_t bytes, uint64_t turn)
     return bad == 0;
 }
 
+/* Each tells the other; it is measured where both can attach the other's buffer. False: nothing came. */
+static bool attach(struct side *w, bool parent)
+{
+    int64_t name = rk_xpmem_name();
+    bool ok = false;
+
+    atomic_store(&w->s->name[parent], name > 0 ? name : -1);
+    while (atomic_load(&w->s->name[!parent]) == 0) {
+        if (rk_clock_ns() > w->until)
+            return false;
+        rk_cpu_relax();
+    }
+    w->far = name > 0 && atomic_load(&w->s->name[!parent]) > 0 ? rk_xpmem_open(atomic_load(&w->s->name[!parent])) : NULL;
+    if (rk_xpmem_begin(w->far, (uint64_t)(uintptr_t)(parent ? w->theirs : w->mine), MOST))
+        ok = rk_xpmem_end(w->far);
+    atomic_store(&w->s->attached[parent], ok ? 1 : -1);
+    while (atomic_load(&w->s->attached[!parent]) == 0) {
+        if (rk_clock_ns() > w->until)
+            return false;
+        rk_cpu_relax();
+    }
+    w->attaches = ok && atomic_load(&w->s->attached[!parent]) > 0;
+    return true;
+}
+
+/* Is it to be measured here? */
+static bool possible(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_CMA || path == RK_PATH_BOTH ? w->cma : rk_path_attaches(path) ? w->attaches : true;
+}
+
 static bool by_ring(enum rk_path path)
 {
     return path == RK_PATH_RING || path == RK_PATH_STREAMED;
@@ -105,14 +142,16 @@ static bool put_all(struct side *w, size_t bytes, enum rk_path path)
     return true;
 }
 
-static bool write_share(struct side *w, size_t bytes, uint64_t turn)
+static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
     uint64_t chunk = rk_chunk_of(bytes, RK_CHUNK_MAX);
     struct rk_share share;
 
     while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
-        if (rk_cma_write(w->parent, (uint64_t)(uintptr_t)w->mine + share.at, w->theirs + share.at,
-                         share.bytes))
+        uint64_t to = (uint64_t)(uintptr_t)w->mine + share.at;
+
+        if (path == RK_PATH_BOTH ? rk_cma_write(w->parent, to, w->theirs + share.at, share.bytes) != RANK_OK
+                                 : !rk_xpmem_write(w->far, to, w->theirs + share.at, share.bytes))
             return false;
     }
     atomic_store(&w->s->helped, turn);
@@ -129,7 +168,7 @@ static bool give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
         return false;
     if (by_ring(path) && !put_all(w, bytes, path))
         return false;
-    if (path == RK_PATH_BOTH && !write_share(w, bytes, turn))
+    if ((path == RK_PATH_BOTH || path == RK_PATH_XBOTH) && !write_share(w, bytes, path, turn))
         return false;
     return await(w, &w->s->got, turn);
 }
@@ -157,14 +196,16 @@ static bool take_all(struct side *w, size_t bytes)
     return true;
 }
 
-static bool read_share(struct side *w, size_t bytes, uint64_t turn)
+static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
     uint64_t chunk = rk_chunk_of(bytes, RK_CHUNK_MAX);
     struct rk_share share;
 
     while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
-        if (rk_cma_read(w->child, w->mine + share.at, (uint64_t)(uintptr_t)w->theirs + share.at,
-                        share.bytes))
+        uint64_t from = (uint64_t)(uintptr_t)w->theirs + share.at;
+
+        if (path == RK_PATH_BOTH ? rk_cma_read(w->child, w->mine + share.at, from, share.bytes) != RANK_OK
+                                 : !rk_xpmem_read(w->far, w->mine + share.at, from, share.bytes))
             return false;
     }
     return await(w, &w->s->helped, turn);
@@ -178,8 +219,11 @@ static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn
         return true;
     case RK_PATH_CMA:
         return rk_cma_read(w->child, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes) == RANK_OK;
+    case RK_PATH_XPMEM:
+        return rk_xpmem_read(w->far, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes);
     case RK_PATH_BOTH:
-        return read_share(w, bytes, turn);
+    case RK_PATH_XBOTH:
+        return read_share(w, bytes, path, turn);
     default:
         return take_all(w, bytes);
     }
@@ -229,7 +273,7 @@ static bool go_through(struct side *w, bool parent, struct rk_paths *paths)
             for (int p = 0; p < RK_PATHS; p++) {
                 enum rk_path path = (enum rk_path)p;
 
-                if (!w->cma && (path == RK_PATH_CMA || path == RK_PATH_BOTH))
+                if (!possible(w, path))
                     continue;
                 turn++;
                 if (parent ? !take(w, bytes, path, turn, &ns[p][k < 0 ? 0 : k])
@@ -240,7 +284,7 @@ static bool go_through(struct side *w, bool parent, struct rk_paths *paths)
         for (int p = 0; parent && p < RK_PATHS; p++) {
             uint64_t median;
 
-            if (!w->cma && (p == RK_PATH_CMA || p == RK_PATH_BOTH))
+            if (!possible(w, (enum rk_path)p))
                 continue;
             qsort(ns[p], SAMPLES, sizeof(ns[p][0]), ascending);
             median = ns[p][SAMPLES / 2];
@@ -271,7 +315,7 @@ static void child(struct side *w)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != w->parent)
         _exit(1);
-    if (!pin(1) || !go_through(w, false, NULL)) {
+    if (!pin(1) || !attach(w, false) || !go_through(w, false, NULL)) {
         atomic_store(&w->s->failed, 1);
         _exit(1);
     }
@@ -301,7 +345,8 @@ static bool measure(struct side *w, struct rk_paths *paths)
     }
     if (w->child == 0)
         child(w);
-    ok = pin(0) && go_through(w, true, paths);
+    ok = pin(0) && attach(w, true) && go_through(w, true, paths);
+    rk_xpmem_close(w->far);
     if (!ok) {
         atomic_store(&w->s->failed, 1);
         kill(w->child, SIGKILL);

@@ -2,6 +2,7 @@
 #include "lib/info/paths.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/channel/shm/xpmem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +18,29 @@ static const char *size_text(uint64_t bytes, char text[16])
 
 static const char *forced(void)
 {
-    static const char *const names[] = {"", "cma", "both", "ring", "streamed"};
+    static const char *const names[] = {"", "cma", "both", "ring", "streamed", "xpmem", "xboth"};
 
     return names[rk_conf.large];
 }
 
 /* The path that ranks would take, and in words why. */
-static enum rk_path path_of(const struct rk_paths *paths, int class, char *why, size_t len)
+static enum rk_path path_of(const struct rk_paths *paths, int class, bool attached, char *why, size_t len)
 {
     const uint32_t *r = paths->rate[class];
-    enum rk_path path = paths->best[class];
+    enum rk_path path = paths->best[attached][class];
 
-    if (rk_conf.large != RK_CONF_LARGE_AUTO &&
-        (rk_conf.cma != RK_CONF_CMA_OFF || rk_conf.large >= RK_CONF_LARGE_RING)) {
+    bool asks_kernel = rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_BOTH;
+    bool asks_module = rk_conf.large >= RK_CONF_LARGE_XPMEM;
+
+    if (rk_conf.large != RK_CONF_LARGE_AUTO && !(asks_kernel && rk_conf.cma == RK_CONF_CMA_OFF) &&
+        !(asks_module && !attached)) {
         snprintf(why, len, "RANK_LARGE=%s", forced());
         for (int p = 0; p < RK_PATHS; p++) {
             if (strcmp(rk_path_names[p], forced()) == 0)
                 path = (enum rk_path)p;
         }
+    } else if (rk_path_attaches(path)) {
+        snprintf(why, len, "%s", path == RK_PATH_XPMEM ? "one copy, without the kernel" : "one copy, by both sides");
     } else if (rk_conf.cma == RK_CONF_CMA_OFF) {
         path = paths->ring[class];
         snprintf(why, len, "RANK_CMA=off");
@@ -45,9 +51,9 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, char *why, 
         snprintf(why, len, "one copy; no other is faster by enough");
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
-        if (path != paths->alone[class])
+        if (path != paths->alone[attached][class])
             snprintf(why, len, "%.1fx cma; of rank_isend, whose sender may not look, %s",
-                     (double)r[path] / r[RK_PATH_CMA], rk_path_names[paths->alone[class]]);
+                     (double)r[path] / r[RK_PATH_CMA], rk_path_names[paths->alone[attached][class]]);
     }
     if ((int64_t)rk_path_bytes(class) <= rk_conf.eager_max)
         snprintf(why, len, "only if it cannot leave at once (RANK_EAGER_MAX)");
@@ -62,7 +68,7 @@ static void print_rate(FILE *out, uint32_t rate)
         fprintf(out, " %9s", "-");
 }
 
-static void print_table(FILE *out, const struct rk_paths *paths)
+static void print_table(FILE *out, const struct rk_paths *paths, bool attached)
 {
     char why[128], size[16];
 
@@ -71,11 +77,11 @@ static void print_table(FILE *out, const struct rk_paths *paths)
         fprintf(out, " %9s", rk_path_names[p]);
     fprintf(out, "  because\n");
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        enum rk_path path = path_of(paths, i, why, sizeof(why));
+        enum rk_path path = path_of(paths, i, attached, why, sizeof(why));
 
         fprintf(out, "  %-8s %-9s", size_text(rk_path_bytes(i), size), rk_path_names[path]);
         for (int p = 0; p < RK_PATHS; p++)
-            print_rate(out, paths->rate[i][p]);
+            print_rate(out, attached || !rk_path_attaches((enum rk_path)p) ? paths->rate[i][p] : 0);
         fprintf(out, "  %s\n", why);
     }
 }
@@ -83,6 +89,8 @@ static void print_table(FILE *out, const struct rk_paths *paths)
 void info_print_paths(FILE *out)
 {
     char machine[RK_PATH_MACHINE_MAX], *file, *expected;
+    const char *why = NULL;
+    bool attached = rk_xpmem_works(&why);
     struct rk_paths paths;
 
     rk_paths_machine(machine);
@@ -95,8 +103,9 @@ void info_print_paths(FILE *out)
     else
         fprintf(out, "  rates    built in, of another machine perhaps; rankinfo --calibrate measures this one into %s\n",
                 expected ? expected : "a file that RANK_PATHS names");
+    fprintf(out, "  xpmem    %s%s\n", attached ? "memory of other ranks is attached" : "not used: ", attached ? "" : why);
     fprintf(out, "  mapped is taken for all that lies in memory from rank_alloc, \"takes\" for all other\n");
-    print_table(out, &paths);
+    print_table(out, &paths, attached);
     free(file);
     free(expected);
 }

@@ -41,6 +41,7 @@ struct rk_node_slot {
     int32_t pid;
     uint32_t probe_word;   /* a copy of the word at probe_addr */
     uint64_t probe_addr;   /* an address in the owner's private memory, to try CMA on */
+    _Atomic int64_t memory; /* XPMEM's name of the owner's memory; 0: not looked for yet, negative: none */
     uint64_t start_time;   /* of the process, so that a reused pid is not taken for it */
 };
 

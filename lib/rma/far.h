@@ -104,6 +104,9 @@ void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line);
 /* The peer of a part that is not mapped, connected, and the way to the part. */
 rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
                            const struct rk_way **way);
+/* By RK_WAY_CMA: the kernel copies, or we do where the part is attached. */
+rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes);
+rank_status_t rk_way_get(const struct rk_way *way, uint64_t offset, void *dst, size_t bytes);
 /* As rank_put and rank_get on checked arguments, more than 0 bytes, memory that is not mapped. */
 rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
                          size_t offset);

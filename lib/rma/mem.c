@@ -6,6 +6,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/channel/shm/xpmem.h"
 #include "lib/rma/heap.h"
 #include "lib/rma/far.h"
 
@@ -158,6 +159,8 @@ void rk_mem_destroy(struct rank_mem *mem)
     if (mem->channel_mem)
         mem->channel->mem_close(rk_engine_state(ctx, mem->channel), mem->channel_mem);
     rk_segment_close(mem->segment);
+    for (int r = 0; mem->sort == RK_MEM_OPENED && mem->ways && r < mem->team->size; r++)
+        rk_xpmem_close(mem->ways[r].attached);
     free(mem->part);
     free(mem->ways);
     mem->part = NULL;

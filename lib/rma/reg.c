@@ -8,6 +8,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/xpmem.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
@@ -64,6 +65,8 @@ static rank_status_t write_record(struct rank_mem *mem)
     mem->record = record;
     if (!record || !me)
         return RANK_ERR_NO_MEMORY;
+    if (ctx->node)
+        rk_xpmem_offer(ctx->node);
     if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
         return RANK_ERR_SYSTEM;
     key.nonce = rk_segment_registered_id(key.nonce);
@@ -195,6 +198,17 @@ static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
                : RANK_ERR_HANDLE;
 }
 
+/* All of it by XPMEM, or NULL. */
+static struct rk_xpmem *attached(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_key *key)
+{
+    struct rk_xpmem *x = rk_xpmem_of(ctx->node, peer->local);
+
+    if (rk_xpmem_begin(x, key->base, key->bytes) && rk_xpmem_end(x))
+        return x;
+    rk_xpmem_close(x);
+    return NULL;
+}
+
 static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
                             const void *channel_key)
 {
@@ -239,8 +253,8 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
         way->how = RK_WAY_CMA;
         st = look_there(way->pid, key, sum);
-        if (!st)
-            map_part(mem, rank, peer, key);
+        if (!st && !map_part(mem, rank, peer, key) && key->bytes)
+            way->attached = attached(mem->team->ctx, peer, key);
         return st;
     }
     st = ask_owner(peer, key, sum);

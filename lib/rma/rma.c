@@ -1,5 +1,6 @@
 /* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
 #include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/xpmem.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
@@ -20,6 +21,31 @@ rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer
     return rk_peer_connect(*peer);
 }
 
+/* What is attached may go away: then the kernel says of what. */
+rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes)
+{
+    char *to = rk_xpmem_begin(way->attached, way->base + offset, bytes);
+
+    if (to) {
+        rk_mapped_put(to, src, bytes);
+        if (rk_xpmem_end(way->attached))
+            return RANK_OK;
+    }
+    return rk_cma_write(way->pid, way->base + offset, src, bytes);
+}
+
+rank_status_t rk_way_get(const struct rk_way *way, uint64_t offset, void *dst, size_t bytes)
+{
+    const char *from = rk_xpmem_begin(way->attached, way->base + offset, bytes);
+
+    if (from) {
+        rk_mapped_get(dst, from, bytes);
+        if (rk_xpmem_end(way->attached))
+            return RANK_OK;
+    }
+    return rk_cma_read(way->pid, dst, way->base + offset, bytes);
+}
+
 rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
                          size_t offset)
 {
@@ -36,7 +62,7 @@ rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_me
     case RK_WAY_CHANNEL:
         return mem->channel->put(mem->channel_mem, p, way->index, src, bytes, offset);
     case RK_WAY_CMA:
-        return rk_cma_write(way->pid, way->base + offset, src, bytes);
+        return rk_way_put(way, offset, src, bytes);
     default:
         rk_job_init(&job, p, RK_RMA_PUT, way->id);
         rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset);
@@ -59,7 +85,7 @@ rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem
     case RK_WAY_CHANNEL:
         return mem->channel->get(mem->channel_mem, p, way->index, dst, bytes, offset);
     case RK_WAY_CMA:
-        return rk_cma_read(way->pid, dst, way->base + offset, bytes);
+        return rk_way_get(way, offset, dst, bytes);
     default:
         rk_job_init(&job, p, RK_RMA_GET, way->id);
         job.ask.flags = RK_RMA_WANTS_ANSWER;

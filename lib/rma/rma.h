@@ -32,7 +32,8 @@ struct rk_way {
     struct rk_id id; /* the owner's name for the memory */
     int index;       /* the channel's for the part */
     int pid;         /* CMA: the owner, */
-    uint64_t base;   /* and where the part lies there */
+    uint64_t base;   /* and where the part lies there; */
+    struct rk_xpmem *attached; /* the part itself, where XPMEM has it; or NULL */
 };
 
 enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };

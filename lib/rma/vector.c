@@ -75,7 +75,13 @@ static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n
     struct iovec here[CMA_BATCH], there[CMA_BATCH];
     rank_status_t st = RANK_OK;
 
-    for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
+    for (int64_t at = 0; way->attached && at < n && !st; at++) {
+        const rank_piece_t *p = &pieces[at];
+        if (p->bytes)
+            st = put ? rk_way_put(way, (uint64_t)p->offset, p->local, (size_t)p->bytes)
+                     : rk_way_get(way, (uint64_t)p->offset, p->local, (size_t)p->bytes);
+    }
+    for (int64_t at = 0; !way->attached && at < n && !st; at += CMA_BATCH) {
         int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
         for (int i = 0; i < k; i++) {
             const rank_piece_t *p = &pieces[at + i];

@@ -11,9 +11,16 @@ static const char machine[] = "m";
 static void check(const struct rk_paths *p)
 {
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        if (p->best[i] >= RK_PATHS || p->best[i] == RK_PATH_MAPPED ||
-            (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED) || p->rate[i][p->best[i]] == 0 || p->alone[i] > RK_PATH_BOTH)
+        if (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED)
             abort();
+        for (int x = 0; x < 2; x++) {
+            enum rk_path best = p->best[x][i], alone = p->alone[x][i];
+
+            if (best >= RK_PATHS || best == RK_PATH_MAPPED || p->rate[i][best] == 0 || alone >= RK_PATHS ||
+                alone == RK_PATH_MAPPED || alone == RK_PATH_RING || alone == RK_PATH_STREAMED ||
+                (!x && (rk_path_attaches(best) || rk_path_attaches(alone))))
+                abort();
+        }
     }
 }
 

@@ -37,20 +37,33 @@ static void test_choice(void **state)
         p.rate[i][RK_PATH_STREAMED] = i < 6 ? 980 : 5000;
     }
     rk_paths_choose(&p);
-    assert_int_equal(p.best[3], RK_PATH_CMA);
-    assert_int_equal(p.best[4], RK_PATH_CMA);
-    assert_int_equal(p.best[5], RK_PATH_BOTH);
-    assert_int_equal(p.best[6], RK_PATH_STREAMED);
-    assert_int_equal(p.alone[6], RK_PATH_BOTH);
+    assert_int_equal(p.best[0][3], RK_PATH_CMA);
+    assert_int_equal(p.best[0][4], RK_PATH_CMA);
+    assert_int_equal(p.best[0][5], RK_PATH_BOTH);
+    assert_int_equal(p.best[0][6], RK_PATH_STREAMED);
+    assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
     assert_int_equal(p.ring[5], RK_PATH_RING);
     assert_int_equal(rk_paths_streamed_from(&p), rk_path_bytes(6));
+    /* Where memory can be attached: unless the kernel is faster, and both sides if that is worth it. */
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        p.rate[i][RK_PATH_XPMEM] = i < 7 ? 1500 : 900;
+        p.rate[i][RK_PATH_XBOTH] = i == 5 ? 1600 : i == 6 ? 1700 : 0;
+    }
+    rk_paths_choose(&p);
+    assert_int_equal(p.alone[1][0], RK_PATH_XPMEM);
+    assert_int_equal(p.alone[1][5], RK_PATH_XPMEM);
+    assert_int_equal(p.alone[1][6], RK_PATH_XBOTH);
+    assert_int_equal(p.best[1][6], RK_PATH_STREAMED);
+    assert_int_equal(p.alone[1][7], RK_PATH_BOTH);
+    assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
     p.rate[10][RK_PATH_STREAMED] = 1;
     rk_paths_choose(&p);
     assert_int_equal(rk_paths_streamed_from(&p), UINT32_MAX);
     for (int i = 0; i < RK_PATH_CLASSES; i++)
         p.rate[i][RK_PATH_CMA] = p.rate[i][RK_PATH_BOTH] = 0;
     rk_paths_choose(&p);
-    assert_int_equal(p.best[0], RK_PATH_RING);
+    assert_int_equal(p.best[0][0], RK_PATH_RING);
+    assert_int_equal(p.best[1][0], RK_PATH_XPMEM);
 }
 
 /* Of just its length, so that a sanitizer sees a byte too many. */
@@ -83,6 +96,7 @@ static void test_text(void **state)
     assert_true(q.measured);
     assert_memory_equal(q.rate, p.rate, sizeof(p.rate));
     assert_memory_equal(q.best, p.best, sizeof(p.best));
+    assert_memory_equal(q.alone, p.alone, sizeof(p.alone));
 
     memset(&none, 0x55, sizeof(none));
     q = none;

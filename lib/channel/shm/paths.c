@@ -5,22 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const rk_path_names[RK_PATHS] = {"mapped", "cma", "both", "ring", "streamed"};
+const char *const rk_path_names[RK_PATHS] = {"mapped", "cma",   "both", "ring",
+                                            "streamed", "xpmem", "xboth"};
 
 /* Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18, which has two
- * moods, hours long: in one what another core has cached costs thrice as much. These are means of both. */
+ * moods, hours long: in one what another core has cached costs thrice as much. These are means of both. It has no
+ * XPMEM; a copy from memory that is attached is one from memory that is mapped. */
 static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
-    {14400, 1850, 1850, 1300, 1200},
-    {16200, 3360, 3200, 2200, 5200},
-    {21400, 4730, 4400, 2400, 6600},
-    {20000, 5470, 7100, 1500, 7200},
-    {23800, 7200, 9300, 1800, 10800},
-    {24600, 8100, 11900, 2600, 12300},
-    {24300, 8100, 11600, 2600, 13400},
-    {24900, 7700, 9600, 2900, 14800},
-    {17300, 7200, 9000, 3200, 15700},
-    {16000, 6100, 9000, 3000, 16000},
-    {12100, 4200, 7400, 3100, 14800},
+    {14400, 1850, 1850, 1300, 1200, 14400, 0},
+    {16200, 3360, 3200, 2200, 5200, 16200, 0},
+    {21400, 4730, 4400, 2400, 6600, 21400, 0},
+    {20000, 5470, 7100, 1500, 7200, 20000, 0},
+    {23800, 7200, 9300, 1800, 10800, 23800, 0},
+    {24600, 8100, 11900, 2600, 12300, 24600, 0},
+    {24300, 8100, 11600, 2600, 13400, 24300, 0},
+    {24900, 7700, 9600, 2900, 14800, 24900, 0},
+    {17300, 7200, 9000, 3200, 15700, 17300, 0},
+    {16000, 6100, 9000, 3000, 16000, 16000, 0},
+    {12100, 4200, 7400, 3100, 14800, 12100, 0},
 };
 
 void rk_paths_built_in(struct rk_paths *paths)
@@ -39,21 +41,31 @@ RK_INLINE bool is_worth(int class, uint32_t rate, uint32_t than)
 }
 
 /* From the one that costs the processors least to the one that costs most. */
+static void choose(struct rk_paths *paths, int i, bool attached)
+{
+    const uint32_t *r = paths->rate[i];
+    unsigned char best = attached && r[RK_PATH_XPMEM] > r[RK_PATH_CMA] ? RK_PATH_XPMEM : RK_PATH_CMA;
+
+    if (is_worth(i, r[RK_PATH_BOTH], r[best]))
+        best = RK_PATH_BOTH;
+    if (attached && is_worth(i, r[RK_PATH_XBOTH], r[best]))
+        best = RK_PATH_XBOTH;
+    paths->alone[attached][i] = best;
+    if (is_worth(i, r[paths->ring[i]], r[best]))
+        best = paths->ring[i];
+    paths->best[attached][i] = best;
+}
+
 void rk_paths_choose(struct rk_paths *paths)
 {
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         const uint32_t *r = paths->rate[i];
-        unsigned char best = RK_PATH_CMA;
 
         paths->ring[i] = r[RK_PATH_STREAMED] > r[RK_PATH_RING] + r[RK_PATH_RING] / 10
                              ? RK_PATH_STREAMED
                              : RK_PATH_RING;
-        if (is_worth(i, r[RK_PATH_BOTH], r[best]))
-            best = RK_PATH_BOTH;
-        paths->alone[i] = best;
-        if (is_worth(i, r[paths->ring[i]], r[best]))
-            best = paths->ring[i];
-        paths->best[i] = best;
+        choose(paths, i, false);
+        choose(paths, i, true);
     }
 }
 
@@ -68,7 +80,7 @@ uint32_t rk_paths_streamed_from(const struct rk_paths *paths)
 
 /* ------------------------------------------------------------------------ its text */
 
-#define HEAD "librank paths 1\n"
+#define HEAD "librank paths 2\n"
 enum { RATE_MAX = 100000000 };
 
 static uint64_t sum_of(const char *text, size_t len)
@@ -132,8 +144,8 @@ static bool row(struct reader *r, int i, uint32_t rate[RK_PATHS])
     for (int p = 0; p < RK_PATHS; p++) {
         if (!number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
             return false;
-        if (rate[p] == 0 && p != RK_PATH_CMA && p != RK_PATH_BOTH)
-            return false; /* those need the kernel's leave alone */
+        if (rate[p] == 0 && p != RK_PATH_CMA && p != RK_PATH_BOTH && !rk_path_attaches((enum rk_path)p))
+            return false; /* those alone need the kernel's leave */
     }
     return true;
 }

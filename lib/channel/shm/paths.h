@@ -21,6 +21,8 @@ enum rk_path {
     RK_PATH_BOTH,     /* and the sender a share of it */
     RK_PATH_RING,     /* two copies that overlap, through the box's ring */
     RK_PATH_STREAMED, /* and the first one past the caches */
+    RK_PATH_XPMEM,    /* one copy from memory that the receiver has attached */
+    RK_PATH_XBOTH,    /* and the sender a share of it, into memory that it has attached */
     RK_PATHS
 };
 
@@ -34,13 +36,20 @@ enum {
 
 struct rk_paths {
     uint32_t rate[RK_PATH_CLASSES][RK_PATHS]; /* MB/s; 0: cannot be done here */
-    unsigned char best[RK_PATH_CLASSES];      /* of private memory whose sender waits */
-    unsigned char alone[RK_PATH_CLASSES];     /* and where it may be in its own code: one that needs no sender */
+    /* Of private memory, [1] where the other's can be attached: */
+    unsigned char best[2][RK_PATH_CLASSES];   /* from a sender that waits, */
+    unsigned char alone[2][RK_PATH_CLASSES];  /* and from one that may be in its own code: a path that needs none */
     unsigned char ring[RK_PATH_CLASSES];      /* which of the two where CMA is refused */
     bool measured;                            /* here: not built in */
 };
 
 extern const char *const rk_path_names[RK_PATHS];
+
+/* Does it need XPMEM? */
+RK_INLINE bool rk_path_attaches(enum rk_path path)
+{
+    return path == RK_PATH_XPMEM || path == RK_PATH_XBOTH;
+}
 
 RK_INLINE uint64_t rk_path_bytes(int class)
 {

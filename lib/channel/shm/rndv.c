@@ -9,6 +9,7 @@
  *   CMA      one copy by the kernel; long ones are shared: the receiver asks
  *            the sender to help (ASSIST), and both claim chunks from the two
  *            ends (claims.h), the receiver reading and the sender writing, until they meet
+ *   attached the same two where XPMEM has the other's memory attached, by memcpy
  *   stream   where CMA is refused, or is slower: the sender pushes it through the byte ring
  *            (FETCH, or OFFER to one that need not; DATA...), two copies that overlap
  *
@@ -50,8 +51,10 @@ struct offer {
 struct assist {
     struct rk_id sender;
     uint64_t to, bytes;
-    uint32_t gen, chunk; /* in KiB */
+    uint32_t gen, chunk; /* in KiB; ATTACHED: into memory that is attached, if it can be */
 };
+
+enum { ATTACHED = 1u << 31 };
 
 _Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE &&
                    sizeof(struct fetch) <= RK_CELL_INLINE &&
@@ -83,6 +86,30 @@ static void say_done(struct rk_shm_ep *ep, uint64_t sender)
     rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
 }
 
+struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
+{
+    struct rk_node *node = ep->shm->ctx->node;
+
+    if (rk_unlikely(!ep->far_asked)) {
+        rk_xpmem_offer(node); /* that we, too, can be helped */
+        ep->far = rk_xpmem_of(node, ep->peer->local);
+        ep->far_asked = true;
+    }
+    return ep->far;
+}
+
+static rank_status_t move_in(struct rk_shm_ep *ep, bool attached, void *to, uint64_t from, size_t bytes)
+{
+    return attached && rk_xpmem_read(rk_shm_far(ep), to, from, bytes) ? RANK_OK
+                                                                      : rk_cma_read(ep->pid, to, from, bytes);
+}
+
+static rank_status_t move_out(struct rk_shm_ep *ep, bool attached, uint64_t to, const void *from, size_t bytes)
+{
+    return attached && rk_xpmem_write(rk_shm_far(ep), to, from, bytes) ? RANK_OK
+                                                                       : rk_cma_write(ep->pid, to, from, bytes);
+}
+
 /* ------------------------------------------------------------------- the sender */
 
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -107,8 +134,10 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
             a.at = (uint64_t)((char *)view->base - seg->base);
         else if (req->flags & RK_REQ_WAITED)
             a.segment |= RK_SEGMENT_MARK;
-    } else if (req->flags & RK_REQ_WAITED) {
-        a.segment = WAITED_FOR;
+    } else {
+        rk_xpmem_offer(peer->ctx->node);
+        if (req->flags & RK_REQ_WAITED)
+            a.segment = WAITED_FOR;
     }
     h.len = sizeof(a);
     st = rk_shm_put(ep->shm, ep, &h, &a, sizeof(a), NULL);
@@ -219,14 +248,14 @@ enum { HELP_FAILED = 1u << 31 };
 static void help(struct rk_shm *shm, struct rk_shm_ep *ep, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
-    uint64_t chunk = (uint64_t)a->chunk << 10;
+    uint64_t chunk = (uint64_t)(a->chunk & ~ATTACHED) << 10;
     struct rk_share share;
 
     if (!req || req->peer != ep->peer || a->bytes > req->view.bytes || chunk < RK_CHUNK_MIN)
         return; /* all is copied already */
     while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
-        rank_status_t st = rk_cma_write(ep->pid, a->to + share.at,
-                                        (char *)req->view.base + share.at, share.bytes);
+        rank_status_t st = move_out(ep, a->chunk & ATTACHED, a->to + share.at,
+                                    (char *)req->view.base + share.at, share.bytes);
 
         if (st)
             atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
@@ -315,7 +344,7 @@ static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 
 /* Both sides copy. */
 static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
-                          struct rank_request *req, uint64_t want)
+                          struct rank_request *req, uint64_t want, bool attached)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
     /* Who has something for us to fetch from them at the same time will fetch, and not help. */
@@ -325,7 +354,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
                        .to = (uint64_t)(uintptr_t)req->view.base,
                        .bytes = want,
                        .gen = ++ep->assist_gen,
-                       .chunk = (uint32_t)(chunk >> 10)};
+                       .chunk = (uint32_t)(chunk >> 10) | (attached ? ATTACHED : 0)};
     struct rk_share share;
 
     atomic_store(&box->helped, 0);
@@ -338,8 +367,8 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     rk_list_append(&shm->receiving, &req->link);
     rk_shm_control(shm, ep, RK_SHM_ASSIST, 0, &a, sizeof(a));
     while (rk_claim(&box->claims, a.gen, want, chunk, false, &share)) {
-        rank_status_t st = rk_cma_read(ep->pid, (char *)req->view.base + share.at, from + share.at,
-                                       share.bytes);
+        rank_status_t st = move_in(ep, attached, (char *)req->view.base + share.at, from + share.at,
+                                   share.bytes);
 
         if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
             ep->assisted = NULL;
@@ -388,8 +417,8 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
     return false;
 }
 
-/* Of private memory, where CMA is possible. The ring needs a sender that makes progress. */
-static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for)
+/* Of private memory, where CMA is possible, or the other's can be attached. The ring needs a sender that makes progress. */
+static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for, bool attached)
 {
     const struct rk_paths *p = &shm->paths;
     int class = rk_path_class(bytes);
@@ -397,11 +426,28 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
     static const enum rk_path asked[] = {[RK_CONF_LARGE_CMA] = RK_PATH_CMA,
                                          [RK_CONF_LARGE_BOTH] = RK_PATH_BOTH,
                                          [RK_CONF_LARGE_RING] = RK_PATH_RING,
-                                         [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED};
+                                         [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED,
+                                         [RK_CONF_LARGE_XPMEM] = RK_PATH_XPMEM,
+                                         [RK_CONF_LARGE_XBOTH] = RK_PATH_XBOTH};
+    enum rk_path path = rk_unlikely(rk_conf.large != RK_CONF_LARGE_AUTO) ? asked[rk_conf.large]
+                        : waited_for                                     ? p->best[attached][class]
+                                                                         : p->alone[attached][class];
 
-    return rk_unlikely(rk_conf.large != RK_CONF_LARGE_AUTO) ? asked[rk_conf.large]
-           : waited_for                                     ? p->best[class]
-                                                            : p->alone[class];
+    if (!attached)
+        path = path == RK_PATH_XPMEM ? RK_PATH_CMA : path == RK_PATH_XBOTH ? RK_PATH_BOTH : path;
+    return path;
+}
+
+/* One copy out of the sender's memory, attached. */
+static bool copy_attached(struct rk_xpmem *far, const struct rk_rndv *rndv, const struct rk_view *view,
+                          uint64_t want)
+{
+    char *here = rk_xpmem_begin(far, rndv->priv[P_AT], want);
+
+    if (!here)
+        return false;
+    rk_view_copy(view, &(struct rk_view){here, want, NULL}, want);
+    return rk_xpmem_end(far);
 }
 
 /* Where an announced payload is mapped here; NULL: it is not. segment: without marks. */
@@ -426,6 +472,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     bool registered = segment < WAITED_FOR && segment & RK_SEGMENT_REGISTERED;
     bool waited = segment == WAITED_FOR || (registered && segment & RK_SEGMENT_MARK);
     bool private = segment == 0 || segment == WAITED_FOR || registered;
+    struct rk_xpmem *far;
     enum rk_path path;
     rank_status_t st;
     char *here;
@@ -442,14 +489,27 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         finish(ep, req, sender, RANK_OK);
         return;
     }
-    path = chosen(shm, want, waited);
+    far = private ? rk_shm_far(ep) : NULL;
+    path = chosen(shm, want, waited, far != NULL);
+    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || ep->assisted)) ||
+                (!ep->cma && path <= RK_PATH_BOTH))) {
+        if (copy_attached(far, rndv, view, want)) {
+            finish(ep, req, sender, RANK_OK);
+            return;
+        }
+        path = chosen(shm, want, waited, false); /* not that memory, or it has gone away */
+    }
+    if (far && path == RK_PATH_XBOTH) {
+        copy_together(shm, ep, rndv, req, want, true);
+        return;
+    }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
         if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.ring / 2 && !ep->assisted &&
-            shm->paths.best[rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
+            shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;
         if (path == RK_PATH_BOTH && !ep->assisted) {
-            copy_together(shm, ep, rndv, req, want);
+            copy_together(shm, ep, rndv, req, want, false);
             return;
         }
         st = rk_cma_read(ep->pid, view->base, rndv->priv[P_AT], want);
@@ -462,7 +522,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                 rndv->peer->id.rank);
         ep->cma = false;
     }
-    if (rk_conf.large < RK_CONF_LARGE_RING &&
+    if (rk_conf.large != RK_CONF_LARGE_RING && rk_conf.large != RK_CONF_LARGE_STREAMED &&
         (rndv->priv[P_SEGMENT] == IN_PIECES || (private && view->ops))) {
         st = rk_shm_gather(ep, rndv->priv[P_AT], rndv->priv[P_SEGMENT] == IN_PIECES, view, want);
         if (st != RANK_ERR_CHANNEL) {

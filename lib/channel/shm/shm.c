@@ -220,6 +220,7 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
 
     rk_shm_rndv_peer_gone(shm, peer);
     drop_control(ep);
+    rk_xpmem_close(ep->far);
     rk_list_remove(&ep->busy);
     shm->ep[peer->local] = NULL;
     peer->ep = NULL;

@@ -7,6 +7,7 @@
 #include "lib/channel/engine.h"
 #include "lib/channel/shm/box.h"
 #include "lib/channel/shm/paths.h"
+#include "lib/channel/shm/xpmem.h"
 
 /* The channel's own frames; never handed up. */
 enum rk_shm_kind {
@@ -24,6 +25,8 @@ struct rk_shm_ep {
     struct rk_box_out out;
     int pid;
     bool cma;             /* its memory can be read and written */
+    bool far_asked;       /* what is attached of its memory; NULL: not asked for yet, or not possible */
+    struct rk_xpmem *far;
     bool bytes_backed;    /* the byte ring of out */
     struct rk_link control; /* control frames that found no room */
     struct rk_link busy;    /* in state->busy while control or streams wait */
@@ -80,6 +83,8 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
 int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
 /* Has the sender finished its share? Completes the receive. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
+/* What is attached of its memory, or NULL. */
+struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep);
 /* The peer is gone: complete what depends on it. */
 void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer);
 
