@@ -3,7 +3,7 @@ work=$(mktemp -d "$top_builddir/tests/limits.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# expect COUNT OPTIONS...: so many lines, each with a name of its own, a value above 0 and a unit
+# expect COUNT OPTIONS...: a head, and so many lines, each with a name of its own, a value above 0, a unit and rows of bench/compare
 expect() {
     local count=$1
     shift
@@ -13,7 +13,10 @@ expect() {
     *) if grep -q 'needs two cores' "$work/err"; then echo "ok - limits # SKIP one core"; exit 0; fi
        bad=1 ;;
     esac
-    if [ $bad = 0 ] && [ "$(awk '$2 > 0 && $3 ~ /^(ns|us|ms|GB\/s|M\/s)$/ { print $1 }' "$work/out" | sort -u | wc -l)" = "$count" ] &&
+    sed 1d "$work/out" | awk '$4 != "-" { print $4 }' | tr , '\n' | sort -u >"$work/rows"
+    if [ $bad = 0 ] && [ -s "$work/rows" ] && head -n 1 "$work/out" | grep -q '^limit  *figure unit  *bounds' && sed -i 1d "$work/out" &&
+        ! grep -vxFf <(sed -n "s/^ *Row('\([a-z0-9]*\)'.*/\1/p" "$top_srcdir/bench/compare") "$work/rows" &&
+        [ "$(awk '$2 > 0 && $3 ~ /^(ns|us|ms|GB\/s|M\/s)$/ { print $1 }' "$work/out" | sort -u | wc -l)" = "$count" ] &&
         [ "$(wc -l <"$work/out")" = "$count" ]; then
         echo "ok - limits $*"
     else
@@ -22,9 +25,9 @@ expect() {
         bad=1
     fi
 }
-expect 32
+expect 42
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 36 --hosts
+    expect 46 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi
