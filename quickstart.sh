@@ -266,6 +266,11 @@ quiet install.log "the installation" make -C "$build" quickstart.stamp
 if [ $mode = run ]; then
     PATH=$prefix/bin:$PATH
     export PATH
+    # Once on a machine. Where it cannot be measured (one core, no home) the rates that are built in do.
+    if rankinfo --paths 2>/dev/null | grep -q '^  rates    built in'; then
+        say "measuring how large messages go here (rankinfo --calibrate)"
+        rankinfo --calibrate >"$build/calibrate.log" 2>&1 || say "not measured: $(head -n 1 "$build/calibrate.log")"
+    fi
     for job in "xrun -n 4 cg examples/data/1138_bus.mtx" "xrun -n 4 rankbench allreduce"; do
         printf '\n$ %s\n' "$job"
         $job || die "the job failed"
