@@ -49,7 +49,7 @@ with "a module that does not follow pages" -q 2 -f 2 -E STANDIN_STALE=yes -E RAN
 info() {
     LD_PRELOAD=$standin RANK_XPMEM=$standin RANK_PATHS=$work/paths timeout 60 "$top_builddir/rankinfo" "$@" >"$work/out" 2>"$work/log"
 }
-info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/out" && grep -qE '^  1 MiB +xpmem ' "$work/out"
+info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/out" && grep -qE '^  1 MiB +x(pmem|both) ' "$work/out"
 [ $? = 0 ] && echo "ok - rankinfo" || { echo "not ok - rankinfo"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
 if [ "$(nproc)" -ge 2 ]; then
     info --calibrate && info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $9 > 0 && $10 > 0 { ok = 1 } END { exit !ok }' "$work/out"
