@@ -96,6 +96,8 @@ static void on_lost(void *arg, uint32_t rank)
         return;
     /* From now on PMIx refuses what a script may yet run in its place. */
     rk_gone_note(agent->gone, RK_GONE_RANK, rank);
+    if (agent->nused > 1)
+        rk_fences_say_lost(agent->fences, rank);
     tell_lost(agent, r, true);
 }
 

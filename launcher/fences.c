@@ -319,11 +319,12 @@ static void drop_ended(struct rk_fences *fs, struct fence *f)
     move_on(fs, f);
 }
 
-static void say_ended(struct rk_fences *fs, uint32_t node)
+static void say_gone(struct rk_fences *fs, enum rk_gone_what what, uint32_t number)
 {
     struct rk_packer p = {0};
 
-    rk_pack_u32(&p, node);
+    rk_pack_u32(&p, what);
+    rk_pack_u32(&p, number);
     rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
 }
 
@@ -338,18 +339,26 @@ static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uin
             drop_ended(fs, f);
     }
     if (what == RK_GONE_HOST && number == fs->self)
-        say_ended(fs, number);
+        say_gone(fs, what, number);
+}
+
+void rk_fences_say_lost(struct rk_fences *fs, uint32_t rank)
+{
+    say_gone(fs, RK_GONE_RANK, rank);
 }
 
 static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
+    uint32_t what = rk_unpack_u32(u), number = rk_unpack_u32(u);
+    bool rank = what == RK_GONE_RANK;
 
-    if (!rk_unpack_done(u) || from == RK_NODE_FRONT || node >= fs->job->nhosts || !rk_tree_below(fs->tree, from, node))
+    if (!rk_unpack_done(u) || from == RK_NODE_FRONT || (!rank && what != RK_GONE_HOST) ||
+        number >= (rank ? fs->job->size : fs->job->nhosts) ||
+        !rk_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
         return false;
-    rk_gone_note(fs->gone, RK_GONE_HOST, node);
+    rk_gone_note(fs->gone, (enum rk_gone_what)what, number);
     if (fs->self != RK_NODE_FRONT)
-        say_ended(fs, node);
+        say_gone(fs, (enum rk_gone_what)what, number);
     return true;
 }
 

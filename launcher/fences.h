@@ -36,6 +36,8 @@ void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int st
 /* The ranks of this host that came with token wait no longer. To the other hosts they have come, and they need not come
  * again: when they do, they wait for the same fence. Of those that are over by then only so many of the last are kept. */
 void rk_fences_abandon(struct rk_fences *fences, void *token);
+/* The client of a rank of this host has died, and the rank lives: those above are to know. */
+void rk_fences_say_lost(struct rk_fences *fences, uint32_t rank);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
 /* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
