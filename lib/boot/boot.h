@@ -30,6 +30,7 @@ struct rk_boot {
     char host[64];
     char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": not told */
     struct rk_boot_parent *parent; /* parent.h: rank_spawn started this job; NULL: it did not */
+    uint32_t fetched; /* cards that others have been asked for */
     bool crowded;    /* then: the ranks of all jobs on this host are more than its cores, as the launcher says */
 };
 

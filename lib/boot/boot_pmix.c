@@ -94,6 +94,7 @@ void rk_boot_leave(struct rk_boot *boot)
     if (c->pub.alone || c->left)
         return;
     c->left = true;
+    rk_debug("asked for %u card%s", c->pub.fetched, c->pub.fetched == 1 ? "" : "s");
     rc = PMIx_Finalize(NULL, 0);
     if (rc != PMIX_SUCCESS)
         rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));

@@ -135,6 +135,7 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     if (boot->alone)
         return RANK_ERR_UNREACHABLE;
     PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    boot->fetched++;
     rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
     if (gave_up) {
         rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);

@@ -105,6 +105,14 @@ for what in "fence-some 0" "get-late 13" "get-in-vain 13"; do
     [ "$(grep -cx ok out)" = 14 ] && good "all 14 are right" || bad "all 14 are right" "$(cat out)"
 done
 
+# Who talks to two neighbours on other hosts asks for what these two have put, and for what the first rank of its own host
+# has: not for anything of the eleven others.
+xrun $((60 * slow)) -n 14 --host $all --map-by node -x RANK_LOG=debug "$top_builddir/examples/ring" 2
+verdict "a ring of librank's" 0
+asked=$(sed -n 's/.*debug: asked for \([0-9]*\) cards\?$/\1/p' err | sort -n)
+[ "$(echo "$asked" | wc -l)" = 14 ] && [ "$(echo "$asked" | head -n 1)" -ge 1 ] && [ "$(echo "$asked" | tail -n 1)" -le 5 ] &&
+    good "cards are asked for when they are needed, and no others" || bad "cards are asked for when they are needed, and no others" "$asked"
+
 # ------------------------------------------------------------------------- output
 # Nobody reads until ranks of each host stand still for that, and then slowly.
 cat >slow.py <<'PY'
