@@ -253,6 +253,17 @@ run 10 "$XRUN" -n 2 sh -c 'echo inner $XRUN_RANK of $XRUN_SIZE'
 [ "$(sort out)" = "inner 0 of 2
 inner 1 of 2" ] && check "xrun inside xrun" 0 || bad "xrun inside xrun" "$(cat out)"
 
+# Other users of this host are the only strangers that PMIx can have: its port, the one that an agent of this host has,
+# is the loopback's.
+if command -v ss >/dev/null; then
+    run 10 sh -c 'ss -Htlnp | awk -v agent="pid=$PPID," "index(\$0, agent) { print \$4 }"'
+    if [ -s out ] && ! grep -qvE '^(127\.0\.0\.1|\[::1\]):[0-9]+$' out; then
+        check "PMIx is served on the loopback alone" 0
+    else
+        bad "PMIx is served on the loopback alone" "$(cat out)"
+    fi
+fi
+
 # --------------------------------------------------------------------------------- signals
 for s in INT:130 TERM:143 HUP:129; do
     begin -n 3 sh -c 'echo ready; sleep 60'
