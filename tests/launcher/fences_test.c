@@ -220,6 +220,98 @@ static void many_given_up(void **state)
     expect(w, &three, 0, "cd");
 }
 
+/* Of two more hosts below the first. */
+static int open_tree(void **state)
+{
+    static const struct rk_tree_ops ops = {.on_message = on_message};
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    for (uint32_t r = 0; r < RANKS; r++)
+        host_of[r] = r % 2 ? 2 : 0;
+    w->base = event_base_new();
+    assert_non_null(w->base);
+    w->job = (struct rk_job){.size = RANKS, .nhosts = 3, .host_of = host_of, .fanout = 2};
+    assert_int_equal(rk_tree_open(w->base, 0, 3, 2, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
+    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
+    *state = w;
+    return 0;
+}
+
+/* The child below says so. */
+static void ended_below(struct world *w, enum rk_gone_what what, uint32_t number, bool sense)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, what);
+    rk_pack_u32(&p, number);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(rk_fences_take(w->fences, 2, RK_MSG_FENCE_ENDED, &u), sense);
+    rk_packer_free(&p);
+}
+
+static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, RK_FENCE_PMIX);
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, n);
+    for (uint32_t i = 0; i < n; i++)
+        rk_pack_u32(&p, ranks[i]);
+    rk_pack_bytes(&p, "y", 1);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_true(rk_fences_take(w->fences, 2, RK_MSG_FENCE_UP, &u));
+    rk_packer_free(&p);
+}
+
+/* Who is gone is waited for neither in the fences that there are nor in those that come. */
+static void gone_below(void **state)
+{
+    struct world *w = *state;
+    const uint32_t alone[] = {0, 1}, more[] = {0, 1, 3};
+
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, more, 3, "x", 1, &two);
+    ended_below(w, RK_GONE_RANK, 0, false); /* that is here */
+    ended_below(w, RK_GONE_RANK, RANKS, false);
+    ended_below(w, RK_GONE_AGENT, 2, false); /* who would say that? */
+    assert_int_equal(w->answers, 0);
+    ended_below(w, RK_GONE_RANK, 1, true);
+    expect(w, &one, -2, "x"); /* the other one has a rank that may come */
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    expect(w, &one, -2, "x");
+    assert_false(rk_gone(w->gone, RK_GONE_RANK, 3));
+    ended_below(w, RK_GONE_HOST, 2, true);
+    expect(w, &two, -2, "x");
+    assert_true(rk_gone(w->gone, RK_GONE_RANK, 3));
+    assert_false(rk_gone(w->gone, RK_GONE_AGENT, 2));
+}
+
+/* A fence that was given up ends by that, and is one too many to be kept with those behind it. */
+static void gone_and_forgotten(void **state)
+{
+    struct world *w = *state;
+    uint32_t ranks[RANKS], n;
+
+    enter(w, &one);
+    rk_fences_abandon(w->fences, &one);
+    for (uint32_t i = 0; i < 256; i++) {
+        n = subset(i, ranks);
+        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+        rk_fences_abandon(w->fences, &two);
+        come_below(w, ranks, n);
+    }
+    rk_gone_note(w->gone, RK_GONE_AGENT, 2);
+    assert_int_equal(w->answers, 0);
+    n = subset(255, ranks); /* still kept */
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    expect(w, &three, 0, "xy");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +320,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(back_in_time, open_world, close_world),
         cmocka_unit_test_setup_teardown(many_subsets, open_world, close_world),
         cmocka_unit_test_setup_teardown(many_given_up, open_world, close_world),
+        cmocka_unit_test_setup_teardown(gone_below, open_tree, close_world),
+        cmocka_unit_test_setup_teardown(gone_and_forgotten, open_tree, close_world),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
