@@ -39,6 +39,7 @@ void rk_answer_came(pmix_status_t rc, void *arg)
 {
     struct rk_answer *a = arg;
 
+    rk_tsan_acquire(a);
     pthread_mutex_lock(&a->lock);
     a->rc = rc;
     a->done = true;

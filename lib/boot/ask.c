@@ -8,6 +8,7 @@ static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
     struct rk_answer *a = arg;
 
+    rk_tsan_acquire(a);
     if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
         a->bytes = malloc(v->data.bo.size + 1);
         if (a->bytes)
@@ -25,6 +26,7 @@ struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key)
     if (!a)
         return NULL;
     PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    rk_tsan_release(a);
     if (PMIx_Get_nb(&who, key, NULL, 0, came, a) == PMIX_SUCCESS)
         return a;
     rk_answer_free(a);

@@ -14,6 +14,7 @@ static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
     struct rk_answer *a = arg;
 
+    rk_tsan_acquire(a);
     if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
         a->bytes = malloc(v->data.bo.size + 1);
         if (a->bytes)
@@ -69,6 +70,7 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
 
     if (!a)
         return PMIX_ERR_NOMEM;
+    rk_tsan_release(a);
     rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
     if (rc == PMIX_SUCCESS) {
         if (!rk_answer_wait(c, a, c->met ? (int)who->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
@@ -170,6 +172,7 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
     a = rk_answer_new();
     if (!a)
         return RANK_ERR_NO_MEMORY;
+    rk_tsan_release(a);
     rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_came, a);
     if (rc == PMIX_SUCCESS) {
         if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {

@@ -33,6 +33,25 @@ RK_INLINE struct rk_client *rk_client_of(struct rk_boot *boot)
     return (struct rk_client *)boot;
 }
 
+/*
+ * For ThreadSanitizer alone, which does not see PMIx's locks: what a thread has written before rk_tsan_release(p) is seen
+ * by PMIx's thread once that has called rk_tsan_acquire(p). What PMIx's thread tells us goes by locks and atomics of ours.
+ */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *p);
+void __tsan_release(void *p);
+#define rk_tsan_acquire(p) __tsan_acquire(p)
+#define rk_tsan_release(p) __tsan_release(p)
+#else
+#define rk_tsan_acquire(p) ((void)(p))
+#define rk_tsan_release(p) ((void)(p))
+#endif
+
 /* boot_pmix.c: log what failed; RANK_ERR_BOOT. */
 rank_status_t rk_client_failed(const char *what, pmix_status_t rc);
 

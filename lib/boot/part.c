@@ -38,6 +38,7 @@ rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n
     if (!st) {
         a->wake = wake;
         a->wake_arg = arg;
+        rk_tsan_release(a);
         rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_answer_came, a);
     }
     free(procs);

@@ -8,9 +8,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/boot/client.h"
 #include "lib/boot/parent.h"
 
-#include <pmix.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +52,12 @@ static void end_late(const char *space)
 static void answered(pmix_status_t rc, char *space, void *arg)
 {
     struct rk_boot_spawn *s = arg;
-    void (*wake)(void *) = s->wake;
-    void *wake_arg = s->arg;
+    void (*wake)(void *);
+    void *wake_arg;
 
+    rk_tsan_acquire(s);
+    wake = s->wake;
+    wake_arg = s->arg;
     s->rc = rc;
     if (rc == PMIX_SUCCESS)
         snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
@@ -126,6 +129,7 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     s->until = rk_conf.spawn_timeout ? rk_clock_ns() + (uint64_t)rk_conf.spawn_timeout : 0;
     /* That a job which never joins has ended is else no event. */
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    rk_tsan_release(s);
     rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
     if (rc != PMIX_SUCCESS) { /* no callback will come; else s may be the callback's already */
         s->rc = rc;
