@@ -12,10 +12,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How often a busy rank looks whether it is time to look at the life locks. */
 enum { TICKS_MASK = 4095 };
+
+/* How long the news of a death on another host may take from there to here, and how often it is looked for. */
+enum { NEWS_NS = 1000 * 1000 * 1000, NEWS_PAUSE_NS = 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -207,6 +211,8 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
         if (st != RANK_ERR_UNREACHABLE)
             return st;
     }
+    if (rk_engine_is_gone(peer))
+        return RANK_ERR_PEER_DEAD;
     rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
              peer->id.rank, rk_peer_whose(peer));
     return st;
@@ -255,15 +261,34 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
-bool rk_engine_is_gone(struct rk_peer *peer)
+static bool told_of(struct rk_engine *e, int number)
 {
-    struct rk_engine *e = peer->ctx->engine;
     bool told;
 
     pthread_mutex_lock(&e->deaths_lock);
-    told = peer->number < e->npeers && (atomic_load(&e->boot_dead[peer->number / 64]) >> (peer->number % 64) & 1);
+    told = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
     pthread_mutex_unlock(&e->deaths_lock);
-    return told || (peer->local >= 0 && rk_node_is_going(peer->ctx->node, peer->local));
+    return told;
+}
+
+bool rk_engine_is_gone(struct rk_peer *peer)
+{
+    const struct timespec pause = {0, NEWS_PAUSE_NS};
+    struct rk_engine *e = peer->ctx->engine;
+    uint64_t until;
+
+    if (told_of(e, peer->number))
+        return true;
+    if (peer->local >= 0)
+        return rk_node_is_going(peer->ctx->node, peer->local);
+    if (peer->doubted || peer->ctx->boot->alone)
+        return false;
+    peer->doubted = 1;
+    for (until = rk_clock_ns() + NEWS_NS; rk_clock_ns() < until; nanosleep(&pause, NULL)) {
+        if (told_of(e, peer->number))
+            return true;
+    }
+    return false;
 }
 
 /* On PMIx's own thread. */

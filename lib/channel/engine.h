@@ -119,8 +119,8 @@ rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, si
 int rk_engine_local_slot(struct rk_ctx *ctx, int number);
 /* First contact: picks the first open channel that reaches the peer. */
 rank_status_t rk_peer_connect(struct rk_peer *peer);
-/* A peer that could not be reached: is it because its process has ended, as far as can be said without waiting? The news
- * of it may still be on its way. */
+/* A peer that could not be reached: is it because its process has ended? Of another host that is told by the launcher,
+ * and the news may still be on its way: it is waited for, a second at most and once for each peer. */
 bool rk_engine_is_gone(struct rk_peer *peer);
 /* Say, from any thread, that a peer is gone; the next progress call acts on it. */
 void rk_engine_report_death(struct rk_ctx *ctx, int number);

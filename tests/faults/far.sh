@@ -7,13 +7,14 @@ inside 2 "deaths on other hosts"
 . "$top_srcdir/tests/left.sh"
 remember hosta hostb
 
-# job LIMIT ARGS...: four ranks on two hosts, with out, rc and ms
+# job LIMIT ARGS...: four ranks on two hosts (or as n and at say), with out, rc and ms
+n=4 at=hosta:2,hostb:2
 job() {
     local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./} lib=()
     shift
     [ -z "${LD_LIBRARY_PATH:-}" ] || lib=(-x "LD_LIBRARY_PATH=$LD_LIBRARY_PATH")
     on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR=/run "$XRUN" -q --bind none --on-failure continue \
-        --host hosta:2,hostb:2 -n 4 "${lib[@]}" "$@" >out 2>err </dev/null
+        --host $at -n $n "${lib[@]}" "$@" >out 2>err </dev/null
     rc=$?
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
@@ -55,6 +56,15 @@ if [ -n "${FULL:-}" ]; then
     done
     for call in get many vector put-signal any-signal value; do dies rmadeath --in $call; done
 fi
+
+# Each call that waits, with a victim of its own on the other host. Many have sent nothing to the victim before it dies: what
+# comes then is dead, and not unreachable, though the news of the death may still be on its way.
+n=32 at=hosta:2,hostb:30
+for how in "" ${FULL:+--asleep}; do
+    job 90 -x RANK_AHEAD_MAX=0 "$top_builddir/tests/faults/waits.mp" $how --within $within
+    verdict "each call that waits${how:+, victims asleep}" 2 137
+done
+n=4 at=hosta:2,hostb:2
 
 # The lock of the example, in the hands of a rank that dies; its memory is at rank 0, on the other host.
 job 40 "$top_builddir/examples/account" 400 --die 3
