@@ -34,9 +34,9 @@ static void live(struct mp *mp, rank_team_t dup, rank_team_t living)
 {
     int n = mp->size - 2, next = (mp->rank + 1) % n, prev = (mp->rank + n - 1) % n;
     rank_request_t again;
-    int32_t in = -1;
+    int32_t in = -1, there = -1;
 
-    MP_OK(rank_recv_init(&in, 1, RANK_INT32, RANK_ANY_SOURCE, 7, mp->world, &again));
+    MP_OK(rank_recv_init(&there, 1, RANK_INT32, RANK_ANY_SOURCE, 7, mp->world, &again));
     MP_OK(rank_start(&again));
     mixed_waitall(mp, mp->size - 1, next, prev);
     MP_STATUS(rank_wait(&again, NULL), RANK_ERR_PEER_DEAD);
@@ -50,7 +50,7 @@ static void live(struct mp *mp, rank_team_t dup, rank_team_t living)
     MP_OK(rank_start(&again));
     MP_OK(rank_send(&mp->rank, 1, RANK_INT32, next, 7, mp->world));
     MP_OK(rank_wait(&again, NULL));
-    MP_CHECK_EQ(in, prev);
+    MP_CHECK_EQ(there, prev);
     MP_OK(rank_send(&mp->rank, 1, RANK_INT32, next, 5, dup));
     MP_OK(rank_recv(&in, 1, RANK_INT32, RANK_ANY_SOURCE, 5, dup, NULL));
     MP_CHECK_EQ(in, prev);
