@@ -77,6 +77,9 @@ fi
 # Random programs between hosts: messages through UCX and through the node's segment at once.
 job 60 "$top_builddir/tests/mp/mixed.mp" --rounds 2 --steps 40
 verdict "random programs" 4 0
+# Shared memory of the program's own: peers of the host map it, the others do not.
+job 60 "$top_builddir/tests/mp/shared.mp"
+verdict "registered shared memory" 4 0
 if [ -n "${FULL:-}" ]; then
     for delay in 300 2000; do
         for h in hosta hostb; do "$hosts" delay $h $delay; done
