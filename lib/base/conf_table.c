@@ -57,7 +57,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 0, AT(paths)},
     {"RANK_SHM_BOX", RK_CONF_SIZE, "0", "bytes",
      "Shared memory for messages from one rank of the node to another. 0: by the number of ranks "
-     "on the node, 256K for 4 down to 16K for more than 64.",
+     "on the node, 256K for 4 down to 16K for more than 64, and deeper where one of up to 128 ranks is found "
+     "too shallow.",
      NULL, 0, 64 << 20, AT(shm_box)},
     /* Names of collectives/table.c, which is above this room; select_test compares them. */
     {"RANK_COLL", RK_CONF_PICKS, "", "",

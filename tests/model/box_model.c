@@ -16,7 +16,7 @@ static _Alignas(64) struct {
     unsigned char box[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
     _Atomic uint64_t told; /* in the place of the frames of the opposite box */
 } memory;
-static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING,
+static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
                                           .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
                                           .frame = RING / 4};
 

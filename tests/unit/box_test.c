@@ -275,6 +275,57 @@ static void broken(void **state)
     munmap(mem, s.bytes);
 }
 
+/* A ring that is deeper than what is used of it: the rest is not touched until its producer uses more, and whoever
+ * reads need not know. */
+static void deepens(void **state)
+{
+    struct rk_box_shape s = rk_box_shape(16384), deep = s;
+    uint64_t sent = 0, got = 0, random = 1;
+    unsigned char *buf = malloc(s.frame);
+    uint32_t most = 0;
+    struct rk_box_out o;
+    struct rk_box_in in;
+    const char *ring;
+    void *mem;
+
+    (void)state;
+    rk_box_shape_deepen(&deep, 4096); /* it is that deep */
+    assert_int_equal(deep.ring, s.ring);
+    rk_box_shape_deepen(&deep, 65536);
+    assert_int_equal(deep.ring, 65536);
+    assert_int_equal(deep.shallow, s.ring);
+    assert_int_equal(deep.frame, s.frame);
+    mem = shared(deep.bytes);
+    ring = (const char *)mem + deep.ring_at;
+    rk_box_out_init(&o, mem, &deep);
+    rk_box_in_init(&in, mem, &deep);
+    for (int round = 0; round < 4000; round++) {
+        while (put(&o, sent, s.frame, buf))
+            sent++;
+        if (sent - got > most)
+            most = (uint32_t)(sent - got);
+        assert_true(sent > got);
+        for (uint32_t i = o.used; i < deep.ring; i += 64)
+            assert_int_equal(ring[i], 0);
+        if (round % 1000 == 999 && o.used < deep.ring)
+            o.used *= 2;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        for (uint64_t n = 1 + (random >> 33) % (sent - got); n > 0; n--, got++) {
+            assert_true(rk_box_ready(&in));
+            assert_int_equal(take(&in, got, s.frame, buf), 0);
+        }
+    }
+    assert_int_equal(o.used, deep.ring);
+    assert_true(sent > 4000 && most > 4);
+    for (; got < sent; got++) {
+        assert_true(rk_box_ready(&in));
+        assert_int_equal(take(&in, got, s.frame, buf), 0);
+    }
+    assert_false(rk_box_ready(&in));
+    free(buf);
+    munmap(mem, deep.bytes);
+}
+
 /* Where each tells the other how far it is, both begin anew; in bursts of any length nothing is lost. */
 static void answers(void **state)
 {
@@ -431,6 +482,7 @@ int main(void)
         cmocka_unit_test(brim),          cmocka_unit_test(always_room_when_empty),
         cmocka_unit_test(compact),       cmocka_unit_test(broken),
         cmocka_unit_test(answers),
+        cmocka_unit_test(deepens),
         cmocka_unit_test(counter_wraps), cmocka_unit_test(two_processes),
     };
 

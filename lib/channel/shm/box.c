@@ -25,8 +25,18 @@ struct rk_box_shape rk_box_shape(size_t bytes)
     s.cells = power_of_two_within((cells_bytes - front) / RK_CELL_BYTES);
     s.ring_at = rk_round_up(front + (size_t)s.cells * RK_CELL_BYTES, 4096);
     s.ring = power_of_two_within(bytes - s.ring_at);
+    s.shallow = s.ring;
     s.frame = s.ring / 4;
     return s;
+}
+
+void rk_box_shape_deepen(struct rk_box_shape *s, uint32_t ring)
+{
+    if (ring <= s->ring)
+        return;
+    s->shallow = s->ring;
+    s->ring = power_of_two_within(ring);
+    s->bytes = s->ring_at + s->ring;
 }
 
 void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape)
@@ -40,6 +50,7 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
     o->at = 0;
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
+    o->used = shape->shallow;
     o->streamed_from = UINT32_MAX;
     o->opposite = NULL;
     memset(o->binds, 0, sizeof(o->binds));

@@ -87,11 +87,14 @@ struct rk_box_shape {
     size_t bytes;    /* the whole box */
     uint32_t cells;  /* a power of two */
     uint32_t ring;   /* bytes, a power of two */
+    uint32_t shallow; /* of these the producer uses so many at first, a power of two */
     size_t ring_at;  /* offset in the box */
     uint32_t frame;  /* most payload of one frame */
 };
 
 struct rk_box_shape rk_box_shape(size_t bytes);
+/* Room for a ring of up to so many bytes, of which at first no more are used than before. */
+void rk_box_shape_deepen(struct rk_box_shape *shape, uint32_t ring);
 
 struct rk_box_out { /* the producer's end */
     struct rk_box *box;
@@ -100,6 +103,7 @@ struct rk_box_out { /* the producer's end */
     uint32_t slot;              /* where the cell before next goes on; RK_SLOTS: it is closed */
     uint64_t at, ring_limit;    /* bytes: next to fill, first that may not be */
     uint32_t ring_bytes;
+    uint32_t used;              /* of the ring, from its beginning: what is behind is left out, lap by lap, until it is wanted */
     uint32_t streamed_from;     /* payload of so many bytes goes into the ring past the caches */
     const struct rk_box_in *opposite; /* what comes from the consumer, or NULL */
     struct rk_bind binds[RK_BINDS];
@@ -122,12 +126,12 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
 void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape);
 
 /* Where len bytes begin that are to be placed behind at: pieces are aligned to lines and never
- * wrap. */
-RK_INLINE uint64_t rk_ring_place(uint64_t at, uint32_t len, uint32_t ring_bytes)
+ * wrap. How much of the ring is used is the producer's alone to know: the consumer reads where it is told to. */
+RK_INLINE uint64_t rk_ring_place(uint64_t at, uint32_t len, uint32_t used, uint32_t ring_bytes)
 {
     uint32_t off = (uint32_t)(at & (ring_bytes - 1));
 
-    return off + len > ring_bytes ? at + (ring_bytes - off) : at;
+    return off + len > used ? at + (ring_bytes - off) : at;
 }
 
 RK_INLINE uint64_t rk_ring_behind(uint64_t place, uint32_t len)
@@ -205,7 +209,7 @@ RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
         o->ring_limit = o->at + o->ring_bytes;
         return true;
     }
-    end = rk_ring_behind(rk_ring_place(o->at, len, o->ring_bytes), len);
+    end = rk_ring_behind(rk_ring_place(o->at, len, o->used, o->ring_bytes), len);
     if (rk_unlikely(end > o->ring_limit)) {
         rk_box_look(o);
         return end <= o->ring_limit;
@@ -270,7 +274,7 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
         if (second && rest)
             rk_copy_small(c->full.payload + first_len, second, rest);
     } else {
-        place = rk_ring_place(o->at, hdr->len, o->ring_bytes);
+        place = rk_ring_place(o->at, hdr->len, o->used, o->ring_bytes);
         to = o->ring + (place & (o->ring_bytes - 1));
         if (rk_unlikely(hdr->len >= o->streamed_from)) {
             rk_copy_streamed(to, first, first_len);

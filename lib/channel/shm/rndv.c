@@ -224,18 +224,19 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
 static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offer *o)
 {
     struct rk_box_out *out = &ep->out;
-    uint64_t begun = rk_claims_begin(o->gen);
-    uint32_t cells;
+    uint64_t begun = rk_claims_begin(o->gen), need;
+    uint32_t cells, frame = shm->shape.frame;
 
     /* Once it is claimed all of it has to go now: we may not come by again for long. */
-    if (o->fetch.want > out->ring_bytes / 2 || !rk_list_empty(&ep->streams) || !rk_list_empty(&ep->control) ||
+    if (o->fetch.want > out->used / 2 || !rk_list_empty(&ep->streams) || !rk_list_empty(&ep->control) ||
         !rk_req_find(shm->ctx, o->fetch.sender))
         return;
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
-    if (cells < o->fetch.want / shm->shape.frame + 4)
+    if (cells < o->fetch.want / frame + 4)
         return;
     rk_box_look(out);
-    if (out->ring_limit - out->at < o->fetch.want + shm->shape.frame + 4 * RK_CELL_BYTES ||
+    need = o->fetch.want + frame + 4 * RK_CELL_BYTES + (out->ring_bytes - out->used); /* a lap may end in between */
+    if (out->ring_limit - out->at < need ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
         return;
     start_stream(shm, ep, &o->fetch);
@@ -504,7 +505,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
-        if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.ring / 2 && !ep->assisted &&
+        if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.shallow / 2 && !ep->assisted &&
             shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;

@@ -4,7 +4,8 @@
  * The region of boxes in the node's segment is sparse. It begins with a byte
  * for each pair (opened or not) and the bitmaps of who has something for whom,
  * which its maker backs; a box is backed by its sender on first contact, its
- * byte ring on the first frame that needs it.
+ * byte ring on the first frame that needs it. With many ranks the ring is shallow at
+ * first, and gets deeper where that is wanted often.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -59,9 +60,23 @@ static size_t front_bytes(int nlocal)
     return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
 }
 
+/* Rings get this deep, if all of the region, which each rank maps though little of it is backed, stays below a gigabyte. */
+enum { DEEP = 64 << 10 };
+#define REGION_MAX ((size_t)1 << 30)
+
+static struct rk_box_shape shape_for(int nlocal)
+{
+    struct rk_box_shape s = rk_box_shape(box_bytes(nlocal));
+    size_t most = REGION_MAX / ((size_t)nlocal * (size_t)nlocal);
+
+    if (rk_conf.shm_box == 0 && most > s.ring)
+        rk_box_shape_deepen(&s, most < DEEP ? (uint32_t)most : DEEP);
+    return s;
+}
+
 size_t rk_shm_region_bytes(int nlocal)
 {
-    return front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * box_bytes(nlocal);
+    return front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * shape_for(nlocal).bytes;
 }
 
 static _Atomic unsigned char *opened_flag(struct rk_shm *shm, int to, int from)
@@ -115,7 +130,7 @@ static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size
     shm->ctx = ctx;
     shm->nlocal = node->nlocal;
     shm->me = node->index;
-    shm->shape = rk_box_shape(box_bytes(node->nlocal));
+    shm->shape = shape_for(node->nlocal);
     shm->by_bits = node->nlocal > RK_POLL_ALL_MAX;
     rk_list_init(&shm->busy);
     rk_list_init(&shm->receiving);
@@ -255,11 +270,36 @@ static RK_COLD rank_status_t back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     rank_status_t st = rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
                                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at,
-                                      shm->shape.ring);
+                                      ep->out.used);
     if (st)
         return st;
     ep->bytes_backed = true;
     return RANK_OK;
+}
+
+/* So often a ring is found full before it gets twice as deep, and so much may be added to all of a rank's: what
+ * everybody does with everybody does not get them deep. */
+enum { TOO_OFTEN = 8, DEEPENED_MAX = 1 << 20 };
+
+/* No room: for bytes? Who looks again and again finds the same one. */
+static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr)
+{
+    uint32_t used = ep->out.used;
+
+    if (hdr->len <= RK_CELL_INLINE || ep->full_at == ep->out.at || used == ep->out.ring_bytes ||
+        shm->deepened + used > DEEPENED_MAX)
+        return;
+    ep->full_at = ep->out.at;
+    if (++ep->full < TOO_OFTEN)
+        return;
+    ep->full = 0;
+    shm->deepened += used;
+    if (rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
+                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used))
+        shm->deepened = DEEPENED_MAX; /* no more of that */
+    else
+        ep->out.used = 2 * used;
+    rk_debug("the ring to rank %u is %u bytes deep", ep->peer->id.rank, ep->out.used);
 }
 
 RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
@@ -273,8 +313,10 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         if (st)
             return st;
     }
-    if (rk_unlikely(!rk_box_put(&ep->out, hdr, first, first_len, second)))
+    if (rk_unlikely(!rk_box_put(&ep->out, hdr, first, first_len, second))) {
+        found_full(shm, ep, hdr);
         return RK_AGAIN;
+    }
     if (shm->by_bits)
         atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
     rk_node_wake(shm->ctx->node, to);

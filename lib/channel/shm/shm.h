@@ -27,7 +27,9 @@ struct rk_shm_ep {
     bool cma;             /* its memory can be read and written */
     bool far_asked;       /* what is attached of its memory; NULL: not asked for yet, or not possible */
     struct rk_xpmem *far;
-    bool bytes_backed;    /* the byte ring of out */
+    bool bytes_backed;    /* the byte ring of out, as far as it is used */
+    uint32_t full;        /* how often it was too shallow, since it got deeper; */
+    uint64_t full_at;     /* last, where */
     struct rk_link control; /* control frames that found no room */
     struct rk_link busy;    /* in state->busy while control or streams wait */
     struct rk_link streams; /* sends being streamed (RK_SHM_FETCH), by request link */
@@ -54,6 +56,7 @@ struct rk_shm {
     struct rk_link sending;   /* announced and not yet done */
     int nassisted;            /* receives whose sender copies a share */
     uint32_t bad_frames;
+    size_t deepened; /* bytes by which rings of mine are deeper than they were */
 };
 
 /* One frame to a peer, or RK_AGAIN. */
