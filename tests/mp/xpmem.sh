@@ -27,7 +27,7 @@ with() {
 
 used='[ $(has had) -gt 0 ] && [ $(has left) = 0 ]'
 none='[ $(has had) = 0 ]'
-program=tests/mp/xpmem.mp
+program=tests/mp/attached.mp
 expect=$used
 with "ranges that are kept" -q 2 -f 2 -E RANK_LARGE=xpmem -- $program
 # The one that is killed writes no line; who survives closes nothing of it but what it had.
@@ -52,7 +52,13 @@ info() {
 info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/out" && grep -qE '^  1 MiB +x(pmem|both) ' "$work/out"
 [ $? = 0 ] && echo "ok - rankinfo" || { echo "not ok - rankinfo"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
 if [ "$(nproc)" -ge 2 ]; then
-    info --calibrate && info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $9 > 0 && $10 > 0 { ok = 1 } END { exit !ok }' "$work/out"
-    [ $? = 0 ] && echo "ok - rankinfo --calibrate" || { echo "not ok - rankinfo --calibrate"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
+    # It gives up after 10 s where something else has the cores.
+    if ! info --calibrate && ! info --calibrate && grep -q 'is the machine full' "$work/log"; then
+        echo "ok - rankinfo --calibrate # SKIP the machine is busy"
+    else
+        info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $9 > 0 && $10 > 0 { ok = 1 } END { exit !ok }' "$work/out" &&
+            grep -q '^  rates  *measured here' "$work/out"
+        [ $? = 0 ] && echo "ok - rankinfo --calibrate" || { echo "not ok - rankinfo --calibrate"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
+    fi
 fi
 exit $bad

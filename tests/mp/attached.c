@@ -1,5 +1,5 @@
 /*
- * xpmem.c: memory that is attached by XPMEM, shown by the stand-in that is preloaded (xpmem_standin.c): what is kept
+ * attached.c: memory that is attached by XPMEM, shown by the stand-in that is preloaded (xpmem_standin.c): what is kept
  * attached, how much, and what happens if it goes away under a copy.
  *
  *   --die   the owner is killed in the midst, by a message and by a get
