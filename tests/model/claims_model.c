@@ -152,7 +152,7 @@ static void receive_together(struct process *me)
 
         receiving = i;
         req->view = (struct rk_view){(void *)(uintptr_t)address(i), BYTES, NULL};
-        copy_together(&me->shm, &me->end, &rndv, req, BYTES);
+        copy_together(&me->shm, &me->end, &rndv, req, BYTES, false);
         while (me->end.assisted) {
             model_here((uint64_t)i + 1, 0, 0);
             model_look();
