@@ -100,14 +100,16 @@ struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
 
 static rank_status_t move_in(struct rk_shm_ep *ep, bool attached, void *to, uint64_t from, size_t bytes)
 {
-    return attached && rk_xpmem_read(rk_shm_far(ep), to, from, bytes) ? RANK_OK
-                                                                      : rk_cma_read(ep->pid, to, from, bytes);
+    if (attached && rk_xpmem_read(rk_shm_far(ep), to, from, bytes))
+        return RANK_OK;
+    return ep->cma ? rk_cma_read(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
 
 static rank_status_t move_out(struct rk_shm_ep *ep, bool attached, uint64_t to, const void *from, size_t bytes)
 {
-    return attached && rk_xpmem_write(rk_shm_far(ep), to, from, bytes) ? RANK_OK
-                                                                       : rk_cma_write(ep->pid, to, from, bytes);
+    if (attached && rk_xpmem_write(rk_shm_far(ep), to, from, bytes))
+        return RANK_OK;
+    return ep->cma ? rk_cma_write(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
 
 /* ------------------------------------------------------------------- the sender */
@@ -128,7 +130,8 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     a.sender = req->id;
     if (view->ops) {
         a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
-    } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL) {
+    } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL && !seg->map.map) {
+        /* What is mapped of another's is as private memory: it has our address here, and the owner's in its name. */
         a.segment = seg->id;
         if (!seg->there)
             a.at = (uint64_t)((char *)view->base - seg->base);
