@@ -286,8 +286,8 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
 {
     uint32_t used = ep->out.used;
 
-    if (hdr->len <= RK_CELL_INLINE || ep->full_at == ep->out.at || used == ep->out.ring_bytes ||
-        shm->deepened + used > DEEPENED_MAX)
+    if (hdr->len <= RK_CELL_INLINE || !rk_box_cell_room(&ep->out) || ep->full_at == ep->out.at ||
+        used == ep->out.ring_bytes || shm->deepened + used > DEEPENED_MAX)
         return;
     ep->full_at = ep->out.at;
     if (++ep->full < TOO_OFTEN)
