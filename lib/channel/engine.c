@@ -281,13 +281,14 @@ bool rk_engine_is_gone(struct rk_peer *peer)
         return true;
     if (peer->local >= 0)
         return rk_node_is_going(peer->ctx->node, peer->local);
-    if (peer->doubted || peer->ctx->boot->alone)
+    if (peer->doubted || peer->ctx->boot->alone || (e->doubted_ns && rk_clock_ns() - e->doubted_ns < NEWS_NS))
         return false;
     peer->doubted = 1;
     for (until = rk_clock_ns() + NEWS_NS; rk_clock_ns() < until; nanosleep(&pause, NULL)) {
         if (told_of(e, peer->number))
             return true;
     }
+    e->doubted_ns = rk_clock_ns(); /* who had died before would have been told of, whoever it is */
     return false;
 }
 

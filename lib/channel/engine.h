@@ -79,6 +79,7 @@ struct rk_engine {
     _Atomic uint64_t *boot_dead;  /* a bit for each number, set by PMIx's thread */
     _Atomic uint32_t boot_deaths; /* counts them */
     uint32_t boot_deaths_seen;
+    uint64_t doubted_ns;    /* when somebody had last been waited for who could not be reached, and was not told of as dead; or 0 */
     struct rk_lives *lives; /* lives.h: NULL: the launcher tells of deaths, or all are on this host */
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint64_t next_check_ns; /* when to look at the life locks again */
