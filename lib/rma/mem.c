@@ -159,7 +159,7 @@ void rk_mem_destroy(struct rank_mem *mem)
     if (mem->channel_mem)
         mem->channel->mem_close(rk_engine_state(ctx, mem->channel), mem->channel_mem);
     rk_segment_close(mem->segment);
-    for (int r = 0; mem->sort == RK_MEM_OPENED && mem->ways && r < mem->team->size; r++)
+    for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->nways; r++)
         rk_xpmem_close(mem->ways[r].attached);
     free(mem->part);
     free(mem->ways);
@@ -184,7 +184,10 @@ rank_status_t rk_mem_enter(struct rank_mem *mem)
 rank_status_t rk_mem_add_ways(struct rank_mem *mem)
 {
     mem->ways = calloc((size_t)mem->team->size, sizeof(*mem->ways));
-    return mem->ways ? RANK_OK : RANK_ERR_NO_MEMORY;
+    if (!mem->ways)
+        return RANK_ERR_NO_MEMORY;
+    mem->nways = mem->team->size;
+    return RANK_OK;
 }
 
 RK_COLD rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width)

@@ -49,7 +49,8 @@ struct rank_mem {
     struct rk_heap *heap;   /* or what it is a piece of (heap.h), with the ways, channel_mem and name there; */
     size_t shift;             /* it begins here in each part. For frames and the channel offsets count from the part's beginning */
     char **part;              /* [team size] mapped address, or NULL */
-    struct rk_way *ways;      /* [team size]; NULL: all parts are mapped */
+    struct rk_way *ways;      /* [nways], the team's size; NULL: all parts are mapped */
+    int nways;
     const struct rk_channel *channel; /* for parts that are not mapped; NULL if none */
     struct rk_channel_mem *channel_mem;
     char *mine;               /* my part, if I have one; then id is its name for peers */

@@ -7,6 +7,7 @@
  */
 #include "lib/channel/pieces.h"
 #include "lib/channel/shm/cma.h"
+#include "lib/channel/shm/xpmem.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/group.h"
@@ -69,19 +70,20 @@ static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, cha
     return bytes;
 }
 
+/* The part is part_bytes long. */
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
-                                 const struct rk_way *way)
+                                 const struct rk_way *way, size_t part_bytes)
 {
     struct iovec here[CMA_BATCH], there[CMA_BATCH];
+    char *part = rk_xpmem_begin(way->attached, way->base, part_bytes);
     rank_status_t st = RANK_OK;
 
-    for (int64_t at = 0; way->attached && at < n && !st; at++) {
-        const rank_piece_t *p = &pieces[at];
-        if (p->bytes)
-            st = put ? rk_way_put(way, (uint64_t)p->offset, p->local, (size_t)p->bytes)
-                     : rk_way_get(way, (uint64_t)p->offset, p->local, (size_t)p->bytes);
+    if (part) {
+        move_mapped(put, pieces, n, part);
+        if (rk_xpmem_end(way->attached))
+            return RANK_OK;
     }
-    for (int64_t at = 0; !way->attached && at < n && !st; at += CMA_BATCH) {
+    for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
         int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
         for (int i = 0; i < k; i++) {
             const rank_piece_t *p = &pieces[at + i];
@@ -176,7 +178,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
     case RK_WAY_CHANNEL:
         return move_by_channel(put, pieces, n, p, mem, way);
     case RK_WAY_CMA:
-        return move_by_cma(put, pieces, n, way);
+        return move_by_cma(put, pieces, n, way, mem->bytes);
     default:
         return move_by_frames(put, pieces, n, p, mem, way);
     }

@@ -54,7 +54,6 @@ static _Thread_local struct {
     char *at;
     size_t bytes;
     bool lost;
-    bool asked, blocked; /* is SIGBUS blocked in it? The kernel would end the process */
 } guard;
 
 static struct sigaction before;
@@ -77,8 +76,11 @@ static void on_bus(int sig, siginfo_t *info, void *context)
         before.sa_sigaction(sig, info, context);
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(sig);
-    else
+    else if (before.sa_handler == SIG_DFL || info->si_code > 0) {
         signal(sig, SIG_DFL); /* and the access is tried again */
+        if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
+            raise(sig); /* there was none */
+    }
 }
 
 static void handler_on(void)
@@ -99,14 +101,12 @@ static bool stands(void)
     return sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus;
 }
 
+/* Of a thread that has SIGBUS blocked the kernel would end the process. */
 static bool is_guarded(void)
 {
-    if (rk_unlikely(!guard.asked)) {
-        sigset_t set;
-        guard.blocked = pthread_sigmask(SIG_BLOCK, NULL, &set) || sigismember(&set, SIGBUS);
-        guard.asked = true;
-    }
-    return !guard.blocked && stands();
+    sigset_t set;
+
+    return stands() && pthread_sigmask(SIG_BLOCK, NULL, &set) == 0 && !sigismember(&set, SIGBUS);
 }
 
 static void handler_off(void)
@@ -143,8 +143,10 @@ static bool attach(struct rk_xpmem *x, struct range *r, uint64_t at, size_t byte
 static struct range *range_of(struct rk_xpmem *x, uint64_t at, size_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = at & ~(GRAIN - 1), end = at + bytes;
-    struct range *r, *oldest = x->range;
+    struct range *r, *oldest = x->range, got;
 
+    if (end < at || end > INT64_MAX - GRAIN)
+        return NULL;
     for (r = x->range; r < x->range + RANGES; r++) {
         if (at >= r->at && end <= r->at + r->bytes) {
             r->used = ++x->count;
@@ -153,17 +155,15 @@ static struct range *range_of(struct rk_xpmem *x, uint64_t at, size_t bytes)
         if (r->used < oldest->used)
             oldest = r;
     }
-    if (end < at || end > INT64_MAX - GRAIN)
-        return NULL;
-    r = oldest;
-    drop(r, false);
-    if (!attach(x, r, first, rk_round_up(end, GRAIN) - first)) {
+    if (!attach(x, &got, first, rk_round_up(end, GRAIN) - first)) {
         first = at & ~(page - 1);
-        if (!attach(x, r, first, rk_round_up(end, page) - first))
+        if (!attach(x, &got, first, rk_round_up(end, page) - first))
             return NULL;
     }
-    r->used = ++x->count;
-    return r;
+    drop(oldest, false);
+    got.used = ++x->count;
+    *oldest = got;
+    return oldest;
 }
 
 struct rk_xpmem *rk_xpmem_open(int64_t name)
