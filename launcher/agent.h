@@ -44,6 +44,7 @@ struct rk_rank {
     int status; /* of the process, once it has exited */
     uint64_t exit_ns;
     bool stood_in; /* stand_in.c has done what it can */
+    int stood;     /* so often it has tried */
     bool told_lost; /* that its client is gone */
     int clients; /* PMIx clients that have come and not gone, one of which may follow another */
 };
@@ -90,6 +91,7 @@ struct rk_agent {
     uint32_t clients;      /* connected to PMIx and not finalized */
     int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
     pid_t stand_in;        /* stand_in.c: the one that runs now, or 0 */
+    struct rk_rank *stood_for;
     bool probing;          /* and what becomes of it tells whether the PMIx server answers */
 
     /* outputs.c, inputs.c */

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1 };
+enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1, TRIES = 3 };
 
 static pid_t start(struct rk_agent *agent, uint32_t rank)
 {
@@ -30,7 +30,7 @@ static pid_t start(struct rk_agent *agent, uint32_t rank)
 
     if (env && null >= 0 && (spawner.stack || rk_spawner_open(&spawner) == 0))
         pid = rk_spawn(&spec, &spawner, &pidfd, &step);
-    if (pid < 0)
+    if (pid < 0 && agent->probing)
         rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
     if (pidfd >= 0)
         close(pidfd);
@@ -71,9 +71,12 @@ void rk_stand_in_check(struct rk_agent *agent)
                 event_add(agent->on_stand_in, &later);
             continue;
         }
-        r->stood_in = r->connected = r->finalized = true;
+        r->stood_in = true;
+        agent->stood_for = r;
         agent->stand_in = start(agent, r->rank);
-        return;
+        if (agent->stand_in)
+            return;
+        r->connected = r->finalized = true;
     }
 }
 
@@ -82,6 +85,13 @@ bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
     if (!pid || agent->stand_in != pid)
         return false;
     agent->stand_in = 0;
+    /* The machine may be too busy, or a signal that was meant for ranks has ended it. That the server is silent one try shows. */
+    if (status && agent->phase == RK_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
+        !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
+        agent->stood_for->stood_in = false;
+        return true;
+    }
+    agent->stood_for->connected = agent->stood_for->finalized = true;
     if (agent->phase == RK_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
         rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
                  "connected; the job ends",
@@ -94,8 +104,11 @@ bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
 /* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */
 int rk_stand_in_main(void)
 {
+    static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* they are meant for the ranks */
     pmix_proc_t me;
 
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+        signal(users[i], SIG_IGN);
     alarm(PATIENCE_S);
     if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
         return 1;
