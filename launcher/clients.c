@@ -70,9 +70,11 @@ static void on_finalized(void *arg, uint32_t rank)
     struct rk_agent *agent = arg;
     struct rk_rank *r = rk_agent_rank(agent, rank);
 
-    if (!r || r->exited || r->finalized)
+    if (!r || r->exited)
         return;
     r->clients--;
+    if (r->finalized)
+        return;
     r->finalized = true;
     agent->clients--;
 }

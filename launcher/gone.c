@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { WATCHERS = 4 };
-
 struct rk_gone {
     const struct rk_job *job;
     bool *rank;         /* [job->size] */
