@@ -12,6 +12,8 @@
 /* Looks at the processes: the first after this, each other after three times as long. */
 #define FIRST_MS 17
 #define LOOKS 6 /* the last after 6 s */
+/* Symbols are looked at from this look on, after 0.2 s: they may be megabytes, and who is to join has mostly joined by then. */
+#define INTO_AT 3
 /* A wrapper's child may be the program, or its child. */
 #define GENERATIONS 4
 
@@ -80,13 +82,13 @@ static void look_into(struct app *a, int generation, pid_t pid)
         strcpy(a->uses, FUNCTION);
 }
 
-static void look(struct app *a)
+static void look(struct app *a, bool into)
 {
     pid_t pid = a->is.pid;
 
     for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = rk_maps_child(pid)) {
         rk_maps_each(pid, look_at, a);
-        if (!a->uses[0])
+        if (into && !a->uses[0])
             look_into(a, i, pid);
     }
 }
@@ -104,7 +106,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         struct app *a = &s->apps[i];
         if (a->over)
             continue;
-        look(a);
+        look(a, s->looks >= INTO_AT);
         if (s->looks == LOOKS && a->uses[0])
             tell(s, a);
     }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define SECTIONS_MAX 4096
-#define TABLE_MAX (64u << 20) /* a program whose tables are larger is not looked into */
+#define TABLE_MAX (16u << 20) /* a program whose tables are larger is not looked into */
 
 /* That part of the file, or NULL. */
 static void *read_part(int fd, uint64_t at, uint64_t len)

@@ -395,26 +395,26 @@ check "kill -9 of the agent under PMIx clients" 1
 # 0.3 s: so long that the library is seen before the first rank ends.
 alone=$top_builddir/tests/launcher/.libs/libmpi_none.so
 warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
-run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 warned 1 && check "singletons are told of in one line" 0 || bad "singletons are told of in one line" "$(cat err)"
 run 20 -n 2 -x LD_PRELOAD="$alone" sh -c "sleep 0.3; [ \$XRUN_RANK = 0 ] || { sleep 0.7; exec $client init; }"
 warned 0 && check "one that joins when the first has ended is none" 0 || bad "one that joins when the first has ended is none" "$(cat err)"
 one_line() { [ "$(grep -c ' warning: ' err)" = 1 ] && grep -qE "$1 joined the job although (its|their) program uses $2:" err; }
 told() { one_line "$2" "$3" && check "$1" 0 || bad "$1" "$(cat err)"; }
-run 20 -n 2 "$client" init : -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+run 20 -n 2 "$client" init : -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 told "the second program is so, the first is not" "none of ranks 2 to 3 has" libmpi_none.so
-run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3' : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7' : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 told "both programs are so" "none of ranks 0 to 1 has" libmpi_none.so
-run 20 -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3' : -n 1 true
+run 20 -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7' : -n 1 true
 told "a program of one rank, when nobody has joined" "rank 0 has not" libmpi_none.so
-run 20 -n 2 "$client" init : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
+run 20 -n 2 "$client" init : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 ! grep -q warning err && check "but not beside a program that has" 0 || bad "but not beside a program that has" "$(cat err)"
 inside=$top_builddir/tests/launcher/mpi_inside
 run 20 -n 2 "$inside"
 told "an MPI that is linked into the program" "none of the 2 ranks has" MPI_Init
-run 20 -n 2 sh -c "'$inside' 300; exit 0"
+run 20 -n 2 sh -c "'$inside' 900; exit 0"
 told "a script starts one that has it" "none of the 2 ranks has" MPI_Init
-run 20 -n 2 sh -c "sleep 0.1; exec '$inside' 300"
+run 20 -n 2 sh -c "sleep 0.1; exec '$inside' 900"
 told "a script becomes one that has it" "none of the 2 ranks has" MPI_Init
 
 echo "# xrun: $passed passed, $failed failed"
