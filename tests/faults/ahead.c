@@ -77,8 +77,10 @@ int main(int argc, char **argv)
             memset(mine[i], 0, BYTES);
     }
     mp_case(&mp, "death of a sender");
+    /* All have to have heard of it by then, and take turns where they are many. */
+    mp_barrier(mp.world);
     if (mp.rank == 0)
-        when = mp_now() + after;
+        when = mp_now() + (mp.size > 4 ? mp.size / 2 : 1) * after;
     MP_OK(rank_bcast(&when, 1, RANK_F64, 0, mp.world));
     if (mp.rank == victim) {
         mp_die_at(&when);

@@ -82,8 +82,8 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 "$far" absent-some $dies
         right "rank $dies does not come to a fence of three" 3 0
     done
-    rm -f came.* left.*
-    job 30 --on-failure continue sh -c "[ \$XRUN_RANK != 3 ] || { $far die-before-some 3; $others_end; exit 5; }; exec $far die-before-some 3"
+    rm -f came.* left.* dead
+    job 30 --on-failure continue -x FAR_DEAD=dead sh -c "[ \$XRUN_RANK != 3 ] || { $far die-before-some 3; >dead; $others_end; exit 5; }; exec $far die-before-some 3"
     right "a client dies behind a script before a fence of three" 3 5
     for when in finalize-before leave-before leave-in; do
         rm -f came.* left.*
