@@ -236,7 +236,7 @@ static void begin(void)
         int other = 1 - i;
 
         p->shm = (struct rk_shm){.ctx = &ctx, .nlocal = 2, .me = i, .ep = p->ep, .in = p->in,
-                                 .shape = {.frame = OFFERED + 64, .cells = 8, .ring = 4096}};
+                                 .shape = {.frame = OFFERED + 64, .cells = 8, .ring = 4096, .shallow = 4096}};
         rk_list_init(&p->shm.receiving);
         rk_list_init(&p->shm.sending);
         rk_list_init(&p->shm.busy);
@@ -245,7 +245,7 @@ static void begin(void)
         rk_list_init(&p->end.control);
         rk_list_init(&p->end.busy);
         rk_list_init(&p->end.streams);
-        p->end.out = (struct rk_box_out){.box = the_box(), .mask = 7, .ring_bytes = 4096, .ring_limit = 4096};
+        p->end.out = (struct rk_box_out){.box = the_box(), .mask = 7, .ring_bytes = 4096, .used = 4096, .ring_limit = 4096};
         p->ep[other] = &p->end;
         p->in[other].box = the_box();
         for (int k = 0; k < TIMES; k++) {

@@ -106,6 +106,8 @@ static void *take(size_t bytes, bool zeroed)
             p = fresh + PAGE;
             *(int *)(void *)fresh = order;
             fresh += PAGE + ((size_t)1 << order);
+            /* A mapping of its own for the first page: a block that lay in one would be mapped like other shared memory. */
+            madvise(p, PAGE, MADV_DONTDUMP);
         }
     }
     pthread_mutex_unlock(&lock);
