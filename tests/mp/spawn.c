@@ -302,7 +302,7 @@ static int beside(struct mp *mp, int n)
  * A launcher may end the other ranks of its world as well. */
 static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, bool same_world)
 {
-    int64_t v[1] = {1}, sum[1];
+    int64_t v[1] = {1}, sum[1], any[1];
     static uint64_t word;
     rank_request_t req[2];
     rank_envelope_t env;
@@ -314,7 +314,7 @@ static void see_death(struct mp *mp, rank_team_t both, bool spoke, int victim, b
     if (rank_team_rank(both) == victim)
         raise(SIGKILL);
     MP_OK(rank_irecv(v, 1, RANK_INT64, victim, 5, both, &req[0]));
-    MP_OK(rank_irecv(v, 1, RANK_INT64, RANK_ANY_SOURCE, 6, both, &req[1]));
+    MP_OK(rank_irecv(any, 1, RANK_INT64, RANK_ANY_SOURCE, 6, both, &req[1]));
     MP_STATUS(rank_wait(&req[0], NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_wait(&req[1], &env), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_signal_wait(own, 0, RANK_CMP_NE, 0, RANK_ANY_SOURCE, NULL), RANK_ERR_PEER_DEAD);

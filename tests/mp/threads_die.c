@@ -25,7 +25,7 @@ static void wait_somehow(struct hand *me)
     rank_request_t req[2];
     rank_message_t message;
     rank_envelope_t e;
-    uint64_t in;
+    uint64_t in, other;
     int index;
 
     switch (me->t) {
@@ -48,7 +48,7 @@ static void wait_somehow(struct hand *me)
         break;
     case 5:
         MP_OK(rank_irecv(&in, 1, RANK_UINT64, s->victim, 5, mp->world, &req[0]));
-        MP_OK(rank_irecv(&in, 1, RANK_UINT64, s->victim, 6, mp->world, &req[1]));
+        MP_OK(rank_irecv(&other, 1, RANK_UINT64, s->victim, 6, mp->world, &req[1]));
         MP_STATUS(rank_waitany(2, req, &index, NULL), RANK_ERR_PEER_DEAD);
         MP_STATUS(rank_wait(&req[1 - index], NULL), RANK_ERR_PEER_DEAD);
         break;

@@ -48,14 +48,14 @@ static void callbacks(struct crew *crew)
     b.ended = (_Atomic uint64_t *)mine;
     for (b.round = 1; b.round <= 20; b.round++) {
         rank_request_t first, second;
-        uint64_t word = b.round;
+        uint64_t word = b.round, in, end;
 
         if (mp->rank == 0) {
-            MP_OK(rank_irecv(&word, 1, RANK_UINT64, 1, 1, mp->world, &first));
+            MP_OK(rank_irecv(&in, 1, RANK_UINT64, 1, 1, mp->world, &first));
             MP_OK(rank_irecv(large, LARGE, RANK_BYTE, 1, 2, mp->world, &second));
             MP_OK(rank_on_done(&first, be_busy, &b));
             MP_OK(rank_send(&word, 1, RANK_UINT64, 1, 3, mp->world));
-            MP_OK(rank_recv(&word, 1, RANK_UINT64, 1, 4, mp->world, NULL)); /* here it is called, mostly */
+            MP_OK(rank_recv(&end, 1, RANK_UINT64, 1, 4, mp->world, NULL)); /* here it is called, mostly */
             MP_OK(rank_wait(&second, NULL));
             while (b.called < b.round) /* another thread may be in it still; bounded there */
                 MP_OK(rank_progress());
