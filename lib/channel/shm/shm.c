@@ -60,7 +60,8 @@ static size_t front_bytes(int nlocal)
     return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
 }
 
-/* Rings get this deep: with 64 KiB short messages were slower than with 32. And only if all of the region, which each rank maps though little of it is backed, stays below a gigabyte. */
+/* Rings get this deep: with 64 KiB short messages were slower. And only as far as all rings together, which each rank maps
+ * though little of them is backed, stay below a gigabyte. */
 enum { DEEP = 32 << 10 };
 #define REGION_MAX ((size_t)1 << 30)
 
@@ -295,10 +296,11 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
     ep->full = 0;
     shm->deepened += used;
     if (rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
-                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used))
+                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
         shm->deepened = DEEPENED_MAX; /* no more of that */
-    else
-        ep->out.used = 2 * used;
+        return;
+    }
+    ep->out.used = 2 * used;
     rk_debug("the ring to rank %u is %u bytes deep", ep->peer->id.rank, ep->out.used);
 }
 
