@@ -73,6 +73,7 @@ struct rk_engine {
     bool calling;         /* one of them runs */
 
     bool finalizing;              /* who leaves now is missed by nobody */
+    bool parting;                 /* all that was sent has left; it is waited for the others to come so far, who then go */
     bool alone;                   /* this one leaves before the others have come so far: somebody is dead */
     uint32_t deaths_seen;         /* of node->head->deaths */
     pthread_mutex_t deaths_lock;  /* the table below grows, and PMIx's thread writes there */

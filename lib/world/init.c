@@ -405,6 +405,7 @@ static void part(struct rk_ctx *ctx)
 
     ctx->engine->finalizing = true;
     rk_wait(ctx, drained, ctx);
+    ctx->engine->parting = true;
     rk_family_leave(ctx);
     /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
      * whose end would be taken for an end of the other. On several hosts deaths are to be told until all have met. */

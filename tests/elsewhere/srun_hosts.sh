@@ -6,6 +6,17 @@ LAUNCHER=srun_hosts
 inside_slurm 2 "$LAUNCHER"
 suite_all
 
+# Who has left in peace is not taken for dead by one who had spoken to it last: what the others then do breaks here and there.
+all_in_peace() {
+    local out i
+    launcher_command 4
+    for i in 1 2 3 4 5 6; do
+        out=$(RANK_LOG=info timeout 60 "${launch[@]}" "$top_builddir/bench/initfin" 2>&1 </dev/null) && ! grep -q ' died$' <<<"$out" ||
+            { echo "# start $i: $out"; return 1; }
+    done
+}
+[ -n "${PROGRAMS:-}" ] || suite_check "six starts of ranks that only join and leave: all do in peace" all_in_peace
+
 # Over a slow cable that loses packets, and a thin one.
 if [ -n "${FULL:-}" ]; then
     suite_check "a lossy cable is laid" "$top_srcdir/tests/hosts.sh" delay hostb 2000 1

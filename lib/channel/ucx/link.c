@@ -17,6 +17,7 @@
 /* How long parting may take when all goes well, and when it does not: both the time and the passes have to be over,
  * for this process may have stood still meanwhile. */
 enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES = 256 };
+#define PEACE_NS 3000000000ull /* in the last meeting: so long after one has gone all others are through, too */
 
 static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
 {
@@ -278,9 +279,6 @@ static void leave(struct rk_ucx_link *l)
     rk_ucx_put(l, &bye, NULL, 0, NULL, NULL);
     rk_ucx_flush_open(l);
     rk_ucx_fail_ops(l, true);
-    if (l->flushing)
-        ucp_request_free(l->flushing);
-    l->flushing = NULL;
     close_quietly(l->ucx, l->ep, false);
     l->ep = NULL;
 }
@@ -292,19 +290,39 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
     (void)state;
     if (!l)
         return;
-    if (peer->state == RK_PEER_UP && l->ep) {
+    if (l->flushing)
+        ucp_request_free(l->flushing);
+    l->flushing = NULL;
+    if (peer->state == RK_PEER_UP && l->ep)
         leave(l);
-    } else {
-        if (l->flushing)
-            ucp_request_free(l->flushing);
-        l->flushing = NULL;
+    else
         part(l);
-    }
     l->dropped = true;
     rk_list_remove(&l->on_failed);
     rk_ucx_drop_unsent(l);
     rk_ucx_drop_held(l);
     peer->ep = NULL;
+}
+
+/*
+ * In the last meeting who is through closes its connections, and says so to those to whom it had one itself. Others, who
+ * have spoken to it and have not been answered, hear no more than that theirs is broken. For them it has died only if
+ * the meeting does not come to its end; launchers that tell of deaths do so sooner.
+ */
+static void lost(struct rk_ucx_link *l)
+{
+    if (l->ucx->ctx->engine->parting)
+        l->lost_ns = rk_clock_ns();
+    else
+        rk_engine_report_death(l->ucx->ctx, l->peer->number);
+}
+
+void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now)
+{
+    if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < PEACE_NS)
+        return;
+    l->lost_ns = 0;
+    rk_engine_report_death(l->ucx->ctx, l->peer->number);
 }
 
 /* After ucp_worker_progress: what broke meanwhile. */
@@ -316,15 +334,40 @@ void rk_ucx_links_failed(struct rk_ucx *ucx)
         rk_list_remove(&l->on_failed);
         rk_ucx_fail_ops(l, false); /* UCP calls back for what is in its hands */
         if (!l->bye)
-            rk_engine_report_death(ucx->ctx, l->peer->number);
+            lost(l);
         ucx->handled++;
     }
 }
 
-void rk_ucx_links_close(struct rk_ucx *ucx)
+/*
+ * Who connects is answered by UCP, through an endpoint of its own that we never see; the answer waits until the peer has
+ * confirmed the way back. A worker that goes meanwhile takes the process with it, where UCX looks at its assertions, as
+ * Debian's 1.13 does; and the peer waits. A flush of the worker has to do with all endpoints. One that has nothing to
+ * do says that no answer waits, until there is progress again. False: it is not so in time, for a peer that connects
+ * may stand still.
+ */
+static bool settled(struct rk_ucx *ucx)
+{
+    uint64_t until = rk_clock_ns() + CLOSE_NS;
+    ucp_request_param_t param = {0};
+
+    do {
+        ucs_status_ptr_t p = ucp_worker_flush_nbx(ucx->worker, &param);
+
+        if (!UCS_PTR_IS_PTR(p))
+            return true;
+        while (ucp_request_check_status(p) == UCS_INPROGRESS && rk_clock_ns() < until)
+            progress(ucx);
+        ucp_request_free(p);
+    } while (rk_clock_ns() < until);
+    return false;
+}
+
+bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
     uint64_t until = rk_clock_ns() + CLOSE_NS;
 
+    ucx->leaving = true;
     while (ucx->worker && reap_closing(ucx) > 0 && rk_clock_ns() < until)
         progress(ucx);
     if (ucx->nclosing)
@@ -334,6 +377,7 @@ void rk_ucx_links_close(struct rk_ucx *ucx)
     free(ucx->closing);
     ucx->closing = NULL;
     ucx->nclosing = ucx->closing_cap = 0;
+    return !ucx->worker || settled(ucx);
 }
 
 void rk_ucx_links_destroy(struct rk_ucx *ucx)

@@ -122,11 +122,35 @@ static bool is_known(const struct rk_ucx *ucx, const struct sockaddr_storage *a)
     return ucx->known_ports[port / 8] >> (port % 8) & 1;
 }
 
+/* Is it a connection of UCX's? theirs: gets its other end. */
+static bool is_ours(const struct rk_ucx *ucx, int fd, struct sockaddr_storage *theirs)
+{
+    struct sockaddr_storage mine = {0};
+    socklen_t len = sizeof(mine), len2 = sizeof(*theirs);
+
+    return getsockname(fd, (struct sockaddr *)&mine, &len) == 0 &&
+           getpeername(fd, (struct sockaddr *)theirs, &len2) == 0 && (is_known(ucx, &mine) || is_known(ucx, theirs));
+}
+
+static void hang_up(int fd, void *arg)
+{
+    struct sockaddr_storage theirs = {0};
+
+    if (is_ours(arg, fd, &theirs))
+        shutdown(fd, SHUT_RDWR);
+}
+
+void rk_ucx_hang_up(struct rk_ucx *ucx)
+{
+    if (ucx->ports[0])
+        each_fd(hang_up, ucx);
+}
+
 static void look_at(int fd, void *arg)
 {
     struct rk_ucx *ucx = arg;
-    struct sockaddr_storage mine = {0}, theirs = {0};
-    socklen_t len = sizeof(mine), len2 = sizeof(theirs), size = sizeof(struct tcp_info);
+    struct sockaddr_storage theirs = {0};
+    socklen_t size = sizeof(struct tcp_info);
     struct tcp_info info;
     char text[INET6_ADDRSTRLEN] = "?";
 
@@ -134,9 +158,7 @@ static void look_at(int fd, void *arg)
         (info.tcpi_rto < TIMEOUT_US && info.tcpi_retransmits < TRIES) ||
         info.tcpi_last_ack_recv < rk_ucx_conf()->unanswered / 1000000)
         return;
-    if (getsockname(fd, (struct sockaddr *)&mine, &len) < 0 ||
-        getpeername(fd, (struct sockaddr *)&theirs, &len2) < 0 ||
-        !(is_known(ucx, &mine) || is_known(ucx, &theirs)))
+    if (!is_ours(ucx, fd, &theirs))
         return;
     inet_ntop(theirs.ss_family,
               theirs.ss_family == AF_INET
@@ -171,8 +193,10 @@ void rk_ucx_watch(struct rk_ucx *ucx)
     if (now < ucx->next_look || ucx->inside)
         return;
     ucx->next_look = now + LOOK_NS;
-    for (uint32_t i = 0; i < ucx->nlinks; i++)
+    for (uint32_t i = 0; i < ucx->nlinks; i++) {
+        rk_ucx_look_at_lost(ucx->links[i], now);
         any |= waits_for(ucx->links[i]);
+    }
     if (any && ucx->ports[0] && rk_ucx_conf()->unanswered > 0)
         each_fd(look_at, ucx);
 }

@@ -17,8 +17,10 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     (void)ctx;
     if (!ucx)
         return;
-    rk_ucx_links_close(ucx);
-    rk_ucx_teardown(ucx); /* UCP may call back for what it still had */
+    if (rk_ucx_links_close(ucx))
+        rk_ucx_teardown(ucx); /* UCP may call back for what it still had */
+    else
+        rk_ucx_abandon(ucx);
     if (ucx->bad_frames)
         rk_warn("%llu broken frames came through ucx", (unsigned long long)ucx->bad_frames);
     if (ucx->late_frames)

@@ -105,6 +105,7 @@ struct rk_ucx_link {
     bool failed;         /* UCP gave up on the endpoint */
     bool dropped;        /* disconnected: nothing goes or comes any more */
     bool bye;            /* the peer has left in peace */
+    uint64_t lost_ns;    /* when it was lost in the last meeting, where it may have left in peace; or 0 */
     uint32_t turn;       /* of the next packet to it */
     uint32_t unsent;     /* packets that UCP has not taken yet */
     uint32_t announced;  /* by UCP's rendezvous, not yet fetched or dropped */
@@ -191,6 +192,8 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
 /* Its first step. kept: gets the configuration, to be released; NULL: not wanted. */
 rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept);
 void rk_ucx_teardown(struct rk_ucx *ucx);
+/* In place of it, where UCP still has something to do for a peer: connections end, and the rest stays until the process ends. */
+void rk_ucx_abandon(struct rk_ucx *ucx);
 /* A card as peers see it. False: not of this version. */
 bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
 /* Is it of the same UCX? Else text says which: versions do not always understand each other, and
@@ -212,6 +215,8 @@ void rk_ucx_ports_after(struct rk_ucx *ucx);
 void rk_ucx_ports_known(struct rk_ucx *ucx, const uint16_t *ports);
 /* Give up connections that nobody answers; looks once a second. */
 void rk_ucx_watch(struct rk_ucx *ucx);
+/* End all connections, without UCX's knowledge. */
+void rk_ucx_hang_up(struct rk_ucx *ucx);
 
 /* link.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
@@ -220,7 +225,10 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer);
 /* Part with a peer after a fault that cannot be mended; deferred, callable anywhere. */
 void rk_ucx_link_broken(struct rk_ucx_link *l);
 void rk_ucx_links_failed(struct rk_ucx *ucx);
-void rk_ucx_links_close(struct rk_ucx *ucx);
+/* Has a peer that was lost in the last meeting died? Looked at now and then. */
+void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now);
+/* False: UCP still has something to do, and its worker cannot go. */
+bool rk_ucx_links_close(struct rk_ucx *ucx);
 void rk_ucx_links_destroy(struct rk_ucx *ucx);
 
 /* ops.c */
