@@ -198,7 +198,9 @@ static rank_status_t init_apart(const char *id, const char *host, void *known, u
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     rk_listeners_note(&before);
+    rk_order_begin();
     st = init(id, host, known);
+    rk_order_end();
     rk_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *ns = rk_clock_ns() - start;

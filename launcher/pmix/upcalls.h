@@ -79,6 +79,10 @@ struct rk_listeners {
 void rk_listeners_note(struct rk_listeners *listeners);
 void rk_listeners_guard(const struct rk_listeners *before);
 
+/* order.c: the loop that the library makes on this thread in between hears one client at a time. */
+void rk_order_begin(void);
+void rk_order_end(void);
+
 /* lost.c: tell of clients that go without a word, from now on. */
 void rk_server_watch_lost(void);
 /* A client has come, or goes with a word: on PMIx's thread. */
@@ -89,10 +93,10 @@ uint32_t rk_server_local(const struct rk_server *server, uint32_t rank);
 /*
  * relics.c: a client has died, or stood in for a rank that has ended: fences that name the rank are told to the host from
  * now on, and so can fail, while the library would wait for it. Not before the library has said that the client is lost, or
- * it would count it out twice; and at once then, on PMIx's thread, for in a fence of some ranks that others enter between
- * that and this the library waits for ever: it counts out the lost in the fences that there are, and not in those that
- * come. No other client can connect in the rank's name after this; the library would not count it in again anyhow. What
- * the rank has committed is kept, for other hosts and other jobs may ask for it.
+ * it would count it out twice; and at once then, on PMIx's thread, before others are heard (order.c), for in a fence of some
+ * ranks that they enter between that and this the library would wait for ever: it counts out the lost in the fences that
+ * there are, and not in those that come. No other client can connect in the rank's name after this; the library would not
+ * count it in again anyhow. What the rank has committed is kept, for other hosts and other jobs may ask for it.
  */
 void rk_server_forget_rank(struct rk_server *server, uint32_t rank);
 /* Has the library been told to forget that rank? Then found, data and len are what it has left, as far as the

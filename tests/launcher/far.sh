@@ -85,6 +85,11 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     rm -f came.* left.* dead
     job 30 --on-failure continue -x FAR_DEAD=dead sh -c "[ \$XRUN_RANK != 3 ] || { $far die-before-some 3; >dead; $others_end; exit 5; }; exec $far die-before-some 3"
     right "a client dies behind a script before a fence of three" 3 5
+    if [ "$where" = here ]; then
+        rm -f came.* left.*
+        job 60 -n 12 --on-failure continue "$far" die-beside-some 0
+        right "ranks die as others begin fences with them" 3 137
+    fi
     for when in finalize-before leave-before leave-in; do
         rm -f came.* left.*
         job 30 "$far" $when-some 3

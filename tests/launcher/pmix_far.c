@@ -7,6 +7,7 @@
  */
 #include "plain_client.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -503,6 +504,36 @@ static int ends_among_some(bool in)
 }
 
 /*
+ * Three begin a fence with one who dies in that moment, again and again. Some such fences begin when PMIx's server has seen the
+ * death and is not through with it.
+ */
+static int fences_beside_deaths(void)
+{
+    const uint32_t living = 3;
+    unsigned seed = 4711 + me.rank;
+
+    need("PMIx_Fence", fence());
+    for (uint32_t who = living; who < size; who++) {
+        if (me.rank == who) {
+            while (who > living && !said("left", (int)who - 1, 0))
+                nap();
+            say("dies", (int)who);
+            raise(SIGKILL);
+        }
+        if (me.rank >= living)
+            continue;
+        while (!said("dies", (int)who, who))
+            sched_yield();
+        for (double until = now() + 1e-6 * (rand_r(&seed) % 1500); now() < until;)
+            sched_yield();
+        if (fence_of((1u << living) - 1 + (1u << who), NULL, 0) == PMIX_SUCCESS)
+            return wrong("the fence came to a good end without one of those who take part");
+        meet((1u << living) - 1, (int)who, false);
+    }
+    return finish();
+}
+
+/*
  * One finalizes before the others come to a fence with it, or when they are in it (before: they have come before that), and
  * its process lives for a while yet, or is over. They hear that it will not come.
  */
@@ -591,6 +622,8 @@ int main(int argc, char **argv)
         return ends_among_some(false);
     if (strcmp(mode, "die-in-some") == 0)
         return ends_among_some(true);
+    if (strcmp(mode, "die-beside-some") == 0)
+        return fences_beside_deaths();
     if (absent)
         return ends_among_some(false);
     fprintf(stderr, "unknown mode %s\n", mode);
