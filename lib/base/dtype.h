@@ -17,6 +17,10 @@ RK_INLINE rank_status_t rk_dtype_span(rank_dtype_t dtype, int64_t count, size_t 
 
     if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT))
         return RANK_ERR_DTYPE;
+    if (rk_likely((uint64_t)count <= RK_SPAN_MAX >> 8)) { /* times a byte: no need to look */
+        *bytes = (size_t)count * rk_dtype_bytes[dtype];
+        return RANK_OK;
+    }
     if (rk_unlikely(count < 0 || __builtin_mul_overflow(count, rk_dtype_bytes[dtype], &n) || n > RK_SPAN_MAX))
         return RANK_ERR_COUNT;
     *bytes = (size_t)n;

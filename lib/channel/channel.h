@@ -52,6 +52,12 @@ struct rk_channel {
     rank_status_t (*send2)(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
                            size_t first_len, const void *second);
 
+    /* As send, of a whole message (RK_KIND_MSG) of fewer than small_below bytes, whose header is not put together to be taken
+     * apart again. NULL, and 0: there is no such way. */
+    rank_status_t (*send_small)(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+                                uint32_t bytes);
+    uint32_t small_below;
+
     /* As send, of payload that is not in one piece, packed where it is copied to. NULL: the caller packs. */
     rank_status_t (*send_view)(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view);
 

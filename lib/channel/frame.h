@@ -61,9 +61,10 @@ struct rk_rndv {
 typedef void (*rk_handler_fn)(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                               const void *payload, const struct rk_rndv *rndv);
 
-/* The same of a whole message (RK_KIND_MSG) whose header came in so few words that it need not be put together. */
-typedef void (*rk_small_fn)(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
-                            const void *payload, uint32_t bytes);
+/* The same of a whole message (RK_KIND_MSG) of up to 64 bytes, whose header came in so few words that it need not be put
+ * together. */
+typedef void (*rk_small_fn)(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+                            uint32_t bytes);
 
 /*
  * Payload as a sender or receiver gives it. ops NULL: contiguous at base.

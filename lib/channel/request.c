@@ -3,32 +3,26 @@
  */
 #include "lib/channel/request.h"
 #include "lib/base/log.h"
-#include "lib/channel/engine.h"
+#include "lib/channel/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLAB = 64 };
 
-struct slab {
-    struct slab *next;
-    struct rank_request req[SLAB];
+/* Each begins with a line: what is hot of it are two then, and not three. */
+struct rk_pool_slab {
+    struct rk_pool_slab *next;
+    struct {
+        struct rank_request req RK_ALIGNED_LINE;
+    } of[SLAB];
 };
 
 /* A name is an index into this table plus the generation of its present holder. */
-struct name {
+struct rk_req_name {
     struct rank_request *req; /* NULL: free */
     uint32_t gen;
     uint32_t next_free;
-};
-
-struct rk_requests {
-    struct slab *slabs;
-    struct rank_request *free; /* chained through link.next */
-    struct name *names;
-    uint32_t nnames, first_free;
-    uint8_t hold; /* what all have */
-    struct rank_request sent;
 };
 
 rank_status_t rk_requests_open(struct rk_ctx *ctx)
@@ -61,7 +55,7 @@ void rk_requests_close(struct rk_ctx *ctx)
     if (!r)
         return;
     while (r->slabs) {
-        struct slab *s = r->slabs;
+        struct rk_pool_slab *s = r->slabs;
         r->slabs = s->next;
         free(s);
     }
@@ -72,56 +66,31 @@ void rk_requests_close(struct rk_ctx *ctx)
 
 /* ------------------------------------------------------------------- the pool */
 
-static bool grow_pool(struct rk_requests *r)
+struct rank_request *rk_pool_grow(struct rk_requests *r)
 {
-    struct slab *s = calloc(1, sizeof(*s));
+    struct rk_pool_slab *s = aligned_alloc(RK_CACHE_LINE, sizeof(*s));
 
-    if (!s)
-        return false;
+    if (!s) {
+        rk_error("out of memory for requests");
+        return NULL;
+    }
+    memset(s, 0, sizeof(*s));
     s->next = r->slabs;
     r->slabs = s;
-    for (int i = 0; i < SLAB; i++) {
-        s->req[i].link.next = (struct rk_link *)(void *)r->free;
-        r->free = &s->req[i];
-    }
-    return true;
+    for (int i = 0; i < SLAB; i++)
+        rk_pool_give(r, &s->of[i].req);
+    return r->free;
 }
 
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx)
 {
-    struct rk_requests *r = ctx->engine->requests;
-    struct rank_request *req;
-
-    if (rk_unlikely(!r->free) && !grow_pool(r)) {
-        rk_error("out of memory for requests");
-        return NULL;
-    }
-    req = r->free;
-    r->free = (struct rank_request *)(void *)req->link.next;
-    req->magic = RK_REQ_MAGIC;
-    req->ctx = ctx;
-    req->done = false;
-    req->on_done = NULL;
-    req->cancel = NULL;
-    req->flags = RK_REQ_POOLED;
-    req->hold = r->hold;
-    return req;
+    return rk_pool_take(ctx);
 }
 
 void rk_req_free(struct rank_request *req)
 {
-    struct rk_requests *r = req->ctx->engine->requests;
-
-    if (req->flags & RK_REQ_SHARED)
-        return;
-    req->magic = 0; /* a second test or wait with a copy of the handle is refused */
-    req->link.next = (struct rk_link *)(void *)r->free;
-    r->free = req;
-}
-
-struct rank_request *rk_req_sent(struct rk_ctx *ctx)
-{
-    return &ctx->engine->requests->sent;
+    if (!(req->flags & RK_REQ_SHARED))
+        rk_pool_give(req->ctx->engine->requests, req);
 }
 
 /* ---------------------------------------------------------------------- names */
@@ -129,7 +98,7 @@ struct rank_request *rk_req_sent(struct rk_ctx *ctx)
 rank_status_t rk_req_name(struct rank_request *req)
 {
     struct rk_requests *r = req->ctx->engine->requests;
-    struct name *n;
+    struct rk_req_name *n;
 
     if (r->first_free == UINT32_MAX) {
         uint32_t count = r->nnames ? r->nnames * 2 : 64;
@@ -139,7 +108,7 @@ rank_status_t rk_req_name(struct rank_request *req)
             return RANK_ERR_NO_MEMORY;
         }
         for (uint32_t i = count; i-- > r->nnames;) {
-            n[i] = (struct name){NULL, 1, r->first_free};
+            n[i] = (struct rk_req_name){NULL, 1, r->first_free};
             r->first_free = i;
         }
         r->names = n;
@@ -157,7 +126,7 @@ rank_status_t rk_req_name(struct rank_request *req)
 void rk_req_unname(struct rank_request *req)
 {
     struct rk_requests *r = req->ctx->engine->requests;
-    struct name *n;
+    struct rk_req_name *n;
 
     if (!(req->flags & RK_REQ_NAMED))
         return;
@@ -211,10 +180,7 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
         else if (rk_unlikely(req->sent > req->got))
             status = RANK_ERR_TRUNCATED;
     }
-    req->status = status;
-    req->done = true;
-    if (req->on_done)
-        req->on_done(req, req->arg);
+    rk_req_end(req, status);
 }
 
 bool rk_req_is_done(void *req)

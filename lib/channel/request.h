@@ -38,12 +38,18 @@ enum {
     RK_HOLD_SHARED = 8      /* of a context that several threads use */
 };
 
+/* What comes first is what each message touches: two lines of a pooled one. */
 struct rank_request {
-    uint32_t magic;
-    uint8_t type;  /* enum rk_req_type */
-    uint8_t flags;
-    volatile bool done;
-    uint8_t kind;  /* sends: RK_KIND_* that will carry it */
+    union {
+        struct {
+            uint32_t magic;
+            uint8_t type;  /* enum rk_req_type */
+            uint8_t flags;
+            uint8_t hold;  /* RK_HOLD_* */
+            volatile bool done;
+        };
+        volatile uint64_t head; /* all of these at once: rk_req_looks_plain */
+    };
     rank_status_t status;
     uint32_t elem; /* bytes of an element, for envelope.count */
 
@@ -52,25 +58,23 @@ struct rank_request {
     struct rk_view view;
     /* sends: header to be sent; receives: what to match */
     uint64_t team, tag;
-    uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
     struct rk_link link;  /* match bucket, or peer->pending */
+    uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
 
-    /* what a receive learned */
+    /* what a receive learned; nothing is in there before it is complete */
+    uint32_t env_src;
+    uint64_t env_tag;
     uint64_t got;
     union {
         uint64_t sent;
         uint64_t post_seq; /* while RK_REQ_POSTED: its place among those that were posted */
     };
-    uint64_t env_tag;
-    uint32_t env_src;
-    uint8_t hold;         /* RK_HOLD_* */
-
-    struct rk_id id;      /* while RK_REQ_NAMED */
-    uint64_t priv[4];     /* the channel's, during a rendezvous */
-
     void (*on_done)(struct rank_request *req, void *arg);
     void *arg;
-    void (*cancel)(struct rank_request *req); /* collectives: tear down on a death */
+
+    uint8_t kind;         /* sends: RK_KIND_* that will carry it */
+    struct rk_id id;      /* while RK_REQ_NAMED */
+    uint64_t priv[4];     /* the channel's, during a rendezvous */
 
     /* Users' requests only; nobody reads these in others. */
     rank_done_fn call; /* RK_HOLD_CALLS */
@@ -80,12 +84,35 @@ struct rank_request {
     struct rk_pieces pieces; /* what view.base points to where payload is not in one piece */
 };
 
+/* In rank_request.head: where its parts lie. */
+enum { RK_HEAD_FLAGS = 40, RK_HEAD_HOLD = 48, RK_HEAD_DONE = 56 };
+_Static_assert(offsetof(struct rank_request, flags) == RK_HEAD_FLAGS / 8 && offsetof(struct rank_request, hold) == RK_HEAD_HOLD / 8 &&
+                   offsetof(struct rank_request, done) == RK_HEAD_DONE / 8,
+               "the head of a request is one word");
+
+/* Is it a user's, of one thread, with nothing to it but its end? And (over) has that come? The head is looked at as one
+ * word, since waits look at that of every message. */
+RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
+{
+    uint64_t want = RK_REQ_MAGIC | (uint64_t)RK_REQ_POOLED << RK_HEAD_FLAGS | (uint64_t)over << RK_HEAD_DONE;
+
+    return (req->head & (want | UINT32_MAX | 0xffull << RK_HEAD_HOLD)) == want;
+}
+
 #define RK_SRC_ANY UINT32_MAX
 #define RK_TAG_ANY UINT64_MAX
 
 
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);
+/* The last step of that: all of it for one that has no name, is in no list, and whose status says what it learned. */
+RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
+{
+    req->status = status;
+    req->done = true;
+    if (rk_unlikely(req->on_done != NULL))
+        req->on_done(req, req->arg);
+}
 
 /* The engine's: the pool and the table of names. */
 struct rk_requests;
@@ -94,7 +121,7 @@ void rk_requests_close(struct rk_ctx *ctx);
 /* From now on they are of a context that several threads use. */
 void rk_requests_share(struct rk_ctx *ctx);
 
-/* Pooled requests. */
+/* Pooled requests; pool.h has both for who cannot afford a call. */
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
 void rk_req_free(struct rank_request *req);
 
@@ -107,9 +134,6 @@ struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: 
 void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg);
 /* For that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
 void rk_req_fail_if_of(struct rank_request *req, void *peer);
-
-/* A send that is done, for all those that were at once. */
-struct rank_request *rk_req_sent(struct rk_ctx *ctx);
 
 /* Wait for one that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);

@@ -1,9 +1,12 @@
 /* api.c: the point-to-point calls of rank.h: check the arguments, then do it. */
 #include "lib/base/dtype.h"
+#include "lib/channel/pool.h"
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
 #include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_state.h"
+#include "lib/p2p/receive.h"
+#include "lib/p2p/send_now.h"
 
 RK_INLINE rank_status_t send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                              rank_team_t team)
@@ -80,25 +83,32 @@ rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, 
     return recv_shared(buf, count, dtype, peer, tag, team, envelope);
 }
 
-RK_INLINE rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
-                                int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
+RK_INLINE rank_status_t check_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, const rank_request_t *out, size_t *bytes)
 {
+    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
+        return st;
+    return rk_likely(out != NULL) ? RANK_OK : RANK_ERR_ARG;
+}
+
+/* Whatever does not go at once. */
+static __attribute__((noinline)) rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                                          int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = check_start_send(buf, count, dtype, peer, tag, team, out, &bytes);
 
-    if (st || (st = rk_check_dest(team, peer, tag)))
+    if (st)
         return st;
-    if (!out)
-        return RANK_ERR_ARG;
-    if (!flags) {
-        st = rk_p2p_send_now(team, buf, bytes, peer, (uint64_t)tag);
-        if (rk_likely(!st)) {
-            *out = rk_req_sent(team->lane);
-            return RANK_OK;
-        }
+    if (!flags && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
+        *out = rk_req_sent(team->lane);
+        return RANK_OK;
     }
-    req = rk_req_alloc(team->lane);
+    req = rk_pool_take(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
@@ -111,40 +121,47 @@ RK_INLINE rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t 
     return RANK_OK;
 }
 
-static RK_COLD rank_status_t start_send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
-                                               int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
-{
-    RK_ENTER_LANE(team);
-
-    return start_send(buf, count, dtype, peer, tag, team, flags, out);
-}
-
 rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                          rank_team_t team, rank_request_t *req)
 {
-    if (rk_likely(rk_team_is_plain(team)))
-        return start_send(buf, count, dtype, peer, tag, team, 0, req);
-    return start_send_shared(buf, count, dtype, peer, tag, team, 0, req);
+    size_t bytes;
+
+    if (rk_likely(rk_team_is_plain(team)) &&
+        rk_likely(check_start_send(buf, count, dtype, peer, tag, team, req, &bytes) == RANK_OK) &&
+        rk_likely(rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK)) {
+        *req = rk_req_sent(team->lane);
+        return RANK_OK;
+    }
+    return start_send(buf, count, dtype, peer, tag, team, 0, req);
 }
 
 rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                           int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    return start_send_shared(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+    return start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
 }
 
-RK_INLINE rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                                   rank_team_t team, rank_request_t *out)
+RK_INLINE rank_status_t check_start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, const rank_request_t *out, size_t *bytes)
 {
+    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
+        return st;
+    return rk_likely(out && !(RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, *bytes))) ? RANK_OK : RANK_ERR_ARG;
+}
+
+static __attribute__((noinline)) rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                                          rank_team_t team, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st)
         return st;
-    if (!out || (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes)))
-        return RANK_ERR_ARG;
-    req = rk_req_alloc(team->lane);
+    req = rk_pool_take(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes[dtype];
@@ -153,20 +170,24 @@ RK_INLINE rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype,
     return RANK_OK;
 }
 
-static RK_COLD rank_status_t start_recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                                               rank_team_t team, rank_request_t *out)
-{
-    RK_ENTER_LANE(team);
-
-    return start_recv(buf, count, dtype, peer, tag, team, out);
-}
-
+/* The same without the lock, where peer and request are at hand: nothing is called that comes back. */
 rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                         rank_team_t team, rank_request_t *req)
+                         rank_team_t team, rank_request_t *out)
 {
-    if (rk_likely(rk_team_is_plain(team)))
-        return start_recv(buf, count, dtype, peer, tag, team, req);
-    return start_recv_shared(buf, count, dtype, peer, tag, team, req);
+    struct rank_request *req;
+    struct rk_peer *from;
+    size_t bytes;
+
+    if (rk_likely(rk_team_is_plain(team)) &&
+        rk_likely(check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
+        rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->lane))) {
+        req = rk_pool_take(team->lane);
+        req->elem = rk_dtype_bytes[dtype];
+        *out = req;
+        rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
+        return RANK_OK;
+    }
+    return start_recv(buf, count, dtype, peer, tag, team, out);
 }
 
 rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,

@@ -2,6 +2,7 @@
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H
 
+#include "lib/channel/pool.h"
 #include "lib/channel/threads.h"
 #include "lib/p2p/p2p_state.h"
 
@@ -45,6 +46,20 @@ RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
     RK_ENTER_REQUEST(req);
 
     return req->done;
+}
+
+/* Of a complete one with nothing else to it (rk_req_looks_plain). */
+RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
+{
+    struct rank_request *req = *handle;
+    rank_status_t st = req->status;
+
+    if (rk_unlikely(envelope != NULL))
+        rk_req_envelope(req, envelope);
+    if (!(req->flags & RK_REQ_SHARED))
+        rk_pool_give(req->ctx->engine->requests, req);
+    *handle = RANK_REQUEST_NULL;
+    return st;
 }
 
 /* Of a complete one: its status. It goes back to the pool, unless it is persistent. */

@@ -11,17 +11,13 @@ void rk_null_envelope(rank_envelope_t *envelope)
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
 {
     struct rank_request *req = *handle;
-    rank_status_t st = req->status;
 
+    if (rk_likely(!(req->hold & RK_HOLD_PERSISTENT)))
+        return rk_finish_plain(handle, envelope);
     if (envelope)
         rk_req_envelope(req, envelope);
-    if (rk_unlikely(req->hold & RK_HOLD_PERSISTENT)) {
-        req->hold &= (uint8_t)~RK_HOLD_ACTIVE;
-        return st;
-    }
-    rk_req_free(req);
-    *handle = RANK_REQUEST_NULL;
-    return st;
+    req->hold &= (uint8_t)~RK_HOLD_ACTIVE;
+    return req->status;
 }
 
 rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope)
@@ -137,20 +133,28 @@ struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
     return NULL;
 }
 
+static rank_status_t check_else(const struct rank_request *req)
+{
+    RK_ENTER_REQUEST(req);
+
+    if (!req)
+        return RANK_OK;
+    if (rk_check_request(req))
+        return RANK_ERR_HANDLE;
+    return req->hold & RK_HOLD_CALLS ? RANK_ERR_STATE : RANK_OK;
+}
+
 rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
 {
+    rank_status_t st;
+
     if (n < 0)
         return RANK_ERR_COUNT;
     if (n > 0 && !reqs)
         return RANK_ERR_ARG;
     for (int i = 0; i < n; i++) {
-        RK_ENTER_REQUEST(reqs[i]);
-        if (!reqs[i])
-            continue;
-        if (rk_check_request(reqs[i]))
-            return RANK_ERR_HANDLE;
-        if (rk_unlikely(reqs[i]->hold & RK_HOLD_CALLS))
-            return RANK_ERR_STATE;
+        if (rk_unlikely(!reqs[i] || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(reqs[i])) != RANK_OK)
+            return st;
     }
     return RANK_OK;
 }
@@ -166,8 +170,8 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
-        if (rk_likely(reqs[i] && !reqs[i]->hold && reqs[i]->done && !rk_check_request(reqs[i])))
-            st = rk_finish(&reqs[i], envelope);
+        if (rk_likely(reqs[i] && rk_req_looks_plain(reqs[i], true)))
+            st = rk_finish_plain(&reqs[i], envelope);
         else
             st = rank_wait(&reqs[i], envelope);
         if (st && !first)

@@ -111,7 +111,7 @@ static uint32_t hash_src(struct rk_link *l)
 
 RK_INLINE struct rk_link *posted_bucket(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
-    if (m->last.tag != tag || m->last.src != src || m->last.team != team) {
+    if (!rk_match_is_last(m, team, src, tag)) {
         m->last.team = team;
         m->last.tag = tag;
         m->last.src = src;
@@ -126,7 +126,7 @@ static RK_COLD void grow_posted(struct rk_match *m)
     m->last.bucket = &m->posted[hash(m->last.team, m->last.src, m->last.tag) & m->posted_mask];
 }
 
-void rk_match_post(struct rk_match *m, struct rank_request *req)
+void rk_match_post_else(struct rk_match *m, struct rank_request *req)
 {
     int wild = wildcards(req->src, req->tag);
 
@@ -150,7 +150,6 @@ RK_INLINE void take_out(struct rank_request *req)
 {
     rk_list_remove(&req->link);
     req->flags &= (uint8_t)~RK_REQ_POSTED;
-    req->sent = 0; /* it was post_seq */
 }
 
 void rk_match_unpost(struct rk_match *m, struct rank_request *req)
@@ -198,7 +197,7 @@ static struct rank_request *or_wild(struct rk_match *m, uint64_t team, uint32_t 
     return best;
 }
 
-struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
+struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rank_request *best = first_posted(posted_bucket(m, team, src, tag), team, src, tag);
 

@@ -71,12 +71,53 @@ rank_status_t rk_match_init(struct rk_match *m);
 /* The entries are the caller's business. */
 void rk_match_destroy(struct rk_match *m);
 
-/* A receive that found no message: req->team, src, tag say what it wants. */
-void rk_match_post(struct rk_match *m, struct rank_request *req);
+void rk_match_post_else(struct rk_match *m, struct rank_request *req);
+struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
+
+/* What was posted or came last? Then there are no wildcards in it. */
+RK_INLINE bool rk_match_is_last(const struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
+{
+    return m->last.tag == tag && m->last.src == src && m->last.team == team;
+}
+
+/* A receive that found no message: req->team, src, tag say what it wants. A stream of equal ones is a queue, whose
+ * ends are all that is looked at. */
+RK_INLINE void rk_match_post(struct rk_match *m, struct rank_request *req)
+{
+    if (rk_unlikely(!rk_match_is_last(m, req->team, req->src, req->tag))) {
+        rk_match_post_else(m, req);
+        return;
+    }
+    req->post_seq = m->seq++;
+    req->flags |= RK_REQ_POSTED;
+    rk_list_append(m->last.bucket, &req->link);
+    m->nposted++;
+}
+
 /* Take back. */
 void rk_match_unpost(struct rk_match *m, struct rank_request *req);
+
+/* As arrive, where the receive is the first in that queue; NULL: it may be anywhere. */
+RK_INLINE struct rank_request *rk_match_head(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
+{
+    struct rank_request *req = rk_list_entry(m->last.bucket->next, struct rank_request, link);
+
+    if (rk_unlikely(m->nwild || !rk_match_is_last(m, team, src, tag) || rk_list_empty(m->last.bucket) ||
+                    req->tag != tag || req->src != src || req->team != team))
+        return NULL;
+    rk_list_remove(&req->link);
+    req->flags &= (uint8_t)~RK_REQ_POSTED;
+    m->nposted--;
+    return req;
+}
+
 /* The receive for a message that has come, taken out; NULL if none waits. */
-struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
+RK_INLINE struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
+{
+    struct rank_request *req = rk_match_head(m, team, src, tag);
+
+    return rk_likely(req != NULL) ? req : rk_match_arrive_else(m, team, src, tag);
+}
 
 /* Keep a message that found no receive. */
 void rk_match_keep(struct rk_match *m, struct rk_unexpected *u);

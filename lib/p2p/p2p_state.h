@@ -18,7 +18,7 @@ struct rk_p2p {
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
     int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
     struct rk_ahead_state ahead;     /* announced ones that are fetched before they are asked for */
-    uint32_t takes;                  /* receives that took the shortest way */
+    uint32_t takes;                  /* blocking receives since all channels had their turn */
     bool deaths;                     /* has any peer died? */
     struct rank_team *last_claimed;  /* claims.c */
     uint64_t bad_frames;             /* refused: broken, or not what their sender may say */
@@ -37,8 +37,8 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 /* recv.c */
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
-void rk_recv_on_small(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
-                      const void *payload, uint32_t bytes);
+void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+                      uint32_t bytes);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 /* A message that no receive shall have: its sender goes on. */
 void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);
@@ -99,10 +99,16 @@ bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_
  * then, so that it may go on sending eagerly. */
 void rk_send_credit(struct rk_peer *peer);
 
-RK_INLINE void rk_recv_consumed(struct rk_peer *peer, uint64_t bytes)
+/* Counts them; is it time to tell? */
+RK_INLINE bool rk_recv_counted(struct rk_peer *peer, uint64_t bytes)
 {
     peer->eager_in += (int64_t)bytes + RK_KEEP_COST;
-    if (rk_unlikely(peer->eager_in >= rk_conf.eager_window / 2))
+    return rk_unlikely(2 * peer->eager_in >= rk_conf.eager_window);
+}
+
+RK_INLINE void rk_recv_consumed(struct rk_peer *peer, uint64_t bytes)
+{
+    if (rk_recv_counted(peer, bytes))
         rk_send_credit(peer);
 }
 

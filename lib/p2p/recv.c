@@ -1,9 +1,11 @@
 /*
  * recv.c: receiving: a message meets its receive, or is kept until one comes.
  */
+#include "lib/base/copy.h"
 #include "lib/base/log.h"
 #include "lib/channel/pieces.h"
 #include "lib/p2p/p2p_state.h"
+#include "lib/p2p/receive.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ RK_INLINE void deliver(struct rank_request *req, const void *payload)
         req->view.ops->unpack(req->view.base, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
-    rk_req_complete(req, RANK_OK);
+    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK); /* no frame is for one that has a name */
 }
 
 static void fetch(struct rank_request *req, const struct rk_rndv *rndv)
@@ -139,19 +141,48 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     rk_kept_add(p2p, u);
 }
 
-void rk_recv_on_small(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
-                      const void *payload, uint32_t bytes)
+/* Any receive, or none, or one in pieces. */
+static __attribute__((noinline)) void small_else(struct rank_request *req, struct rk_peer *peer, uint64_t team, uint32_t src,
+                                                 uint64_t tag, const void *payload, uint32_t bytes)
 {
-    struct rank_request *req = rk_match_arrive(&ctx->p2p->match, team, src, tag);
+    struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .src = src, .len = bytes, .team = team, .tag = tag};
 
-    if (rk_likely(req != NULL)) {
-        learned(req, src, tag, bytes);
-        deliver(req, payload);
-        rk_recv_consumed(peer, bytes);
-    } else {
-        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .src = src, .len = bytes, .team = team, .tag = tag};
-        rk_recv_on_frame(ctx, peer, &hdr, payload, NULL);
+    if (!req) {
+        rk_recv_on_frame(peer->ctx, peer, &hdr, payload, NULL);
+        return;
     }
+    learned(req, src, tag, bytes);
+    deliver(req, payload);
+    rk_recv_consumed(peer, bytes);
+}
+
+static RK_COLD void small_over(struct rank_request *req, struct rk_peer *peer, bool credit)
+{
+    if (credit)
+        rk_send_credit(peer);
+    if (req->on_done)
+        req->on_done(req, req->arg);
+}
+
+/* Nothing is called here that comes back: the one message in a thousand that needs it is for others. */
+void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload, uint32_t bytes)
+{
+    struct rank_request *req = rk_match_head(&peer->ctx->p2p->match, team, src, tag);
+    bool credit;
+
+    if (rk_unlikely(!req || req->view.ops || bytes > req->view.bytes)) {
+        small_else(req, peer, team, src, tag, payload, bytes);
+        return;
+    }
+    req->env_src = src;
+    req->env_tag = tag;
+    req->sent = req->got = bytes;
+    rk_copy_small(req->view.base, payload, bytes);
+    req->status = RANK_OK;
+    req->done = true;
+    credit = rk_recv_counted(peer, bytes);
+    if (rk_unlikely(credit || req->on_done))
+        small_over(req, peer, credit);
 }
 
 /* A receive has found a message that was kept, which is in no list any more. */
@@ -201,43 +232,31 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
     return true;
 }
 
-RK_INLINE void start_receive(struct rank_team *team, struct rk_view view, int source, uint64_t tag,
-                             uint64_t space, struct rank_request *req)
+/* Of a receive that ends without a message. */
+static void end_unmatched(struct rank_request *req, rank_status_t status)
+{
+    learned(req, req->src, req->tag, 0);
+    rk_req_complete(req, status);
+}
+
+void rk_receive_else(struct rank_team *team, struct rank_request *req)
 {
     struct rk_p2p *p2p = team->lane->p2p;
     struct rk_unexpected *u;
 
-    req->magic = RK_REQ_MAGIC;
-    req->type = RK_REQ_RECV;
-    req->done = false;
-    req->ctx = team->lane;
-    req->view = view;
-    req->team = team->id | space;
-    req->tag = tag;
-    req->got = req->sent = 0;
-    req->env_src = (uint32_t)source;
-    req->env_tag = tag;
-    req->cancel = NULL;
-    if (source == RANK_ANY_SOURCE) {
-        req->src = RK_SRC_ANY;
-        req->peer = NULL;
-    } else {
-        req->src = (uint32_t)source;
-        req->peer = rk_team_peer(team, source);
-        if (rk_unlikely(!req->peer)) {
-            rk_req_complete(req, RANK_ERR_NO_MEMORY);
-            return;
-        }
-    }
     rk_list_init(&req->link);
+    if (rk_unlikely(!req->peer && req->src != RK_SRC_ANY)) {
+        end_unmatched(req, RANK_ERR_NO_MEMORY);
+        return;
+    }
     u = rk_match_find(&p2p->match, req->team, req->src, req->tag);
     if (u) {
         rk_match_drop(&p2p->match, u);
         receive_kept(p2p, req, u);
         return;
     }
-    if (rk_unlikely(rk_p2p_cannot_come(team, source))) {
-        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+    if (rk_unlikely(rk_p2p_cannot_come(team, (int)req->src))) {
+        end_unmatched(req, RANK_ERR_PEER_DEAD);
         return;
     }
     rk_match_post(&p2p->match, req);
@@ -246,13 +265,13 @@ RK_INLINE void start_receive(struct rank_team *team, struct rk_view view, int so
 void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                   uint64_t space, struct rank_request *req)
 {
-    start_receive(team, (struct rk_view){buf, bytes, NULL}, source, tag, space, req);
+    rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, rk_receive_peer(team, source), source, tag, space, req);
 }
 
 void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag,
                        struct rank_request *req)
 {
-    start_receive(team, *view, source, tag, 0, req);
+    rk_receive_start(team, *view, rk_receive_peer(team, source), source, tag, 0, req);
 }
 
 /* ------------------------------------------------------------------ what overlaps */
@@ -329,7 +348,6 @@ void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_
     req->team = u->team;
     req->tag = u->tag;
     req->src = u->src;
-    req->cancel = NULL;
     rk_list_init(&req->link);
     rk_list_remove(&u->order);
     u->magic = 0;
@@ -341,7 +359,7 @@ bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
     if (req->type != RK_REQ_RECV || !(req->flags & RK_REQ_POSTED))
         return false;
     rk_match_unpost(&req->ctx->p2p->match, req);
-    rk_req_complete(req, status);
+    end_unmatched(req, status);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/p2p/p2p_state.h"
+#include "lib/p2p/send_now.h"
 
 #include <string.h>
 
@@ -18,33 +19,11 @@ enum { RK_KIND_PIECES = RK_KIND_CHANNEL_FIRST - 1 };
 /* More of them is fetched, and gathered on the way. */
 enum { PACK_MAX = 16384 };
 
-/* What a message costs of the window. Counted before it goes: to ourselves, its credit comes back while it does. */
-RK_INLINE int64_t cost_of(uint64_t bytes)
-{
-    return (int64_t)bytes + RK_KEEP_COST;
-}
-
-RK_INLINE rank_status_t send_counted(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
-{
-    rank_status_t st;
-
-    peer->eager_out += cost_of(hdr->len);
-    st = peer->channel->send(peer, hdr, payload);
-    if (rk_unlikely(st))
-        peer->eager_out -= cost_of(hdr->len);
-    return st;
-}
-
-RK_INLINE bool has_credit(const struct rk_peer *peer, uint64_t bytes)
-{
-    return peer->eager_out + cost_of(bytes) <= rk_conf.eager_window;
-}
-
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
 {
     const struct rk_peer *peer = team->peers[dest];
 
-    return peer && bytes <= peer->eager_limit && !has_credit(peer, bytes);
+    return peer && bytes <= peer->eager_limit && !rk_send_has_credit(peer, bytes);
 }
 
 static void announce(const struct rank_request *req, struct rk_hdr *hdr)
@@ -64,10 +43,10 @@ static rank_status_t offer_sync(struct rank_request *req, struct rk_hdr *hdr, co
         return st;
     hdr->kind = RK_KIND_SMSG;
     hdr->len = (uint32_t)(sizeof(req->id) + req->view.bytes);
-    peer->eager_out += cost_of(bytes);
+    peer->eager_out += rk_send_cost(bytes);
     st = peer->channel->send2(peer, hdr, &req->id, sizeof(req->id), payload);
     if (st) {
-        peer->eager_out -= cost_of(bytes);
+        peer->eager_out -= rk_send_cost(bytes);
         rk_req_unname(req);
     }
     return st;
@@ -81,12 +60,12 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
 
     if (!peer->channel->send_view) {
         view->ops->pack(view->base, 0, packed, view->bytes);
-        return send_counted(peer, hdr, packed);
+        return rk_send_counted(peer, hdr, packed);
     }
-    peer->eager_out += cost_of(hdr->len);
+    peer->eager_out += rk_send_cost(hdr->len);
     st = peer->channel->send_view(peer, hdr, view);
     if (st)
-        peer->eager_out -= cost_of(hdr->len);
+        peer->eager_out -= rk_send_cost(hdr->len);
     return st;
 }
 
@@ -99,7 +78,7 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
     char packed[SYNC_EAGER_MAX];
     rank_status_t st;
 
-    if (bytes <= peer->eager_limit && has_credit(peer, bytes) &&
+    if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes) &&
         bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
         if (sync) {
             req->view.ops->pack(req->view.base, 0, packed, bytes);
@@ -135,9 +114,9 @@ rank_status_t rk_send_offer(struct rank_request *req)
             rk_req_complete(req, RANK_OK);
         return st;
     }
-    if (bytes <= peer->eager_limit && has_credit(peer, bytes)) {
+    if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes)) {
         if (!(req->flags & RK_REQ_SYNC)) {
-            st = send_counted(peer, &hdr, req->view.base);
+            st = rk_send_counted(peer, &hdr, req->view.base);
             if (!st)
                 rk_req_complete(req, RANK_OK);
             return st;
@@ -172,7 +151,6 @@ RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t k
     req->team = team->id | space;
     req->tag = tag;
     req->src = (uint32_t)team->rank;
-    req->cancel = NULL;
     rk_list_init(&req->link);
     if (rk_unlikely(!peer)) {
         rk_req_complete(req, RANK_ERR_NO_MEMORY);
@@ -216,34 +194,16 @@ bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status)
     return true;
 }
 
-/* The shortest way: no request at all if the channel takes it now. */
-RK_INLINE rank_status_t send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
-                                 uint64_t tag)
-{
-    struct rk_peer *peer = rk_team_peer(team, dest);
-
-    if (rk_unlikely(!peer || peer->state != RK_PEER_UP || !rk_list_empty(&peer->pending) ||
-                    bytes > peer->eager_limit || !has_credit(peer, bytes)))
-        return RK_AGAIN;
-    struct rk_hdr hdr = {.kind = RK_KIND_MSG,
-                         .epoch = peer->epoch,
-                         .src = (uint32_t)team->rank,
-                         .len = (uint32_t)bytes,
-                         .team = team->id,
-                         .tag = tag};
-    return send_counted(peer, &hdr, buf);
-}
-
 rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
                               uint64_t tag)
 {
-    return send_now(team, buf, bytes, dest, tag);
+    return rk_send_now(team, buf, bytes, dest, tag);
 }
 
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag)
 {
-    rank_status_t st = send_now(team, buf, bytes, dest, tag);
+    rank_status_t st = rk_send_now(team, buf, bytes, dest, tag);
     struct rank_request req;
 
     if (rk_likely(st != RK_AGAIN))

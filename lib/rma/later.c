@@ -1,4 +1,5 @@
 /* later.c: one-sided calls that do not wait, and those that wait for them: iput, iget, flush, fence. */
+#include "lib/channel/pool.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 #include "lib/rma/group.h"

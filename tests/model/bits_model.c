@@ -91,10 +91,8 @@ static void whole(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr 
     arrived(peer, hdr->tag, payload, hdr->len);
 }
 
-static void small(struct rk_ctx *ctx, struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
-                  uint32_t len)
+static void small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload, uint32_t len)
 {
-    (void)ctx;
     (void)team;
     (void)src;
     arrived(peer, tag, payload, len);

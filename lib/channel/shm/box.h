@@ -24,6 +24,7 @@
 #ifndef RK_CHANNEL_SHM_BOX_H
 #define RK_CHANNEL_SHM_BOX_H
 
+#include "lib/base/copy.h"
 #include "lib/channel/frame.h"
 #include "lib/channel/shm/copy.h"
 
@@ -139,30 +140,6 @@ RK_INLINE uint64_t rk_ring_behind(uint64_t place, uint32_t len)
     return (place + len + RK_CELL_BYTES - 1) & ~(uint64_t)(RK_CELL_BYTES - 1);
 }
 
-/* Copy that the compiler turns into a few moves for the sizes that matter most; n <= 64. */
-RK_INLINE void rk_copy_small(void *to, const void *from, uint32_t n)
-{
-    if (n == 8) {
-        memcpy(to, from, 8);
-    } else if (n > 32) {
-        memcpy(to, from, 32);
-        memcpy((char *)to + n - 32, (const char *)from + n - 32, 32);
-    } else if (n >= 16) {
-        memcpy(to, from, 16);
-        memcpy((char *)to + n - 16, (const char *)from + n - 16, 16);
-    } else if (n > 8) {
-        memcpy(to, from, 8);
-        memcpy((char *)to + n - 8, (const char *)from + n - 8, 8);
-    } else if (n >= 4) {
-        memcpy(to, from, 4);
-        memcpy((char *)to + n - 4, (const char *)from + n - 4, 4);
-    } else if (n) {
-        ((char *)to)[0] = ((const char *)from)[0];
-        ((char *)to)[n / 2] = ((const char *)from)[n / 2];
-        ((char *)to)[n - 1] = ((const char *)from)[n - 1];
-    }
-}
-
 /* The flag of a cell's frames: 1 and 2 in turn, lap by lap. */
 RK_INLINE uint64_t rk_box_lap(uint32_t next, uint32_t mask)
 {
@@ -227,10 +204,20 @@ RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
     o->slot = RK_SLOTS;
 }
 
-RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, const struct rk_hdr *hdr,
-                                  const void *payload)
+/* Can such a message go as a compact frame? Then the number that stands for the team and its sender, else -1. */
+RK_INLINE int rk_box_bound(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
-    uint32_t span = rk_compact_span(hdr->len), at = o->slot;
+    uint32_t i = rk_bind_index(team);
+    const struct rk_bind *b = &o->binds[i];
+
+    return rk_likely(b->team == team && b->src == src && b->epoch == epoch && b->bound && tag < RK_COMPACT_TAG_MAX) ? (int)i
+                                                                                                                 : -1;
+}
+
+/* What is bound, in up to RK_COMPACT_MAX bytes. */
+RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, uint64_t tag, const void *payload, uint32_t len)
+{
+    uint32_t span = rk_compact_span(len), at = o->slot;
     union rk_cell *c;
 
     if (at + span > RK_SLOTS) {
@@ -245,12 +232,11 @@ RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, const str
     } else {
         c = &o->box->cells[(o->next - 1) & o->mask];
     }
-    rk_copy_small(c->slot[at].payload, payload, hdr->len);
+    rk_copy_small(c->slot[at].payload, payload, len);
     o->slot = at + span;
     atomic_store_explicit(&c->slot[at].head,
                           rk_box_lap(o->next - 1, o->mask) |
-                              (uint64_t)(RK_FORM_COMPACT | hdr->len) << 8 | (uint64_t)bind << 16 |
-                              hdr->tag << 24,
+                              (uint64_t)(RK_FORM_COMPACT | len) << 8 | (uint64_t)bind << 16 | tag << 24,
                           memory_order_release);
     return true;
 }
@@ -313,7 +299,7 @@ RK_INLINE bool rk_box_put(struct rk_box_out *o, const struct rk_hdr *hdr, const 
     if (rk_likely(b->team == hdr->team && b->src == hdr->src && b->epoch == hdr->epoch && b->bound)) {
         if (hdr->len <= RK_COMPACT_MAX && rk_likely(hdr->tag < RK_COMPACT_TAG_MAX) &&
             first_len == hdr->len)
-            return rk_box_put_compact(o, i, hdr, first);
+            return rk_box_put_compact(o, i, hdr->tag, first, hdr->len);
         return rk_box_put_full(o, 0, hdr, first, first_len, second);
     }
     if (!rk_box_put_full(o, i + 1, hdr, first, first_len, second))

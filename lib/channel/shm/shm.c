@@ -304,12 +304,20 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
     rk_debug("the ring to rank %u is %u bytes deep", ep->peer->id.rank, ep->out.used);
 }
 
+/* Something has been put. */
+RK_INLINE void tell(struct rk_shm *shm, struct rk_shm_ep *ep)
+{
+    int to = ep->peer->local;
+
+    if (shm->by_bits)
+        atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
+    rk_node_wake(shm->ctx->node, to);
+}
+
 RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   const struct rk_hdr *hdr, const void *first, uint32_t first_len,
                                   const void *second)
 {
-    int to = ep->peer->local;
-
     if (rk_unlikely(hdr->len > RK_CELL_INLINE && !ep->bytes_backed)) {
         rank_status_t st = back_ring(shm, ep);
         if (st)
@@ -319,9 +327,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         found_full(shm, ep, hdr);
         return RK_AGAIN;
     }
-    if (shm->by_bits)
-        atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
-    rk_node_wake(shm->ctx->node, to);
+    tell(shm, ep);
     return RANK_OK;
 }
 
@@ -336,6 +342,28 @@ static rank_status_t shm_send(struct rk_peer *peer, const struct rk_hdr *hdr, co
     struct rk_shm_ep *ep = peer->ep;
 
     return put_frame(ep->shm, ep, hdr, payload, hdr->len, NULL);
+}
+
+static RK_COLD rank_status_t send_unbound(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
+                                          const void *payload, uint32_t bytes)
+{
+    struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .src = src, .len = bytes, .team = team, .tag = tag};
+
+    return shm_send(peer, &hdr, payload);
+}
+
+static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+                                    uint32_t bytes)
+{
+    struct rk_shm_ep *ep = peer->ep;
+    int bind = rk_box_bound(&ep->out, team, src, peer->epoch, tag);
+
+    if (rk_unlikely(bind < 0))
+        return send_unbound(peer, team, src, tag, payload, bytes);
+    if (rk_unlikely(!rk_box_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
+        return RK_AGAIN;
+    tell(ep->shm, ep);
+    return RANK_OK;
 }
 
 static rank_status_t shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
@@ -407,7 +435,7 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
             const struct rk_bind *b = rk_box_compact(in, &len);
 
             if (rk_likely(b && b->epoch == peer->epoch))
-                shm->ctx->engine->small(shm->ctx, peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
+                shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
             else
                 shm->bad_frames++;
             rk_box_take(in, in->at);
@@ -436,6 +464,18 @@ static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src,
 
     if (rk_unlikely(!in->box) || !rk_box_ready(in))
         return RK_TAKEN_NONE;
+    if (rk_likely(rk_box_is_compact(in))) {
+        uint32_t len;
+        const struct rk_bind *b = rk_box_compact(in, &len);
+
+        if (rk_unlikely(!b || b->team != team || b->src != src || b->epoch != peer->epoch ||
+                        (in->head >> 24 != tag && tag != RK_TAG_ANY)))
+            return RK_TAKEN_OTHER;
+        *out = (struct rk_took){in->head >> 24, len};
+        rk_copy_small(buf, in->cell->slot[in->slot].payload, len < cap ? len : (uint32_t)cap);
+        rk_box_take(in, in->at);
+        return RK_TAKEN;
+    }
     payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
     if (rk_unlikely(!payload || hdr.kind != RK_KIND_MSG || hdr.team != team || hdr.src != src ||
                     (hdr.tag != tag && tag != RK_TAG_ANY) || hdr.epoch != peer->epoch))
@@ -543,6 +583,8 @@ const struct rk_channel rk_channel_shm = {
     .disconnect = shm_disconnect,
     .frame_max = shm_frame_max,
     .send = shm_send,
+    .send_small = shm_send_small,
+    .small_below = RK_COMPACT_MAX + 1,
     .send2 = shm_send2,
     .take = shm_take,
     .rndv_send = rk_shm_rndv_send,
