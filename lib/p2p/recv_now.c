@@ -43,7 +43,7 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
 /* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
  * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400, TAKES_MASK = 63, FAR_LOOKS = 16 };
+enum { TAKE_LOOKS = 400, TAKES_DUE = 64, TAKES_MOST = 1024, FAR_LOOKS = 16 };
 
 /* Over a network a look takes a few passes of progress, in which frames of others go up; between looks all other
  * channels have their turn. RK_TAKEN_OTHER as soon as anything is not as it was. */
@@ -63,6 +63,12 @@ static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, 
     return taken;
 }
 
+static __attribute__((noinline)) void look_at_others(struct rank_team *team)
+{
+    team->lane->p2p->takes = 0;
+    rk_progress(team->lane);
+}
+
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope)
 {
@@ -70,9 +76,10 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
     struct rk_took m;
 
-    /* A stream of messages from one must not keep all others waiting. */
-    if (rk_unlikely((++team->lane->p2p->takes & TAKES_MASK) == 0))
-        rk_progress(team->lane);
+    /* A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
+     * those that it brings go the general way. So it is made where the stream has run dry, if it does. */
+    if (rk_unlikely(++team->lane->p2p->takes >= TAKES_MOST))
+        look_at_others(team);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
         int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
@@ -83,8 +90,13 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
             if (!team->ctx->node->oversubscribed)
                 taken = take_far(team, peer, source, tag, buf, bytes, &m);
         }
-        while (taken == RK_TAKEN_NONE && looks--)
+        while (taken == RK_TAKEN_NONE && looks--) {
             taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
+            if (taken == RK_TAKEN_NONE && rk_unlikely(team->lane->p2p->takes >= TAKES_DUE)) {
+                look_at_others(team);
+                break;
+            }
+        }
         if (rk_likely(taken == RK_TAKEN))
             return took(peer, &m, bytes, source, elem, envelope);
     }
