@@ -75,6 +75,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
     const struct rk_match *match = &team->lane->p2p->match;
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
     struct rk_took m;
+    rank_status_t st;
 
     /* A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
      * those that it brings go the general way. So it is made where the stream has run dry, if it does. */
@@ -100,5 +101,9 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         if (rk_likely(taken == RK_TAKEN))
             return took(peer, &m, bytes, source, elem, envelope);
     }
-    return rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
+    st = rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
+    /* Who only receives has no end to the sender, and would go this way each time. */
+    if (rk_unlikely(peer && peer->state == RK_PEER_NEW && peer->local >= 0 && st == RANK_OK))
+        rk_peer_connect(peer);
+    return st;
 }
