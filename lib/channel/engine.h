@@ -82,6 +82,11 @@ struct rk_engine {
     uint32_t boot_deaths_seen;
     uint64_t doubted_ns;    /* when somebody had last been waited for who could not be reached, and was not told of as dead; or 0 */
     struct rk_lives *lives; /* lives.h: NULL: the launcher tells of deaths, or all are on this host */
+    struct {                /* wait.c: where ranks share cores */
+        uint32_t stayed;    /* so often since the last yield it was worth looking on; */
+        uint32_t missed;    /* so often in turn it was not, */
+        uint32_t pass;      /* and so often more it will not be tried */
+    } linger;
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;
@@ -162,6 +167,7 @@ struct rk_waiter {
     uint32_t busy; /* bouts in which something came */
     uint64_t since; /* nothing has come; 0: it has just now */
     uint64_t begun; /* the wait, as far as the clock was looked at */
+    bool came;     /* the last bout brought something */
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */
     bool background; /* the progress thread: polls for a moment only, and leaves that to others */
 };

@@ -26,6 +26,8 @@
 /* The progress thread polls no longer than this after something has come. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
+/* Of linger: how long, how often at most without a yield, and after how many in vain in turn it is tried once in 2^that. */
+enum { LINGER_NS = 10 * 1000, LOOKS_PER_CLOCK = 16, STAY_MOST = 1000, MISSED_MOST = 6 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
@@ -120,6 +122,41 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
         rk_node_sleep_end(node);
 }
 
+/*
+ * Where ranks share cores: does whom we wait for run just now, on another core? Then what it sends comes sooner than a yield
+ * comes back, and two ranks that answer each other go on so, each on its core, instead of each making way for others all of
+ * whom wait. It is found out by looking on for a while, at the first look that brings nothing; less and less often where that
+ * was in vain, unless what has come came by and by, and not for ever where it was not. Only for a message: who waits in a collective waits for all.
+ */
+static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now, until = 0;
+
+    if (e->threads || e->spin_ns == 0 || cond != rk_req_is_done || ((struct rank_request *)arg)->type > RK_REQ_RECV)
+        return false;
+    if (e->linger.pass > 0) {
+        e->linger.pass--;
+    } else if (++e->linger.stayed <= STAY_MOST) {
+        do {
+            for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+                if (rk_progress(ctx) > 0 || cond(arg)) {
+                    e->linger.missed = 0;
+                    return true;
+                }
+            }
+            now = rk_clock_ns();
+            if (until == 0)
+                until = now + LINGER_NS;
+        } while (now < until);
+        if (e->linger.missed < MISSED_MOST)
+            e->linger.missed++;
+        e->linger.pass = (1u << e->linger.missed) - 1;
+    }
+    e->linger.stayed = 0;
+    return false;
+}
+
 /* False: among threads: another one polls now. */
 static bool yield(struct rk_engine *e)
 {
@@ -153,13 +190,17 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     bool oversubscribed = ctx->node->oversubscribed, shortly = false;
     uint64_t now;
 
-    if (rk_progress(ctx) > 0) {
+    if (rk_progress(ctx) > 0 || (oversubscribed && w->rounds == 0 && linger(ctx, cond, arg))) {
+        if (w->came) /* it comes by and by, so somebody sends it just now */
+            e->linger.pass = 0;
+        w->came = true;
         w->rounds = 0;
         w->since = 0;
         if (rk_unlikely(e->stuck != NULL) && !e->threads && ++w->busy % SPINS_PER_LOOK == 0)
             look_while_busy(ctx, w, cond, arg);
         return;
     }
+    w->came = false;
     w->rounds++;
     if (oversubscribed && !yield(e))
         return;
