@@ -5,7 +5,12 @@
  * waits for the first words of each, however long that takes: anybody on the
  * host who connects and is silent would stop PMIx for all ranks. The kernel can
  * hold such connections back until something is said, and it lets what is
- * accepted inherit a limit for reading.
+ * accepted inherit a limit for reading. A client says its first words by one send,
+ * so that they are all there when it is accepted, however slow it is.
+ *
+ * The limit is for each time that the library reads: who says half a word holds it for two of them, and who says a long one
+ * in pieces for as long as he likes. Parameters of the library's are for its clients; against users of the host who mean it only
+ * the connection's owner could tell, and the library accepts it itself.
  */
 #include "launcher/pmix/upcalls.h"
 
@@ -17,7 +22,7 @@
 #include <sys/time.h>
 
 #define SILENT_S 60 /* a client speaks at once, but may have to wait for a core */
-#define HALF_S 2    /* and what it says first comes in one piece */
+#define HALF_US 100000
 
 static bool listens(int fd)
 {
@@ -54,7 +59,7 @@ void rk_listeners_note(struct rk_listeners *l)
 
 void rk_listeners_guard(const struct rk_listeners *before)
 {
-    const struct timeval half = {HALF_S, 0};
+    const struct timeval half = {0, HALF_US};
     const int silent = SILENT_S;
     int fds[2 * RK_LISTENERS];
     size_t n = each(fds, 2 * RK_LISTENERS);

@@ -391,6 +391,15 @@ until_true 10 eval '[ "$(grep -c staying out)" = 4 ]'
 agent_of "$xpid"; kill -9 "$agent"; reap 5
 check "kill -9 of the agent under PMIx clients" 1
 
+# PMIx's one thread reads the first words of who has connected, and waits for the rest: 4 s in all, were it not told otherwise.
+heard_soon() {
+    run 30 -q -n 1 bash -c 'exec 3<>/dev/tcp/127.0.0.1/${PMIX_SERVER_URI41##*:} && printf half >&3 || exit 9
+        from=$(date +%s%N); "$0" basic || exit; [ $((($(date +%s%N) - from) / 1000000)) -lt 3000 ] && echo soon' "$client"
+    [ "$rc" = 0 ] && grep -qx soon out
+}
+until_true 60 heard_soon && check "a client is heard although a stranger has said half a word" 0 ||
+    bad "a client is heard although a stranger has said half a word" "exit code $rc: $(cat out err)"
+
 # ------------------------------------------------------------------------------- singletons
 # 0.3 s: so long that the library is seen before the first rank ends.
 alone=$top_builddir/tests/launcher/.libs/libmpi_none.so
