@@ -2,6 +2,7 @@
  * fuzz_frame.c: bytes from the network through the ucx channel's decoder and
  * its reordering. The first byte says how long the head is and whether the
  * data waits at the sender; head and data lie in memory of just their size.
+ * The same bytes as a card, too, with our magic number before them.
  */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/order.h"
@@ -64,6 +65,28 @@ static void shuffle(const uint8_t *input, size_t len)
     rk_order_destroy(&o, drop, NULL);
 }
 
+/* Behind a good one there is an address. */
+static void read_card(const uint8_t *input, size_t len)
+{
+    static const uint32_t magic = RK_UCX_MAGIC;
+    size_t all = len + sizeof(magic);
+    unsigned char *bytes = malloc(all);
+    struct rk_ucx_card card;
+    const void *address;
+
+    if (!bytes)
+        return;
+    memcpy(bytes, &magic, sizeof(magic));
+    memcpy(bytes + sizeof(magic), input, len);
+    if (rk_ucx_card_decode(bytes, all, &card, &address) &&
+        (all <= sizeof(card) || (const unsigned char *)address != bytes + sizeof(card) ||
+         memcmp(&card, bytes, sizeof(card)) != 0))
+        abort();
+    if (rk_ucx_card_decode(bytes + sizeof(magic), len, &card, &address) && card.magic != magic)
+        abort();
+    free(bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
 {
     struct rk_ucx_packet p;
@@ -80,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     input++;
     len--;
     shuffle(input, len);
+    read_card(input, len);
     if (head_len > len)
         head_len = len;
     head = malloc(head_len + !head_len);

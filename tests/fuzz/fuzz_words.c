@@ -220,7 +220,7 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
     uint32_t ranks[3] = {0, 1, 2};
     bool mine;
 
-    switch (kind % 10) {
+    switch (kind % 11) {
     case 0:
         rk_fences_take(w->fences, from, RK_MSG_FENCE_UP, &u);
         break;
@@ -252,6 +252,9 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
         if (from & 1)
             status_ops->asked(status_arg);
         rk_life_message(w->life, RK_MSG_LOOKED, &u, &mine);
+        break;
+    case 9:
+        rk_fences_take(w->fences, from, RK_MSG_FENCE_ENDED, &u);
         break;
     default:
         rk_life_message(w->life, said[from % 5], &u, &mine);

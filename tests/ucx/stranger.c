@@ -11,7 +11,6 @@
 
 #include <ucp/api/ucp.h>
 
-enum { CARD_HEAD = 40 }; /* of a card, before UCX's address (struct card of setup.c) */
 enum { SECRET = 0x5c, WAIT_MS = 20 * 1000, LOOK_MS = 50 };
 
 static uint64_t target[8], stolen;
@@ -40,7 +39,7 @@ static ucp_ep_h open_ep(struct rig *r, ucp_context_h *context, ucp_worker_h *wor
     ucp_worker_params_t worker_params = {0};
     ucp_ep_params_t ep_params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + CARD_HEAD),
+        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + sizeof(struct rk_ucx_card)),
     };
     ucp_config_t *config;
     ucp_ep_h ep;

@@ -105,3 +105,12 @@ bool rk_ucx_next(struct rk_ucx_packet *p, struct rk_hdr *hdr, const void **paylo
     p->at = at + hdr->len;
     return true;
 }
+
+bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address)
+{
+    if (len <= sizeof(*card))
+        return false;
+    memcpy(card, bytes, sizeof(*card));
+    *address = (const unsigned char *)bytes + sizeof(*card);
+    return card->magic == RK_UCX_MAGIC;
+}

@@ -72,6 +72,19 @@ struct rk_ucx_packet {
     size_t at;                 /* of the next frame behind it; rk_ucx_next's */
 };
 
+enum { RK_UCX_PORTS_MAX = 16 };
+
+/* What a rank's card begins with; behind it stands the address of UCX's worker. */
+struct rk_ucx_card {
+    uint32_t magic;
+    uint32_t ucx; /* major << 16 | minor */
+    uint16_t ports[RK_UCX_PORTS_MAX]; /* on which UCX listens, one a device; 0 behind the last one */
+};
+_Static_assert(sizeof(struct rk_ucx_card) == 40, "as peers read it");
+
+/* The card of a peer, as a launcher gave it. False: it is none of this version. */
+bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address);
+
 /*
  * Check a packet from end to end: lengths, kinds, the chain of frames. rndv:
  * the data waits at the sender and is not looked at; there is one frame then,

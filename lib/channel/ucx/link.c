@@ -134,12 +134,12 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
 rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
     struct rk_ucx *ucx = state;
-    unsigned char card[RK_CARD_MAX + 64] __attribute__((aligned(8)));
-    const ucp_address_t *address;
+    unsigned char bytes[RK_CARD_MAX + 64] __attribute__((aligned(8)));
+    struct rk_ucx_card card;
+    const void *address;
     size_t len = RK_CARD_MAX;
     struct rk_ucx_link *l;
     rank_status_t st;
-    uint16_t ports[RK_UCX_PORTS_MAX];
     char versions[64];
 
     (void)ctx;
@@ -150,22 +150,21 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return RANK_ERR_NO_MEMORY;
     if (l->failed || l->dropped)
         return RANK_ERR_PEER_DEAD;
-    st = rk_peer_card(peer, RK_UCX_CARD, card, &len);
+    st = rk_peer_card(peer, RK_UCX_CARD, bytes, &len);
     if (st)
         return st;
-    memset(card + len, 0, sizeof(card) - len);
-    if (!rk_ucx_card_address(card, len, &address)) {
+    memset(bytes + len, 0, sizeof(bytes) - len);
+    if (!rk_ucx_card_decode(bytes, len, &card, &address)) {
         rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
                  RK_UCX_CARD, peer->id.rank);
         return RANK_ERR_CHANNEL;
     }
-    if (!rk_ucx_card_fits(card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
+    if (!rk_ucx_card_fits(&card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
         rk_error("rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
                  peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
-    rk_ucx_card_ports(card, ports);
-    rk_ucx_ports_known(ucx, ports);
+    rk_ucx_ports_known(ucx, card.ports);
     st = make_endpoint(l, address);
     if (!st)
         peer->ep = l;

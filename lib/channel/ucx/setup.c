@@ -18,12 +18,6 @@
 #pragma weak ucs_log_push_handler
 #pragma weak ucs_log_pop_handler
 
-struct card {
-    uint32_t magic;
-    uint32_t ucx; /* major << 16 | minor */
-    uint16_t ports[RK_UCX_PORTS_MAX]; /* on which UCX listens */
-};
-
 static uint32_t ucx_version(void)
 {
     unsigned major, minor, patch;
@@ -234,7 +228,7 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 
 static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 {
-    struct card c = {.magic = RK_UCX_MAGIC, .ucx = ucx_version()};
+    struct rk_ucx_card c = {.magic = RK_UCX_MAGIC, .ucx = ucx_version()};
     ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
 
     if (ust != UCS_OK) {
@@ -255,31 +249,12 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
     return RANK_OK;
 }
 
-bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address)
-{
-    struct card c;
-
-    if (len <= sizeof(c))
-        return false;
-    memcpy(&c, card, sizeof(c));
-    *address = (const ucp_address_t *)((const char *)card + sizeof(c));
-    return c.magic == RK_UCX_MAGIC;
-}
-
-void rk_ucx_card_ports(const void *card, uint16_t *ports)
-{
-    memcpy(ports, (const char *)card + offsetof(struct card, ports), RK_UCX_PORTS_MAX * sizeof(*ports));
-}
-
-bool rk_ucx_card_fits(const void *card, char *text, size_t len)
+bool rk_ucx_card_fits(const struct rk_ucx_card *card, char *text, size_t len)
 {
     uint32_t mine = ucx_version();
-    struct card c;
 
-    memcpy(&c, card, sizeof(c));
-    snprintf(text, len, "%u.%u, and this one %u.%u", c.ucx >> 16, c.ucx & 0xffff, mine >> 16,
-             mine & 0xffff);
-    return c.ucx == mine;
+    snprintf(text, len, "%u.%u, and this one %u.%u", card->ucx >> 16, card->ucx & 0xffff, mine >> 16, mine & 0xffff);
+    return card->ucx == mine;
 }
 
 rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)

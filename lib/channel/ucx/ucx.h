@@ -34,7 +34,6 @@ enum {
     RK_UCX_PIECES_MAX = 16,   /* of a view that UCP sends from where they lie, */
     RK_UCX_PIECE_MIN = 16384, /* if they are of so many bytes on average */
     RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has not taken yet */
-    RK_UCX_PORTS_MAX = 16,    /* on which UCX listens: one a device */
     RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link that UCP announces and that nobody fetches */
 };
 
@@ -194,14 +193,10 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
 void rk_ucx_teardown(struct rk_ucx *ucx);
 /* In place of it, where UCP still has something to do for a peer: connections end, and the rest stays until the process ends. */
 void rk_ucx_abandon(struct rk_ucx *ucx);
-/* A card as peers see it. False: not of this version. */
-bool rk_ucx_card_address(const void *card, size_t len, const ucp_address_t **address);
-/* Is it of the same UCX? Else text says which: versions do not always understand each other, and
+/* Is a card of the same UCX? Else text says which: versions do not always understand each other, and
  * then wait for ever. */
-bool rk_ucx_card_fits(const void *card, char *text, size_t len);
+bool rk_ucx_card_fits(const struct rk_ucx_card *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
-/* The ports of a card that rk_ucx_card_address has found to be one. */
-void rk_ucx_card_ports(const void *card, uint16_t *ports);
 
 /* rails.c: see struct rk_channel. */
 rank_status_t rk_ucx_rails(FILE *out);
