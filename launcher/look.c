@@ -6,8 +6,10 @@
  */
 #include "launcher/look.h"
 #include "launcher/board.h"
+#include "launcher/words.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +206,7 @@ static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct
     if (!slot || !rk_board_read(slot, &view) || view.state == RK_BOARD_NONE)
         return false;
     out->on_board = true;
+    out->refused = view.refused;
     if (view.pid > 0 && view.pid < INT32_MAX)
         out->pid = (pid_t)view.pid;
     if (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING)
@@ -263,4 +266,12 @@ void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
         out->doing = RK_DOING_WORK;
         snprintf(out->text, sizeof(out->text), "computes");
     }
+}
+
+void rk_look_text(const struct rk_look *l, char *out, size_t len)
+{
+    if (l->refused)
+        snprintf(out, len, "%" PRIu64 " frame%s refused; %s", l->refused, rk_plural(l->refused), l->text);
+    else
+        snprintf(out, len, "%s", l->text);
 }

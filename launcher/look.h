@@ -36,9 +36,13 @@ struct rk_look {
     uint64_t since_ns;   /* it has made no progress since then */
     uint64_t cpu_ns;     /* used by its processes */
     pid_t pid;           /* the process that the rest is about */
+    uint64_t refused;    /* frames that librank took for broken, or for not what their sender may say */
     struct rk_wait_for what; /* WAIT */
     char text[320];
 };
+
+/* What there is to say of it: its text, and the frames that it has refused. */
+void rk_look_text(const struct rk_look *look, char *out, size_t len);
 
 /* Look at the rank that was started as pid; slot: its own, or NULL. */
 void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,

@@ -289,11 +289,13 @@ static void answer(struct rk_watch *w, uint32_t token)
     rk_pack_u32(&p, w->n);
     for (uint32_t i = 0; i < w->n; i++) {
         const struct rk_look *l = &w->ranks[i].look;
+        char text[sizeof(l->text) + 48];
         rk_pack_u32(&p, w->agent->ranks[i].rank);
         rk_pack_u32(&p, runs(w, i) ? (uint32_t)l->pid : 0);
         rk_pack_u64(&p, l->cpu_ns);
         rk_pack_u64(&p, l->doing == RK_DOING_WORK ? 0 : now - l->since_ns);
-        rk_pack_string(&p, runs(w, i) ? l->text : "has ended");
+        rk_look_text(l, text, sizeof(text));
+        rk_pack_string(&p, runs(w, i) ? text : "has ended");
     }
     rk_wire_send(w->agent->wire, RK_MSG_LOOKED, &p);
 }

@@ -155,6 +155,7 @@ bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
         out->state = (enum rk_board_state)atomic_load_explicit(&s->state, memory_order_relaxed);
         out->pid = atomic_load_explicit(&s->pid, memory_order_relaxed);
         out->since_ns = atomic_load_explicit(&s->since_ns, memory_order_relaxed);
+        out->refused = atomic_load_explicit(&s->refused, memory_order_relaxed);
         for (size_t i = 0; i < WORDS; i++)
             word[i] = atomic_load_explicit(&s->what[i], memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);

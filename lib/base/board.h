@@ -57,6 +57,7 @@ struct rk_board_slot {
     _Atomic uint32_t pid;
     _Atomic uint32_t joined; /* programs of this rank, one after another, that have come to rank_init */
     _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since then */
+    _Atomic uint64_t refused;  /* frames that were no good */
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
 };
 
@@ -90,12 +91,19 @@ void rk_board_close(struct rk_board *board);
 void rk_board_write(struct rk_board *board, enum rk_board_state state, uint64_t since_ns,
                     const struct rk_wait_for *what);
 
+/* One frame more has been refused. */
+RK_INLINE void rk_board_refused(struct rk_board *board)
+{
+    atomic_fetch_add_explicit(&board->mine->refused, 1, memory_order_relaxed);
+}
+
 /* -------------------------------------------------------------- the launcher's side */
 
 struct rk_board_view {
     enum rk_board_state state;
     uint32_t pid;
     uint64_t since_ns;
+    uint64_t refused;
     struct rk_wait_for what; /* if WAITING; its text ends, its peers are counted */
 };
 

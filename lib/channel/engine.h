@@ -4,6 +4,7 @@
 #ifndef RK_CHANNEL_ENGINE_H
 #define RK_CHANNEL_ENGINE_H
 
+#include "lib/base/board.h"
 #include "lib/base/ctx.h"
 #include "lib/channel/channel.h"
 #include "lib/channel/request.h"
@@ -143,6 +144,14 @@ void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now);
 
 /* Queue the peer for rk_progress to retry its pending sends. */
+/* A frame is refused: counted by the room that does so, and where the launcher can look it up. */
+RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)
+{
+    ++*count;
+    if (ctx->board)
+        rk_board_refused(ctx->board);
+}
+
 RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     if (!peer->queued) {

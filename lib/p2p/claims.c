@@ -33,7 +33,7 @@ bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct
     if (rk_likely((!team || is_member(team, hdr->src, peer)) &&
                   (hdr->tag <= INT64_MAX || (hdr->team & RK_TEAM_COLL))))
         return true;
-    p2p->bad_frames++;
+    rk_engine_refused(ctx, &p2p->bad_frames);
     return false;
 }
 
@@ -46,7 +46,7 @@ void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team)
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
         if ((u->team & ~RK_TEAM_COLL) != team->id || is_member(team, u->src, u->peer))
             continue;
-        p2p->bad_frames++;
+        rk_engine_refused(team->ctx, &p2p->bad_frames);
         rk_recv_drop_kept(p2p, u);
     }
 }

@@ -15,7 +15,7 @@ static void on_matched(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
 
     (void)rndv;
     if (hdr->len != sizeof(id)) {
-        ctx->p2p->bad_frames++;
+        rk_engine_refused(ctx, &ctx->p2p->bad_frames);
         return;
     }
     memcpy(&id, payload, sizeof(id));
@@ -34,7 +34,7 @@ static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         return;
     }
     peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
-    ctx->p2p->bad_frames++;
+    rk_engine_refused(ctx, &ctx->p2p->bad_frames);
 }
 
 static bool team_has(const struct rank_team *team, const struct rk_peer *peer)

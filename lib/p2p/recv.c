@@ -84,7 +84,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 
     if (rk_unlikely(hdr->kind == RK_KIND_SMSG)) {
         if (hdr->len < sizeof(sync)) {
-            p2p->bad_frames++;
+            rk_engine_refused(ctx, &p2p->bad_frames);
             return;
         }
         memcpy(&sync, payload, sizeof(sync));

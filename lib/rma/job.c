@@ -351,7 +351,7 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
         (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
         job->inflight == 0 || (bytes && (!gets(job) || !scatter(job, &a, data, bytes)))) {
-        ctx->rma->bad_frames++;
+        rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
     job->inflight--;

@@ -260,7 +260,7 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
         return;
     }
     if (!rk_rma_decode_ask(payload, hdr->len, &q)) {
-        ctx->rma->bad_frames++;
+        rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
     /* Answering needs a way back. */

@@ -48,6 +48,11 @@ static void what_is_written_is_read(void **state)
     rk_board_write(mine, RK_BOARD_IN, 78, NULL);
     assert_true(rk_board_read(&b.slots[2], &v));
     assert_int_equal(v.state, RK_BOARD_IN);
+    assert_int_equal(v.refused, 0);
+    rk_board_refused(mine);
+    rk_board_refused(mine);
+    assert_true(rk_board_read(&b.slots[2], &v));
+    assert_int_equal(v.refused, 2);
     assert_true(rk_board_read(&b.slots[1], &v));
     assert_int_equal(v.pid, 0);
     rk_board_close(mine);
@@ -175,6 +180,7 @@ static void looking_at_a_process(void **state)
     struct rk_agent_board b;
     struct rk_board *mine;
     struct rk_look look;
+    char text[400];
 
     (void)state;
     rk_look_at(getpid(), NULL, 1000, &past, &look);
@@ -187,6 +193,13 @@ static void looking_at_a_process(void **state)
     assert_int_equal(look.doing, RK_DOING_WAIT);
     assert_int_equal(look.since_ns, 500);
     assert_string_equal(look.text, "probe");
+    rk_look_text(&look, text, sizeof(text));
+    assert_string_equal(text, "probe");
+    rk_board_refused(mine);
+    rk_board_refused(mine);
+    rk_look_at(getpid(), &b.slots[0], 2000, &past, &look);
+    rk_look_text(&look, text, sizeof(text));
+    assert_string_equal(text, "2 frames refused; probe");
     atomic_store(&mine->mine->pid, 1);
     rk_look_at(getpid(), &b.slots[0], 3000, &past, &look);
     assert_int_equal(look.doing, RK_DOING_WORK);

@@ -95,8 +95,11 @@ static void be_victim(struct rig *r, struct rank_team *team, uint64_t honest)
 
 void hostile_p2p_body(struct rig *r)
 {
+    static struct rk_board_slot slot;
+    struct rk_board board = {.mine = &slot};
     struct rank_team *team, *late;
 
+    r->ctx->board = &board; /* where the launcher looks */
     RIG_CHECK(rk_p2p_open(r->ctx) == RANK_OK);
     RIG_CHECK(rk_team_create(r->ctx, TEAM, r->me, r->n, NULL, &team) == RANK_OK);
     rig_meet(r, r->n);
@@ -121,9 +124,11 @@ void hostile_p2p_body(struct rig *r)
             fprintf(stderr, "# %llu of %llu frames were counted\n", (unsigned long long)r->ctx->p2p->bad_frames,
                     (unsigned long long)atomic_load(&r->shared->word[2]));
         RIG_CHECK(r->ctx->p2p->bad_frames == atomic_load(&r->shared->word[2]));
+        RIG_CHECK(atomic_load(&slot.refused) >= r->ctx->p2p->bad_frames);
     }
     RIG_CHECK(r->me != 2 || r->ctx->p2p->bad_frames == 0);
     rig_meet(r, r->n);
     r->ctx->p2p->bad_frames = 0; /* that were meant to be */
     rk_p2p_close(r->ctx);
+    r->ctx->board = NULL;
 }

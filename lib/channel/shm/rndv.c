@@ -163,7 +163,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     struct rank_request *req = rk_req_find(shm->ctx, f->sender);
 
     if (!req || req->peer != ep->peer || f->want > req->view.bytes) {
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     req->priv[S_RECEIVER] = pack_id(f->receiver);
@@ -279,7 +279,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     struct rk_rndv rndv = {.peer = peer};
 
     if (hdr->len != sizeof(a) || !rk_shm_ep_of(shm, peer)) {
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     memcpy(&a, payload, sizeof(a));
@@ -551,14 +551,14 @@ static void data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     uint64_t n = hdr->len - sizeof(id);
 
     if (hdr->len < sizeof(id)) {
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     memcpy(&id, payload, sizeof(id));
     req = rk_req_find(shm->ctx, id);
     if (!req || req->peer != peer || hdr->tag > req->priv[R_WANT] ||
         n > req->priv[R_WANT] - hdr->tag) {
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     if (req->view.ops)
@@ -602,7 +602,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         return;
     }
     if (hdr->len > sizeof(u)) {
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     memset(&u, 0xff, sizeof(u)); /* a short frame names no request */
@@ -613,7 +613,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         if (req && req->peer == peer)
             complete_unlinked(req, RANK_OK);
         else
-            shm->bad_frames++;
+            rk_engine_refused(shm->ctx, &shm->bad_frames);
         break;
     case RK_SHM_FETCH:
         start_stream(shm, ep, &u.fetch);

@@ -109,7 +109,7 @@ static void shm_close(struct rk_ctx *ctx, void *state)
     if (!shm)
         return;
     if (shm->bad_frames)
-        rk_warn("%u broken frames came through shared memory", shm->bad_frames);
+        rk_warn("%llu broken frames came through shared memory", (unsigned long long)shm->bad_frames);
     free(shm->ep);
     free(shm->in);
     free(shm->from);
@@ -415,7 +415,7 @@ static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct
     else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_OFFER)
         rk_shm_rndv_frame(shm, peer, hdr, payload);
     else
-        shm->bad_frames++;
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
 }
 
 /* Returns the number of frames taken, at most RK_FRAMES_PER_PASS. */
@@ -437,7 +437,7 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
             if (rk_likely(b && b->epoch == peer->epoch))
                 shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
             else
-                shm->bad_frames++;
+                rk_engine_refused(shm->ctx, &shm->bad_frames);
             rk_box_take(in, in->at);
             n++;
             continue;
@@ -446,7 +446,7 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
         if (rk_likely(payload && hdr.epoch == peer->epoch))
             frame_arrived(shm, peer, &hdr, payload);
         else
-            shm->bad_frames++;
+            rk_engine_refused(shm->ctx, &shm->bad_frames);
         rk_box_take(in, behind);
         n++;
     }

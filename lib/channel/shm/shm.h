@@ -55,7 +55,7 @@ struct rk_shm {
     struct rk_link receiving; /* receives under way, by request link */
     struct rk_link sending;   /* announced and not yet done */
     int nassisted;            /* receives whose sender copies a share */
-    uint32_t bad_frames;
+    uint64_t bad_frames;
     size_t deepened; /* bytes by which rings of mine are deeper than they were */
 };
 

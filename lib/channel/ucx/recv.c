@@ -93,7 +93,7 @@ static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const
     if (rk_likely(handler != NULL))
         handler(ctx, l->peer, hdr, payload, NULL);
     else
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
 }
 
 /* True if desc is kept; false: it is to be dropped. */
@@ -151,7 +151,7 @@ static bool hold(struct rk_ucx_link *l, const struct rk_ucx_packet *p, void *des
         }
         free(h);
         if (rc > 0) { /* that turn is there already: the second is a fake */
-            l->ucx->bad_frames++;
+            rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
             return false;
         }
     }
@@ -193,7 +193,7 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
     case RK_TURN_BROKEN:
         break;
     }
-    l->ucx->bad_frames++;
+    rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
     return false;
 }
 
@@ -211,7 +211,7 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
         return UCS_OK;
     if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
                     (l = link_for(ucx, &p)) == NULL)) {
-        ucx->bad_frames++;
+        rk_engine_refused(ucx->ctx, &ucx->bad_frames);
         return UCS_OK; /* UCP lets the sender of a rendezvous complete */
     }
     if (rk_unlikely(ucx->leaving || l->dropped || l->failed || l->peer->state == RK_PEER_DEAD)) {

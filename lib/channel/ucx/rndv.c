@@ -299,7 +299,7 @@ static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
     struct rk_ucx_op *op = rk_ucx_op_find(l, pull->sender, RK_UCX_OP_OFFERED);
 
     if (!op || pull->want > op->view.bytes) {
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
     op->theirs = pull->receiver;
@@ -323,7 +323,7 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     struct rk_ucx_op *op;
 
     if (total > INT64_MAX) {
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return false;
     }
     if (!rk_ucx_claims_hold(l, hdr))
@@ -488,7 +488,7 @@ bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *
     struct rk_ucx_op *op = rk_ucx_op_find(l, unpack_id(hdr->tag), RK_UCX_OP_PULLING);
 
     if (!op || total != op->want) {
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return false;
     }
     op->type = RK_UCX_OP_HERE; /* with a request, so that a death completes it */
@@ -509,7 +509,7 @@ static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     memcpy(&id, payload, sizeof(id));
     op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
     if (!op || n != op->want) {
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
     if (op->view.ops)
@@ -546,7 +546,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         if (op)
             finish(op, RANK_OK);
         else
-            l->ucx->bad_frames++;
+            rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         break;
     case RK_UCX_BYE:
         l->bye = true;
@@ -556,7 +556,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
             rk_engine_report_death(l->ucx->ctx, l->peer->number);
         break;
     default:
-        l->ucx->bad_frames++;
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         break;
     }
 }
