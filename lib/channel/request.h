@@ -91,7 +91,7 @@ _Static_assert(offsetof(struct rank_request, flags) == RK_HEAD_FLAGS / 8 && offs
                "the head of a request is one word");
 
 /* Is it a user's, of one thread, with nothing to it but its end? And (over) has that come? The head is looked at as one
- * word, since waits look at that of every message. */
+ * word, since waits look at that of every message; with the lock, where there is one. */
 RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
 {
     uint64_t want = RK_REQ_MAGIC | (uint64_t)RK_REQ_POOLED << RK_HEAD_FLAGS | (uint64_t)over << RK_HEAD_DONE;

@@ -101,7 +101,9 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
 {
     if (!req)
         return RANK_ERR_ARG;
-    return rk_unlikely(is_shared(*req)) ? wait_shared(req, envelope) : wait_for(req, envelope);
+    if (rk_unlikely(is_shared(*req)))
+        return wait_shared(req, envelope);
+    return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : wait_for(req, envelope);
 }
 
 /* The one context of all of them, or, of several lanes, the one that these belong to. */
@@ -121,16 +123,19 @@ static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
     return ctx;
 }
 
-struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+/* As the first is, so are all. */
+RK_INLINE bool are_shared(int n, const rank_request_t *reqs)
 {
     for (int i = 0; reqs && i < n; i++) {
-        if (!reqs[i])
-            continue;
-        if (rk_likely(!is_shared(reqs[i])))
-            break; /* all are of one kind */
-        return rk_enter(common_ctx(n, reqs));
+        if (reqs[i])
+            return rk_unlikely(is_shared(reqs[i]));
     }
-    return NULL;
+    return false;
+}
+
+struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+{
+    return rk_unlikely(are_shared(n, reqs)) ? rk_enter(common_ctx(n, reqs)) : NULL;
 }
 
 static rank_status_t check_else(const struct rank_request *req)
@@ -146,6 +151,7 @@ static rank_status_t check_else(const struct rank_request *req)
 
 rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
 {
+    bool shared = are_shared(n, reqs);
     rank_status_t st;
 
     if (n < 0)
@@ -153,7 +159,7 @@ rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
     if (n > 0 && !reqs)
         return RANK_ERR_ARG;
     for (int i = 0; i < n; i++) {
-        if (rk_unlikely(!reqs[i] || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(reqs[i])) != RANK_OK)
+        if (rk_unlikely(!reqs[i] || shared || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
@@ -163,6 +169,7 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t first = rk_check_requests(n, reqs);
+    bool shared = are_shared(n, reqs);
 
     if (first)
         return first;
@@ -170,7 +177,7 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
-        if (rk_likely(reqs[i] && rk_req_looks_plain(reqs[i], true)))
+        if (rk_likely(reqs[i] && !shared && rk_req_looks_plain(reqs[i], true)))
             st = rk_finish_plain(&reqs[i], envelope);
         else
             st = rank_wait(&reqs[i], envelope);
