@@ -26,8 +26,8 @@
 /* The progress thread polls no longer than this after something has come. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
-/* Of linger: how long, how often at most without a yield, and after how many in vain in turn it is tried once in 2^that. */
-enum { LINGER_NS = 10 * 1000, LOOKS_PER_CLOCK = 16, STAY_MOST = 1000, MISSED_MOST = 6 };
+/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long, how often at most without a yield, and after how many in vain in turn it is tried once in 2^that. */
+enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, LOOKS_PER_CLOCK = 16, STAY_MOST = 1000, MISSED_MOST = 6 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
@@ -133,7 +133,7 @@ static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
     struct rk_engine *e = ctx->engine;
     uint64_t now, until = 0;
 
-    if (e->threads || e->spin_ns == 0 || cond != rk_req_is_done || ((struct rank_request *)arg)->type > RK_REQ_RECV)
+    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > LINGER_RANKS || cond != rk_req_is_done || ((struct rank_request *)arg)->type > RK_REQ_RECV)
         return false;
     if (e->linger.pass > 0) {
         e->linger.pass--;
