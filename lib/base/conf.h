@@ -32,7 +32,7 @@ struct rk_conf_row {
     const char *dflt;
     const char *unit; /* "" if none */
     const char *doc;
-    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see picks.h */
+    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see picks.h; STRING: such words, or a path; NULL: any text */
     int64_t min, max;    /* INT, SIZE, TIME; both 0: not negative */
     size_t offset;       /* in the struct that a table fills */
 };
@@ -65,7 +65,7 @@ enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
 enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED,
-       RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH };
+       RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };
 
 extern struct rk_conf rk_conf;
 extern const struct rk_conf_row rk_conf_rows[]; /* ends with a row whose name is NULL */

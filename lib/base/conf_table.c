@@ -44,13 +44,14 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_XPMEM", RK_CONF_STRING, "auto", "",
      "Attach the memory of processes of a node for large messages and for puts and gets to registered memory, where the "
      "kernel has the module XPMEM (/dev/xpmem and libxpmem.so.0). off: not; a path: of another library with its calls.",
-     NULL, 0, 0, AT(xpmem)},
+     "auto|off", 0, 0, AT(xpmem)},
     {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
-     "How large messages go between processes of a node, unless from rank_alloc memory. cma: the receiver "
+     "How large messages go between processes of a node. From rank_alloc memory: mapped: the receiver copies; mboth: "
+     "the sender a share. From other memory: cma: the receiver "
      "copies; both: the sender copies a share; ring: two copies through shared memory; streamed: the "
      "same, the first copy past the caches; xpmem: the receiver copies from memory that it has attached; xboth: and "
-     "the sender a share (both like cma and both where there is no XPMEM); auto: as rankinfo --paths says.",
-     "auto|cma|both|ring|streamed|xpmem|xboth", 0, 0, AT(large)},
+     "the sender a share (both like cma and both where there is no XPMEM); auto, and what is said of the other memory only: as rankinfo --paths says.",
+     "auto|cma|both|ring|streamed|xpmem|xboth|mapped|mboth", 0, 0, AT(large)},
     {"RANK_PATHS", RK_CONF_STRING, "", "path",
      "File with what rankinfo --calibrate has measured of this machine. Empty: one in "
      "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: what is built in.",

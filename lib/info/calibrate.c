@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SAMPLES = 15, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
+enum { SAMPLES = 15, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
        ID_BYTES = 8 /* what a piece of a stream begins with */ };
 
 #define PATIENCE_NS 10000000000u
@@ -35,12 +35,14 @@ struct shared {
     /* the child's */
     _Atomic uint64_t written RK_ALIGNED_LINE, helped;
     _Atomic uint64_t claims RK_ALIGNED_LINE;
+    _Atomic uint64_t asked RK_ALIGNED_LINE, answered RK_ALIGNED_LINE;
     _Atomic uint32_t failed;
     /* XPMEM's names of parent and child; 0: not looked yet, negative: none */
     _Atomic int64_t name[2];
     _Atomic int attached[2];
     _Alignas(4096) char box[BOX];
     _Alignas(4096) char mapped[MOST];
+    _Alignas(4096) char taken[MOST];
 };
 
 struct side {
@@ -116,6 +118,22 @@ static bool possible(const struct side *w, enum rk_path path)
     return path == RK_PATH_CMA || path == RK_PATH_BOTH ? w->cma : rk_path_attaches(path) ? w->attaches : true;
 }
 
+/* Where it is written, and where it is to be. */
+static char *source(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_MAPPED || path == RK_PATH_MBOTH ? w->s->mapped : w->theirs;
+}
+
+static char *target(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_MBOTH ? w->s->taken : w->mine;
+}
+
+static uint64_t chunk_of(size_t bytes, enum rk_path path)
+{
+    return rk_chunk_of(bytes, path == RK_PATH_MBOTH ? RK_CHUNK_MAPPED : RK_CHUNK_MAX);
+}
+
 static bool by_ring(enum rk_path path)
 {
     return path == RK_PATH_RING || path == RK_PATH_STREAMED;
@@ -144,14 +162,16 @@ static bool put_all(struct side *w, size_t bytes, enum rk_path path)
 
 static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
-    uint64_t chunk = rk_chunk_of(bytes, RK_CHUNK_MAX);
+    uint64_t chunk = chunk_of(bytes, path);
     struct rk_share share;
 
     while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
-        uint64_t to = (uint64_t)(uintptr_t)w->mine + share.at;
+        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
 
-        if (path == RK_PATH_BOTH ? rk_cma_write(w->parent, to, w->theirs + share.at, share.bytes) != RANK_OK
-                                 : !rk_xpmem_write(w->far, to, w->theirs + share.at, share.bytes))
+        if (path == RK_PATH_MBOTH)
+            memcpy(to, from, share.bytes);
+        else if (path == RK_PATH_BOTH ? rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK
+                                      : !rk_xpmem_write(w->far, (uint64_t)(uintptr_t)to, from, share.bytes))
             return false;
     }
     atomic_store(&w->s->helped, turn);
@@ -162,13 +182,13 @@ static bool give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
     if (!await(w, &w->s->wanted, turn))
         return false;
-    fill(path == RK_PATH_MAPPED ? w->s->mapped : w->theirs, bytes, turn);
+    fill(source(w, path), bytes, turn);
     atomic_store_explicit(&w->s->written, turn, memory_order_release);
     if (!await(w, &w->s->begun, turn))
         return false;
     if (by_ring(path) && !put_all(w, bytes, path))
         return false;
-    if ((path == RK_PATH_BOTH || path == RK_PATH_XBOTH) && !write_share(w, bytes, path, turn))
+    if ((path == RK_PATH_BOTH || path == RK_PATH_XBOTH || path == RK_PATH_MBOTH) && !write_share(w, bytes, path, turn))
         return false;
     return await(w, &w->s->got, turn);
 }
@@ -198,14 +218,16 @@ static bool take_all(struct side *w, size_t bytes)
 
 static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
-    uint64_t chunk = rk_chunk_of(bytes, RK_CHUNK_MAX);
+    uint64_t chunk = chunk_of(bytes, path);
     struct rk_share share;
 
     while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
-        uint64_t from = (uint64_t)(uintptr_t)w->theirs + share.at;
+        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
 
-        if (path == RK_PATH_BOTH ? rk_cma_read(w->child, w->mine + share.at, from, share.bytes) != RANK_OK
-                                 : !rk_xpmem_read(w->far, w->mine + share.at, from, share.bytes))
+        if (path == RK_PATH_MBOTH)
+            memcpy(to, from, share.bytes);
+        else if (path == RK_PATH_BOTH ? rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK
+                                      : !rk_xpmem_read(w->far, to, (uint64_t)(uintptr_t)from, share.bytes))
             return false;
     }
     return await(w, &w->s->helped, turn);
@@ -223,6 +245,7 @@ static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn
         return rk_xpmem_read(w->far, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes);
     case RK_PATH_BOTH:
     case RK_PATH_XBOTH:
+    case RK_PATH_MBOTH:
         return read_share(w, bytes, path, turn);
     default:
         return take_all(w, bytes);
@@ -242,7 +265,7 @@ static bool take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn,
     if (!fetch(w, bytes, path, turn))
         return false;
     *ns = rk_clock_ns() - t;
-    if (!filled(w->mine, bytes, turn)) {
+    if (!filled(target(w, path), bytes, turn)) {
         rk_error("calibration: path %s gave wrong data; please report this", rk_path_names[path]);
         return false;
     }
@@ -261,11 +284,38 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A word there and one back, as often: ns is what nine of ten stay below. Turns here are not those of the copies. */
+static bool meet(struct side *w, bool parent, uint32_t *ns)
+{
+    uint64_t took[MEETINGS], t;
+
+    for (uint64_t turn = 1; turn <= MEETINGS; turn++) {
+        if (!parent) {
+            if (!await(w, &w->s->asked, turn))
+                return false;
+            atomic_store_explicit(&w->s->answered, turn, memory_order_release);
+            continue;
+        }
+        t = rk_clock_ns();
+        atomic_store_explicit(&w->s->asked, turn, memory_order_release);
+        if (!await(w, &w->s->answered, turn))
+            return false;
+        took[turn - 1] = rk_clock_ns() - t;
+    }
+    if (parent) {
+        qsort(took, MEETINGS, sizeof(took[0]), ascending);
+        *ns = (uint32_t)took[MEETINGS * 9 / 10];
+    }
+    return true;
+}
+
 /* Both sides go through the same list; ns is the parent's. The first sample of each warms up. */
 static bool go_through(struct side *w, bool parent, struct rk_paths *paths)
 {
     uint64_t turn = 0, ns[RK_PATHS][SAMPLES];
 
+    if (!meet(w, parent, parent ? &paths->meet : NULL))
+        return false;
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         size_t bytes = (size_t)rk_path_bytes(i);
 

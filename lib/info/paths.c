@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/channel/shm/xpmem.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,14 @@ static const char *size_text(uint64_t bytes, char text[16])
 
 static const char *forced(void)
 {
-    static const char *const names[] = {"", "cma", "both", "ring", "streamed", "xpmem", "xboth"};
+    static const char *const names[] = {"", "cma", "both", "ring", "streamed", "xpmem", "xboth", "mapped", "mboth"};
 
     return names[rk_conf.large];
+}
+
+static bool asks_mapped(void)
+{
+    return rk_conf.large >= RK_CONF_LARGE_MAPPED;
 }
 
 /* The path that ranks would take, and in words why. */
@@ -30,9 +36,9 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, bool attach
     enum rk_path path = paths->best[attached][class];
 
     bool asks_kernel = rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_BOTH;
-    bool asks_module = rk_conf.large >= RK_CONF_LARGE_XPMEM;
+    bool asks_module = rk_conf.large == RK_CONF_LARGE_XPMEM || rk_conf.large == RK_CONF_LARGE_XBOTH;
 
-    if (rk_conf.large != RK_CONF_LARGE_AUTO && !(asks_kernel && rk_conf.cma == RK_CONF_CMA_OFF) &&
+    if (rk_conf.large != RK_CONF_LARGE_AUTO && !asks_mapped() && !(asks_kernel && rk_conf.cma == RK_CONF_CMA_OFF) &&
         !(asks_module && !attached)) {
         snprintf(why, len, "RANK_LARGE=%s", forced());
         for (int p = 0; p < RK_PATHS; p++) {
@@ -72,14 +78,15 @@ static void print_table(FILE *out, const struct rk_paths *paths, bool attached)
 {
     char why[128], size[16];
 
-    fprintf(out, "  %-8s %-9s", "from", "takes");
+    fprintf(out, "  %-8s %-9s %-9s", "from", "takes", "if mapped");
     for (int p = 0; p < RK_PATHS; p++)
         fprintf(out, " %9s", rk_path_names[p]);
     fprintf(out, "  because\n");
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         enum rk_path path = path_of(paths, i, attached, why, sizeof(why));
 
-        fprintf(out, "  %-8s %-9s", size_text(rk_path_bytes(i), size), rk_path_names[path]);
+        fprintf(out, "  %-8s %-9s %-9s", size_text(rk_path_bytes(i), size), rk_path_names[path],
+                asks_mapped() ? forced() : rk_path_names[paths->mapped[i]]);
         for (int p = 0; p < RK_PATHS; p++)
             print_rate(out, attached || !rk_path_attaches((enum rk_path)p) ? paths->rate[i][p] : 0);
         fprintf(out, "  %s\n", why);
@@ -104,7 +111,8 @@ void info_print_paths(FILE *out)
         fprintf(out, "  rates    built in, of another machine perhaps; rankinfo --calibrate measures this one into %s\n",
                 expected ? expected : "a file that RANK_PATHS names");
     fprintf(out, "  xpmem    %s%s\n", attached ? "memory of other ranks is attached" : "not used: ", attached ? "" : why);
-    fprintf(out, "  mapped is taken for all that lies in memory from rank_alloc, \"takes\" for all other\n");
+    fprintf(out, "  meeting  %" PRIu32 " ns are added where both sides copy\n", paths.meet);
+    fprintf(out, "  \"if mapped\" is for what lies in memory from rank_alloc, \"takes\" for all other\n");
     print_table(out, &paths, attached);
     free(file);
     free(expected);

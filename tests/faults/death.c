@@ -4,6 +4,7 @@
  *
  *   --in NAME       what everybody does when it happens: see the table at the end
  *   --bytes N       payload
+ *   --mapped        which lies in memory of rank_alloc
  *   --victim N      which rank (default: the last)
  *   --within S      seconds in which all know it: 1, and between hosts more
  *   --seed N        decides the moment
@@ -519,6 +520,7 @@ int main(int argc, char **argv)
 {
     struct scene s;
     const char *name = "recv";
+    bool mapped;
     double t0;
 
     memset(&s, 0, sizeof(s));
@@ -530,8 +532,15 @@ int main(int argc, char **argv)
     in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     s.victim = (int)mp_option(argc, argv, "--victim", s.mp.size - 1);
     s.bytes = (size_t)mp_option(argc, argv, "--bytes", 64);
-    s.out = mp_alloc(s.bytes + 64);
-    s.in = mp_alloc(s.bytes + 64);
+    mapped = mp_flag(argc, argv, "--mapped");
+    if (mapped) {
+        MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, 2 * ((int64_t)s.bytes + 64), 0, &s.part, &s.mem));
+        s.out = s.part;
+        s.in = s.out + s.bytes + 64;
+    } else {
+        s.out = mp_alloc(s.bytes + 64);
+        s.in = mp_alloc(s.bytes + 64);
+    }
     memset(s.out, 0, s.bytes + 64);
     mp_fill(s.out, s.bytes, (uint64_t)s.mp.rank);
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
@@ -546,7 +555,9 @@ int main(int argc, char **argv)
     mp_end_survivor(&s.mp);
     if (mp_now() - t0 > 2 * in_time)
         mp_fail(__FILE__, __LINE__, "rank_finalize took %.3f s", mp_now() - t0);
-    free(s.out);
-    free(s.in);
+    if (!mapped) {
+        free(s.out);
+        free(s.in);
+    }
     return 0;
 }

@@ -13,11 +13,13 @@ static void check(const struct rk_paths *p)
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         if (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED)
             abort();
+        if (p->mapped[i] != RK_PATH_MAPPED && (p->mapped[i] != RK_PATH_MBOTH || p->rate[i][RK_PATH_MBOTH] == 0))
+            abort();
         for (int x = 0; x < 2; x++) {
             enum rk_path best = p->best[x][i], alone = p->alone[x][i];
 
             if (best >= RK_PATHS || best == RK_PATH_MAPPED || p->rate[i][best] == 0 || alone >= RK_PATHS ||
-                alone == RK_PATH_MAPPED || alone == RK_PATH_RING || alone == RK_PATH_STREAMED ||
+                alone == RK_PATH_MAPPED || best == RK_PATH_MBOTH || alone == RK_PATH_MBOTH || alone == RK_PATH_RING || alone == RK_PATH_STREAMED ||
                 (!x && (rk_path_attaches(best) || rk_path_attaches(alone))))
                 abort();
         }

@@ -3,7 +3,8 @@
  * every order of their accesses:
  *
  *   copies that both share   each chunk is copied once, by either side; a receive is over only when its sender has
- *                            copied all that it claimed; and a sender that comes late copies nothing any more
+ *                            copied all that it claimed; and a sender that comes late copies nothing any more. The
+ *                            kernel copies, or each by itself what it has mapped
  *   offers                   a sender takes one, or the receiver takes it back: never both, never neither
  *
  * Each happens several times in a row by the same word, and the sender may be as late as it likes.
@@ -23,9 +24,18 @@
 #include "lib/channel/shm/gather.h"
 #include "lib/channel/shm/shm.h"
 #include "lib/mem/node.h"
+#include "lib/mem/segment.h"
 
-enum { TIMES = 2, CHUNKS = 3, BYTES = (CHUNKS - 1) * RK_CHUNK_MAX + 5, OFFERED = 256 };
-_Static_assert(BYTES / 2 > RK_CHUNK_MAX, "chunks of the largest size");
+enum { TIMES = 2, CHUNKS = 3, BYTES = (CHUNKS - 1) * RK_CHUNK_MAX + 5, MAPPED_BYTES = (CHUNKS - 1) * RK_CHUNK_MAPPED + 5, OFFERED = 256 };
+_Static_assert(BYTES / 2 > RK_CHUNK_MAX && MAPPED_BYTES / 2 > RK_CHUNK_MAPPED, "chunks of the largest size");
+
+/* The payload is mapped at the receiver, and what it goes to at the sender: neither, the first, both; and then of a team that the sender is not in. */
+static enum { PRIVATE, MAPPED, BOTH_MAPPED, STRANGE } mapped;
+
+static uint64_t bytes(void)
+{
+    return mapped >= BOTH_MAPPED ? MAPPED_BYTES : BYTES;
+}
 
 static struct {
     char box[sizeof(struct rk_box)] RK_ALIGNED_LINE; /* none of its cells */
@@ -49,10 +59,10 @@ static uint64_t address(int time)
     return (uint64_t)(time + 1) << 32;
 }
 
-/* What rndv.c calls: the kernel's copies, frames, the clock, requests. */
+/* What rndv.c calls: copies, the kernel's and others, frames, the clock, requests. */
 static rank_status_t model_copy_chunk(uint64_t at, bool sender)
 {
-    int time = (int)(at >> 32) - 1, chunk = (int)((at & 0xffffffff) / RK_CHUNK_MAX);
+    int time = (int)(at >> 32) - 1, chunk = (int)((at & 0xffffffff) / (bytes() / (CHUNKS - 1) & ~0xfffu));
     uint64_t over;
 
     if (cma_refused == (sender ? REFUSED_SENDER : REFUSED_RECEIVER))
@@ -65,6 +75,25 @@ static rank_status_t model_copy_chunk(uint64_t at, bool sender)
     return RANK_OK;
 }
 
+/* Where the sender has mapped what a receive's memory is; the segment begins with the address 0. */
+#define MAPPED_AT (UINT64_C(1) << 48)
+
+static void move(void *to, bool known)
+{
+    uint64_t at = (uint64_t)(uintptr_t)to;
+
+    model_expect(known, "a copy to where nothing is mapped");
+    model_copy_chunk(at & ~MAPPED_AT, at & MAPPED_AT);
+}
+
+static struct rk_segment *segment_by_id(uint64_t id)
+{
+    static struct rk_segment all;
+
+    all = (struct rk_segment){.id = id, .base = (char *)(uintptr_t)MAPPED_AT, .bytes = MAPPED_AT};
+    return mapped == STRANGE ? NULL : &all;
+}
+
 static int receiving; /* the receiver's: which time */
 static uint64_t clock_calls;
 static struct rank_request requests[2][TIMES];
@@ -73,6 +102,8 @@ static rank_status_t put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
                          uint32_t first_len, const void *second);
 static struct rank_request *find(struct rk_id id);
 
+#define move_mapped(to, from, bytes) move(to, (from) != NULL)
+#define rk_segment_by_id(ctx, id) ((void)(ctx), segment_by_id(id))
 #define rk_cma_read(pid, to, from, bytes) model_copy_chunk((uint64_t)(uintptr_t)(to), false)
 #define rk_cma_write(pid, to, from, bytes) model_copy_chunk(to, true)
 #define rk_shm_control control
@@ -101,6 +132,7 @@ static union {
     struct assist assist;
     struct offer offer;
 } asked[TIMES];
+static uint64_t segment[TIMES]; /* and the tags of those frames */
 static bool streamed[TIMES]; /* asked for by the receiver, after all */
 static bool one_generation;
 
@@ -114,9 +146,9 @@ static void control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
 {
     (void)shm;
     (void)ep;
-    (void)tag;
     if (kind == RK_SHM_ASSIST || kind == RK_SHM_OFFER) {
         memmove(&asked[receiving], payload, len);
+        segment[receiving] = tag;
         atomic_store_explicit(&memory.asked[receiving], 1, memory_order_release);
     } else if (kind == RK_SHM_FETCH) {
         streamed[receiving] = true;
@@ -148,11 +180,12 @@ static void receive_together(struct process *me)
 {
     for (int i = 0; i < TIMES; i++) {
         struct rank_request *req = &requests[0][i];
-        struct rk_rndv rndv = {.peer = &me->peer, .total = BYTES, .priv = {(uint64_t)i << 32}};
+        struct rk_rndv rndv = {.peer = &me->peer, .total = bytes(), .priv = {(uint64_t)i << 32}};
+        struct target target = {mapped >= BOTH_MAPPED ? 2 : 0, address(i)};
 
         receiving = i;
-        req->view = (struct rk_view){(void *)(uintptr_t)address(i), BYTES, NULL};
-        copy_together(&me->shm, &me->end, &rndv, req, BYTES, false);
+        req->view = (struct rk_view){(void *)(uintptr_t)address(i), bytes(), NULL};
+        copy_together(&me->shm, &me->end, &rndv, req, bytes(), mapped ? memory.box : NULL, false, target);
         while (me->end.assisted) {
             model_here((uint64_t)i + 1, 0, 0);
             model_look();
@@ -201,7 +234,7 @@ static void send_when_asked(struct process *me, bool together)
             model_block();
         }
         if (together) {
-            help(&me->shm, &me->end, &asked[i].assist);
+            help(&me->shm, &me->end, segment[i], &asked[i].assist);
             continue;
         }
         consider(&me->shm, &me->end, &asked[i].offer);
@@ -251,7 +284,7 @@ static void begin(void)
         for (int k = 0; k < TIMES; k++) {
             rk_list_init(&requests[i][k].link);
             requests[i][k].peer = &p->peer;
-            requests[i][k].view.bytes = BYTES;
+            requests[i][k].view = (struct rk_view){memory.box, BYTES, NULL};
         }
     }
 }
@@ -269,7 +302,20 @@ int main(void)
     m.name = "the same, and the kernel refuses the receiver's";
     cma_refused = REFUSED_RECEIVER;
     failed += model_check(&m, false);
+    mapped = MAPPED;
+    cma_refused = REFUSED_SENDER;
+    m.name = "copies of what the receiver has mapped, and the kernel refuses the sender's";
+    failed += model_check(&m, false);
     cma_refused = 0;
+    m.name = "copies of what the receiver has mapped";
+    failed += model_check(&m, false);
+    mapped = BOTH_MAPPED;
+    m.name = "copies between what both have mapped";
+    failed += model_check(&m, false);
+    mapped = STRANGE;
+    m.name = "copies to what the sender should have mapped";
+    failed += model_check(&m, false);
+    mapped = PRIVATE;
     m.name = "copies by claims that are a read and a write";
     m.torn = true;
     failed += model_check(&m, true);

@@ -135,26 +135,54 @@ static void pieces(struct mp *mp)
     }
 }
 
-/* From rank_alloc memory. */
+/* From rank_alloc memory, to it, or both; and to a part of it that the sender, who is not of its team, knows nothing of. Cut short now and then. */
 static void mapped(struct mp *mp)
 {
+    enum { FROM = 1, TO = 2, OWN = 4 };
+    static const int kinds[] = {FROM, TO, FROM | TO, FROM | TO | OWN};
     int right = (mp->rank + 1) % mp->size, left = (mp->rank + mp->size - 1) % mp->size;
-    char *in = mp_alloc(MOST);
-    rank_mem_t mem;
-    void *out;
+    char *mine[2] = {mp_alloc(MOST + SIZES + GUARD), mp_alloc(MOST + SIZES + GUARD)};
+    void *ours[2], *own;
+    rank_mem_t mem[2], own_mem;
+    rank_team_t alone;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, MOST, 0, &out, &mem));
-    for (int i = 0; i < SIZES; i++) {
-        rank_request_t req;
+    for (int k = 0; k < 2; k++)
+        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, MOST + SIZES + GUARD, 0, &ours[k], &mem[k]));
+    MP_OK(rank_team_split(mp->world, mp->rank, 0, &alone));
+    MP_OK(rank_alloc(alone, RANK_MEM_HOST, MOST + SIZES + GUARD, 0, &own, &own_mem));
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        char *out = kinds[k] & FROM ? ours[0] : mine[0];
+        char *in = kinds[k] & OWN ? own : kinds[k] & TO ? ours[1] : mine[1];
 
-        mp_fill((char *)out + i, (size_t)sizes[i], (uint64_t)(mp->rank + i));
-        MP_OK(rank_isend((char *)out + i, sizes[i], RANK_BYTE, right, TAG, mp->world, &req));
-        MP_OK(rank_recv(in, sizes[i], RANK_BYTE, left, TAG, mp->world, NULL));
-        MP_OK(rank_wait(&req, NULL));
-        MP_CHECK_EQ(mp_verify(in, (size_t)sizes[i], (uint64_t)(left + i)), -1);
+        for (int i = 0; i < SIZES; i++) {
+            size_t n = (size_t)sizes[i], want = i % 5 == 4 ? n - n / 3 : n;
+            rank_request_t req[2];
+
+            mp_fill(out + i, n, (uint64_t)(mp->rank + i));
+            memset(in + i + want, 0x5a, GUARD);
+            if (i % 2)
+                mp_barrier(mp->world);
+            MP_OK(rank_irecv(in + i, (int64_t)want, RANK_BYTE, left, TAG, mp->world, &req[1]));
+            if (mp->rank % 2 || i % 4 == 3) { /* else it waits for its send and nothing else, and may copy a share */
+                MP_OK(rank_isend(out + i, sizes[i], RANK_BYTE, right, TAG, mp->world, &req[0]));
+                MP_STATUS(rank_wait(&req[1], NULL), want < n ? RANK_ERR_TRUNCATED : RANK_OK);
+                MP_OK(rank_wait(&req[0], NULL));
+            } else {
+                MP_OK(rank_send(out + i, sizes[i], RANK_BYTE, right, TAG, mp->world));
+                MP_STATUS(rank_wait(&req[1], NULL), want < n ? RANK_ERR_TRUNCATED : RANK_OK);
+            }
+            MP_CHECK_EQ(mp_verify(in + i, want, (uint64_t)(left + i)), -1);
+            for (int g = 0; g < GUARD; g++)
+                MP_CHECK_EQ(in[(size_t)i + want + (size_t)g], 0x5a);
+        }
+        mp_barrier(mp->world); /* the next kind's first messages go into this one's memory */
     }
-    MP_OK(rank_free(&mem));
-    free(in);
+    MP_OK(rank_free(&own_mem));
+    MP_OK(rank_team_free(&alone));
+    for (int k = 0; k < 2; k++) {
+        MP_OK(rank_free(&mem[k]));
+        free(mine[k]);
+    }
 }
 
 /* A synchronous one too, and one whose receive is long in coming: the sender waits and then helps, or has gone on. */

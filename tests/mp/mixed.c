@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 16, TAGS = 4, PART = 24 << 10, TELLS = 16, TOLD = 512, MEMS = 2, HEAD = 8 };
+enum { RANKS = 16, TAGS = 4, PART = 24 << 10, TELLS = 16, TOLD = 512, MEMS = 2, HEAD = 8, SLOTS = 8 };
 /* A rank's part of another's memory: bytes that are overwritten, places that are written once a round, a counter. */
 enum { AT_TELLS = PART, AT_COUNT = AT_TELLS + TELLS * TOLD, STRIDE = AT_COUNT + 64 };
 
@@ -64,7 +64,32 @@ struct mixed {
     uint64_t sum[MEMS][RANKS];      /* my counts there since the beginning */
     uint64_t expect[MEMS][RANKS];   /* theirs here */
     rank_mem_t window, reg, key[RANKS];
+    rank_mem_t slots; /* what both of a message may have mapped */
+    char *slot[SLOTS];
+    bool used[SLOTS];
 };
+
+/* Memory for a message: some of it, if there is a slot, from rank_alloc. */
+static char *get_buffer(struct mixed *m, size_t bytes)
+{
+    int i = (int)mp_below(&m->own, 2 * SLOTS);
+
+    if (i >= SLOTS || m->used[i])
+        return mp_alloc(bytes);
+    m->used[i] = true;
+    return m->slot[i];
+}
+
+static void drop_buffer(struct mixed *m, char *buf)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        if (buf == m->slot[i]) {
+            m->used[i] = false;
+            return;
+        }
+    }
+    free(buf);
+}
 
 static rank_mem_t mem_of(struct mixed *m, int mem, int rank)
 {
@@ -163,7 +188,7 @@ static void came(struct mixed *m, struct receive *r, rank_status_t st)
     if (s->kind == TELL)
         MP_CHECK_EQ(mp_verify(m->mine[s->mem] + place(s->src, AT_TELLS + s->offset), TOLD, s->key), -1);
     r->number = number;
-    free(r->buf);
+    drop_buffer(m, r->buf);
     r->buf = NULL;
 }
 
@@ -172,7 +197,7 @@ static void post(struct mixed *m, struct receive *r)
     int64_t room = (int64_t)m->max + HEAD;
     int done = 0;
 
-    r->buf = mp_alloc((size_t)room);
+    r->buf = get_buffer(m, (size_t)room);
     MP_OK(rank_irecv(r->buf, room, RANK_BYTE, r->src, r->tag, m->team, &r->req));
     if (mp_below(&m->own, 6) != 0)
         return;
@@ -185,7 +210,7 @@ static void post(struct mixed *m, struct receive *r)
         MP_CHECK_EQ(done, 1);
         r->canceled = r->buf;
         mp_fill(r->canceled, (size_t)room, 77);
-        r->buf = mp_alloc((size_t)room);
+        r->buf = get_buffer(m, (size_t)room);
         MP_OK(rank_irecv(r->buf, room, RANK_BYTE, r->src, r->tag, m->team, &r->req));
     } else if (done) {
         came(m, r, r->status);
@@ -205,7 +230,7 @@ static bool take(struct mixed *m, struct receive *r)
         MP_OK(rank_improbe(r->src, r->tag, m->team, &found, &message, &seen));
         if (!found)
             return false;
-        r->buf = mp_alloc((size_t)seen.bytes);
+        r->buf = get_buffer(m, (size_t)seen.bytes);
         if (mp_below(&m->own, 2)) {
             MP_OK(rank_imrecv(r->buf, seen.bytes, RANK_BYTE, &message, &r->req));
             return true;
@@ -215,7 +240,7 @@ static bool take(struct mixed *m, struct receive *r)
         MP_OK(rank_iprobe(r->src, r->tag, m->team, &found, &seen));
         if (!found)
             return false;
-        r->buf = mp_alloc((size_t)seen.bytes);
+        r->buf = get_buffer(m, (size_t)seen.bytes);
         r->status = rank_recv(r->buf, seen.bytes, RANK_BYTE, seen.source, seen.tag, m->team, &r->env);
     }
     came(m, r, r->status);
@@ -252,7 +277,7 @@ static void look(struct mixed *m)
 
 static void send(struct mixed *m, const struct step *s, int64_t number)
 {
-    char *buf = mp_alloc(s->bytes);
+    char *buf = get_buffer(m, s->bytes);
 
     memcpy(buf, &number, HEAD);
     mp_fill(buf + HEAD, s->bytes - HEAD, s->key);
@@ -385,7 +410,7 @@ static void check_messages(struct mixed *m)
         last[s->src][s->tag] = r->number;
         if (r->canceled)
             MP_CHECK_EQ(mp_verify(r->canceled, m->max + HEAD, 77), -1);
-        free(r->canceled);
+        drop_buffer(m, r->canceled);
     }
     for (int i = 0; i < m->nsteps; i++)
         MP_CHECK(m->step[i].taken == (is_message(&m->step[i]) && m->step[i].dst == m->mp.rank));
@@ -427,6 +452,9 @@ static void make(struct mixed *m)
     MP_OK(rank_team_dup(m->mp.world, &m->team));
     MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)bytes, 0, &p, &m->window));
     m->mine[0] = p;
+    MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)(SLOTS * (m->max + HEAD)), 0, &p, &m->slots));
+    for (int i = 0; i < SLOTS; i++)
+        m->slot[i] = (char *)p + (size_t)i * (m->max + HEAD);
     m->mine[1] = mp_alloc(bytes);
     for (int mem = 0; mem < MEMS; mem++) {
         memset(m->mine[mem], 0, bytes);
@@ -462,6 +490,7 @@ static void destroy(struct mixed *m)
     MP_OK(rank_barrier(m->mp.world));
     MP_OK(rank_dereg(&m->reg));
     MP_OK(rank_free(&m->window));
+    MP_OK(rank_free(&m->slots));
     MP_OK(rank_team_free(&m->team));
     free(m->mine[1]);
     for (int mem = 0; mem < MEMS; mem++) {
@@ -495,7 +524,7 @@ int main(int argc, char **argv)
         check_messages(&m);
         check_memory(&m);
         for (int k = 0; k < m.nsends; k++)
-            free(m.out[k]);
+            drop_buffer(&m, m.out[k]);
         MP_OK(rank_barrier(m.mp.world)); /* nobody writes while another looks */
     }
     destroy(&m);

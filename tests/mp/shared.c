@@ -195,7 +195,7 @@ static void words(struct mp *mp, const struct block *b, rank_mem_t own, rank_mem
 /* Large messages from there, to who has its key and may have mapped it. */
 static void messages(struct mp *mp, const struct block *b, int to, int from)
 {
-    char *in = mp_alloc(BYTES);
+    char *in = mp_alloc(BYTES), *there = b->mine + BYTES / 2;
 
     for (int64_t n = 100000; n <= BYTES - 9; n += 900000) {
         rank_request_t req[2];
@@ -211,6 +211,16 @@ static void messages(struct mp *mp, const struct block *b, int to, int from)
             MP_OK(rank_recv(in, n, RANK_BYTE, mp->rank - 1, 6, mp->world, NULL));
             MP_CHECK_EQ(mp_verify(in, (size_t)n, (uint64_t)(n + mp->rank - 1)), -1);
         }
+        if (mp->size < 2 || n >= BYTES / 2 - 9)
+            continue;
+        /* And into there, from who waits and may copy a share. */
+        MP_OK(rank_irecv(there, n, RANK_BYTE, from, 7, mp->world, &req[0]));
+        if (mp->rank % 2 == 0)
+            MP_OK(rank_send(b->mine + 9, n, RANK_BYTE, to, 7, mp->world));
+        MP_OK(rank_wait(&req[0], NULL));
+        if (mp->rank % 2)
+            MP_OK(rank_send(b->mine + 9, n, RANK_BYTE, to, 7, mp->world));
+        MP_CHECK_EQ(mp_verify(there, (size_t)n, (uint64_t)(n + from)), -1);
     }
     free(in);
 }

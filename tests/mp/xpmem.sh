@@ -56,7 +56,7 @@ if [ "$(nproc)" -ge 2 ]; then
     if ! info --calibrate && ! info --calibrate && grep -q 'is the machine full' "$work/log"; then
         echo "ok - rankinfo --calibrate # SKIP the machine is busy"
     else
-        info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $9 > 0 && $10 > 0 { ok = 1 } END { exit !ok }' "$work/out" &&
+        info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $10 > 0 && $11 > 0 { ok = 1 } END { exit !ok }' "$work/out" &&
             grep -q '^  rates  *measured here' "$work/out"
         [ $? = 0 ] && echo "ok - rankinfo --calibrate" || { echo "not ok - rankinfo --calibrate"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
     fi

@@ -30,10 +30,13 @@ static void test_choice(void **state)
     (void)state;
     rk_paths_built_in(&p);
     assert_false(p.measured);
+    p.meet = 10000;
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         p.rate[i][RK_PATH_CMA] = 1000;
-        p.rate[i][RK_PATH_BOTH] = i < 4 ? 1100 : i < 5 ? 1500 : 1200; /* half more, from 128 KiB on a tenth, is not enough */
+        p.rate[i][RK_PATH_BOTH] = i < 4 ? 1100 : i < 5 ? 1300 : 1250; /* a tenth more, or 65 us - 1/11 - 10 us, is not enough */
         p.rate[i][RK_PATH_RING] = 900;
+        p.rate[i][RK_PATH_MAPPED] = 2000;
+        p.rate[i][RK_PATH_MBOTH] = i < 5 ? 3200 : 3000;
         p.rate[i][RK_PATH_STREAMED] = i < 6 ? 980 : 5000;
     }
     rk_paths_choose(&p);
@@ -43,11 +46,13 @@ static void test_choice(void **state)
     assert_int_equal(p.best[0][6], RK_PATH_STREAMED);
     assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
     assert_int_equal(p.ring[5], RK_PATH_RING);
+    assert_int_equal(p.mapped[4], RK_PATH_MAPPED);
+    assert_int_equal(p.mapped[5], RK_PATH_MBOTH);
     assert_int_equal(rk_paths_streamed_from(&p), rk_path_bytes(6));
     /* Where memory can be attached: unless the kernel is faster, and both sides if that is worth it. */
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
         p.rate[i][RK_PATH_XPMEM] = i < 7 ? 1500 : 900;
-        p.rate[i][RK_PATH_XBOTH] = i == 5 ? 1600 : i == 6 ? 1700 : 0;
+        p.rate[i][RK_PATH_XBOTH] = i == 5 ? 1600 : i == 6 ? 1900 : 0;
     }
     rk_paths_choose(&p);
     assert_int_equal(p.alone[1][0], RK_PATH_XPMEM);
@@ -57,7 +62,12 @@ static void test_choice(void **state)
     assert_int_equal(p.alone[1][7], RK_PATH_BOTH);
     assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
     p.rate[10][RK_PATH_STREAMED] = 1;
+    p.meet = 0; /* where meetings cost nothing more, they are worth it sooner */
+    p.rate[5][RK_PATH_MBOTH] = 0;
     rk_paths_choose(&p);
+    assert_int_equal(p.best[0][4], RK_PATH_BOTH);
+    assert_int_equal(p.mapped[4], RK_PATH_MBOTH);
+    assert_int_equal(p.mapped[5], RK_PATH_MAPPED);
     assert_int_equal(rk_paths_streamed_from(&p), UINT32_MAX);
     for (int i = 0; i < RK_PATH_CLASSES; i++)
         p.rate[i][RK_PATH_CMA] = p.rate[i][RK_PATH_BOTH] = 0;
@@ -89,6 +99,7 @@ static void test_text(void **state)
     rk_paths_built_in(&p);
     p.rate[3][RK_PATH_CMA] = 0;
     p.rate[4][RK_PATH_RING] = 123456;
+    p.meet = 777;
     rk_paths_choose(&p);
     len = rk_paths_format(&p, machine, text);
     assert_true(len < sizeof(text));
@@ -97,6 +108,8 @@ static void test_text(void **state)
     assert_memory_equal(q.rate, p.rate, sizeof(p.rate));
     assert_memory_equal(q.best, p.best, sizeof(p.best));
     assert_memory_equal(q.alone, p.alone, sizeof(p.alone));
+    assert_memory_equal(q.mapped, p.mapped, sizeof(p.mapped));
+    assert_int_equal(q.meet, 777);
 
     memset(&none, 0x55, sizeof(none));
     q = none;
@@ -170,6 +183,11 @@ static void test_file(void **state)
     assert_non_null(strstr(load(&q, e, &from_file), "not used"));
     write_file(file, "", 0);
     assert_non_null(strstr(load(&q, e, &from_file), "damaged"));
+    write_file(file, text, strlen("librank paths "));
+    assert_non_null(strstr(load(&q, e, &from_file), "damaged"));
+    write_file(file, "librank paths 2\nx\n", 18);
+    assert_non_null(strstr(load(&q, e, &from_file), "of another version of librank; rankinfo --calibrate"));
+    assert_false(from_file || q.measured);
 
     /* What cannot be replaced is said; what was there stays, and nothing else is left. */
     unlink(file);
@@ -234,6 +252,7 @@ static void test_claims(void **state)
     (void)state;
     for (size_t i = 0; i < RK_ARRAY_LEN(sizes); i++) {
         for (unsigned int order = 0; order < 64; order++) {
+            cover(sizes[i], RK_CHUNK_MAPPED, order * 0x2545f491u);
             cover(sizes[i], RK_CHUNK_MAX, order * 0x2545f491u);
             cover(sizes[i], RK_CHUNK_BUSY, order * 0x2545f491u);
         }

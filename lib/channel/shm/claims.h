@@ -18,9 +18,9 @@
 
 /*
  * A call of the kernel's costs as much as copying some 16 KiB: few chunks. Halves while that is
- * little; then so much that who is done first does not wait long for the other.
+ * little; then so much that who is done first does not wait long for the other. Less where both sides copy by themselves.
  */
-enum { RK_CHUNK_MIN = 16 << 10, RK_CHUNK_MAX = 128 << 10, RK_CHUNK_BUSY = 512 << 10 };
+enum { RK_CHUNK_MIN = 16 << 10, RK_CHUNK_MAPPED = 64 << 10, RK_CHUNK_MAX = 128 << 10, RK_CHUNK_BUSY = 512 << 10 };
 
 /* most: a larger one where the other side will hardly come: it is copying something itself. */
 RK_INLINE uint64_t rk_chunk_of(uint64_t bytes, uint64_t most)

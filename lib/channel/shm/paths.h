@@ -23,6 +23,7 @@ enum rk_path {
     RK_PATH_STREAMED, /* and the first one past the caches */
     RK_PATH_XPMEM,    /* one copy from memory that the receiver has attached */
     RK_PATH_XBOTH,    /* and the sender a share of it, into memory that it has attached */
+    RK_PATH_MBOTH,    /* as mapped, and the sender a share of it, into memory that it has mapped, or through the kernel */
     RK_PATHS
 };
 
@@ -36,6 +37,8 @@ enum {
 
 struct rk_paths {
     uint32_t rate[RK_PATH_CLASSES][RK_PATHS]; /* MB/s; 0: cannot be done here */
+    uint32_t meet;                            /* ns that sharing a copy is taken to cost more than its rate says */
+    unsigned char mapped[RK_PATH_CLASSES];    /* of mapped memory: by the receiver, or both */
     /* Of private memory, [1] where the other's can be attached: */
     unsigned char best[2][RK_PATH_CLASSES];   /* from a sender that waits, */
     unsigned char alone[2][RK_PATH_CLASSES];  /* and from one that may be in its own code: a path that needs none */
@@ -44,6 +47,12 @@ struct rk_paths {
 };
 
 extern const char *const rk_path_names[RK_PATHS];
+
+/* Do both sides have to come to it? */
+RK_INLINE bool rk_path_meets(enum rk_path path)
+{
+    return path != RK_PATH_MAPPED && path != RK_PATH_CMA && path != RK_PATH_XPMEM;
+}
 
 /* Does it need XPMEM? */
 RK_INLINE bool rk_path_attaches(enum rk_path path)
@@ -72,7 +81,7 @@ void rk_paths_built_in(struct rk_paths *paths);
 /* Choose again, after rates have changed. */
 void rk_paths_choose(struct rk_paths *paths);
 
-enum rk_paths_parsed { RK_PATHS_OK, RK_PATHS_DAMAGED, RK_PATHS_FOREIGN };
+enum rk_paths_parsed { RK_PATHS_OK, RK_PATHS_DAMAGED, RK_PATHS_FOREIGN, RK_PATHS_OLD /* or new: of another form */ };
 
 /* The table as text; machine has no line break. Returns its length, below RK_PATH_TEXT_MAX. */
 size_t rk_paths_format(const struct rk_paths *paths, const char *machine, char *text);

@@ -108,6 +108,8 @@ static const char *read_table(const char *file, const char *machine, struct rk_p
         return NULL;
     case RK_PATHS_FOREIGN:
         return "it is of another machine, kernel or version";
+    case RK_PATHS_OLD:
+        return "it is of another version of librank";
     default:
         return "it is damaged";
     }

@@ -5,7 +5,8 @@
  * takes the cheapest way to it, as the table in paths.h has it:
  *
  *   mapped   payload in rank_alloc memory, or in registered memory whose key the receiver has opened and could map: one
- *            memcpy from the own mapping
+ *            memcpy from the own mapping; long ones are shared as below, the sender copying straight to where the
+ *            receive is, if that is mapped there, else by the kernel
  *   CMA      one copy by the kernel; long ones are shared: the receiver asks
  *            the sender to help (ASSIST), and both claim chunks from the two
  *            ends (claims.h), the receiver reading and the sender writing, until they meet
@@ -48,9 +49,9 @@ struct offer {
     uint32_t gen, pad;
 };
 
-struct assist {
+struct assist { /* The frame's tag: 0, or the segment that holds the receive's memory, */
     struct rk_id sender;
-    uint64_t to, bytes;
+    uint64_t to, bytes;  /* and then to is an offset in it; of a registered one, as otherwise, the address at the receiver */
     uint32_t gen, chunk; /* in KiB; ATTACHED: into memory that is attached, if it can be */
 };
 
@@ -67,7 +68,7 @@ enum { P_SENDER, P_AT, P_SEGMENT };
 /* and those of a request: a stream's at the sender, */
 enum { S_RECEIVER, S_WANT, S_OFFSET };
 /* and a receive's. */
-enum { R_SENDER, R_WANT, R_GOT, R_FROM };
+enum { R_SENDER, R_WANT, R_GOT };
 
 static uint64_t pack_id(struct rk_id id)
 {
@@ -97,6 +98,10 @@ struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
     }
     return ep->far;
 }
+
+#ifndef move_mapped /* a model has its own */
+#define move_mapped memcpy
+#endif
 
 static rank_status_t move_in(struct rk_shm_ep *ep, bool attached, void *to, uint64_t from, size_t bytes)
 {
@@ -248,19 +253,37 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
 
 enum { HELP_FAILED = 1u << 31 };
 
+/* Where memory that another names is mapped here; NULL: it is not. segment: without marks. */
+static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
+{
+    struct rk_segment *seg = rk_segment_by_id(ctx, segment);
+
+    if (!seg)
+        return NULL;
+    at -= seg->there;
+    return at <= seg->bytes && want <= seg->bytes - at ? seg->base + at : NULL;
+}
+
 /* At the sender: copy a share of what the receiver is fetching. */
-static void help(struct rk_shm *shm, struct rk_shm_ep *ep, const struct assist *a)
+static void help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
     uint64_t chunk = (uint64_t)(a->chunk & ~ATTACHED) << 10;
+    char *to = segment ? mapped_at(shm->ctx, segment, a->to, a->bytes) : NULL;
     struct rk_share share;
 
     if (!req || req->peer != ep->peer || a->bytes > req->view.bytes || chunk < RK_CHUNK_MIN)
         return; /* all is copied already */
+    if (segment && !to && (!(segment & RK_SEGMENT_REGISTERED) || !ep->cma))
+        return; /* of a team without us, or nothing that we can reach: the receiver does all */
     while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
-        rank_status_t st = move_out(ep, a->chunk & ATTACHED, a->to + share.at,
-                                    (char *)req->view.base + share.at, share.bytes);
+        const char *from = (char *)req->view.base + share.at;
+        rank_status_t st = RANK_OK;
 
+        if (to)
+            move_mapped(to + share.at, from, share.bytes);
+        else
+            st = move_out(ep, a->chunk & ATTACHED, a->to + share.at, from, share.bytes);
         if (st)
             atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
         atomic_fetch_add(&ep->out.box->helped, 1);
@@ -346,16 +369,21 @@ static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
     return last != &shm->sending && rk_list_entry(last, struct rank_request, link)->peer == peer;
 }
 
-/* Both sides copy. */
-static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
-                          struct rank_request *req, uint64_t want, bool attached)
+/* Where the sender finds the receive's memory, as struct assist and its tag tell it. */
+struct target {
+    uint64_t segment, to;
+};
+
+/* Both sides copy. here: where the payload is mapped, or NULL. attached: it may be had that way, and so may the receive's memory. */
+static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv, struct rank_request *req,
+                          uint64_t want, const char *here, bool attached, struct target target)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
     /* Who has something for us to fetch from them at the same time will fetch, and not help. */
-    uint64_t chunk = rk_chunk_of(want, has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX);
-    uint64_t from = rndv->priv[P_AT];
+    uint64_t most = target.segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
+    uint64_t chunk = rk_chunk_of(want, most), from = rndv->priv[P_AT];
     struct assist a = {.sender = unpack_id(rndv->priv[P_SENDER]),
-                       .to = (uint64_t)(uintptr_t)req->view.base,
+                       .to = target.to,
                        .bytes = want,
                        .gen = ++ep->assist_gen,
                        .chunk = (uint32_t)(chunk >> 10) | (attached ? ATTACHED : 0)};
@@ -365,14 +393,19 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     atomic_store(&box->claims, rk_claims_begin(a.gen));
     req->priv[R_SENDER] = rndv->priv[P_SENDER];
     req->priv[R_WANT] = want;
-    req->priv[R_FROM] = from;
     ep->assisted = req;
     shm->nassisted++;
     rk_list_append(&shm->receiving, &req->link);
-    rk_shm_control(shm, ep, RK_SHM_ASSIST, 0, &a, sizeof(a));
+    rk_shm_control(shm, ep, RK_SHM_ASSIST, target.segment, &a, sizeof(a));
     while (rk_claim(&box->claims, a.gen, want, chunk, false, &share)) {
-        rank_status_t st = move_in(ep, attached, (char *)req->view.base + share.at, from + share.at,
-                                   share.bytes);
+        char *to = (char *)req->view.base + share.at;
+        rank_status_t st;
+
+        if (here) {
+            move_mapped(to, here + share.at, share.bytes);
+            continue;
+        }
+        st = move_in(ep, attached, to, from + share.at, share.bytes);
 
         if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
             ep->assisted = NULL;
@@ -421,6 +454,12 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
     return false;
 }
 
+/* Does the configuration say how private memory goes? */
+static bool asks_private(void)
+{
+    return rk_conf.large != RK_CONF_LARGE_AUTO && rk_conf.large < RK_CONF_LARGE_MAPPED;
+}
+
 /* Of private memory, where CMA is possible, or the other's can be attached. The ring needs a sender that makes progress. */
 static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for, bool attached)
 {
@@ -433,7 +472,7 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
                                          [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED,
                                          [RK_CONF_LARGE_XPMEM] = RK_PATH_XPMEM,
                                          [RK_CONF_LARGE_XBOTH] = RK_PATH_XBOTH};
-    enum rk_path path = rk_unlikely(rk_conf.large != RK_CONF_LARGE_AUTO) ? asked[rk_conf.large]
+    enum rk_path path = rk_unlikely(asks_private()) ? asked[rk_conf.large]
                         : waited_for                                     ? p->best[attached][class]
                                                                          : p->alone[attached][class];
 
@@ -454,15 +493,29 @@ static bool copy_attached(struct rk_xpmem *far, const struct rk_rndv *rndv, cons
     return rk_xpmem_end(far);
 }
 
-/* Where an announced payload is mapped here; NULL: it is not. segment: without marks. */
-static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
+/* How the sender gets at the receive's memory. */
+static struct target target_of(const struct rk_shm_ep *ep, const struct rk_view *view, uint64_t want)
 {
-    struct rk_segment *seg = rk_segment_by_id(ctx, segment);
+    struct rk_segment *seg = rk_segment_holding(ep->shm->ctx, view->base, want);
+    uint64_t at = (uint64_t)(uintptr_t)view->base;
 
-    if (!seg)
-        return NULL;
-    at -= seg->there;
-    return at <= seg->bytes && want <= seg->bytes - at ? seg->base + at : NULL;
+    if (!seg || seg->map.map) /* none, or another's */
+        return (struct target){0, at};
+    return (struct target){seg->id, seg->there ? at : at - (uint64_t)(uintptr_t)seg->base};
+}
+
+/* Of a payload that is mapped here: is the sender to copy a share? By the kernel it is slower at that. */
+static bool share_mapped(const struct rk_shm_ep *ep, uint64_t want, bool by_kernel)
+{
+    const struct rk_paths *p = &ep->shm->paths;
+    int class = rk_path_class(want);
+
+    if (by_kernel && !ep->cma)
+        return false;
+    if (rk_unlikely(rk_conf.large == RK_CONF_LARGE_MAPPED || rk_conf.large == RK_CONF_LARGE_MBOTH))
+        return rk_conf.large == RK_CONF_LARGE_MBOTH;
+    return p->mapped[class] == RK_PATH_MBOTH && !ep->shm->ctx->node->oversubscribed &&
+           !(by_kernel && p->alone[0][class] != RK_PATH_BOTH);
 }
 
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
@@ -478,6 +531,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     bool private = segment == 0 || segment == WAITED_FOR || registered;
     struct rk_xpmem *far;
     enum rk_path path;
+    struct target target;
     rank_status_t st;
     char *here;
 
@@ -489,10 +543,18 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (registered)
         segment &= ~(uint64_t)RK_SEGMENT_MARK;
     if (segment && segment < WAITED_FOR && (here = mapped_at(shm->ctx, segment, rndv->priv[P_AT], want)) != NULL) {
+        if (!view->ops && !ep->assisted) {
+            target = target_of(ep, view, want);
+            if (share_mapped(ep, want, target.segment == 0)) {
+                copy_together(shm, ep, rndv, req, want, here, false, target);
+                return;
+            }
+        }
         rk_view_copy(view, &(struct rk_view){here, want, NULL}, want);
         finish(ep, req, sender, RANK_OK);
         return;
     }
+    target = (struct target){0, (uint64_t)(uintptr_t)view->base};
     far = private ? rk_shm_far(ep) : NULL;
     path = chosen(shm, want, waited, far != NULL);
     if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || ep->assisted)) ||
@@ -504,16 +566,16 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         path = chosen(shm, want, waited, false); /* not that memory, or it has gone away */
     }
     if (far && path == RK_PATH_XBOTH) {
-        copy_together(shm, ep, rndv, req, want, true);
+        copy_together(shm, ep, rndv, req, want, NULL, true, target);
         return;
     }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
-        if (rk_conf.large == RK_CONF_LARGE_AUTO && want <= shm->shape.shallow / 2 && !ep->assisted &&
+        if (!asks_private() && want <= shm->shape.shallow / 2 && !ep->assisted &&
             shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;
         if (path == RK_PATH_BOTH && !ep->assisted) {
-            copy_together(shm, ep, rndv, req, want, false);
+            copy_together(shm, ep, rndv, req, want, NULL, false, target);
             return;
         }
         st = rk_cma_read(ep->pid, view->base, rndv->priv[P_AT], want);
@@ -622,7 +684,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         consider(shm, ep, &u.offer);
         break;
     case RK_SHM_ASSIST:
-        help(shm, ep, &u.assist);
+        help(shm, ep, hdr->tag, &u.assist);
         break;
     default:
         break;
