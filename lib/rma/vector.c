@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 
 /* A piece that the channel moves by itself; shorter ones go packed. BATCH: of a stride. */
-enum { LONG_PIECE = 4096, CMA_BATCH = 256, BATCH = 256 };
+enum { LONG_PIECE = 4096, CMA_BATCH = 256, CMA_GAP = 1024, BATCH = 256 };
 
 static rank_status_t check_pieces(const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
                                   int peer)
@@ -70,11 +70,39 @@ static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, cha
     return bytes;
 }
 
+/*
+ * What one call of the kernel's moves. It looks pages up for each piece of the other's memory, which takes 0.4 us, and of ours costs little. So pieces
+ * that follow each other there are one, and of a get also those between which little lies, which is read and thrown away.
+ */
+struct cma_list {
+    struct iovec here[2 * CMA_BATCH], there[CMA_BATCH];
+    int nhere, nthere;
+    char thrown[CMA_GAP];
+};
+
+static void add_piece(struct cma_list *list, bool put, const rank_piece_t *p, uint64_t base)
+{
+    struct iovec *last = list->nthere ? &list->there[list->nthere - 1] : NULL;
+    uint64_t at = base + (uint64_t)p->offset;
+    uint64_t gap = last ? at - ((uint64_t)(uintptr_t)last->iov_base + last->iov_len) : UINT64_MAX;
+
+    if (p->bytes == 0)
+        return;
+    if (gap > (put ? 0 : CMA_GAP)) {
+        list->there[list->nthere++] = (struct iovec){(void *)(uintptr_t)at, (size_t)p->bytes};
+    } else {
+        if (gap)
+            list->here[list->nhere++] = (struct iovec){list->thrown, (size_t)gap};
+        last->iov_len += (size_t)gap + (size_t)p->bytes;
+    }
+    list->here[list->nhere++] = (struct iovec){p->local, (size_t)p->bytes};
+}
+
 /* The part is part_bytes long. */
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
                                  const struct rk_way *way, size_t part_bytes)
 {
-    struct iovec here[CMA_BATCH], there[CMA_BATCH];
+    struct cma_list list;
     char *part = rk_xpmem_begin(way->attached, way->base, part_bytes);
     rank_status_t st = RANK_OK;
 
@@ -85,13 +113,11 @@ static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n
     }
     for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
         int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
-        for (int i = 0; i < k; i++) {
-            const rank_piece_t *p = &pieces[at + i];
-            here[i] = (struct iovec){p->local, (size_t)p->bytes};
-            there[i] = (struct iovec){(void *)(uintptr_t)(way->base + (uint64_t)p->offset),
-                                      (size_t)p->bytes};
-        }
-        if (rk_cma_move(way->pid, put, here, there, k))
+
+        list.nhere = list.nthere = 0;
+        for (int i = 0; i < k; i++)
+            add_piece(&list, put, &pieces[at + i], way->base);
+        if (rk_cma_move(way->pid, put, list.here, list.nhere, list.there, list.nthere))
             continue;
         for (int i = 0; i < k && !st; i++) {
             const rank_piece_t *p = &pieces[at + i];

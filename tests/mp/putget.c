@@ -208,7 +208,7 @@ static void vectors(struct mp *mp, struct target *t, uint64_t *seed)
             memcpy(t->model + (size_t)to * SHARE + at, local + at, (size_t)len);
             at += len + (int64_t)mp_below(seed, 3);
         }
-        for (int i = n - 1; i > 0; i--) { /* in no order */
+        for (int i = n - 1; i > 0 && round % 2; i--) { /* in no order */
             int k = (int)mp_below(seed, (uint64_t)i + 1);
             rank_piece_t p = pieces[i];
             pieces[i] = pieces[k];

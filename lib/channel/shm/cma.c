@@ -59,14 +59,14 @@ rank_status_t rk_cma_write(int pid, uint64_t to, const void *from, size_t bytes)
     return move_all(process_vm_writev, pid, (char *)(uintptr_t)from, to, bytes);
 }
 
-bool rk_cma_move(int pid, bool write, const struct iovec *here, const struct iovec *there, int n)
+bool rk_cma_move(int pid, bool write, const struct iovec *here, int nhere, const struct iovec *there, int nthere)
 {
     size_t bytes = 0;
     ssize_t got;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < nhere; i++)
         bytes += here[i].iov_len;
-    got = (write ? process_vm_writev : process_vm_readv)(pid, here, (unsigned long)n, there,
-                                                         (unsigned long)n, 0);
+    got = (write ? process_vm_writev : process_vm_readv)(pid, here, (unsigned long)nhere, there,
+                                                         (unsigned long)nthere, 0);
     return got >= 0 && (size_t)got == bytes;
 }

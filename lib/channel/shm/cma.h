@@ -19,8 +19,8 @@ rank_status_t rk_cma_read(int pid, void *to, uint64_t from, size_t bytes);
 rank_status_t rk_cma_write(int pid, uint64_t to, const void *from, size_t bytes);
 
 struct iovec;
-/* n pieces (at most 1024) at once, each as long here as there. False: not all of it has been moved, and it may be
+/* Pieces here and there (at most 1024 each) at once, as long together on either side. False: not all of it has been moved, and it may be
  * tried piece by piece. */
-bool rk_cma_move(int pid, bool write, const struct iovec *here, const struct iovec *there, int n);
+bool rk_cma_move(int pid, bool write, const struct iovec *here, int nhere, const struct iovec *there, int nthere);
 
 #endif
