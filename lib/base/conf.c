@@ -94,7 +94,9 @@ static rank_status_t bad(const struct rk_conf_row *row, const char *text, char *
                  row->allowed ? ", or auto" : "");
         break;
     case RK_CONF_STRING:
-    case RK_CONF_PICKS:
+        snprintf(err, errlen, "%s is '%s'; allowed is one of %s, or a path with a / in it", row->name, text, row->allowed);
+        break;
+    case RK_CONF_PICKS: /* says it by itself */
         snprintf(err, errlen, "%s: not a valid text", row->name);
         break;
     }
@@ -130,6 +132,24 @@ static rank_status_t replace_text(char **at, const char *text)
     return RANK_OK;
 }
 
+/* As the table writes it. */
+static rank_status_t parse_word(const struct rk_conf_row *row, const char *text, char **at, char *err, size_t errlen)
+{
+    int i = word_index(row->allowed, text, strlen(text));
+    const char *word = row->allowed;
+    rank_status_t st;
+    char *copy;
+
+    if (i < 0)
+        return bad(row, text, err, errlen);
+    while (i-- > 0)
+        word += strcspn(word, "|") + 1;
+    copy = strndup(word, strcspn(word, "|"));
+    st = copy ? replace_text(at, copy) : RANK_ERR_NO_MEMORY;
+    free(copy);
+    return st;
+}
+
 rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *text, void *into,
                                   char *err, size_t errlen)
 {
@@ -161,6 +181,8 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
             return RANK_ERR_CONFIG;
         return replace_text(at, text);
     case RK_CONF_STRING:
+        if (row->allowed && !strchr(text, '/'))
+            return parse_word(row, text, at, err, errlen);
         return replace_text(at, text);
     case RK_CONF_INT:
     case RK_CONF_SIZE:

@@ -36,7 +36,7 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
     void *map;
     int f;
 
-    st = rk_mem_check_room(bytes, 4096, what);
+    st = rk_mem_check_room(bytes, 4096, RK_LOG_ERROR, what);
     if (st)
         return st;
     f = memfd_create(NAME, MFD_CLOEXEC);
@@ -49,7 +49,7 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
         st = RANK_ERR_NO_MEMORY;
         goto err_close;
     }
-    st = rk_memfd_commit(f, 0, 4096 < bytes ? 4096 : bytes, what);
+    st = rk_memfd_commit(f, 0, 4096 < bytes ? 4096 : bytes, RK_LOG_ERROR, what);
     if (st)
         goto err_close;
     map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
@@ -124,9 +124,9 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
     return RANK_OK;
 }
 
-rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, const char *what)
+rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, const char *what)
 {
-    rank_status_t st = rk_mem_check_room(offset + bytes, bytes, what);
+    rank_status_t st = rk_mem_check_room(offset + bytes, bytes, level, what);
     int rc;
 
     if (st)
@@ -135,7 +135,7 @@ rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, const char *w
         rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
     while (rc < 0 && errno == EINTR);
     if (rc < 0) {
-        rk_error("%s: no memory for %zu shared bytes: %m", what, bytes);
+        rk_log(level, "%s: no memory for %zu shared bytes: %m", what, bytes);
         return RANK_ERR_NO_MEMORY;
     }
     return RANK_OK;

@@ -27,14 +27,14 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
 /* Map what the card names. RANK_ERR_UNREACHABLE: this process cannot (said at debug level only). */
 rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **base);
 
-/* Back a piece with memory now, so that touching it never ends in SIGBUS. */
-rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, const char *what);
+/* Back a piece with memory now, so that touching it never ends in SIGBUS. level: of the line that says why not. */
+rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, const char *what);
 
 void rk_memfd_close(int fd, void *base, size_t bytes);
 
-/* Logs and returns RANK_ERR_NO_MEMORY if a file of file_bytes, of which more are to be backed
+/* Logs at that level and returns RANK_ERR_NO_MEMORY if a file of file_bytes, of which more are to be backed
  * now, would pass a limit that the kernel answers with a signal: RLIMIT_FSIZE, a memory cgroup,
  * the machine's free memory. */
-rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, const char *what);
+rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, int level, const char *what);
 
 #endif

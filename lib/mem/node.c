@@ -65,7 +65,7 @@ rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COU
     if (st)
         goto err_free;
     node_set_base(node, base, total);
-    st = rk_memfd_commit(node->fd, 0, front, "the node's segment");
+    st = rk_memfd_commit(node->fd, 0, front, RK_LOG_ERROR, "the node's segment");
     if (st)
         goto err_close;
     node->head->nlocal = (uint32_t)nlocal;
@@ -188,11 +188,20 @@ void rk_node_leave_alone(struct rk_node *node)
     node->alone = true;
 }
 
-rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset,
-                             size_t bytes)
+static rank_status_t commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes, int level)
 {
-    return rk_memfd_commit(node->fd, node->head->region_at[r] + offset, bytes,
+    return rk_memfd_commit(node->fd, node->head->region_at[r] + offset, bytes, level,
                            r == RK_REGION_BOXES ? "message boxes" : "collectives");
+}
+
+rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes)
+{
+    return commit(node, r, offset, bytes, RK_LOG_ERROR);
+}
+
+bool rk_node_try_commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes)
+{
+    return commit(node, r, offset, bytes, RK_LOG_DEBUG) == RANK_OK;
 }
 
 /* ------------------------------------------------------------ sleep and wake */

@@ -100,6 +100,8 @@ RK_INLINE void *rk_node_at(const struct rk_node *node, enum rk_node_region r, si
 /* Back a piece of a region with memory, or RANK_ERR_NO_MEMORY; never a SIGBUS later. */
 rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset,
                              size_t bytes);
+/* The same of what one can do without: nothing is said if there is none. */
+bool rk_node_try_commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes);
 
 /* Look at every life lock; marks the dead in the segment and counts them in head->deaths.
  * Returns the number newly found by this call. */

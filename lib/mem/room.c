@@ -130,16 +130,16 @@ static int64_t machine_room(void)
     return kb > 0 ? kb * 1024 : NO_LIMIT;
 }
 
-rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, const char *what)
+rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, int level, const char *what)
 {
     struct rlimit lim;
     int64_t group, machine, room;
 
     if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
         file_bytes > lim.rlim_cur) {
-        rk_error("%s: %zu bytes of shared memory are more than the file size limit of %llu allows "
-                 "(ulimit -f)",
-                 what, file_bytes, (unsigned long long)lim.rlim_cur);
+        rk_log(level, "%s: %zu bytes of shared memory are more than the file size limit of %llu allows "
+               "(ulimit -f)",
+               what, file_bytes, (unsigned long long)lim.rlim_cur);
         return RANK_ERR_NO_MEMORY;
     }
     if (more <= INT64_MAX &&
@@ -150,9 +150,9 @@ rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, const char *what
     room = group < machine ? group : machine;
     if (more > INT64_MAX || (int64_t)more > room) {
         atomic_store_explicit(&credit, 0, memory_order_relaxed);
-        rk_error("%s: %zu bytes are needed and %lld are left %s", what, more,
-                 (long long)(room > 0 ? room : 0),
-                 group < machine ? "in this memory cgroup (memory.max)" : "on this machine");
+        rk_log(level, "%s: %zu bytes are needed and %lld are left %s", what, more,
+               (long long)(room > 0 ? room : 0),
+               group < machine ? "in this memory cgroup (memory.max)" : "on this machine");
         return RANK_ERR_NO_MEMORY;
     }
     room = (room - (int64_t)more) / 8;

@@ -98,12 +98,12 @@ rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t byte
     rank_status_t st;
 
     if (bytes < RK_SEGMENT_HUGE)
-        return rk_memfd_commit(seg->fd, offset, bytes, "rank_alloc");
-    st = rk_mem_check_room(offset + bytes, bytes, "rank_alloc");
+        return rk_memfd_commit(seg->fd, offset, bytes, RK_LOG_ERROR, "rank_alloc");
+    st = rk_mem_check_room(offset + bytes, bytes, RK_LOG_ERROR, "rank_alloc");
     /* The file alone knows nothing of what was asked for the mapping: only through that do huge pages come. */
     if (st || madvise(seg->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
         return st;
-    return rk_memfd_commit(seg->fd, offset, bytes, "rank_alloc"); /* an old kernel, or the error */
+    return rk_memfd_commit(seg->fd, offset, bytes, RK_LOG_ERROR, "rank_alloc"); /* an old kernel, or the error */
 }
 
 void rk_segment_close(struct rk_segment *seg)

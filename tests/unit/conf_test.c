@@ -9,7 +9,7 @@ struct target {
     int64_t i, size, time, maybe;
     int e;
     uint32_t set;
-    char *s;
+    char *s, *path;
     int64_t guard;
 };
 
@@ -23,9 +23,10 @@ static const struct rk_conf_row rows[] = {
     {"RANK_T_ENUM", RK_CONF_ENUM, "two", "", "one of", "one|two|three", 0, 0, AT(e)},
     {"RANK_T_SET", RK_CONF_SET, "red,blue", "", "some of", "red|green|blue", 0, 0, AT(set)},
     {"RANK_T_TEXT", RK_CONF_STRING, "nothing", "", "a text", NULL, 0, 0, AT(s)},
+    {"RANK_T_PATH", RK_CONF_STRING, "auto", "", "a word or a path", "auto|off", 0, 0, AT(path)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},
 };
-enum { BOOL, INT, SIZE, TIME, MAYBE, ENUM, SET, TEXT };
+enum { BOOL, INT, SIZE, TIME, MAYBE, ENUM, SET, TEXT, PATH };
 
 static int setup(void **state)
 {
@@ -42,6 +43,7 @@ static int teardown(void **state)
     bool kept = t->guard == 0x1234;
 
     free(t->s);
+    free(t->path);
     free(t);
     return kept ? 0 : -1;
 }
@@ -183,6 +185,14 @@ static void enums(void **state)
     bad(t, ENUM, "threee", "one|two|three");
     bad(t, ENUM, "one|two", "one|two|three");
     bad(t, ENUM, "", "one|two|three");
+    assert_string_equal(t->path, "auto");
+    good(t, PATH, "OFF");
+    assert_string_equal(t->path, "off");
+    good(t, PATH, "/Off/x");
+    assert_string_equal(t->path, "/Off/x");
+    bad(t, PATH, "on", "one of auto|off, or a path");
+    bad(t, PATH, "libx.so", "one of auto|off, or a path");
+    bad(t, PATH, "", "one of auto|off, or a path");
 }
 
 static void sets(void **state)
@@ -218,7 +228,7 @@ static void round_trip(void **state)
     static const char *const values[][4] = {{"on", "off"}, {"-5", "0", "77"}, {"0", "1000", "16K", "1M"},
                                             {"0", "7ns", "50us", "1s"}, {"auto", "3ns", "0"},
                                             {"one", "three"}, {"red", "red,blue", "red,green,blue"},
-                                            {"", "some text"}};
+                                            {"", "some text"}, {"auto", "off", "a/b"}};
     struct target *t = *state, u = {.s = NULL};
     char out[128], again[128];
 
@@ -235,6 +245,7 @@ static void round_trip(void **state)
     assert_int_equal(t->size, u.size);
     assert_int_equal(t->set, u.set);
     free(u.s);
+    free(u.path);
     /* Too little room is cut, not overrun. */
     good(t, SET, "red,green,blue");
     memset(out, 'x', sizeof(out));

@@ -519,6 +519,8 @@ static int limited(void *arg)
     size_t huge[RK_REGION_COUNT] = {(size_t)64 << 20, 0};
     int which = *(int *)arg;
 
+    static struct unit_stderr said;
+
     rk_log_threshold = -1;
     if (which == 1) /* RLIMIT_FSIZE kills with a signal whom nobody has warned */
         setrlimit(RLIMIT_FSIZE, &l);
@@ -539,6 +541,12 @@ static int limited(void *arg)
             return 3;
         if (rk_node_commit(node, RK_REGION_BOXES, 4096, 4096) != RANK_OK)
             return 4;
+        rk_log_threshold = RK_LOG_ERROR;
+        unit_stderr_begin(&said);
+        if (rk_node_try_commit(node, RK_REGION_BOXES, 0, huge[0]) || !rk_node_try_commit(node, RK_REGION_BOXES, 4096, 4096))
+            return 5;
+        if (*unit_stderr_end(&said))
+            return 6;
         memset(rk_node_at(node, RK_REGION_BOXES, 4096), 1, 4096);
         rk_node_close(node);
         return 0;

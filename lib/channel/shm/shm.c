@@ -295,8 +295,8 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
         return;
     ep->full = 0;
     shm->deepened += used;
-    if (rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
-                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
+    if (!rk_node_try_commit(shm->ctx->node, RK_REGION_BOXES,
+                            box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
         shm->deepened = DEEPENED_MAX; /* no more of that */
         return;
     }
