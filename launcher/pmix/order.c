@@ -8,16 +8,17 @@
  * libevent can keep the order: what comes from sockets has the last turn, and after each all else has its own. The loop
  * and its events are the library's; it has them from two functions of libevent, which xrun has, too, and the dynamic linker
  * takes the program's first. They do what libevent's do, but for this one loop. A library that comes by its loop in another
- * way goes on as it would.
+ * way goes on as it would, and so it does where libevent is linked in statically, whose own functions go before these weak ones.
  */
 #include "launcher/pmix/upcalls.h"
+#include "lib/base/log.h"
 
 #include <dlfcn.h>
 
 /* What is not said otherwise has the middle one of these. */
 enum { PRIORITIES = 3, LAST = 2 };
 
-#define SEEN __attribute__((visibility("default")))
+#define SEEN __attribute__((weak, visibility("default")))
 
 static _Thread_local bool opening; /* the library, on this thread */
 static _Atomic(struct event_base *) ordered;
@@ -30,6 +31,8 @@ void rk_order_begin(void)
 void rk_order_end(void)
 {
     opening = false;
+    if (!atomic_load(&ordered))
+        rk_debug("PMIx's loop was not made by event_base_new: it hears clients as it likes");
 }
 
 static struct event_base *make(bool in_order)
@@ -66,7 +69,7 @@ SEEN int event_assign(struct event *ev, struct event_base *base, evutil_socket_t
         atomic_store_explicit(&real, libevents, memory_order_relaxed);
     }
     rc = libevents(ev, base, fd, what, call, arg);
-    if (rc == 0 && fd >= 0 && base && base == atomic_load_explicit(&ordered, memory_order_relaxed))
+    if (rc == 0 && fd >= 0 && !(what & EV_SIGNAL) && base && base == atomic_load_explicit(&ordered, memory_order_relaxed))
         event_priority_set(ev, LAST);
     return rc;
 }

@@ -57,8 +57,8 @@ struct rk_board_slot {
     _Atomic uint32_t pid;
     _Atomic uint32_t joined; /* programs of this rank, one after another, that have come to rank_init */
     _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since then */
-    _Atomic uint64_t refused;  /* frames that were no good */
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
+    _Atomic uint64_t refused; /* frames that were no good. Behind all that was there before: a library of yesterday may be at the other end */
 };
 
 struct rk_board_head {

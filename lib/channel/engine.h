@@ -84,8 +84,8 @@ struct rk_engine {
     uint64_t doubted_ns;    /* when somebody had last been waited for who could not be reached, and was not told of as dead; or 0 */
     struct rk_lives *lives; /* lives.h: NULL: the launcher tells of deaths, or all are on this host */
     struct {                /* wait.c: where ranks share cores */
-        uint32_t stayed;    /* so often since the last yield it was worth looking on; */
-        uint32_t missed;    /* so often in turn it was not, */
+        uint64_t since_ns;  /* it has been looked on without a yield; 0: there has just been one */
+        uint32_t missed;    /* so often in turn it was in vain, */
         uint32_t pass;      /* and so often more it will not be tried */
     } linger;
     uint32_t ticks;         /* progress calls, for the rare checks */
@@ -176,7 +176,7 @@ struct rk_waiter {
     uint32_t busy; /* bouts in which something came */
     uint64_t since; /* nothing has come; 0: it has just now */
     uint64_t begun; /* the wait, as far as the clock was looked at */
-    bool came;     /* the last bout brought something */
+    bool yielded;  /* the core has been given up since it began */
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */
     bool background; /* the progress thread: polls for a moment only, and leaves that to others */
 };

@@ -33,6 +33,7 @@ struct rk_peer {
     uint8_t left;   /* it has finalized */
     uint8_t queued; /* 1 while pending is not empty: on the engine's list */
     uint8_t doubted; /* it was not reached, and no news came that it is gone */
+    uint8_t tried;   /* p2p's: contact, where only receives would gain by it */
     size_t eager_limit; /* most bytes of a message that travels whole in a frame */
     /* p2p flow control: bytes sent eagerly and not known to be consumed; consumed here and not
      * yet told */

@@ -26,8 +26,9 @@
 /* The progress thread polls no longer than this after something has come. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
-/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long, how often at most without a yield, and after how many in vain in turn it is tried once in 2^that. */
-enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, LOOKS_PER_CLOCK = 16, STAY_MOST = 1000, MISSED_MOST = 6 };
+/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long; how long at most without a
+ * yield; and after how many in vain in turn it is tried once in 2^that. */
+enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, STAY_NS = 500 * 1000, LOOKS_PER_CLOCK = 16, MISSED_MOST = 6 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
@@ -126,34 +127,40 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
  * Where ranks share cores: does whom we wait for run just now, on another core? Then what it sends comes sooner than a yield
  * comes back, and two ranks that answer each other go on so, each on its core, instead of each making way for others all of
  * whom wait. It is found out by looking on for a while, at the first look that brings nothing; less and less often where that
- * was in vain, unless what has come came by and by, and not for ever where it was not. Only for a message: who waits in a collective waits for all.
+ * was in vain, and not for long without a yield where it was not. What others send says nothing of the one that is waited for. Only for a
+ * message: who waits in a collective waits for all.
  */
 static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now, until = 0;
 
-    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > LINGER_RANKS || cond != rk_req_is_done || ((struct rank_request *)arg)->type > RK_REQ_RECV)
+    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > LINGER_RANKS || cond != rk_req_is_done ||
+        ((struct rank_request *)arg)->type > RK_REQ_RECV)
         return false;
     if (e->linger.pass > 0) {
         e->linger.pass--;
-    } else if (++e->linger.stayed <= STAY_MOST) {
-        do {
-            for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-                if (rk_progress(ctx) > 0 || cond(arg)) {
-                    e->linger.missed = 0;
-                    return true;
-                }
-            }
-            now = rk_clock_ns();
-            if (until == 0)
-                until = now + LINGER_NS;
-        } while (now < until);
-        if (e->linger.missed < MISSED_MOST)
-            e->linger.missed++;
-        e->linger.pass = (1u << e->linger.missed) - 1;
+        return false;
     }
-    e->linger.stayed = 0;
+    do {
+        now = rk_clock_ns();
+        if (until == 0)
+            until = now + LINGER_NS;
+        if (e->linger.since_ns == 0)
+            e->linger.since_ns = now;
+        if (now - e->linger.since_ns >= STAY_NS)
+            return false;
+        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+            rk_progress(ctx);
+            if (cond(arg)) {
+                e->linger.missed = 0;
+                return true;
+            }
+        }
+    } while (now < until);
+    if (e->linger.missed < MISSED_MOST)
+        e->linger.missed++;
+    e->linger.pass = (1u << e->linger.missed) - 1;
     return false;
 }
 
@@ -190,17 +197,21 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     bool oversubscribed = ctx->node->oversubscribed, shortly = false;
     uint64_t now;
 
-    if (rk_progress(ctx) > 0 || (oversubscribed && w->rounds == 0 && linger(ctx, cond, arg))) {
-        if (w->came) /* it comes by and by, so somebody sends it just now */
+    if (rk_progress(ctx) > 0) {
+        if (oversubscribed && !w->yielded && cond(arg)) /* it was sent while we ran */
             e->linger.pass = 0;
-        w->came = true;
         w->rounds = 0;
         w->since = 0;
         if (rk_unlikely(e->stuck != NULL) && !e->threads && ++w->busy % SPINS_PER_LOOK == 0)
             look_while_busy(ctx, w, cond, arg);
         return;
     }
-    w->came = false;
+    if (oversubscribed) {
+        if (w->rounds == 0 && linger(ctx, cond, arg))
+            return;
+        w->yielded = true;
+        e->linger.since_ns = 0;
+    }
     w->rounds++;
     if (oversubscribed && !yield(e))
         return;

@@ -199,8 +199,12 @@ static struct rank_request *or_wild(struct rk_match *m, uint64_t team, uint32_t 
 
 struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
-    struct rank_request *best = first_posted(posted_bucket(m, team, src, tag), team, src, tag);
+    struct rank_request *best;
 
+    /* No sender of ours names itself so; and what came last is taken for a key without wildcards. */
+    if (rk_unlikely(wildcards(src, tag)))
+        return NULL;
+    best = first_posted(posted_bucket(m, team, src, tag), team, src, tag);
     if (rk_unlikely(m->nwild)) {
         best = or_wild(m, team, src, tag, best);
         if (best)

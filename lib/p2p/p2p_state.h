@@ -18,7 +18,8 @@ struct rk_p2p {
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
     int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
     struct rk_ahead_state ahead;     /* announced ones that are fetched before they are asked for */
-    uint32_t takes;                  /* blocking receives since all channels had their turn */
+    uint32_t takes;                  /* blocking receives since all channels had their turn, */
+    uint64_t took_ns;                /* and when that was, as far as one asked for it */
     bool deaths;                     /* has any peer died? */
     struct rank_team *last_claimed;  /* claims.c */
     uint64_t bad_frames;             /* refused: broken, or not what their sender may say */

@@ -2,6 +2,7 @@
  * recv_now.c: the blocking receive, whose shortest way needs neither a request nor the tables: where nothing else
  * waits for a message, or to be received, the next frame of the one sender is looked at in its place.
  */
+#include "lib/base/clock.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/p2p_state.h"
 
@@ -43,7 +44,9 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
 /* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
  * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400, TAKES_DUE = 64, TAKES_MOST = 1024, FAR_LOOKS = 16 };
+enum { TAKE_LOOKS = 400, TAKES_DUE = 64, FAR_LOOKS = 16 };
+/* So long it is taken from a stream, at least as far as the clock is looked at, before others have their turn. */
+enum { STREAM_NS = 30 * 1000 };
 
 /* Over a network a look takes a few passes of progress, in which frames of others go up; between looks all other
  * channels have their turn. RK_TAKEN_OTHER as soon as anything is not as it was. */
@@ -66,7 +69,29 @@ static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, 
 static __attribute__((noinline)) void look_at_others(struct rank_team *team)
 {
     team->lane->p2p->takes = 0;
+    team->lane->p2p->took_ns = rk_clock_ns();
     rk_progress(team->lane);
+}
+
+/*
+ * A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
+ * those that it brings go the general way. So it is made where the stream has run dry, if it does. Now and then it
+ * is asked whether it has gone on for long: who works between two messages makes no others wait for a thousand of them.
+ */
+static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, const struct rk_peer *peer)
+{
+    if ((peer && peer->channel && peer->channel->take_is_progress) ||
+        rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
+        look_at_others(team);
+}
+
+/* Who only receives has no end to the sender, and would go the general way each time. Tried once: if memory is short it can do
+ * without. */
+static RK_COLD void make_contact(struct rank_team *team, struct rk_peer *peer)
+{
+    peer->tried = 1;
+    if (peer->local >= 0 && rk_engine_has(team->ctx, &rk_channel_shm))
+        rk_peer_connect(peer);
 }
 
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
@@ -77,10 +102,8 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
     struct rk_took m;
     rank_status_t st;
 
-    /* A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
-     * those that it brings go the general way. So it is made where the stream has run dry, if it does. */
-    if (rk_unlikely(++team->lane->p2p->takes >= TAKES_MOST))
-        look_at_others(team);
+    if (rk_unlikely(++team->lane->p2p->takes % TAKES_DUE == 0))
+        stream_goes_on(team, peer);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
         int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
@@ -102,8 +125,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
             return took(peer, &m, bytes, source, elem, envelope);
     }
     st = rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
-    /* Who only receives has no end to the sender, and would go this way each time. */
-    if (rk_unlikely(peer && peer->state == RK_PEER_NEW && peer->local >= 0 && st == RANK_OK))
-        rk_peer_connect(peer);
+    if (rk_unlikely(peer && peer->state == RK_PEER_NEW && !peer->tried && st == RANK_OK))
+        make_contact(team, peer);
     return st;
 }

@@ -167,7 +167,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
 {
     struct rank_request *req = rk_req_find(shm->ctx, f->sender);
 
-    if (!req || req->peer != ep->peer || f->want > req->view.bytes) {
+    if (!req || req->type != RK_REQ_SEND || req->peer != ep->peer || f->want > req->view.bytes) {
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
@@ -272,9 +272,14 @@ static void help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, con
     char *to = segment ? mapped_at(shm->ctx, segment, a->to, a->bytes) : NULL;
     struct rk_share share;
 
-    if (!req || req->peer != ep->peer || a->bytes > req->view.bytes || chunk < RK_CHUNK_MIN)
+    if (!req)
         return; /* all is copied already */
-    if (segment && !to && (!(segment & RK_SEGMENT_REGISTERED) || !ep->cma))
+    if (req->type != RK_REQ_SEND || req->view.ops || req->peer != ep->peer || a->bytes > req->view.bytes ||
+        chunk < RK_CHUNK_MIN) {
+        rk_engine_refused(shm->ctx, &shm->bad_frames);
+        return;
+    }
+    if (!to && ((segment && !(segment & RK_SEGMENT_REGISTERED)) || !(ep->cma || a->chunk & ATTACHED)))
         return; /* of a team without us, or nothing that we can reach: the receiver does all */
     while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
         const char *from = (char *)req->view.base + share.at;
@@ -361,6 +366,14 @@ static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
     return true;
 }
 
+/* The receive ends without the sender, who is to claim no more of it: it has died, or is taken for dead. */
+static void forget_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
+{
+    atomic_store(&shm->in[ep->peer->local].box->claims, rk_claims_begin(++ep->assist_gen));
+    ep->assisted = NULL;
+    shm->nassisted--;
+}
+
 /* Is something on its way to that peer that it has to fetch? */
 static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 {
@@ -373,6 +386,9 @@ static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 struct target {
     uint64_t segment, to;
 };
+
+/* As long as a chunk may take at most. */
+enum { LAST_CHUNK_NS = 20 * 1000 };
 
 /* Both sides copy. here: where the payload is mapped, or NULL. attached: it may be had that way, and so may the receive's memory. */
 static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv, struct rank_request *req,
@@ -388,6 +404,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
                        .gen = ++ep->assist_gen,
                        .chunk = (uint32_t)(chunk >> 10) | (attached ? ATTACHED : 0)};
     struct rk_share share;
+    uint64_t until;
 
     atomic_store(&box->helped, 0);
     atomic_store(&box->claims, rk_claims_begin(a.gen));
@@ -408,8 +425,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
         st = move_in(ep, attached, to, from + share.at, share.bytes);
 
         if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
-            ep->assisted = NULL;
-            shm->nassisted--;
+            forget_assist(shm, ep);
             complete_unlinked(req, st);
             return;
         }
@@ -419,7 +435,9 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
             break;
         }
     }
-    assist_over(ep, box);
+    /* Both are through at about the same time; and the sender waits until it is told so, which may be long if we go now. */
+    for (until = rk_clock_ns() + LAST_CHUNK_NS; !assist_over(ep, box) && rk_clock_ns() < until;)
+        rk_cpu_relax();
 }
 
 /* How long the receiver leaves it to the sender to take what it offers: a way there and back. */
@@ -672,7 +690,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
     switch (hdr->kind) {
     case RK_SHM_DONE:
         req = rk_req_find(shm->ctx, u.id);
-        if (req && req->peer == peer)
+        if (req && req->type == RK_REQ_SEND && req->peer == peer)
             complete_unlinked(req, RANK_OK);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
@@ -707,10 +725,8 @@ void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer)
 {
     struct rk_shm_ep *ep = peer->ep;
 
-    if (ep->assisted) {
-        ep->assisted = NULL;
-        shm->nassisted--;
-    }
+    if (ep->assisted)
+        forget_assist(shm, ep);
     fail_all_of(&shm->receiving, peer);
     fail_all_of(&shm->sending, peer);
     fail_all_of(&ep->streams, peer);
