@@ -44,7 +44,7 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
 /* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
  * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400, TAKES_DUE = 64, FAR_LOOKS = 16 };
+enum { TAKE_LOOKS = 400, TAKES_ASK = 16, TAKES_DUE = 64, FAR_LOOKS = 16 };
 /* So long it is taken from a stream, at least as far as the clock is looked at, before others have their turn. */
 enum { STREAM_NS = 30 * 1000 };
 
@@ -80,8 +80,9 @@ static __attribute__((noinline)) void look_at_others(struct rank_team *team)
  */
 static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, const struct rk_peer *peer)
 {
-    if ((peer && peer->channel && peer->channel->take_is_progress) ||
-        rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
+    bool far = peer && peer->channel && peer->channel->take_is_progress;
+
+    if (far ? team->lane->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
         look_at_others(team);
 }
 
@@ -102,7 +103,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
     struct rk_took m;
     rank_status_t st;
 
-    if (rk_unlikely(++team->lane->p2p->takes % TAKES_DUE == 0))
+    if (rk_unlikely(++team->lane->p2p->takes % TAKES_ASK == 0))
         stream_goes_on(team, peer);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
