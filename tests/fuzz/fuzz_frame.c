@@ -68,7 +68,7 @@ static void shuffle(const uint8_t *input, size_t len)
 /* Behind a good one there is an address. */
 static void read_card(const uint8_t *input, size_t len)
 {
-    static const uint32_t magic = RK_UCX_MAGIC;
+    static const uint32_t magic = RK_UCX_CARD_MAGIC;
     size_t all = len + sizeof(magic);
     unsigned char *bytes = malloc(all);
     struct rk_ucx_card card;
@@ -79,8 +79,8 @@ static void read_card(const uint8_t *input, size_t len)
     memcpy(bytes, &magic, sizeof(magic));
     memcpy(bytes + sizeof(magic), input, len);
     if (rk_ucx_card_decode(bytes, all, &card, &address) &&
-        (all <= sizeof(card) || (const unsigned char *)address != bytes + sizeof(card) ||
-         memcmp(&card, bytes, sizeof(card)) != 0))
+        (all <= rk_ucx_card_len(&card) || (const unsigned char *)address != bytes + rk_ucx_card_len(&card) ||
+         memcmp(&card, bytes, rk_ucx_card_len(&card)) != 0))
         abort();
     if (rk_ucx_card_decode(bytes + sizeof(magic), len, &card, &address) && card.magic != magic)
         abort();

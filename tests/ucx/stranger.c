@@ -37,9 +37,10 @@ static ucp_ep_h open_ep(struct rig *r, ucp_context_h *context, ucp_worker_h *wor
 {
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA | UCP_FEATURE_AM};
     ucp_worker_params_t worker_params = {0};
+    const struct rk_ucx_card *card = (const void *)r->shared->card[0].bytes;
     ucp_ep_params_t ep_params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + sizeof(struct rk_ucx_card)),
+        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + rk_ucx_card_len(card)),
     };
     ucp_config_t *config;
     ucp_ep_h ep;

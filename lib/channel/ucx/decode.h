@@ -16,6 +16,7 @@
 #include "lib/channel/frame.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The channel's own frames; never handed up. Payloads are the structs below. */
 enum rk_ucx_kind {
@@ -72,15 +73,30 @@ struct rk_ucx_packet {
     size_t at;                 /* of the next frame behind it; rk_ucx_next's */
 };
 
-enum { RK_UCX_PORTS_MAX = 16 };
+enum { RK_UCX_DOORS_MAX = 16 };
+#define RK_UCX_CARD_MAGIC 0x334b5252u
 
-/* What a rank's card begins with; behind it stands the address of UCX's worker. */
+/* Where UCX listens, on one device. */
+struct rk_ucx_door {
+    uint8_t address[16]; /* of the Internet, version 6; one of version 4 as ::ffff:a.b.c.d */
+    uint16_t port;
+    uint16_t zero[3];
+};
+_Static_assert(sizeof(struct rk_ucx_door) == 24, "as peers read it");
+
+/* What a rank's card begins with, as far as it has doors; behind them stands the address of UCX's worker. */
 struct rk_ucx_card {
     uint32_t magic;
     uint32_t ucx; /* major << 16 | minor */
-    uint16_t ports[RK_UCX_PORTS_MAX]; /* on which UCX listens, one a device; 0 behind the last one */
+    uint32_t ndoors, zero;
+    struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
 };
-_Static_assert(sizeof(struct rk_ucx_card) == 40, "as peers read it");
+_Static_assert(offsetof(struct rk_ucx_card, doors) == 16, "as peers read it");
+
+RK_INLINE size_t rk_ucx_card_len(const struct rk_ucx_card *card)
+{
+    return offsetof(struct rk_ucx_card, doors) + card->ndoors * sizeof(struct rk_ucx_door);
+}
 
 /* The card of a peer, as a launcher gave it. False: it is none of this version. */
 bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address);

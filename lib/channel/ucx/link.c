@@ -164,7 +164,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
                  peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
-    rk_ucx_ports_known(ucx, card.ports);
+    rk_ucx_doors_of(l, &card);
     st = make_endpoint(l, address);
     if (!st)
         peer->ep = l;
@@ -383,6 +383,7 @@ void rk_ucx_links_destroy(struct rk_ucx *ucx)
 {
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
         rk_ucx_drop_held(ucx->links[i]);
+        free(ucx->links[i]->doors);
         free(ucx->links[i]);
     }
     free(ucx->links);

@@ -82,6 +82,20 @@ static void log_end(struct rk_ucx *ucx)
     ucx->log_taken = false;
 }
 
+/* UCX's threads live on, and what they would speak to does not. */
+static ucs_log_func_rc_t drop_log(const char *file, unsigned line, const char *function, ucs_log_level_t level,
+                                  const ucs_log_component_config_t *conf, const char *message, va_list ap)
+{
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)level;
+    (void)conf;
+    (void)message;
+    (void)ap;
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
 /* Does the user's choice of transports hold one through shared memory? */
 static bool names_shm(const char *tls)
 {
@@ -207,16 +221,17 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
         /* calls are serialized by rank.h's contract, or by our lock */
         .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
+    struct rk_ucx_doors old = {0};
     ucs_status_t ust;
 
-    rk_ucx_ports_before(ucx);
+    rk_ucx_doors_before(&old);
     ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
+    rk_ucx_doors_after(ucx, &old);
     if (ust != UCS_OK) {
         ucx->worker = NULL;
         rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
         return rk_ucx_status(ust);
     }
-    rk_ucx_ports_after(ucx);
     ust = ucp_worker_get_efd(ucx->worker, &ucx->fd);
     if (ust != UCS_OK) {
         rk_error("UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
@@ -228,7 +243,8 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 
 static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 {
-    struct rk_ucx_card c = {.magic = RK_UCX_MAGIC, .ucx = ucx_version()};
+    struct rk_ucx_card c = {.magic = RK_UCX_CARD_MAGIC, .ucx = ucx_version(), .ndoors = ucx->ndoors};
+    size_t begins = rk_ucx_card_len(&c);
     ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
 
     if (ust != UCS_OK) {
@@ -236,16 +252,16 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
         rk_error("UCX does not give its address: %s", ucs_status_string(ust));
         return RANK_ERR_CHANNEL;
     }
-    if (sizeof(c) + ucx->address_len > *len) {
+    if (begins + ucx->address_len > *len) {
         rk_error("the address of UCX's worker takes %zu bytes and a card has %zu: name fewer "
                  "network devices in UCX_NET_DEVICES or transports in UCX_TLS",
-                 ucx->address_len, *len - sizeof(c));
+                 ucx->address_len, *len - begins);
         return RANK_ERR_CHANNEL;
     }
-    memcpy(c.ports, ucx->ports, sizeof(c.ports));
-    memcpy(card, &c, sizeof(c));
-    memcpy((char *)card + sizeof(c), ucx->address, ucx->address_len);
-    *len = sizeof(c) + ucx->address_len;
+    memcpy(c.doors, ucx->doors, sizeof(c.doors));
+    memcpy(card, &c, begins);
+    memcpy((char *)card + begins, ucx->address, ucx->address_len);
+    *len = begins + ucx->address_len;
     return RANK_OK;
 }
 
@@ -300,6 +316,8 @@ void rk_ucx_abandon(struct rk_ucx *ucx)
     static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool takes it for lost memory */
 
     rk_info("UCX has not come to an end with a peer: it stays until the process ends");
+    if (ucx->log_taken)
+        ucs_log_push_handler(drop_log); /* asked before take_log */
     rk_ucx_hang_up(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     kept = ucx->worker;

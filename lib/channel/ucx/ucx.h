@@ -104,6 +104,7 @@ struct rk_ucx_link {
     bool failed;         /* UCP gave up on the endpoint */
     bool dropped;        /* disconnected: nothing goes or comes any more */
     bool bye;            /* the peer has left in peace */
+    bool unanswered;     /* a connection to its host has been given up, and nothing has come from it since */
     uint64_t lost_ns;    /* when it was lost in the last meeting, where it may have left in peace; or 0 */
     uint32_t turn;       /* of the next packet to it */
     uint32_t unsent;     /* packets that UCP has not taken yet */
@@ -122,6 +123,8 @@ struct rk_ucx_link {
     uint64_t flushed_at;       /* ucx->sent when the flush began */
     uint32_t due_seen;         /* sockets.c: in.due at its last look, */
     uint32_t silent;           /* and for how many looks nothing has come */
+    struct rk_ucx_door *doors; /* of the peer, as far as they are surely nobody else's */
+    uint32_t ndoors;
 };
 
 /* A blocking receive that is the first in line. */
@@ -133,6 +136,13 @@ struct rk_ucx_taking {
     struct rk_took *out;
     uint32_t src;
     enum rk_taken found;
+};
+
+/* What listens in this process. */
+struct rk_ucx_doors {
+    struct rk_ucx_door *at;
+    uint32_t n, cap;
+    bool incomplete; /* out of memory */
 };
 
 struct rk_ucx {
@@ -177,8 +187,8 @@ struct rk_ucx {
     uint64_t bad_frames, late_frames;
 
     uint64_t next_look;        /* sockets.c */
-    uint16_t ports[RK_UCX_PORTS_MAX], old_ports[RK_UCX_PORTS_MAX];
-    uint8_t known_ports[65536 / 8];
+    struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
+    uint32_t ndoors;
 };
 
 extern const struct rk_channel rk_channel_ucx;
@@ -203,14 +213,14 @@ rank_status_t rk_ucx_rails(FILE *out);
 /* Which sorts of transports (devices.h) this context has opened. False: out of memory. */
 bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
 
-/* sockets.c: called before and after UCX's worker is made; ports are 0 behind the last one. */
-void rk_ucx_ports_before(struct rk_ucx *ucx);
-void rk_ucx_ports_after(struct rk_ucx *ucx);
+/* sockets.c: called before and after UCX's worker is made; the second frees what the first has found. */
+void rk_ucx_doors_before(struct rk_ucx_doors *old);
+void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old);
 /* Those of a peer, too. */
-void rk_ucx_ports_known(struct rk_ucx *ucx, const uint16_t *ports);
+void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card);
 /* Give up connections that nobody answers; looks once a second. */
 void rk_ucx_watch(struct rk_ucx *ucx);
-/* End all connections, without UCX's knowledge. */
+/* Close all doors and end all connections, without UCX's knowledge. */
 void rk_ucx_hang_up(struct rk_ucx *ucx);
 
 /* link.c */
@@ -219,6 +229,8 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
 void rk_ucx_disconnect(void *state, struct rk_peer *peer);
 /* Part with a peer after a fault that cannot be mended; deferred, callable anywhere. */
 void rk_ucx_link_broken(struct rk_ucx_link *l);
+/* The same, where it was UCX that said why. */
+void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why);
 void rk_ucx_links_failed(struct rk_ucx *ucx);
 /* Has a peer that was lost in the last meeting died? Looked at now and then. */
 void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now);
