@@ -75,6 +75,7 @@ void death_onesided_body(struct rig *r);
 void death_flush_body(struct rig *r);
 void death_receive_body(struct rig *r);
 void late_body(struct rig *r);
+void goodbye_body(struct rig *r);
 void stranger_body(struct rig *r);
 void stranger_asked_body(struct rig *r);
 void hostile_body(struct rig *r);

@@ -90,6 +90,27 @@ void rk_ucx_link_broken(struct rk_ucx_link *l)
     rk_list_append(&l->ucx->failed, &l->on_failed);
 }
 
+/* That the connection has come to an end, and not a want of ours. UCX 1.13's tcp calls every end a timeout. */
+static bool is_end(ucs_status_t why)
+{
+    return rk_ucx_status(why) == RANK_ERR_PEER_DEAD;
+}
+
+/*
+ * In the last meeting who is through closes its connections, and says so to those to whom it had one itself. Others, who
+ * have spoken to it and have not been answered, hear no more than that theirs is broken. For them it has died only if
+ * the meeting does not come to its end; launchers that tell of deaths do so sooner. What it sent over another connection
+ * may still come, its goodbye, too. A host that does not answer any more has not let anybody leave in peace.
+ */
+void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
+{
+    if (l->failed || l->dropped)
+        return;
+    if (l->ucx->ctx->engine->parting && !l->bye && !l->unanswered && is_end(why))
+        l->lost_ns = rk_clock_ns();
+    rk_ucx_link_broken(l);
+}
+
 /* UCP's, from within ucp_worker_progress. */
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
@@ -98,7 +119,7 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
     (void)ep;
     if (!l->failed && !l->dropped)
         rk_info("UCX lost rank %u: %s", l->peer->id.rank, ucs_status_string(status));
-    rk_ucx_link_broken(l);
+    rk_ucx_link_ended(l, status);
 }
 
 static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address)
@@ -303,19 +324,6 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
     peer->ep = NULL;
 }
 
-/*
- * In the last meeting who is through closes its connections, and says so to those to whom it had one itself. Others, who
- * have spoken to it and have not been answered, hear no more than that theirs is broken. For them it has died only if
- * the meeting does not come to its end; launchers that tell of deaths do so sooner.
- */
-static void lost(struct rk_ucx_link *l)
-{
-    if (l->ucx->ctx->engine->parting)
-        l->lost_ns = rk_clock_ns();
-    else
-        rk_engine_report_death(l->ucx->ctx, l->peer->number);
-}
-
 void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now)
 {
     if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < PEACE_NS)
@@ -332,43 +340,60 @@ void rk_ucx_links_failed(struct rk_ucx *ucx)
 
         rk_list_remove(&l->on_failed);
         rk_ucx_fail_ops(l, false); /* UCP calls back for what is in its hands */
-        if (!l->bye)
-            lost(l);
+        if (!l->bye && !l->lost_ns)
+            rk_engine_report_death(ucx->ctx, l->peer->number);
         ucx->handled++;
     }
+}
+
+/* For closing everything, with what comes of it. */
+struct patience {
+    uint64_t until;
+    int passes;
+};
+
+/* One bout of progress more, and true; false: it has taken long enough. */
+static bool passes_on(struct rk_ucx *ucx, struct patience *left)
+{
+    if (left->passes <= 0 && rk_clock_ns() >= left->until)
+        return false;
+    left->passes -= left->passes > 0;
+    progress(ucx);
+    return true;
 }
 
 /*
  * Who connects is answered by UCP, through an endpoint of its own that we never see; the answer waits until the peer has
  * confirmed the way back. A worker that goes meanwhile takes the process with it, where UCX looks at its assertions, as
  * Debian's 1.13 does; and the peer waits. A flush of the worker has to do with all endpoints. One that has nothing to
- * do says that no answer waits, until there is progress again. False: it is not so in time, for a peer that connects
- * may stand still.
+ * do says that no answer waits, until there is progress again; one that fails says nothing. False: it is not so in time,
+ * for a peer that connects may stand still.
  */
-static bool settled(struct rk_ucx *ucx)
+static bool settled(struct rk_ucx *ucx, struct patience *left)
 {
-    uint64_t until = rk_clock_ns() + CLOSE_NS;
     ucp_request_param_t param = {0};
 
     do {
         ucs_status_ptr_t p = ucp_worker_flush_nbx(ucx->worker, &param);
 
-        if (!UCS_PTR_IS_PTR(p))
+        if (p == NULL)
             return true;
-        while (ucp_request_check_status(p) == UCS_INPROGRESS && rk_clock_ns() < until)
-            progress(ucx);
+        if (UCS_PTR_IS_ERR(p))
+            continue;
+        while (ucp_request_check_status(p) == UCS_INPROGRESS && passes_on(ucx, left))
+            ;
         ucp_request_free(p);
-    } while (rk_clock_ns() < until);
+    } while (passes_on(ucx, left));
     return false;
 }
 
 bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
-    uint64_t until = rk_clock_ns() + CLOSE_NS;
+    struct patience left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
 
     ucx->leaving = true;
-    while (ucx->worker && reap_closing(ucx) > 0 && rk_clock_ns() < until)
-        progress(ucx);
+    while (ucx->worker && reap_closing(ucx) > 0 && passes_on(ucx, &left))
+        ;
     if (ucx->nclosing)
         rk_info("%u UCX endpoints did not close in time", ucx->nclosing);
     for (uint32_t i = 0; i < ucx->nclosing; i++)
@@ -376,7 +401,7 @@ bool rk_ucx_links_close(struct rk_ucx *ucx)
     free(ucx->closing);
     ucx->closing = NULL;
     ucx->nclosing = ucx->closing_cap = 0;
-    return !ucx->worker || settled(ucx);
+    return !ucx->worker || settled(ucx, &left);
 }
 
 void rk_ucx_links_destroy(struct rk_ucx *ucx)

@@ -214,7 +214,7 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
         rk_engine_refused(ucx->ctx, &ucx->bad_frames);
         return UCS_OK; /* UCP lets the sender of a rendezvous complete */
     }
-    if (rk_unlikely(ucx->leaving || l->dropped || l->failed || l->peer->state == RK_PEER_DEAD)) {
+    if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD)) {
         ucx->late_frames++;
         return UCS_OK;
     }

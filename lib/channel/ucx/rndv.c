@@ -231,7 +231,7 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
     l->ucx->sent++;
     p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, count, &param);
     if (UCS_PTR_IS_ERR(p)) {
-        rk_ucx_link_broken(l);
+        rk_ucx_link_ended(l, UCS_PTR_STATUS(p));
         return RANK_ERR_PEER_DEAD;
     }
     if (p == NULL)
@@ -550,6 +550,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         break;
     case RK_UCX_BYE:
         l->bye = true;
+        l->lost_ns = 0;
         l->peer->left = 1;
         /* Who waits for one that leaves alone, after a death, waits for nothing; also in the last barrier. */
         if (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE))

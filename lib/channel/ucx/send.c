@@ -130,7 +130,7 @@ static void packet_done(void *request, ucs_status_t status, void *arg)
     l->ucx->handled++;
     l->unsent--;
     if (status != UCS_OK && !l->dropped)
-        rk_ucx_link_broken(l);
+        rk_ucx_link_ended(l, status);
     buf_put(l->ucx, b);
     ucp_request_free(request);
 }
@@ -211,7 +211,7 @@ static rank_status_t post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
     }
     if (UCS_PTR_IS_ERR(p)) {
         buf_put(l->ucx, b);
-        rk_ucx_link_broken(l); /* a turn is missing now */
+        rk_ucx_link_ended(l, UCS_PTR_STATUS(p)); /* a turn is missing now */
         return RANK_ERR_PEER_DEAD;
     }
     l->unsent++;
