@@ -112,9 +112,9 @@ static struct rank_request *find(struct rk_id id);
 #define rk_req_unname(req) ((void)(req))
 #define rk_req_find(ctx, id) find(id)
 #define rk_req_complete(req, st) ((req)->status = (st), (req)->done = true)
-/* The offer is looked at twice. */
-#define OFFER_LOOKS 2
-#define rk_clock_ns() (clock_calls++ % (OFFER_LOOKS + 2) <= OFFER_LOOKS ? 0 : UINT64_C(1) << 40)
+/* Of a receive's clock: whoever waits for a time, looks twice. */
+enum { LOOKS = 2 };
+#define rk_clock_ns() (clock_calls++ <= LOOKS ? 0 : UINT64_C(1) << 40)
 #include "lib/channel/shm/rndv.c"
 #undef rk_clock_ns
 
@@ -184,6 +184,7 @@ static void receive_together(struct process *me)
         struct target target = {mapped >= BOTH_MAPPED ? 2 : 0, address(i)};
 
         receiving = i;
+        clock_calls = 0;
         req->view = (struct rk_view){(void *)(uintptr_t)address(i), bytes(), NULL};
         copy_together(&me->shm, &me->end, &rndv, req, bytes(), mapped ? memory.box : NULL, false, target);
         while (me->end.assisted) {
