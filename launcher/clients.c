@@ -92,9 +92,8 @@ static void on_lost(void *arg, uint32_t rank)
 
     if (!r)
         return;
-    if (!r->exited) /* else it was quicker to be reaped, or it was its stand-in */
-        r->clients--;
-    if (r->exited || !is_broken(r))
+    r->clients--;
+    if (r->exited || !is_broken(r)) /* it was quicker to be reaped, or it was its stand-in */
         return;
     /* From now on PMIx refuses what a script may yet run in its place. */
     rk_gone_note(agent->gone, RK_GONE_RANK, rank);

@@ -52,6 +52,25 @@ static bool left_them(const struct rk_agent *agent, const struct rk_rank *r)
     return r->connected && r->finalized && agent->clients > 0;
 }
 
+/*
+ * It has ended without finalizing, and PMIx does not see it: a process that it had forked has the connection, too. As long as
+ * that one lives others would wait in fences for who is dead. What such a process was there for has ended; it is of the rank's
+ * own group, or it has gone a way of its own and is left alone.
+ */
+static bool is_held(const struct rk_rank *r)
+{
+    return r->connected && !r->finalized && r->clients > 0;
+}
+
+static void end_holders(const struct rk_agent *agent, struct rk_rank *r)
+{
+    r->stood_in = true;
+    if (kill(-r->pid, SIGKILL) == 0)
+        rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are killed, or "
+                "others would wait for it",
+                r->rank, agent->host, (int)r->pid);
+}
+
 void rk_stand_in_check(struct rk_agent *agent)
 {
     const struct timeval later = {LEFT_S, 0};
@@ -64,11 +83,15 @@ void rk_stand_in_check(struct rk_agent *agent)
         if (!r->exited || r->stood_in)
             continue;
         agent->probing = never_came(agent, r);
-        if (!agent->probing && !left_them(agent, r))
+        if (!agent->probing && !left_them(agent, r) && !is_held(r))
             continue;
         if (!agent->probing && now - r->exit_ns < LEFT_S * 1000000000ull) {
             if (!event_pending(agent->on_stand_in, EV_TIMEOUT, NULL))
                 event_add(agent->on_stand_in, &later);
+            continue;
+        }
+        if (is_held(r)) {
+            end_holders(agent, r);
             continue;
         }
         r->stood_in = true;

@@ -1,7 +1,9 @@
 /*
  * early.c: a rank dies around rank_init or rank_finalize; the others get a status, in time.
  *
- *   --when before|during|leaving   --delay US (during: after this long)
+ *   --when before|during|leaving|forked   --delay US (during: after this long)
+ *
+ * forked: as leaving, and a process that it has forked has all that it had, its connection to PMIx too, and stays.
  */
 #include "tests/mp/mp.h"
 
@@ -39,7 +41,7 @@ int main(int argc, char **argv)
 {
     int victim = (int)mp_option(argc, argv, "--victim", 1);
     useconds_t delay = (useconds_t)mp_option(argc, argv, "--delay", 1000);
-    bool me = early_rank() == victim;
+    bool me = early_rank() == victim, leaving;
     double t0 = mp_now();
     rank_status_t st;
     pthread_t thread;
@@ -49,10 +51,15 @@ int main(int argc, char **argv)
     if (is(argc, argv, "during") && me)
         pthread_create(&thread, NULL, kill_later, &delay);
     st = rank_init(NULL);
-    if (is(argc, argv, "leaving")) {
+    leaving = is(argc, argv, "leaving") || is(argc, argv, "forked");
+    if (leaving) {
         MP_OK(st);
         mp_barrier(rank_world());
         if (me) {
+            if (is(argc, argv, "forked") && fork() == 0) {
+                for (;;)
+                    pause();
+            }
             usleep(100000);
             kill(getpid(), SIGKILL);
         }
@@ -69,7 +76,7 @@ int main(int argc, char **argv)
         MP_CHECK(!rank_initialized());
     } else {
         char c;
-        if (!is(argc, argv, "leaving"))
+        if (!leaving)
             MP_STATUS(rank_recv(&c, 1, RANK_BYTE, victim, 1, rank_world(), NULL),
                       RANK_ERR_PEER_DEAD);
         t0 = mp_now();

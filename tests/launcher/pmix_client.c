@@ -231,9 +231,14 @@ int main(int argc, char **argv)
         need("PMIx_Fence", fence());
         return finish();
     }
-    if (strncmp(mode, "absent", 6) == 0 || strcmp(mode, "die-in-fence") == 0) {
+    if (strncmp(mode, "absent", 6) == 0 || strncmp(mode, "die-in-fence", 12) == 0) {
         struct timespec late = {0, 200000000};
         if (mode[0] == 'd' && me.rank == special) {
+            /* Who is forked has the connection, too. */
+            if (strcmp(mode, "die-in-fence-forked") == 0 && fork() == 0) {
+                for (;;)
+                    pause();
+            }
             nanosleep(&late, NULL); /* the others are in it by now, or will be soon */
             raise(SIGKILL);
         }

@@ -367,6 +367,9 @@ run 20 -n 4 "$client" die-in-fence 2
 check "a client that dies in a fence ends the job" 137 'rank 2 .* was killed by signal 9'
 run 20 -n 4 --on-failure continue "$client" die-in-fence 2
 all_ok 3 && check "with continue, the fence of the others ends" 137 || bad "with continue, the fence of the others ends" "$(cat out), exit code $rc"
+run 20 -n 4 --on-failure continue "$client" die-in-fence-forked 2
+all_ok 3 && check "nor does a process that the dead rank had forked keep it open" 137 'rank 2 .* its connection to PMIx: they are killed' ||
+    bad "nor does a process that the dead rank had forked keep it open" "$(cat out), exit code $rc"
 run 20 -n 4 "$client" absent 1
 all_ok 3 && check "a rank that never joins does not hang the others' fence" 0 || bad "a rank that never joins does not hang the others' fence" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" absent-fail 1
