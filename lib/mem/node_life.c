@@ -18,11 +18,13 @@
 /* A word in private memory for peers to read: whether CMA works is tried, not assumed. */
 static volatile uint32_t probe_word;
 
-/* Field 22 of /proc/PID/stat, or 0 when there is no such process or it is a zombie. */
+/* Field 22 of /proc/PID/stat, or 0 when there is no such process or it is a zombie: one whose main thread has ended looks like
+ * that, too, but has other threads (field 20). */
 static uint64_t start_time_of(int pid)
 {
     char path[64], text[1024], *p, state;
     unsigned long long start = 0;
+    int threads = 0;
     size_t n;
     FILE *f;
 
@@ -35,10 +37,10 @@ static uint64_t start_time_of(int pid)
     text[n] = '\0';
     p = strrchr(text, ')'); /* the name may hold anything */
     if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                            "%*d %*d %llu",
-                     &state, &start) != 2)
+                            "%d %*d %llu",
+                     &state, &threads, &start) != 3)
         return 0;
-    return state == 'Z' || state == 'X' ? 0 : start;
+    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : start;
 }
 
 int rk_node_process_alive(const struct rk_node_slot *slot)

@@ -1,8 +1,8 @@
 /*
  * alive.c: what is not a death: a process that is stopped for a while; the end of the thread that
- * called rank_init; a rank that computes for long; one that left in peace.
+ * called rank_init, be it the main thread; a rank that computes for long; one that left in peace.
  *
- *   --how stopped|thread|busy
+ *   --how stopped|thread|main|busy
  */
 #include "tests/mp/mp.h"
 
@@ -89,10 +89,20 @@ static void *start_in_thread(void *arg)
     return NULL;
 }
 
+/* The process looks like a zombie from now on; but it goes on here. */
+static void *go_on(void *arg)
+{
+    struct mp *mp = arg;
+
+    busy(mp);
+    mp_end(mp);
+    exit(0);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = "busy";
-    struct mp mp;
+    static struct mp mp; /* longer than main does */
     int wire = -1;
     pid_t helper = 0;
 
@@ -110,6 +120,11 @@ int main(int argc, char **argv)
         mp_start(&mp, &argc, argv);
     }
     mp_case(&mp, how);
+    if (strcmp(how, "main") == 0) {
+        pthread_t t;
+        MP_CHECK_EQ(pthread_create(&t, NULL, go_on, &mp), 0);
+        pthread_exit(NULL);
+    }
     if (strcmp(how, "stopped") == 0)
         stopped(&mp, wire);
     else
