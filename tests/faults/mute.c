@@ -88,8 +88,9 @@ int main(int argc, char **argv)
         printf("ended: %s\n", rank_status_string(st));
         fflush(stdout);
     }
+    /* The launcher may wait for those who are lost. */
     if (st)
-        _exit(5); /* the launcher may wait for those who are lost */
+        _exit(st == RANK_ERR_PEER_DEAD ? 5 : 6);
     rank_finalize();
     return 0;
 }
