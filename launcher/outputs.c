@@ -3,8 +3,9 @@
  *
  * What is sent on ends with a newline, so that the front end can put output of
  * many ranks together line by line. There are two exceptions: a partial line on
- * which nothing came for 100 ms (a prompt; 2 s, if it is too long for one), and a line
- * too long to be held, which is passed through while other ranks' output on that stream waits.
+ * which nothing came for 100 ms (a prompt; 2 s, if it is too long for one; half a second, if it
+ * is the end of much), and a line too long to be held, which is passed through while other ranks' output
+ * on that stream waits.
  *
  * On xrun's own host we may write to the user's standard output ourselves
  * (direct.h). Else the front end says how much of it the user has taken. If too much is under
@@ -33,9 +34,10 @@
 
 #define LEAST_SPLICED (64 << 10)
 
-/* A rank that is kept off its core in the middle of a long line has not come to rest. */
+/* A rank that is kept off its core in the middle of a long line, or of much that it writes, has not come to rest. */
 #define LONGEST_PROMPT 1024
-static const struct timeval prompt_time = {0, 100000}, long_line_time = {2, 0};
+#define MUCH 4096
+static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
 
 struct pipe {
     struct rk_outputs *all;
@@ -45,6 +47,7 @@ struct pipe {
     struct event *ev, *silence;
     char *data;
     size_t len, cap;
+    size_t burst; /* so much came since the pipe was found empty */
     bool held;  /* has something to say, but another's long line is not over */
     bool ended; /* the last was read; may still be held */
     bool terminal; /* passed on as it comes: somebody is typing there */
@@ -311,7 +314,10 @@ static void watch_silence(struct pipe *p)
     bool passing = p->all->owner[p->stream] == p;
 
     if (p->len || passing)
-        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time : &prompt_time);
+        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time
+                              : p->burst > MUCH                  ? &much_time
+                                                                 : &prompt_time);
+    p->burst = 0;
 }
 
 /* Read once. False: nothing more for now. */
@@ -323,8 +329,10 @@ static bool take(struct pipe *p)
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
     p->handed = hand_over(p);
-    if (p->handed)
+    if (p->handed) {
+        p->burst = MUCH + 1;
         return true;
+    }
     if (!make_room(p)) {
         /* No memory: pass it on as it is. */
         emit(p, true);
@@ -349,6 +357,7 @@ static bool take(struct pipe *p)
         return false;
     }
     p->len += (size_t)n;
+    p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
     emit(p, p->terminal);
     if (p->held)
