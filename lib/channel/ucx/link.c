@@ -367,12 +367,14 @@ static bool passes_on(struct rk_ucx *ucx, struct patience *left)
  * Who connects is answered by UCP, through an endpoint of its own that we never see; the answer waits until the peer has
  * confirmed the way back. A worker that goes meanwhile takes the process with it, where UCX looks at its assertions, as
  * Debian's 1.13 does; and the peer waits. A flush of the worker has to do with all endpoints. One that has nothing to
- * do says that no answer waits, until there is progress again; one that fails says nothing. False: it is not so in time,
- * for a peer that connects may stand still.
+ * do, or has ended well, says that no answer waits, until there is progress again; one that fails says nothing. After deaths
+ * each one has something to do: UCX 1.13 forgets to count what a dead peer's connection had not sent. False: it is not so
+ * in time, for a peer that connects may stand still.
  */
 static bool settled(struct rk_ucx *ucx, struct patience *left)
 {
     ucp_request_param_t param = {0};
+    ucs_status_t ust;
 
     do {
         ucs_status_ptr_t p = ucp_worker_flush_nbx(ucx->worker, &param);
@@ -381,9 +383,11 @@ static bool settled(struct rk_ucx *ucx, struct patience *left)
             return true;
         if (UCS_PTR_IS_ERR(p))
             continue;
-        while (ucp_request_check_status(p) == UCS_INPROGRESS && passes_on(ucx, left))
+        while ((ust = ucp_request_check_status(p)) == UCS_INPROGRESS && passes_on(ucx, left))
             ;
         ucp_request_free(p);
+        if (ust == UCS_OK)
+            return true;
     } while (passes_on(ucx, left));
     return false;
 }
