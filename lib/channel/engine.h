@@ -66,6 +66,7 @@ struct rk_engine {
     size_t card_len;
     struct rk_link busy;    /* peers with pending sends */
     uint32_t unsent;        /* frames of others than p2p that wait for room, and are offered again by a hook */
+    uint32_t held;          /* links of channels that hold frames back, for room or company: nobody rings for it (rk_engine_hold) */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry a peer's queue */
 
     struct rk_threads *threads;   /* threads.h; NULL: calls come one at a time */
@@ -158,6 +159,21 @@ RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
         peer->queued = 1;
         rk_list_append(&ctx->engine->busy, &peer->busy);
     }
+}
+
+/* A channel holds frames back for this link, which gets to the end of the channel's list; and it has let them go. Progress
+ * tries again; who sleeps meanwhile has to do so shortly. */
+RK_INLINE void rk_engine_hold(struct rk_ctx *ctx, struct rk_link *list, struct rk_link *link)
+{
+    ctx->engine->held += (uint32_t)rk_list_empty(link);
+    rk_list_remove(link);
+    rk_list_append(list, link);
+}
+
+RK_INLINE void rk_engine_let_go(struct rk_ctx *ctx, struct rk_link *link)
+{
+    ctx->engine->held -= (uint32_t)!rk_list_empty(link);
+    rk_list_remove(link);
 }
 
 /* Poll channels, retry pending sends, run hooks, notice deaths. Returns what was handled. */

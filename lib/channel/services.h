@@ -17,7 +17,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Raise it with every change of what core and module share and that no size shows. */
-enum { RK_MODULE_ABI = 8 };
+enum { RK_MODULE_ABI = 9 };
 
 struct rk_services {
     uint32_t magic, abi;

@@ -77,7 +77,7 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
         if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
             return RK_ARMED_NOT;
     }
-    return !rk_list_empty(&e->busy) || e->unsent ? RK_ARMED_SHORTLY : RK_ARMED;
+    return !rk_list_empty(&e->busy) || e->unsent || e->held ? RK_ARMED_SHORTLY : RK_ARMED;
 }
 
 /* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */

@@ -3,6 +3,7 @@
  * timer. A token goes round, with pauses; nothing spins, and nothing is slept through.
  *
  * --idle MS: how long the idle part lasts (1000)
+ * --stalled: only a long message, which stops on its way as long as its receiver computes
  */
 #include "tests/mp/mp.h"
 
@@ -221,8 +222,76 @@ static void wait_for_room(struct loop *l, bool by_loop)
     mp_barrier(l->mp->world);
 }
 
+enum { STREAM = 4 << 20, STALL_MS = 300 };
+
+/* Until there was a tick of our timer; returns how long it took. */
+static double until_tick(struct loop *l)
+{
+    double begin = mp_now();
+
+    l->ticks = 0;
+    set_timer(l, STALL_MS);
+    while (l->ticks == 0)
+        step(l, 1000);
+    set_timer(l, 0);
+    return mp_now() - begin;
+}
+
+/* Rank 1 has asked for a long message of rank 0's, and calls nothing. by_loop: until rank 0's timer has been served: the library does
+ * not keep rank 0 from that. Else for a while, and rank 0 waits in a call. It sleeps nearly all of the time. */
+static void stalled_stream(struct loop *l, bool by_loop)
+{
+    struct mp *mp = l->mp;
+    char *buf = mp_alloc(STREAM);
+    const struct timespec nap = {0, 1000000}, busy = {0, 2 * STALL_MS * 1000000};
+    uint64_t *mine, one = 1;
+    rank_request_t req;
+    rank_mem_t mem;
+    int64_t x = 1;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&mine, &mem));
+    *mine = 0;
+    mp_barrier(mp->world);
+    if (mp->rank == 1) {
+        double end = mp_now() + 30;
+        MP_OK(rank_irecv(buf, STREAM, RANK_BYTE, 0, TAG, mp->world, &req));
+        MP_OK(rank_recv(&x, 1, RANK_INT64, 0, TAG + 1, mp->world, NULL)); /* it was sent behind the other */
+        if (!by_loop)
+            nanosleep(&busy, NULL);
+        while (by_loop && !__atomic_load_n(mine, __ATOMIC_ACQUIRE)) {
+            nanosleep(&nap, NULL);
+            MP_CHECK(mp_now() < end);
+        }
+        MP_OK(rank_wait(&req, NULL));
+        MP_CHECK_EQ(mp_verify(buf, STREAM, 5), -1);
+    } else if (mp->rank == 0) {
+        double begin = mp_now(), cpu, took;
+        mp_fill(buf, STREAM, 5);
+        l->recv = RANK_REQUEST_NULL;
+        MP_OK(rank_isend(buf, STREAM, RANK_BYTE, 1, TAG, mp->world, &req));
+        MP_OK(rank_send(&x, 1, RANK_INT64, 1, TAG + 1, mp->world));
+        cpu = cpu_seconds();
+        if (by_loop) {
+            took = until_tick(l);
+            cpu = cpu_seconds() - cpu;
+            MP_OK(rank_put(&one, 8, 1, mem, 0));
+            MP_OK(rank_wait(&req, NULL));
+        } else {
+            MP_OK(rank_wait(&req, NULL));
+            took = mp_now() - begin;
+            cpu = cpu_seconds() - cpu;
+        }
+        if (took > 0.5 * STALL_MS / 1000) /* else nothing stopped */
+            MP_CHECK(cpu < 0.3 * took);
+    }
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&mem));
+    free(buf);
+}
+
 int main(int argc, char **argv)
 {
+    bool stalled = mp_flag(argc, argv, "--stalled");
     struct loop l = {.laps = 0};
     struct mp mp;
     int fd;
@@ -241,6 +310,12 @@ int main(int argc, char **argv)
     MP_CHECK(l.epoll >= 0 && l.timer >= 0);
     watch(&l, l.lib);
     watch(&l, l.timer);
+    if (stalled) {
+        mp_case(&mp, "a stalled stream");
+        stalled_stream(&l, false);
+        stalled_stream(&l, true);
+        goto end;
+    }
     mp_case(&mp, "round and round");
     round_and_round(&l);
     mp_case(&mp, "wake up");
@@ -255,6 +330,7 @@ int main(int argc, char **argv)
         wait_for_room(&l, false);
         wait_for_room(&l, true);
     }
+end:
     mp_barrier(mp.world);
     close(l.timer);
     close(l.epoll);

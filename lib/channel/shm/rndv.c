@@ -176,8 +176,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     req->priv[S_OFFSET] = 0;
     rk_list_remove(&req->link);
     rk_list_append(&ep->streams, &req->link);
-    rk_list_remove(&ep->busy);
-    rk_list_append(&shm->busy, &ep->busy);
+    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
 }
 
 /* One piece of a stream; RK_AGAIN when the ring is full. */

@@ -237,7 +237,7 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
     rk_shm_rndv_peer_gone(shm, peer);
     drop_control(ep);
     rk_xpmem_close(ep->far);
-    rk_list_remove(&ep->busy);
+    rk_engine_let_go(shm->ctx, &ep->busy);
     shm->ep[peer->local] = NULL;
     peer->ep = NULL;
     free(ep);
@@ -397,8 +397,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
     c->hdr = hdr;
     memcpy(c->payload, payload, len);
     rk_list_append(&ep->control, &c->link);
-    rk_list_remove(&ep->busy);
-    rk_list_append(&shm->busy, &ep->busy);
+    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
 }
 
 static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -537,7 +536,7 @@ static RK_COLD int retry_busy(struct rk_shm *shm)
         if (rk_list_empty(&ep->control))
             n += rk_shm_rndv_stream(shm, ep);
         if (rk_list_empty(&ep->control) && rk_list_empty(&ep->streams))
-            rk_list_remove(&ep->busy);
+            rk_engine_let_go(shm->ctx, &ep->busy);
     }
     return n;
 }
@@ -563,16 +562,12 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
     return n;
 }
 
-/* Frames that wait for room are waited for by looking again: nobody rings for room. */
-static rank_status_t shm_arm(void *state)
-{
-    return rk_list_empty(&((struct rk_shm *)state)->busy) ? RANK_OK : RK_AGAIN;
-}
-
 /* Nor may anything be freed that a sender who helps still writes to. */
 static rank_status_t shm_drained(void *state)
 {
-    return ((struct rk_shm *)state)->nassisted > 0 ? RK_AGAIN : shm_arm(state);
+    const struct rk_shm *shm = state;
+
+    return shm->nassisted > 0 || !rk_list_empty(&shm->busy) ? RK_AGAIN : RANK_OK;
 }
 
 const struct rk_channel rk_channel_shm = {
@@ -591,6 +586,5 @@ const struct rk_channel rk_channel_shm = {
     .rndv_recv = rk_shm_rndv_recv,
     .rndv_drop = rk_shm_rndv_drop,
     .progress = shm_progress,
-    .arm = shm_arm,
     .drained = shm_drained,
 };
