@@ -88,9 +88,9 @@ static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
         if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
             set_over(t, w);
     }
-    /* Nobody rings for what waits for room, or what has been announced; the progress thread fetches none of that. */
+    /* Nobody rings for what waits for room or for company, or what has been announced; the progress thread fetches none of that. */
     if (t->napper && t->napper != me && t->nap_armed &&
-        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || (e->stuck && !t->napper->background)))
+        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->napper->background)))
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 

@@ -3,7 +3,7 @@
  *
  * The first frame to a peer since the last progress call goes at once; later
  * ones wait in an open packet for company until the next library call (or
- * until it is full). Payload is copied into a buffer of ours: UCP takes most
+ * until it is full, or until another thread that slept has been woken for it). Payload is copied into a buffer of ours: UCP takes most
  * packets at once, and then the buffer is free again; a packet that it has to
  * queue keeps its buffer. So nothing is allocated once buffers are warm.
  *
@@ -270,7 +270,7 @@ void rk_ucx_flush_open(struct rk_ucx_link *l)
     if (!b)
         return;
     l->open = NULL;
-    rk_list_remove(&l->on_open);
+    rk_engine_let_go(l->ucx->ctx, &l->on_open);
     if (l->ep && !l->failed)
         post(l, b); /* what goes wrong is the link's, and known to it */
     else
@@ -307,7 +307,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     if (at_once)
         return post(l, b);
     l->open = b;
-    rk_list_append(&ucx->open, &l->on_open);
+    rk_engine_hold(ucx->ctx, &ucx->open, &l->on_open);
     return RANK_OK;
 }
 
@@ -315,8 +315,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
 
 void rk_ucx_mark_busy(struct rk_ucx_link *l)
 {
-    rk_list_remove(&l->on_busy);
-    rk_list_append(&l->ucx->busy, &l->on_busy);
+    rk_engine_hold(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
 }
 
 void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
@@ -354,11 +353,11 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 {
     while (!rk_list_empty(&l->control))
         control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
-    rk_list_remove(&l->on_busy);
+    rk_engine_let_go(l->ucx->ctx, &l->on_busy);
     if (l->open) {
         buf_put(l->ucx, l->open);
         l->open = NULL;
-        rk_list_remove(&l->on_open);
+        rk_engine_let_go(l->ucx->ctx, &l->on_open);
     }
 }
 
@@ -389,7 +388,7 @@ int rk_ucx_send_progress(struct rk_ucx *ucx)
     {
         struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
         if (retry(l, &moved))
-            rk_list_remove(&l->on_busy);
+            rk_engine_let_go(ucx->ctx, &l->on_busy);
     }
     while (!rk_list_empty(&ucx->open))
         rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));
