@@ -327,6 +327,11 @@ RANK_API rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t d
  * Blocking receive from peer (or RANK_ANY_SOURCE) with tag (or RANK_ANY_TAG).
  * envelope may be NULL. RANK_ERR_TRUNCATED: the first count elements were
  * received, the rest is lost, the envelope holds both sizes.
+ * RANK_ERR_PEER_DEAD: peer is dead and has sent no such message. For
+ * RANK_ANY_SOURCE: a rank of the team has died; all receives and probes from
+ * any source that wait then are told, or else the next one, and later ones wait
+ * for the others; when nobody else of the team lives all of them are told at
+ * once, unless a message is here.
  */
 RANK_API rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team, rank_envelope_t *envelope);
@@ -346,7 +351,7 @@ RANK_API rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtyp
                                      rank_dtype_t rdtype, int source, int64_t rtag,
                                      rank_team_t team, rank_envelope_t *envelope);
 
-/* Wait until a matching message is there, without receiving it. */
+/* Wait until a matching message is there, without receiving it. RANK_ERR_PEER_DEAD as for rank_recv. */
 RANK_API rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team,
                                   rank_envelope_t *envelope);
 RANK_API rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,

@@ -232,7 +232,8 @@ bool rk_probe_over(void *arg)
     } else if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope)) {
         return true;
     }
-    p->dead = rk_p2p_cannot_come(p->team, p->source);
+    p->dead = rk_p2p_cannot_come(p->team, p->source) ||
+              (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
     return p->dead;
 }
 
@@ -245,6 +246,7 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
 
     if (st || (st = rk_check_source(team, peer, tag)))
         return st;
+    p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->lane))
             return RANK_ERR_STATE;

@@ -33,6 +33,7 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
         return st;
     if (!message)
         return RANK_ERR_ARG;
+    p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->lane))
             return RANK_ERR_STATE;

@@ -80,6 +80,7 @@ struct rk_probe {
     int source;
     uint64_t tag;
     rank_envelope_t *envelope;
+    int ndead;                   /* of the team, when it began: a death is said once, but to all who wait then */
     bool dead;
     bool take;                   /* out of the queues, to: */
     struct rk_unexpected *taken;

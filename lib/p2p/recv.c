@@ -216,6 +216,12 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     rk_req_complete(req, RANK_OK);
 }
 
+/* But us, whose own messages are here already, unless another thread sends one: who waits would do so for ever. */
+static RK_COLD bool nobody_lives(const struct rank_team *team)
+{
+    return team->ndead >= team->size - 1;
+}
+
 bool rk_p2p_cannot_come(struct rank_team *team, int source)
 {
     struct rk_peer *peer;
@@ -227,7 +233,7 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
         return peer && peer->state == RK_PEER_DEAD;
     }
     if (!team->any_source_errors)
-        return false;
+        return nobody_lives(team);
     team->any_source_errors = 0; /* said once; from now on wait for the living */
     return true;
 }

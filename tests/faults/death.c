@@ -150,9 +150,32 @@ static void probe_it(struct scene *s)
     ENDED(s, rank_probe(s->victim, 2, s->mp.world, NULL));
 }
 
+/* Where that was the last other one, whatever waits for anybody ends at once, but for what we have sent ourselves. */
+static void none_is_left(struct scene *s)
+{
+    rank_message_t none = RANK_MESSAGE_NULL;
+    rank_request_t req;
+    int found = 0;
+
+    if (s->mp.size > 2)
+        return;
+    for (int i = 0; i < 2; i++) {
+        MP_STATUS(rank_recv(s->in, 8, RANK_BYTE, RANK_ANY_SOURCE, 2, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
+        MP_OK(rank_irecv(s->in, 8, RANK_BYTE, RANK_ANY_SOURCE, 2, s->mp.world, &req));
+        MP_STATUS(rank_wait(&req, NULL), RANK_ERR_PEER_DEAD);
+        MP_STATUS(rank_probe(RANK_ANY_SOURCE, RANK_ANY_TAG, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
+        MP_STATUS(rank_iprobe(RANK_ANY_SOURCE, 2, s->mp.world, &found, NULL), RANK_ERR_PEER_DEAD);
+        MP_STATUS(rank_mprobe(RANK_ANY_SOURCE, 2, s->mp.world, &none, NULL), RANK_ERR_PEER_DEAD);
+        MP_OK(rank_send(s->out, 8, RANK_BYTE, s->mp.rank, 2, s->mp.world));
+        MP_OK(rank_probe(RANK_ANY_SOURCE, 2, s->mp.world, NULL));
+        MP_OK(rank_recv(s->in, 8, RANK_BYTE, RANK_ANY_SOURCE, 2, s->mp.world, NULL));
+    }
+}
+
 static void probe_any(struct scene *s)
 {
     ENDED(s, rank_probe(RANK_ANY_SOURCE, 2, s->mp.world, NULL));
+    none_is_left(s);
 }
 
 static void mprobe_any(struct scene *s)

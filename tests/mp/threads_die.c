@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { KINDS = 8 };
+enum { KINDS = 11, SHARED = 8 /* and the kinds behind use its team, too */ };
 
 struct scene {
     int victim;
@@ -54,6 +54,19 @@ static void wait_somehow(struct hand *me)
         break;
     case 6:
         MP_STATUS(rank_wait_until(s->mem, 0, RANK_CMP_NE, 0), RANK_ERR_PEER_DEAD);
+        break;
+    case SHARED: /* each of those who wait for anybody then is told */
+        if (s->dies - mp_now() > 0.2) /* not too late for that */
+            MP_STATUS(rank_probe(RANK_ANY_SOURCE, 8, s->team[SHARED], NULL), RANK_ERR_PEER_DEAD);
+        break;
+    case SHARED + 1:
+        if (s->dies - mp_now() > 0.2)
+            MP_STATUS(rank_mprobe(RANK_ANY_SOURCE, 8, s->team[SHARED], &message, &e), RANK_ERR_PEER_DEAD);
+        break;
+    case SHARED + 2:
+        MP_OK(rank_irecv(&in, 1, RANK_UINT64, RANK_ANY_SOURCE, 9, s->team[SHARED], &req[0]));
+        if (s->dies - mp_now() > 0.2)
+            MP_STATUS(rank_wait(&req[0], NULL), RANK_ERR_PEER_DEAD);
         break;
     default: { /* messages to ourselves go on, before and after */
         uint64_t out = 7;
