@@ -46,6 +46,12 @@ struct rk_id {
     uint32_t index, gen;
 };
 
+/* The generation of an index's next holder: never 0, so that no name is all zeros, which stands for none. */
+RK_INLINE uint32_t rk_next_gen(uint32_t gen)
+{
+    return gen == UINT32_MAX ? 1 : gen + 1;
+}
+
 /* A large message that has been announced and is to be fetched, or dropped. */
 struct rk_rndv {
     struct rk_peer *peer;

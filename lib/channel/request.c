@@ -133,7 +133,7 @@ void rk_req_unname(struct rank_request *req)
     req->flags &= (uint8_t)~RK_REQ_NAMED;
     n = &r->names[req->id.index];
     n->req = NULL;
-    n->gen++;
+    n->gen = rk_next_gen(n->gen);
     n->next_free = r->first_free;
     r->first_free = req->id.index;
 }

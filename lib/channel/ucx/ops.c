@@ -55,7 +55,7 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     op->type = RK_UCX_OP_FREE;
-    op->id.gen++;
+    op->id.gen = rk_next_gen(op->id.gen);
     op->next_free = op->ucx->free_ops;
     op->ucx->free_ops = op;
 }
