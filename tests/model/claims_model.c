@@ -6,6 +6,7 @@
  *                            copied all that it claimed; and a sender that comes late copies nothing any more. The
  *                            kernel copies, or each by itself what it has mapped
  *   offers                   a sender takes one, or the receiver takes it back: never both, never neither
+ *   a full box               nothing is asked for that the sender would read when the generations have come round
  *
  * Each happens several times in a row by the same word, and the sender may be as late as it likes.
  */
@@ -225,6 +226,30 @@ static void receive_offering(struct process *me)
     }
 }
 
+/* Once with room in the box, and once without: then the receiver asks for nothing, and copies all. */
+static void receive_crowded(struct process *me)
+{
+    rk_conf.large = RK_CONF_LARGE_BOTH;
+    for (int i = 0; i < TIMES; i++) {
+        struct rank_request *req = &requests[0][i];
+        struct rk_rndv rndv = {.peer = &me->peer, .total = bytes(), .priv = {(uint64_t)i << 32}};
+        struct rk_view view = {(void *)(uintptr_t)address(i), bytes(), NULL};
+        struct rk_link waits;
+        uint64_t asks;
+
+        rk_list_init(&waits);
+        if (i > 0)
+            rk_list_append(&me->end.control, &waits);
+        receiving = i;
+        clock_calls = 0;
+        rk_shm_rndv_recv(&rndv, &view, req);
+        rk_list_remove(&waits);
+        asks = atomic_load(&memory.asked[i]);
+        model_expect(asks == (i == 0), "what is asked of the sender waits for room");
+        model_expect(req->done && req->status == RANK_OK, "not over, though the receiver copies all");
+    }
+}
+
 static void send_when_asked(struct process *me, bool together)
 {
     for (int i = 0; i < TIMES; i++) {
@@ -244,11 +269,13 @@ static void send_when_asked(struct process *me, bool together)
     }
 }
 
-static bool offering;
+static bool offering, crowded;
 
 static void one(int which)
 {
-    if (which == 1)
+    if (crowded)
+        receive_crowded(&process[0]);
+    else if (which == 1)
         send_when_asked(&process[1], !offering);
     else if (offering)
         receive_offering(&process[0]);
@@ -275,7 +302,7 @@ static void begin(void)
         rk_list_init(&p->shm.sending);
         rk_list_init(&p->shm.busy);
         p->peer = (struct rk_peer){.ctx = &ctx, .number = other, .local = other, .ep = &p->end};
-        p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true};
+        p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true, .far_asked = true};
         rk_list_init(&p->end.control);
         rk_list_init(&p->end.busy);
         rk_list_init(&p->end.streams);
@@ -325,6 +352,12 @@ int main(void)
     one_generation = true;
     failed += model_check(&m, true);
     one_generation = false;
+    crowded = true;
+    m.threads = 1;
+    m.name = "copies where the box is full";
+    failed += model_check(&m, false);
+    crowded = false;
+    m.threads = 2;
     offering = true;
     m.name = "offers";
     failed += model_check(&m, false);

@@ -1,5 +1,6 @@
 /* box.c: how the memory of a box is divided. See box.h. */
 #include "lib/channel/shm/box.h"
+#include "lib/channel/shm/claims.h"
 
 static uint32_t power_of_two_within(size_t n)
 {
@@ -23,6 +24,8 @@ struct rk_box_shape rk_box_shape(size_t bytes)
     s.bytes = bytes;
     cells_bytes = bytes / 8 < 4096 ? 4096 : bytes / 8;
     s.cells = power_of_two_within((cells_bytes - front) / RK_CELL_BYTES);
+    if (s.cells > RK_CLAIMS_ASKED)
+        s.cells = RK_CLAIMS_ASKED;
     s.ring_at = rk_round_up(front + (size_t)s.cells * RK_CELL_BYTES, 4096);
     s.ring = power_of_two_within(bytes - s.ring_at);
     s.shallow = s.ring;

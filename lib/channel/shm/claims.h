@@ -4,7 +4,8 @@
  * What is to be copied is cut into chunks. The receiver claims them from the back and reads, the
  * sender claims them from the front and writes, until they meet. All that they share is one word in the box: the
  * generation of the transfer (16 bits), chunks claimed from the front (24), and from the back (24). The
- * generation keeps a sender that was held up from claiming in a later transfer.
+ * generation keeps a sender that was held up from claiming in a later transfer: no more of them are asked for in the box than
+ * RK_CLAIMS_ASKED, and none that waits for room there, so that their generations differ.
  */
 #ifndef RK_CHANNEL_SHM_CLAIMS_H
 #define RK_CHANNEL_SHM_CLAIMS_H
@@ -15,6 +16,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Frames of a box at most. */
+enum { RK_CLAIMS_ASKED = 1 << 15 };
 
 /*
  * A call of the kernel's costs as much as copying some 16 KiB: few chunks. Halves while that is

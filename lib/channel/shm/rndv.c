@@ -535,6 +535,13 @@ static bool share_mapped(const struct rk_shm_ep *ep, uint64_t want, bool by_kern
            !(by_kernel && p->alone[0][class] != RK_PATH_BOTH);
 }
 
+/* May the sender be asked for a share of a copy? Of one at a time; and not if the box has no room: then it does not look, and
+ * what is asked now it would read much later, when the claims' generations have come round. */
+static bool may_ask(const struct rk_shm_ep *ep)
+{
+    return !ep->assisted && rk_list_empty(&ep->control);
+}
+
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                       struct rank_request *req)
 {
@@ -560,7 +567,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (registered)
         segment &= ~(uint64_t)RK_SEGMENT_MARK;
     if (segment && segment < WAITED_FOR && (here = mapped_at(shm->ctx, segment, rndv->priv[P_AT], want)) != NULL) {
-        if (!view->ops && !ep->assisted) {
+        if (!view->ops && may_ask(ep)) {
             target = target_of(ep, view, want);
             if (share_mapped(ep, want, target.segment == 0)) {
                 copy_together(shm, ep, rndv, req, want, here, false, target);
@@ -574,7 +581,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     target = (struct target){0, (uint64_t)(uintptr_t)view->base};
     far = private ? rk_shm_far(ep) : NULL;
     path = chosen(shm, want, waited, far != NULL);
-    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || ep->assisted)) ||
+    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_ask(ep))) ||
                 (!ep->cma && path <= RK_PATH_BOTH))) {
         if (copy_attached(far, rndv, view, want)) {
             finish(ep, req, sender, RANK_OK);
@@ -587,11 +594,11 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
-        if (!asks_private() && want <= shm->shape.shallow / 2 && !ep->assisted &&
+        if (!asks_private() && want <= shm->shape.shallow / 2 && may_ask(ep) &&
             shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;
-        if (path == RK_PATH_BOTH && !ep->assisted) {
+        if (path == RK_PATH_BOTH && may_ask(ep)) {
             copy_together(shm, ep, rndv, req, want, NULL, false, target);
             return;
         }
