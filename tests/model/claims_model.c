@@ -109,6 +109,7 @@ static struct rank_request *find(struct rk_id id);
 #define rk_cma_write(pid, to, from, bytes) model_copy_chunk(to, true)
 #define rk_shm_control control
 #define rk_shm_put put
+#define rk_shm_cma_failed(end) ((end)->cma = false)
 #define rk_req_name(req) ((req)->id = (struct rk_id){(uint32_t)receiving, 1}, RANK_OK)
 #define rk_req_unname(req) ((void)(req))
 #define rk_req_find(ctx, id) find(id)

@@ -288,8 +288,11 @@ static void help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, con
             move_mapped(to + share.at, from, share.bytes);
         else
             st = move_out(ep, a->chunk & ATTACHED, a->to + share.at, from, share.bytes);
-        if (st)
+        if (st) {
             atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
+            if (st != RANK_ERR_PEER_DEAD)
+                rk_shm_cma_failed(ep);
+        }
         atomic_fetch_add(&ep->out.box->helped, 1);
         rk_node_wake(shm->ctx->node, ep->peer->local);
         if (st)
@@ -357,7 +360,7 @@ static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
     rk_list_remove(&req->link);
     if (helped & HELP_FAILED) { /* the kernel refused one of us: from the start, in a stream */
         again.priv[P_SENDER] = req->priv[R_SENDER];
-        ep->cma = false;
+        rk_shm_cma_failed(ep);
         ask_for_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
     } else {
         finish(ep, req, req->priv[R_SENDER], RANK_OK);
@@ -607,10 +610,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             finish(ep, req, sender, st);
             return;
         }
-        rk_warn("the kernel stopped letting this process read the memory of rank %u; large "
-                "messages are copied twice from now on",
-                rndv->peer->id.rank);
-        ep->cma = false;
+        rk_shm_cma_failed(ep);
     }
     if (rk_conf.large != RK_CONF_LARGE_RING && rk_conf.large != RK_CONF_LARGE_STREAMED &&
         (rndv->priv[P_SEGMENT] == IN_PIECES || (private && view->ops))) {

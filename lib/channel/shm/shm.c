@@ -178,6 +178,17 @@ static bool try_cma(const struct rk_node_slot *slot)
     return works;
 }
 
+void rk_shm_cma_failed(struct rk_shm_ep *ep)
+{
+    const struct rk_node_slot *slot = &ep->shm->ctx->node->slots[ep->peer->local];
+
+    if (!ep->cma || rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word))
+        return;
+    ep->cma = false;
+    rk_warn("the kernel stopped letting this process reach the memory of rank %u; large messages are copied twice from now on",
+            ep->peer->id.rank);
+}
+
 static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
     struct rk_shm *shm = state;

@@ -70,6 +70,10 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
 /* The end to a local rank; made if need be. NULL when out of memory. */
 struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer);
 
+/* The kernel has not copied from or to the peer's memory. That may be that memory's fault, a device's say, and then it is this message's
+ * alone: else it is not tried any more. */
+void rk_shm_cma_failed(struct rk_shm_ep *ep);
+
 /* rndv.c */
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req);
