@@ -363,8 +363,8 @@ void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
     /* An eighth of the second in which a death has to be known. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
     rk_node_check_lives(ctx->node);
-    if (rk_unlikely(ctx->engine->lives && ctx->engine->threads))
-        rk_lives_look_among(ctx, now);
+    if (rk_unlikely(ctx->engine->lives != NULL))
+        rk_lives_look_again(ctx, now);
 }
 
 /* ------------------------------------------------------------------ progress */

@@ -397,10 +397,13 @@ void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), voi
     look_at_all(ctx, now);
 }
 
-void rk_lives_look_among(struct rk_ctx *ctx, uint64_t now)
+void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
 {
-    if (!is_time(ctx->engine->lives, now))
-        return;
-    rk_threads_each_wait(ctx->engine->threads, watch_what, now);
+    struct rk_threads *t = ctx->engine->threads;
+
+    if (t ? !is_time(ctx->engine->lives, now) : ctx->engine->lives->stopped)
+        return; /* without threads the next look of a wait is not to come later by this one */
+    if (t)
+        rk_threads_each_wait(t, watch_what, now);
     look_at_all(ctx, now);
 }

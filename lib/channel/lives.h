@@ -6,7 +6,7 @@
  * its kernel does, and resets the connections when the process is gone, however
  * busy or stopped it was before. Who has waited for RANK_HEARTBEAT for a rank of
  * another host connects to its port, and has its own kernel ask every now and then
- * whether that host is still there. Nothing of this is touched by shorter waits.
+ * whether that host is still there. Shorter waits begin nothing of this.
  *
  * A port that refuses says that the process is gone, or that the network does not
  * let us in: it counts only for those who have been let in somewhere.
@@ -24,8 +24,8 @@ void rk_lives_close(struct rk_ctx *ctx);
 
 /* A wait has lasted since then: what do the living say? Deaths are reported to the engine. */
 void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now);
-/* The same for all waits of a rank with threads: the poller's may be short, one after the other, where another's is
- * long. */
-void rk_lives_look_among(struct rk_ctx *ctx, uint64_t now);
+/* In no wait, or in a short one: what do those say who are watched already? And of a rank with threads for all waits: the poller's
+ * may be short, one after the other, where another's is long. */
+void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now);
 
 #endif

@@ -184,11 +184,21 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
 /* Others' messages may go on for ever. */
 static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
+    struct rk_engine *e = ctx->engine;
     uint64_t now = rk_clock_ns();
 
     if (w->begun == 0)
         w->begun = now;
-    ctx->engine->stuck(ctx, cond, arg, now, 0, now - w->begun);
+    if (e->lives)
+        rk_lives_look(ctx, w->begun, cond, arg, now);
+    if (e->stuck)
+        e->stuck(ctx, cond, arg, now, 0, now - w->begun);
+}
+
+/* Is there anything to be asked now and then in a wait of a rank without threads? Few ranks have any of it. */
+RK_INLINE bool has_to_look(const struct rk_engine *e)
+{
+    return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->lives) != 0) && !e->threads;
 }
 
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
@@ -202,7 +212,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
             e->linger.pass = 0;
         w->rounds = 0;
         w->since = 0;
-        if (rk_unlikely(e->stuck != NULL) && !e->threads && ++w->busy % SPINS_PER_LOOK == 0)
+        if (has_to_look(e) && ++w->busy % SPINS_PER_LOOK == 0)
             look_while_busy(ctx, w, cond, arg);
         return;
     }

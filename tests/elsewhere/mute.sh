@@ -31,7 +31,7 @@ end_mute() { # NAME: whatever is left
     until_true 20 eval '[ -z "$(on hosta squeue -h 2>/dev/null)" ]' || on hosta scancel -u root
 }
 
-for how in "" --met; do
+for how in "" --flooded; do
     begin_mute $how
     on hostb kill -9 "$pid"
     until_true 10 is_told && good "a rank is killed ${how:-that was never heard of}" || bad "a rank is killed $how" "$(cat out err)"

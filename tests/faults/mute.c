@@ -2,6 +2,7 @@
  * mute.c: rank 0 waits for rank 1, which says nothing, for the script tests/elsewhere/mute.sh.
  *
  *   mute [--met]     they have spoken before
+ *   mute --flooded   the same, and other messages keep coming to rank 0 meanwhile: its own
  *   mute --threads   a thread of rank 0 waits for the last rank, which is the mute one, and later another for rank 1
  *
  * Rank 1 says "ready" and its pid, and waits outside the library for SIGUSR1; then it sends. Rank 0 says with which
@@ -57,10 +58,24 @@ static rank_status_t among_threads(void)
     return hear(last);
 }
 
+/* A message to ourselves, and the next as soon as it is there. */
+static void go_on(const rank_envelope_t *e, void *arg)
+{
+    static int in, out;
+    rank_request_t req;
+    int me = rank_team_rank(rank_world());
+
+    (void)e;
+    (void)arg;
+    if (rank_irecv(&in, 1, RANK_INT32, me, 2, rank_world(), &req) || rank_on_done(&req, go_on, NULL) ||
+        rank_isend(&out, 1, RANK_INT32, me, 2, rank_world(), &req) || rank_wait(&req, NULL))
+        _exit(4);
+}
+
 int main(int argc, char **argv)
 {
     rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
-    bool threads = argc > 1 && strcmp(argv[1], "--threads") == 0;
+    bool threads = argc > 1 && strcmp(argv[1], "--threads") == 0, flooded = argc > 1 && strcmp(argv[1], "--flooded") == 0;
     rank_team_t world;
     rank_status_t st;
     sigset_t usr1;
@@ -72,8 +87,10 @@ int main(int argc, char **argv)
     if (rank_init(threads ? &opts : NULL))
         return 2;
     world = rank_world();
-    if (argc > 1 && strcmp(argv[1], "--met") == 0 && rank_barrier(world))
+    if ((flooded || (argc > 1 && strcmp(argv[1], "--met") == 0)) && rank_barrier(world))
         return 3;
+    if (flooded && rank_team_rank(world) == 0)
+        go_on(NULL, NULL);
     if (threads) {
         st = among_threads();
         printf("ended: %s\n", rank_status_string(st));
