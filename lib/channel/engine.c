@@ -188,7 +188,7 @@ struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
     return number < 0 ? NULL : rk_engine_peer(ctx, number);
 }
 
-rank_status_t rk_peer_connect(struct rk_peer *peer)
+rank_status_t rk_peer_try_connect(struct rk_peer *peer)
 {
     struct rk_engine *e = peer->ctx->engine;
     rank_status_t st = RANK_ERR_UNREACHABLE;
@@ -197,6 +197,8 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
         return RANK_ERR_PEER_DEAD;
     if (peer->state == RK_PEER_UP)
         return RANK_OK;
+    if (rk_unlikely(peer->doubt_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
+        return st; /* no channel is asked again before that is over */
     for (int i = 0; i < e->nopen; i++) {
         st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
         if (st == RANK_OK) {
@@ -211,10 +213,21 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
         if (st != RANK_ERR_UNREACHABLE)
             return st;
     }
-    if (rk_engine_is_gone(peer))
-        return RANK_ERR_PEER_DEAD;
+    st = rk_engine_why_unreached(peer);
+    if (st != RANK_ERR_UNREACHABLE)
+        return st;
     rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
              peer->id.rank, rk_peer_whose(peer));
+    return st;
+}
+
+rank_status_t rk_peer_connect(struct rk_peer *peer)
+{
+    const struct timespec pause = {0, NEWS_PAUSE_NS};
+    rank_status_t st;
+
+    while ((st = rk_peer_try_connect(peer)) == RK_AGAIN)
+        nanosleep(&pause, NULL);
     return st;
 }
 
@@ -271,25 +284,29 @@ static bool told_of(struct rk_engine *e, int number)
     return told;
 }
 
-bool rk_engine_is_gone(struct rk_peer *peer)
+rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
 {
-    const struct timespec pause = {0, NEWS_PAUSE_NS};
     struct rk_engine *e = peer->ctx->engine;
-    uint64_t until;
+    uint64_t now;
 
     if (told_of(e, peer->number))
-        return true;
+        return RANK_ERR_PEER_DEAD;
     if (peer->local >= 0)
-        return rk_node_is_going(peer->ctx->node, peer->local);
-    if (peer->doubted || peer->ctx->boot->alone || (e->doubted_ns && rk_clock_ns() - e->doubted_ns < NEWS_NS))
-        return false;
-    peer->doubted = 1;
-    for (until = rk_clock_ns() + NEWS_NS; rk_clock_ns() < until; nanosleep(&pause, NULL)) {
-        if (told_of(e, peer->number))
-            return true;
+        return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;
+    if (peer->ctx->boot->alone || (peer->doubted && !peer->doubt_until))
+        return RANK_ERR_UNREACHABLE;
+    now = rk_clock_ns();
+    if (!peer->doubted) {
+        peer->doubted = 1;
+        if (e->doubted_ns && now - e->doubted_ns < NEWS_NS)
+            return RANK_ERR_UNREACHABLE;
+        peer->doubt_until = now + NEWS_NS;
     }
-    e->doubted_ns = rk_clock_ns(); /* who had died before would have been told of, whoever it is */
-    return false;
+    if (now < peer->doubt_until)
+        return RK_AGAIN;
+    peer->doubt_until = 0;
+    e->doubted_ns = now; /* who had died before would have been told of, whoever it is */
+    return RANK_ERR_UNREACHABLE;
 }
 
 /* On PMIx's own thread. */

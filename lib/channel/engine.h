@@ -126,11 +126,14 @@ struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id);
 rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len);
 /* A number's slot in the segment of this node, or -1 if it is not in it. */
 int rk_engine_local_slot(struct rk_ctx *ctx, int number);
-/* First contact: picks the first open channel that reaches the peer. */
+/* First contact: picks the first open channel that reaches the peer. RK_AGAIN: none does, which may be because its process has
+ * ended: of another host that is told by the launcher, and the news may still be on its way. To be asked again after
+ * progress, a second at most and once for each peer. */
+rank_status_t rk_peer_try_connect(struct rk_peer *peer);
+/* The same for who cannot put it off, and stands still meanwhile. */
 rank_status_t rk_peer_connect(struct rk_peer *peer);
-/* A peer that could not be reached: is it because its process has ended? Of another host that is told by the launcher,
- * and the news may still be on its way: it is waited for, a second at most and once for each peer. */
-bool rk_engine_is_gone(struct rk_peer *peer);
+/* For channels, of a peer that could not be reached: RANK_ERR_PEER_DEAD, RK_AGAIN, or RANK_ERR_UNREACHABLE: it is no death. */
+rank_status_t rk_engine_why_unreached(struct rk_peer *peer);
 /* Say, from any thread, that a peer is gone; the next progress call acts on it. */
 void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */

@@ -17,7 +17,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Raise it with every change of what core and module share and that no size shows. */
-enum { RK_MODULE_ABI = 9 };
+enum { RK_MODULE_ABI = 10 };
 
 struct rk_services {
     uint32_t magic, abi;
@@ -33,7 +33,7 @@ struct rk_services {
     struct rk_peer *(*find_peer)(struct rk_ctx *ctx, struct rk_procid id);
     rank_status_t (*peer_connect)(struct rk_peer *peer);
     void (*report_death)(struct rk_ctx *ctx, int number);
-    bool (*is_gone)(struct rk_peer *peer);
+    rank_status_t (*why_unreached)(struct rk_peer *peer);
     void (*req_complete)(struct rank_request *req, rank_status_t status);
     void (*wait_step)(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
     void (*wait_over)(struct rk_ctx *ctx);

@@ -156,8 +156,11 @@ RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t k
         rk_req_complete(req, RANK_ERR_NO_MEMORY);
         return;
     }
-    if (rk_unlikely(peer->state != RK_PEER_UP) && (st = rk_peer_connect(peer)) != RANK_OK) {
-        rk_req_complete(req, st);
+    if (rk_unlikely(peer->state != RK_PEER_UP) && (st = rk_peer_try_connect(peer)) != RANK_OK) {
+        if (st == RK_AGAIN)
+            enqueue(req);
+        else
+            rk_req_complete(req, st);
         return;
     }
     if (rk_unlikely(!rk_list_empty(&peer->pending))) {
@@ -214,12 +217,30 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
     return rk_req_wait(&req);
 }
 
-void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
+/* None of them has been sent yet. */
+static RK_COLD void fail_pending(struct rk_peer *peer, rank_status_t status)
 {
-    (void)ctx;
     while (!rk_list_empty(&peer->pending)) {
         struct rank_request *req = rk_list_entry(peer->pending.next, struct rank_request, link);
-        rank_status_t st;
+
+        rk_list_remove(&req->link);
+        req->flags &= (uint8_t)~RK_REQ_QUEUED;
+        rk_req_complete(req, status);
+    }
+}
+
+void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    rank_status_t st = rk_likely(peer->state == RK_PEER_UP) ? RANK_OK : rk_peer_try_connect(peer);
+
+    (void)ctx;
+    if (rk_unlikely(st)) { /* it waits to be reached, and is not */
+        if (st != RK_AGAIN)
+            fail_pending(peer, st);
+        return;
+    }
+    while (!rk_list_empty(&peer->pending)) {
+        struct rank_request *req = rk_list_entry(peer->pending.next, struct rank_request, link);
 
         rk_list_remove(&req->link);
         req->flags &= (uint8_t)~RK_REQ_QUEUED;
@@ -236,14 +257,7 @@ void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
 
 void rk_send_peer_died(struct rk_peer *peer)
 {
-    struct rank_request *req;
-
-    while (!rk_list_empty(&peer->pending)) {
-        req = rk_list_entry(peer->pending.next, struct rank_request, link);
-        rk_list_remove(&req->link);
-        req->flags &= (uint8_t)~RK_REQ_QUEUED;
-        rk_req_complete(req, RANK_ERR_PEER_DEAD);
-    }
+    fail_pending(peer, RANK_ERR_PEER_DEAD);
     /* Synchronous sends whose answer will never come are known by name only. */
     rk_req_each_named(peer->ctx, rk_req_fail_if_of, peer);
 }

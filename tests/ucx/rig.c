@@ -48,7 +48,7 @@ static const struct rk_channel *load(struct rig *r)
         .find_peer = rk_engine_find_peer,
         .peer_connect = rk_peer_connect,
         .report_death = rk_engine_report_death,
-        .is_gone = rk_engine_is_gone,
+        .why_unreached = rk_engine_why_unreached,
         .req_complete = rk_req_complete,
         .wait_step = rk_wait_step,
     };

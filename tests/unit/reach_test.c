@@ -1,9 +1,12 @@
 /*
  * reach_test.c: memory of a rank that is gone is not touched by the kernel's copies, though a process of that
- * number lives: it may be another's by now.
+ * number lives: it may be another's by now. And who is not reached, and may have died, keeps nobody waiting for the news.
  */
+#include "lib/base/clock.h"
+#include "lib/boot/boot.h"
 #include "lib/channel/engine.h"
 #include "lib/mem/node.h"
+#include "lib/p2p/p2p.h"
 #include "lib/p2p/team.h"
 #include "lib/rma/far.h"
 
@@ -37,9 +40,52 @@ static void test_gone(void **state)
     assert_string_equal(there, "after");
 }
 
+/* A send to who is not reached waits where sends wait for room, until it is known why. */
+static void test_doubt(void **state)
+{
+    struct rk_boot boot = {.rank = 0, .size = 3};
+    struct rk_node node = {.slots = NULL};
+    _Atomic uint64_t dead[1] = {0};
+    struct rk_peer *peers[3] = {NULL};
+    struct rk_engine engine = {.npeers = 3, .peers = peers, .boot_dead = dead, .deaths_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
+    struct rk_peer peer[3] = {{.ctx = &ctx}, {.ctx = &ctx, .number = 1, .local = -1}, {.ctx = &ctx, .number = 2, .local = -1}};
+    struct rank_team team = {.ctx = &ctx, .lane = &ctx, .size = 3, .peers = peers};
+    struct rank_request to_dead, to_none;
+    uint64_t word = 5;
+
+    (void)state;
+    rk_list_init(&engine.busy);
+    rk_list_init(&engine.calls);
+    rk_list_init(&engine.leavings);
+    for (int i = 0; i < 3; i++) {
+        rk_list_init(&peer[i].pending);
+        rk_list_init(&peer[i].busy);
+        peers[i] = &peer[i];
+    }
+    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    rk_req_init(&to_dead, NULL, NULL);
+    rk_req_init(&to_none, NULL, NULL);
+    rk_p2p_isend(&team, &word, 8, 1, 0, 0, &to_dead);
+    rk_p2p_isend(&team, &word, 8, 2, 0, 0, &to_none);
+    engine.flush_pending(&ctx, &peer[1]);
+    engine.flush_pending(&ctx, &peer[2]);
+    assert_false(to_dead.done); /* and we are here again, to see to others */
+    assert_false(to_none.done);
+    rk_engine_report_death(&ctx, 1);
+    engine.flush_pending(&ctx, &peer[1]);
+    assert_true(to_dead.done);
+    assert_int_equal(to_dead.status, RANK_ERR_PEER_DEAD);
+    for (uint64_t until = rk_clock_ns() + 5000000000ull; !to_none.done && rk_clock_ns() < until; usleep(10000))
+        engine.flush_pending(&ctx, &peer[2]);
+    assert_true(to_none.done);
+    assert_int_equal(to_none.status, RANK_ERR_UNREACHABLE);
+    rk_p2p_close(&ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_doubt)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

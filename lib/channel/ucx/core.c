@@ -78,9 +78,9 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
     core->report_death(ctx, number);
 }
 
-bool rk_engine_is_gone(struct rk_peer *peer)
+rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
 {
-    return core->is_gone(peer);
+    return core->why_unreached(peer);
 }
 
 void rk_req_complete(struct rank_request *req, rank_status_t status)

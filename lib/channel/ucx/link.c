@@ -133,6 +133,7 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_error, .arg = l},
     };
+    rank_status_t why;
     ucs_status_t st;
 
     l->by_peer_mode = !(ucx->shm_transports && l->peer->local >= 0);
@@ -143,9 +144,10 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
         return RANK_OK;
     l->ep = NULL;
     /* On its own host UCX tries at once; who has died a moment ago refuses, and is nothing to complain of. */
-    if (rk_engine_is_gone(l->peer)) {
-        rk_info("UCX does not reach rank %u, which is gone: %s", l->peer->id.rank, ucs_status_string(st));
-        return RANK_ERR_PEER_DEAD;
+    why = rk_engine_why_unreached(l->peer);
+    if (why != RANK_ERR_UNREACHABLE) {
+        rk_info("UCX does not reach rank %u, which is gone, or may be: %s", l->peer->id.rank, ucs_status_string(st));
+        return why;
     }
     rk_error("UCX does not reach rank %u: %s (do both sides have a network device or transport in "
              "common? see UCX_TLS and UCX_NET_DEVICES)",
