@@ -622,7 +622,7 @@ RANK_API rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t b
                                         int64_t stride);
 
 /* All that this rank has started towards peer (or RANK_ALL) on mem is complete: puts and atomics are
- * visible there, gets have their data. */
+ * visible there, gets have their data. Of several threads each waits for what was started before its own call. */
 RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
 
 /* As far as this rank goes: buffers of its nonblocking calls with peer (or RANK_ALL) on mem may be

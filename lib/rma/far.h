@@ -23,7 +23,8 @@ struct rk_line {
     struct rk_link on_busy;
     uint32_t nanswers;
     uint32_t asked;       /* questions that the peer has not answered */
-    bool posted;          /* frames have gone that no answer has covered */
+    uint64_t posted;      /* jobs that no answer is asked for, as many as there have been; */
+    uint64_t done;        /* the first so many of them are done: an answer to a flush has said so */
     rank_status_t owed;   /* what one of its posted frames met here; told by its flush */
 };
 
@@ -46,6 +47,7 @@ struct rk_job {
     bool named, pooled, queued, sent, done;
     rank_status_t status;
     uint64_t before;     /* an atomic's answer */
+    uint64_t covers;     /* a flush: its line's posted jobs that are before it */
     struct rank_request *req; /* to be completed with it, or NULL */
 };
 

@@ -101,8 +101,29 @@ static void complete(struct rk_job *job)
         rk_req_complete(req, st);
 }
 
+/* Nothing of what a flush stands behind is left to be asked for. */
+static void flushed(struct rk_job *job)
+{
+    if (job->covers > job->line->done)
+        job->line->done = job->covers;
+}
+
+/* What the owner has to say of frames that had no answer it says once. They may be those of any thread that flushes now. */
+static RK_COLD void tell_flushes(const struct rk_job *told, rank_status_t status)
+{
+    const struct rk_names *names = &told->ctx->rma->job_names;
+
+    for (uint32_t i = 0; i < names->n; i++) {
+        struct rk_job *job = names->at[i].held;
+        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == told->peer && !job->status)
+            job->status = status;
+    }
+}
+
 void rk_job_fail(struct rk_job *job, rank_status_t status)
 {
+    if (status == RANK_ERR_PEER_DEAD && job->line)
+        flushed(job); /* this is told once */
     job->status = status;
     job->sent = true;
     complete(job);
@@ -283,7 +304,9 @@ rank_status_t rk_job_start(struct rk_job *job)
     }
     job->line = line;
     if (!(job->ask.flags & RK_RMA_WANTS_ANSWER))
-        line->posted = true;
+        line->posted++;
+    else if (job->ask.op == RK_RMA_FLUSH)
+        job->covers = line->posted;
     if (!rk_list_empty(&line->jobs) || !rk_job_push(job))
         enqueue(line, job);
     return RANK_OK;
@@ -357,6 +380,9 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     job->inflight--;
     job->line->asked--;
     job->before = a.before;
+    flushed(job);
+    if (a.status && job->ask.op == RK_RMA_FLUSH)
+        tell_flushes(job, (rank_status_t)a.status);
     if (a.status) {
         job->status = (rank_status_t)a.status;
         if (!job->queued) /* the rest is not worth the asking */

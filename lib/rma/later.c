@@ -146,7 +146,8 @@ static rank_status_t wait_local(struct rank_mem *mem, int peer)
     return RANK_OK;
 }
 
-/* Ask the owner of a part to answer when all before it is done. */
+/* Ask the owner of a part to answer when all before it is done. Another thread's flush may be under way: it tells of what was
+ * before that, and only when its answer has come. */
 static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group *group)
 {
     struct rk_rma *rma = mem->team->ctx->rma;
@@ -159,7 +160,7 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     if (!peer)
         return RANK_ERR_NO_MEMORY;
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
-    if (!line || !line->posted)
+    if (!line || line->done == line->posted)
         return RANK_OK;
     req = rk_group_add(group, peer);
     if (!req)
@@ -172,8 +173,8 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     st = job ? rk_job_start(job) : RANK_ERR_NO_MEMORY;
     if (st)
         rk_group_undo(group, req);
-    if (!st || st == RANK_ERR_PEER_DEAD) /* else the next flush has to ask */
-        line->posted = false;
+    if (st == RANK_ERR_PEER_DEAD) /* this is told once */
+        line->done = line->posted;
     return st;
 }
 

@@ -1,12 +1,18 @@
 /*
  * threads_rma.c: one-sided calls of several threads at once: atomics on one counter, puts and gets with flushes between,
- * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread.
+ * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread, flushes beside
+ * each other.
  */
 #include "tests/mp/crew.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { SLOT = 4096, PAYLOAD = 1500 };
 
@@ -152,6 +158,116 @@ static void keys(struct hand *me)
     }
 }
 
+/* ------------------------------------------------------------------ flushes beside each other */
+
+enum { PAGE = 4096, NAP_MS = 20 };
+
+/* Rank 1's memory: a page of a file that it has mapped twice, so that no peer can map what is registered and each has to reach
+ * for it in another way, but can look at the page itself. */
+struct yard {
+    rank_mem_t mem[2]; /* two handles for it */
+    const uint64_t *page;
+    pthread_barrier_t meet;
+    _Atomic int flushing;
+};
+
+struct gate {
+    int pid, fd;
+    size_t len;
+    char key[RANK_RKEY_MAX];
+};
+
+static void nap(int ms)
+{
+    usleep((useconds_t)ms * 1000);
+}
+
+/* All have put when the first begins to flush, and the others do when it waits. */
+static void flush_beside(struct hand *me)
+{
+    struct yard *y = me->arg;
+    rank_mem_t mem = y->mem[me->t % 2];
+
+    for (int i = 1; i <= 6; i++) {
+        uint64_t word = (uint64_t)i;
+
+        if (me->t == 0) {
+            MP_OK(rank_send(&i, 1, RANK_INT32, 1, 1, me->mp->world));
+            nap(NAP_MS / 10); /* it has left the library by now, or soon */
+        }
+        pthread_barrier_wait(&y->meet);
+        MP_OK(rank_put(&word, 8, 1, mem, 8 * me->t));
+        pthread_barrier_wait(&y->meet);
+        if (me->t == 0) {
+            y->flushing = i;
+        } else {
+            while (y->flushing < i)
+                sched_yield();
+            nap(NAP_MS / 10);
+        }
+        if (i % 3 == 0)
+            MP_OK(rank_flush(mem, RANK_ALL));
+        else
+            MP_OK(rank_flush(mem, 1));
+        MP_CHECK_EQ(__atomic_load_n(&y->page[me->t], __ATOMIC_ACQUIRE), i);
+        pthread_barrier_wait(&y->meet);
+    }
+}
+
+static void be_written_to(struct mp *mp)
+{
+    int fd = memfd_create("yard", MFD_CLOEXEC), round;
+    struct gate gate = {.pid = getpid(), .fd = fd, .len = sizeof(gate.key)};
+    char *base = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    rank_mem_t mem;
+
+    MP_CHECK(fd >= 0 && ftruncate(fd, PAGE) == 0 && base != MAP_FAILED);
+    for (int i = 0; i < 2; i++)
+        MP_CHECK(mmap(base + i * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+    MP_OK(rank_reg(base, 2 * PAGE, &mem));
+    MP_OK(rank_rkey_pack(mem, gate.key, &gate.len));
+    MP_OK(rank_send(&gate, sizeof(gate), RANK_BYTE, 0, 1, mp->world));
+    do {
+        MP_OK(rank_recv(&round, 1, RANK_INT32, 0, 1, mp->world, NULL));
+        nap(NAP_MS); /* and makes no progress */
+    } while (round > 0);
+    MP_OK(rank_dereg(&mem));
+    munmap(base, 2 * PAGE);
+    close(fd);
+}
+
+/* Rank 0's threads flush what they have put to one that is busy: a flush beside another's ends no sooner. */
+static void flushes(struct crew *crew)
+{
+    struct mp *mp = crew->mp;
+    struct yard y = {.flushing = 0};
+    struct gate gate;
+    char path[64];
+    int fd, end = 0;
+
+    if (mp->rank == 1)
+        be_written_to(mp);
+    if (mp->rank == 0 && mp->size > 1) {
+        MP_OK(rank_recv(&gate, sizeof(gate), RANK_BYTE, 1, 1, mp->world, NULL));
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", gate.pid, gate.fd);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        MP_CHECK(fd >= 0);
+        y.page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+        MP_CHECK(y.page != MAP_FAILED);
+        close(fd);
+        for (int i = 0; i < 2; i++)
+            MP_OK(rank_rkey_open(mp->world, 1, gate.key, gate.len, &y.mem[i]));
+        MP_CHECK_EQ(pthread_barrier_init(&y.meet, NULL, (unsigned)crew->threads), 0);
+        crew_run(crew, flush_beside, &y);
+        pthread_barrier_destroy(&y.meet);
+        for (int i = 0; i < 2; i++)
+            MP_OK(rank_rkey_close(&y.mem[i]));
+        munmap((void *)(uintptr_t)y.page, PAGE);
+        MP_OK(rank_send(&end, 1, RANK_INT32, 1, 1, mp->world));
+    }
+    mp_barrier(mp->world);
+}
+
 int main(int argc, char **argv)
 {
     struct field f = {.drawn = 0};
@@ -180,6 +296,8 @@ int main(int argc, char **argv)
     crew_run(&crew, keys, &f);
     mp_case(&mp, "memory for each thread");
     crew_run(&crew, allocate, &f);
+    mp_case(&mp, "flushes beside each other");
+    flushes(&crew);
     for (int t = 0; t < crew.threads; t++)
         MP_OK(rank_team_free(&f.team[t]));
     MP_OK(rank_free(&f.mem));

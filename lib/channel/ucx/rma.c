@@ -24,7 +24,8 @@ struct part {
     uint64_t base;
     ucp_rkey_h rkey;    /* NULL: not unpacked yet */
     struct rk_peer *peer;
-    bool dirty;         /* written to since the last flush */
+    uint64_t written;   /* times that it has been, */
+    uint64_t flushed;   /* and the first so many of them have been flushed */
 };
 
 struct rk_channel_mem {
@@ -216,7 +217,7 @@ rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
         st = begin(peer, &op, &param);
     if (st)
         return st;
-    part->dirty = true;
+    part->written++;
     return finish(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
 }
 
@@ -268,7 +269,7 @@ rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     if (st)
         return st;
     op->req = req;
-    part->dirty = true;
+    part->written++;
     return started(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
 }
 
@@ -295,21 +296,21 @@ static rank_status_t flush_part(struct part *part)
     struct rk_ucx_link *l = peer->ep;
     ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
+    uint64_t written = part->written; /* by other threads more will be while we wait */
     rank_status_t st;
 
-    if (!part->dirty)
+    if (part->flushed == written)
         return RANK_OK;
     if (!l || !l->ep || l->failed) {
-        part->dirty = false; /* this is told once */
+        part->flushed = written; /* this is told once */
         return RANK_ERR_PEER_DEAD;
     }
     st = begin(peer, &op, &param);
     if (st)
         return st;
-    part->dirty = false;
     st = finish(op, ucp_ep_flush_nbx(l->ep, &param));
-    if (st && st != RANK_ERR_PEER_DEAD)
-        part->dirty = true; /* nothing is flushed: the next has to try again */
+    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next has to try again */
+        part->flushed = written;
     return st;
 }
 
