@@ -629,7 +629,8 @@ RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
  * reused, and gets have their data. */
 RANK_API rank_status_t rank_flush_local(rank_mem_t mem, int peer);
 
-/* Puts and atomics on mem before it are visible at a peer before those to that peer after it. */
+/* Puts, atomics and signals on mem before it are visible at a peer before those to that peer after it, on whatever memory. It may
+ * wait for the peer as rank_flush does. */
 RANK_API rank_status_t rank_fence(rank_mem_t mem);
 
 typedef enum rank_amo {
@@ -668,7 +669,8 @@ typedef enum rank_signal_op {
 /*
  * Put, then update a signal, a uint64_t at signal_offset (a multiple of 8) of peer's part of signal_mem,
  * and wake the peer if it sleeps. Whoever sees the signal's new value sees the data. peer is the same
- * process in both; bytes may be 0. On return src may be reused. Not ordered with other puts but by rank_fence.
+ * process in both; bytes may be 0. On return src may be reused. Not ordered with other puts but by rank_fence
+ * on the memory of those.
  */
 RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                                        int64_t offset, rank_mem_t signal_mem,

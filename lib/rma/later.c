@@ -178,8 +178,17 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     return st;
 }
 
-/* What frames do at the owners of these parts; those that frames reach alone need it for the
- * end only, as frames keep their order. */
+/* Frames keep their order by themselves. But what is mapped, or copied by a device, has other ways, and calls that take those
+ * would overtake frames: a signal in memory of rank_alloc the data in registered memory, say. */
+static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
+{
+    const struct rk_peer *peer = rk_team_peer(mem->team, rank);
+
+    return mem->ways[rank].how == RK_WAY_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
+           !(peer->local >= 0 && rk_engine_has(mem->ctx, &rk_channel_shm));
+}
+
+/* What frames do at the owners of these parts. */
 static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order)
 {
     struct rk_group group = {0, RANK_OK};
@@ -187,7 +196,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
 
     for (int r = 0; r < mem->team->size; r++) {
         if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_WAY_NONE ||
-            (for_order && mem->ways[r].how == RK_WAY_FRAMES))
+            (for_order && only_frames_lead_to(mem, r)))
             continue;
         st = ask_for_end(mem, r, &group);
         if (st && !first)

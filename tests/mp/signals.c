@@ -1,6 +1,7 @@
 /* signals.c: data that comes with a signal, waits for words of one's own memory, sleeping or not. */
 #include "tests/mp/mp.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -177,6 +178,52 @@ static void fenced(struct mp *mp)
     free(out);
 }
 
+/* Data in registered memory, a fence on that, and a flag of each sort in memory of rank_alloc, which mostly goes another way. The
+ * flag is looked for without a call of the library, which would let in what was first. */
+static void fenced_across(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    enum { N = 5000, ROUNDS = 24 };
+    char *data = mp_alloc(N), *out = mp_alloc(N), mine[RANK_RKEY_MAX], key[RANK_RKEY_MAX];
+    rank_mem_t own, theirs, mem;
+    size_t len = sizeof(mine);
+    uint64_t *flag, one = 1;
+    rank_envelope_t env;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&flag, &mem));
+    MP_OK(rank_reg(data, N, &own));
+    MP_OK(rank_rkey_pack(own, mine, &len));
+    MP_OK(rank_sendrecv(mine, (int64_t)len, RANK_BYTE, from, 1, key, sizeof(key), RANK_BYTE, to, 1, mp->world, &env));
+    MP_OK(rank_rkey_open(mp->world, to, key, (size_t)env.bytes, &theirs));
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        int64_t n = i % 2 ? N : 64;
+        double end;
+
+        mp_fill(out, (size_t)n, i * 100 + (uint64_t)mp->rank);
+        mp_barrier(mp->world);
+        MP_OK(rank_put(out, n, to, theirs, 0));
+        MP_OK(rank_fence(theirs));
+        if (i % 3 == 0)
+            MP_OK(rank_put(&i, 8, to, mem, 0));
+        else if (i % 3 == 1)
+            MP_OK(rank_put_signal(NULL, 0, to, mem, 0, mem, 0, i, RANK_SIGNAL_SET));
+        else
+            MP_OK(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &one, to, mem, 0, NULL));
+        for (end = mp_now() + 0.003; __atomic_load_n(flag, __ATOMIC_ACQUIRE) != i && mp_now() < end;)
+            sched_yield();
+        if (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != i)
+            MP_OK(rank_wait_until(mem, 0, RANK_CMP_EQ, i));
+        MP_CHECK_EQ(mp_verify(data, (size_t)n, i * 100 + (uint64_t)from), -1);
+    }
+    mp_barrier(mp->world);
+    MP_OK(rank_rkey_close(&theirs));
+    mp_barrier(mp->world);
+    MP_OK(rank_dereg(&own));
+    MP_OK(rank_free(&mem));
+    free(data);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -192,6 +239,8 @@ int main(int argc, char **argv)
     asleep(&mp);
     mp_case(&mp, "fenced");
     fenced(&mp);
+    mp_case(&mp, "fenced across handles");
+    fenced_across(&mp);
     mp_end(&mp);
     return 0;
 }
