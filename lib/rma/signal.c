@@ -39,8 +39,13 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
         __atomic_store_n(at, value, __ATOMIC_RELEASE);
     else
         __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
-    if (rk_unlikely(peer == mem->team->rank))
+    if (rk_unlikely(peer == mem->team->rank)) {
+        if (mem->ctx->engine->threads) { /* another one of them may wait for it: leaving tells it */
+            RK_ENTER(mem->ctx);
+            rk_threads_news(mem->ctx);
+        }
         return RANK_OK;
+    }
     RK_ENTER(mem->ctx);
     p = rk_team_peer(mem->team, peer);
     if (rk_likely(p && p->local >= 0))

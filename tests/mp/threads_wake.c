@@ -161,6 +161,9 @@ struct place {
     pthread_barrier_t meet;
     _Atomic int asked, done;
     int late;
+    rank_mem_t mem; /* a signal that this rank gives to itself */
+    uint64_t *signal;
+    double given;
 };
 
 static int descriptor(void)
@@ -267,6 +270,33 @@ static void beside_sends(struct hand *me)
     }
 }
 
+/* The other gives a signal to its own rank: who waits for that sleeps, or watches. */
+static void beside_signals(struct hand *me)
+{
+    struct place *p = me->arg;
+    int fd = descriptor();
+
+    for (uint64_t i = 1; i <= 2 * TRIES; i++) {
+        if (me->t == 0 && i % 2)
+            arm();
+        pthread_barrier_wait(&p->meet);
+        if (me->t == 1) {
+            rest(10);
+            p->given = mp_now();
+            MP_OK(rank_put_signal(NULL, 0, me->mp->rank, p->mem, 0, p->mem, 0, i, RANK_SIGNAL_SET));
+        } else if (i % 2) {
+            do
+                p->late += !sleep_on(fd);
+            while (__atomic_load_n(p->signal, __ATOMIC_ACQUIRE) < i && (arm(), true));
+            MP_OK(rank_progress());
+        } else {
+            MP_OK(rank_signal_wait(p->mem, 0, RANK_CMP_GE, i, me->mp->rank, NULL));
+            p->late += mp_now() - p->given > 0.05;
+        }
+        pthread_barrier_wait(&p->meet);
+    }
+}
+
 /* The other does it between the last look and the arming: that one says so, and nobody sleeps. */
 static void before_arming(struct hand *me)
 {
@@ -344,11 +374,14 @@ static void in_its_place(struct crew *crew)
 
     mp_case(mp, "in the event loop's place");
     MP_OK(rank_team_split(mp->world, mp->rank, 0, &p.team));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&p.signal, &p.mem));
     pthread_barrier_init(&p.meet, NULL, 2);
     if (mp->rank == 0) {
         crew_run(crew, beside_naps, &p);
         crew_run(crew, beside_progress, &p);
         crew_run(crew, beside_sends, &p);
+        in_time(&p, 2 * TRIES);
+        crew_run(crew, beside_signals, &p);
         in_time(&p, 2 * TRIES);
         crew_run(crew, before_arming, &p);
         crew_run(crew, beside_probes, &p);
@@ -357,6 +390,7 @@ static void in_its_place(struct crew *crew)
         answer_at_once(mp, QUESTIONS + PROBES);
     }
     pthread_barrier_destroy(&p.meet);
+    MP_OK(rank_free(&p.mem));
     MP_OK(rank_team_free(&p.team));
     mp_barrier(mp->world);
 }
