@@ -556,7 +556,8 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * to it. Not collective. The handle is this rank's own: its one peer is the caller's rank in the
  * world. The memory must stay until rank_dereg, which the caller makes after the peers' last
  * rank_flush. Peers of the node that open a key map what is shared memory (memfd_create,
- * shm_open, MAP_SHARED); then rank_ptr has its address, and all goes as with rank_alloc.
+ * shm_open, MAP_SHARED); then rank_ptr has its address, and all goes as with rank_alloc. Memory of which some cannot be written
+ * (or read) when it is registered can be read (or nothing) by peers: RANK_ERR_ARG.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
 RANK_API rank_status_t rank_dereg(rank_mem_t *mem);

@@ -25,57 +25,67 @@ struct map_query {
     uint64_t name, build_id;
 };
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
-enum { VMA_READABLE = 1, VMA_WRITABLE = 2, VMA_SHARED = 8 };
+enum { VMA_READABLE = 1, VMA_WRITABLE = 2, VMA_SHARED = 8, QUERY_OR_NEXT = 16 };
 
 struct mapping {
     uint64_t start, end, offset, inode;
     uint32_t major, minor;
-    bool fits; /* shared, readable, writable */
+    unsigned is; /* VMA_... */
 };
 
-static bool look_in_text(int fd, uint64_t address, struct mapping *out)
-{
-    FILE *f = fdopen(fd, "re");
-    char *line = NULL, r, w, x, s;
-    size_t room = 0;
-    bool found = false;
+/* This process's, upwards. */
+struct maps {
+    int fd;
+    FILE *text; /* where the kernel takes no questions */
+    char *line;
+    size_t room;
+};
 
-    if (!f) {
-        close(fd);
+static bool read_line(const char *line, struct mapping *out)
+{
+    char r, w, x, s;
+
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c%c%c %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64, &out->start, &out->end, &r,
+               &w, &x, &s, &out->offset, &out->major, &out->minor, &out->inode) != 10)
         return false;
-    }
-    while (!found && getline(&line, &room, f) > 0) {
-        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c%c%c %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64, &out->start,
-                       &out->end, &r, &w, &x, &s, &out->offset, &out->major, &out->minor, &out->inode) == 10 &&
-                address >= out->start && address < out->end;
-    }
-    if (found)
-        out->fits = r == 'r' && w == 'w' && s == 's';
-    free(line);
-    fclose(f);
-    return found;
+    out->is = (r == 'r' ? VMA_READABLE : 0u) | (w == 'w' ? VMA_WRITABLE : 0u) | (s == 's' ? VMA_SHARED : 0u);
+    return true;
 }
 
-static bool find_mapping(const void *p, struct mapping *out)
+static bool next_in_text(struct maps *maps, uint64_t address, struct mapping *out)
 {
-    struct map_query q = {.size = sizeof(q), .address = (uint64_t)(uintptr_t)p};
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    int error;
-
-    if (fd < 0)
-        return false;
-    if (ioctl(fd, MAP_QUERY, &q) != 0) {
-        error = errno;
-        if (error == ENOTTY || error == EINVAL)
-            return look_in_text(fd, q.address, out);
-        close(fd);
-        return false;
+    while (getline(&maps->line, &maps->room, maps->text) > 0) {
+        if (read_line(maps->line, out) && address < out->end)
+            return true;
     }
-    close(fd);
-    *out = (struct mapping){q.start, q.end, q.offset, q.inode, q.major, q.minor,
-                            (q.vma_flags & (VMA_READABLE | VMA_WRITABLE | VMA_SHARED)) ==
-                                (VMA_READABLE | VMA_WRITABLE | VMA_SHARED)};
+    return false;
+}
+
+/* The mapping that holds address, or the first above it. */
+static bool next_mapping(struct maps *maps, uint64_t address, struct mapping *out)
+{
+    struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT, .address = address};
+
+    if (!maps->text && ioctl(maps->fd, MAP_QUERY, &q) != 0) {
+        if (errno != ENOTTY && errno != EINVAL)
+            return false;
+        maps->text = fdopen(maps->fd, "re");
+        if (!maps->text)
+            return false;
+    }
+    if (maps->text)
+        return next_in_text(maps, address, out);
+    *out = (struct mapping){q.start, q.end, q.offset, q.inode, q.major, q.minor, (unsigned)q.vma_flags};
     return true;
+}
+
+static void close_maps(struct maps *maps)
+{
+    if (maps->text)
+        fclose(maps->text);
+    else
+        close(maps->fd);
+    free(maps->line);
 }
 
 /* The file itself, and no device or pipe that has come in its place: opening those can have effects. */
@@ -104,18 +114,34 @@ static int find_descriptor(const struct rk_shared_card *card)
     return found;
 }
 
-bool rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card)
+static bool can_be_shared(const struct mapping *m, uint64_t from, uint64_t end)
 {
-    uint64_t address = (uint64_t)(uintptr_t)p;
+    const unsigned all = VMA_READABLE | VMA_WRITABLE | VMA_SHARED;
+
+    return (m->is & all) == all && m->inode != 0 && m->start <= from && end <= m->end;
+}
+
+unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card)
+{
+    struct maps maps = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    uint64_t from = (uint64_t)(uintptr_t)p, end = from + bytes;
+    struct rk_shared_card found = {.fd = -1};
+    unsigned denied = 0;
     struct mapping m;
 
-    *card = (struct rk_shared_card){.fd = -1};
-    if (bytes == 0 || !find_mapping(p, &m) || !m.fits || m.inode == 0 || bytes > m.end - address)
-        return false;
-    *card = (struct rk_shared_card){.inode = m.inode, .at = m.offset + (address - m.start), .start = m.start,
-                                    .end = m.end, .major = m.major, .minor = m.minor, .pid = getpid()};
-    card->fd = find_descriptor(card);
-    return true;
+    for (uint64_t at = from; maps.fd >= 0 && at < end && next_mapping(&maps, at, &m) && m.start < end; at = m.end) {
+        denied |= (m.is & VMA_READABLE ? 0u : RK_NO_READS) | (m.is & VMA_WRITABLE ? 0u : RK_NO_WRITES);
+        if (can_be_shared(&m, from, end))
+            found = (struct rk_shared_card){.inode = m.inode, .at = m.offset + (from - m.start), .start = m.start,
+                                            .end = m.end, .major = m.major, .minor = m.minor, .pid = getpid(), .fd = -1};
+    }
+    if (maps.fd >= 0)
+        close_maps(&maps);
+    if (card && found.inode)
+        found.fd = find_descriptor(&found);
+    if (card)
+        *card = found;
+    return denied;
 }
 
 /* ------------------------------------------------------------------------------ others */

@@ -22,8 +22,12 @@ struct rk_shared_card {
     int32_t pid, fd;        /* fd: one of the owner's that is open to it, or -1 */
 };
 
-/* Is all of [p, p + bytes) one shared mapping of a file, to read and to write? Fills in the card, its inode 0 if not. */
-bool rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card);
+/* What some of a range of memory is protected from. */
+enum { RK_NO_READS = 1, RK_NO_WRITES = 2 };
+
+/* What [p, p + bytes) is protected from, as far as it is mapped. Is all of it one shared mapping of a file, to read and to write?
+ * Fills in the card, its inode 0 if not. card may be NULL. */
+unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card);
 
 struct rk_shared_map {
     char *base;       /* the first byte of the memory; NULL: not mapped */

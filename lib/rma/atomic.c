@@ -18,7 +18,7 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
     const struct rk_way *way;
     struct rk_job job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, &p, &way);
+    rank_status_t st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way);
 
     if (st)
         return st;

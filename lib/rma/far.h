@@ -103,8 +103,9 @@ void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line);
 
 /* ---- rma.c */
 
-/* The peer of a part that is not mapped, connected, and the way to the part. */
-rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
+/* The peer of a part that is not mapped, connected, and the way to the part. denied: what must not be, RK_NO_READS or
+ * RK_NO_WRITES. */
+rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                            const struct rk_way **way);
 /* By RK_WAY_CMA: the kernel copies, or we do where the part is attached. */
 rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes);

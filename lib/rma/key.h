@@ -27,6 +27,7 @@ struct rk_key {
     uint64_t base, bytes; /* there */
     uint64_t record;      /* the address of a struct rk_key_record there */
     struct rk_shared_card shared; /* how ranks of the node can map it, if they can */
+    uint32_t denied, pad; /* what peers must not do there: RK_NO_READS, RK_NO_WRITES */
 };                        /* the channel's part follows, then the sum of all before it */
 
 /* What the owner keeps as long as the memory is registered. */

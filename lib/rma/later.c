@@ -29,7 +29,7 @@ static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct
     struct rank_request *req;
     struct rk_peer *p;
     struct rk_job *job;
-    rank_status_t st = rk_far_reach(mem, peer, &p, &way);
+    rank_status_t st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
 
     if (st)
         return st;

@@ -190,6 +190,13 @@ rank_status_t rk_mem_add_ways(struct rank_mem *mem)
     return RANK_OK;
 }
 
+RK_COLD rank_status_t rk_mem_is_denied(unsigned what)
+{
+    rk_error("the memory cannot be %s: it was protected from that when its owner registered it (mprotect)",
+             what & RK_NO_WRITES ? "written" : "read");
+    return RANK_ERR_ARG;
+}
+
 RK_COLD rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width)
 {
     rk_error("the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for "

@@ -35,15 +35,17 @@ void rk_key_record_free(struct rank_mem *mem)
 
 /* ------------------------------------------------------------------------ the owner */
 
-/* Say how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
+/* Say what it is protected from, and how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
  * rank_alloc's, which they know already. */
 static rank_status_t offer(struct rank_mem *mem, struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
+    bool near = ctx->node->nlocal > 1 && rk_engine_has(ctx, &rk_channel_shm);
 
     key->shared.fd = -1;
-    if (ctx->node->nlocal < 2 || !rk_engine_has(ctx, &rk_channel_shm) ||
-        !rk_shared_find(mem->mine, mem->bytes, &key->shared))
+    key->denied = rk_shared_find(mem->mine, mem->bytes, near ? &key->shared : NULL);
+    mem->denied = (uint8_t)key->denied;
+    if (key->shared.inode == 0)
         return RANK_OK;
     if (rk_segment_holding(ctx, mem->mine, mem->bytes))
         return RANK_OK;
@@ -307,6 +309,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_OPENED;
     mem->flush_told = 0; /* of its owner alone */
+    mem->denied = (uint8_t)k.denied;
     st = rk_mem_add_ways(mem);
     if (!st)
         st = peer == team->rank ? own(mem, peer, &k, sum)

@@ -5,11 +5,13 @@
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 
-rank_status_t rk_far_reach(struct rank_mem *mem, int rank, struct rk_peer **peer,
+rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                            const struct rk_way **way)
 {
     if (!mem->ways || mem->ways[rank].how == RK_WAY_NONE)
         return mem->sort == RK_MEM_SYMMETRIC ? RANK_ERR_UNREACHABLE : RANK_ERR_RANK;
+    if (rk_unlikely(mem->denied & denied))
+        return rk_mem_is_denied(denied);
     *peer = rk_team_peer(mem->team, rank);
     if (!*peer)
         return RANK_ERR_NO_MEMORY;
@@ -53,7 +55,7 @@ rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_me
     const struct rk_way *way;
     struct rk_job job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, &p, &way);
+    rank_status_t st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way);
 
     if (st)
         return st;
@@ -76,7 +78,7 @@ rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem
     const struct rk_way *way;
     struct rk_job job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, &p, &way);
+    rank_status_t st = rk_far_reach(mem, peer, RK_NO_READS, &p, &way);
 
     if (st)
         return st;

@@ -41,6 +41,7 @@ enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
 struct rank_mem {
     uint32_t magic;
     uint8_t sort;             /* enum rk_mem_sort */
+    uint8_t denied;           /* of registered memory: RK_NO_READS, RK_NO_WRITES, to peers */
     uint16_t looks;           /* calls on mapped parts until one looks who has died (dead.c) */
     struct rk_ctx *ctx;
     struct rank_team *team;
@@ -84,6 +85,8 @@ RK_INLINE rank_status_t rk_mem_check_access(const struct rank_mem *mem, const vo
     return rk_likely(buf || bytes == 0) ? RANK_OK : RANK_ERR_ARG;
 }
 
+/* Says that registered memory was protected (one of them), when it was registered: RANK_ERR_ARG. */
+rank_status_t rk_mem_is_denied(unsigned what);
 /* Says which word of registered memory cannot be updated, and why: RANK_ERR_ARG. */
 rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width);
 

@@ -90,43 +90,47 @@ void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line)
 
 /* ------------------------------------------------------------------------ doing */
 
-/* Memory of ours that holds a range, or NULL. */
-static char *locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes)
+/* Memory of ours that holds a range, or why not: a peer that does not look at what it must not do would end us by that. */
+static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
+                            char **at)
 {
     struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, id);
 
     if (!mem || offset > mem->bytes || bytes > mem->bytes - offset)
-        return NULL;
-    return mem->mine + offset;
+        return RANK_ERR_BOUNDS;
+    if (rk_unlikely(mem->denied & denied))
+        return RANK_ERR_ARG;
+    *at = mem->mine + offset;
+    return RANK_OK;
 }
 
 /* The same for a word, or why not. */
 static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
                                  char **at)
 {
-    *at = locate(ctx, id, offset, width);
-    if (!*at)
-        return RANK_ERR_BOUNDS;
-    return (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : RANK_OK;
+    rank_status_t st = locate(ctx, id, offset, width, RK_NO_WRITES, at);
+
+    return !st && (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : st;
 }
 
 /* All pieces, before one is moved. */
-static bool pieces_fit(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q, unsigned denied, char **base)
 {
-    for (uint32_t i = 0; i < q->ask.n; i++) {
-        struct rk_rma_piece p = q->piece[i];
-        if (!locate(ctx, q->ask.mem, p.offset, p.bytes))
-            return false;
-    }
-    return true;
+    rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base);
+    char *at;
+
+    for (uint32_t i = 0; !st && i < q->ask.n; i++)
+        st = locate(ctx, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at);
+    return st;
 }
 
 static rank_status_t put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
-    char *to = locate(ctx, q->ask.mem, q->ask.offset, q->bytes);
+    char *to;
+    rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to);
 
-    if (!to)
-        return RANK_ERR_BOUNDS;
+    if (st)
+        return st;
     atomic_thread_fence(memory_order_release); /* behind what came before it: see rank_fence */
     if (q->bytes)
         rk_mapped_put(to, q->data, q->bytes);
@@ -136,14 +140,16 @@ static rank_status_t put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
     const unsigned char *data = q->data;
+    char *base;
+    rank_status_t st = locate_pieces(ctx, q, RK_NO_WRITES, &base);
 
-    if (!pieces_fit(ctx, q))
-        return RANK_ERR_BOUNDS;
+    if (st)
+        return st;
     atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < q->ask.n; i++) {
         struct rk_rma_piece p = q->piece[i];
         if (p.bytes)
-            rk_mapped_put(locate(ctx, q->ask.mem, p.offset, p.bytes), data, (size_t)p.bytes);
+            rk_mapped_put(base + p.offset, data, (size_t)p.bytes);
         data += p.bytes;
     }
     return RANK_OK;
@@ -194,24 +200,22 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
     unsigned char gathered[16384];
     const void *data = NULL;
     size_t at = 0;
+    char *base;
 
     if (q->bytes > peer->channel->frame_max(peer) - sizeof(*a) || q->bytes > sizeof(gathered)) {
         a->status = RANK_ERR_COUNT;
     } else if (q->ask.op == RK_RMA_GET) {
-        data = locate(ctx, q->ask.mem, q->ask.offset, q->bytes);
-        if (!data) {
-            a->status = RANK_ERR_BOUNDS;
-        } else if (q->bytes == 4 || q->bytes == 8) { /* a word is read at once */
+        a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base);
+        data = a->status ? NULL : base;
+        if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read at once */
             rk_mapped_get(gathered, data, q->bytes);
             data = gathered;
         }
-    } else if (!pieces_fit(ctx, q)) {
-        a->status = RANK_ERR_BOUNDS;
-    } else {
+    } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base)) == RANK_OK) {
         for (uint32_t i = 0; i < q->ask.n; i++) {
             struct rk_rma_piece p = q->piece[i];
             if (p.bytes)
-                memcpy(gathered + at, locate(ctx, q->ask.mem, p.offset, p.bytes), (size_t)p.bytes);
+                memcpy(gathered + at, base + p.offset, (size_t)p.bytes);
             at += (size_t)p.bytes;
         }
         data = gathered;

@@ -64,7 +64,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
     struct rk_job job;
     struct rk_peer *p;
     size_t room;
-    rank_status_t st = rk_far_reach(signal_mem, peer, &p, &sig_way);
+    rank_status_t st = rk_far_reach(signal_mem, peer, RK_NO_WRITES, &p, &sig_way);
 
     if (st)
         return st;
@@ -75,7 +75,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
         bytes = 0;
     }
     way = sig_way;
-    if (bytes && (st = rk_far_reach(mem, peer, &p, &way)) != RANK_OK)
+    if (bytes && (st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way)) != RANK_OK)
         return st;
     room = rk_job_frame_room(p) - sizeof(struct rk_rma_ask) - sizeof(sig);
     if (way->how == RK_WAY_CMA && room > BY_CMA_MIN)

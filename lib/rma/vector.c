@@ -197,7 +197,7 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
         return put ? RANK_OK : rk_mem_look(mem, peer);
     }
     RK_ENTER(mem->ctx);
-    st = rk_far_reach(mem, peer, &p, &way);
+    st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
     if (st)
         return st;
     switch (way->how) {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void exchange(struct mp *mp, rank_mem_t mine, int to, int from, char *theirs, size_t *len)
 {
@@ -204,6 +205,58 @@ static void odd(struct mp *mp)
     MP_OK(rank_dereg(&own));
 }
 
+/* Memory that the owner has protected from writing, all of it or a page: whatever would write there is refused here, and nobody
+ * is killed by it. Nor by reading what is protected from that. */
+static void guarded(struct mp *mp)
+{
+    enum { PAGE = 4096, BYTES = 3 * PAGE };
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    char *mine = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), key[RANK_RKEY_MAX];
+    char in[BYTES], out[BYTES];
+    uint64_t one = 1, was;
+    rank_piece_t piece[2] = {{out, 100, 8}, {out + 100, 5000, 2000}};
+    rank_mem_t own, theirs;
+    rank_request_t req;
+    size_t len;
+
+    MP_CHECK(mine != MAP_FAILED);
+    mp_fill(mine, BYTES, (uint64_t)mp->rank);
+    memset(out, 9, sizeof(out));
+    for (int i = 0; i < 3; i++) {
+        MP_CHECK_EQ(mprotect(mine, BYTES, PROT_READ | (i == 1 ? PROT_WRITE : 0)), 0);
+        MP_CHECK_EQ(mprotect(mine + PAGE, PAGE, i == 2 ? PROT_NONE : PROT_READ), 0);
+        MP_OK(rank_reg(mine, BYTES, &own));
+        exchange(mp, own, to, from, key, &len);
+        MP_OK(rank_rkey_open(mp->world, from, key, len, &theirs));
+        for (int64_t at = 0; mp->size > 1 && at < BYTES; at += PAGE) {
+            MP_STATUS(rank_put(out, 8, from, theirs, at), RANK_ERR_ARG);
+            MP_STATUS(rank_put(out, PAGE, from, theirs, at), RANK_ERR_ARG);
+            MP_STATUS(rank_iput(out, 8, from, theirs, at, &req), RANK_ERR_ARG);
+            MP_STATUS(rank_put_strided(out, 8, 8, 4, from, theirs, at, 16), RANK_ERR_ARG);
+            MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &one, from, theirs, at, NULL), RANK_ERR_ARG);
+            MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT32, &one, from, theirs, at, &was), RANK_ERR_ARG);
+            MP_STATUS(rank_compare_swap(RANK_UINT64, &one, &one, from, theirs, at, &was), RANK_ERR_ARG);
+            MP_STATUS(rank_put_signal(out, 8, from, theirs, 0, theirs, at, 1, RANK_SIGNAL_SET), RANK_ERR_ARG);
+            MP_OK(rank_flush(theirs, from));
+            MP_STATUS(rank_get(in, 8, from, theirs, at), i == 2 ? RANK_ERR_ARG : RANK_OK);
+        }
+        if (mp->size > 1)
+            MP_STATUS(rank_putv(piece, 2, from, theirs), RANK_ERR_ARG);
+        if (mp->size > 1 && i < 2) {
+            memset(in, 0, sizeof(in));
+            MP_OK(rank_iget(in, BYTES, from, theirs, 0, &req));
+            MP_OK(rank_wait(&req, NULL));
+            MP_CHECK_EQ(mp_verify(in, BYTES, (uint64_t)from), -1);
+        }
+        MP_OK(rank_rkey_close(&theirs));
+        mp_barrier(mp->world);
+        MP_OK(rank_dereg(&own));
+    }
+    MP_CHECK_EQ(mprotect(mine, BYTES, PROT_READ), 0);
+    MP_CHECK_EQ(mp_verify(mine, BYTES, (uint64_t)mp->rank), -1);
+    munmap(mine, BYTES);
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -217,6 +270,8 @@ int main(int argc, char **argv)
     signalled(&mp);
     mp_case(&mp, "odd");
     odd(&mp);
+    mp_case(&mp, "guarded");
+    guarded(&mp);
     mp_case(&mp, "many");
     many(&mp);
     mp_end(&mp);
