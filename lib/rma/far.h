@@ -49,6 +49,11 @@ struct rk_job {
     uint64_t before;     /* an atomic's answer */
     uint64_t covers;     /* a flush: its line's posted jobs that are before it */
     struct rank_request *req; /* to be completed with it, or NULL */
+    uint32_t open;       /* a get: a bit for each of its questions that has no answer yet: */
+    struct {
+        uint64_t at, in;
+        size_t bytes;    /* that the answer has to bring, unless it says why not */
+    } asked[RK_JOB_WINDOW]; /* the last: rk_job_init leaves them as they are */
 };
 
 struct rk_rma {

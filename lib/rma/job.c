@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/rma/far.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
 
 void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
 {
-    memset(job, 0, sizeof(*job));
+    memset(job, 0, offsetof(struct rk_job, asked));
     job->ctx = peer->ctx;
     job->peer = peer;
     job->ask.op = (uint8_t)op;
@@ -143,6 +144,33 @@ size_t rk_job_frame_room(const struct rk_peer *peer)
     return max < PACK_FRAME_MAX ? max : PACK_FRAME_MAX;
 }
 
+/* A question of a get has gone. There is room: RK_JOB_WINDOW are out at most. */
+static void remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
+{
+    uint32_t i = (uint32_t)__builtin_ctz(~job->open);
+
+    job->open |= 1u << i;
+    job->asked[i].at = at;
+    job->asked[i].in = in;
+    job->asked[i].bytes = bytes;
+}
+
+/* Is it what one of them has asked for, and the first answer to it? Then it is not expected any more. */
+static bool was_asked(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
+{
+    if (!gets(job))
+        return bytes == 0;
+    for (uint32_t i = 0; i < RK_JOB_WINDOW; i++) {
+        if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
+            if (bytes != (a->status ? 0 : job->asked[i].bytes))
+                return false;
+            job->open &= ~(1u << i);
+            return true;
+        }
+    }
+    return false;
+}
+
 static rank_status_t send_frame(struct rk_job *job, const void *head, size_t head_len,
                                 const void *data, size_t bytes)
 {
@@ -180,6 +208,8 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     }
     if (st)
         return st;
+    if (gets(job))
+        remember(job, head.ask.at, head.ask.in, n);
     job->in += n;
     if (job->in == (size_t)p->bytes) {
         job->next++;
@@ -229,9 +259,12 @@ static rank_status_t send_pack(struct rk_job *job)
         at += (size_t)p->bytes;
     }
     st = send_frame(job, frame, at, NULL, 0);
-    if (!st)
-        job->next += n;
-    return st;
+    if (st)
+        return st;
+    if (get)
+        remember(job, ask->at, ask->in, data);
+    job->next += n;
+    return RANK_OK;
 }
 
 /* One frame. */
@@ -333,31 +366,21 @@ rank_status_t rk_job_run(struct rk_job *job)
 
 /* ---------------------------------------------------------------------- answers */
 
-/* What a get brought, into its pieces. False: it does not fit the question. */
-static bool scatter(struct rk_job *job, const struct rk_rma_answer *a, const char *data,
-                    size_t bytes)
+/* What a get brought, as it was asked for, into its pieces. */
+static void scatter(struct rk_job *job, const struct rk_rma_answer *a, const char *data, size_t bytes)
 {
-    int64_t i = (int64_t)a->at;
+    const rank_piece_t *p = &job->pieces[a->at];
 
-    if (a->at >= (uint64_t)job->npieces)
-        return false;
     if (a->in != PACKED) {
-        const rank_piece_t *p = &job->pieces[i];
-        if (a->in > (uint64_t)p->bytes || bytes > (uint64_t)p->bytes - a->in)
-            return false;
         memcpy((char *)p->local + a->in, data, bytes);
-        return true;
+        return;
     }
-    for (; bytes && i < job->next; i++) {
-        const rank_piece_t *p = &job->pieces[i];
-        if ((uint64_t)p->bytes > bytes)
-            return false;
+    for (; bytes; p++) {
         if (p->bytes)
             memcpy(p->local, data, (size_t)p->bytes);
         data += p->bytes;
         bytes -= (size_t)p->bytes;
     }
-    return bytes == 0;
 }
 
 void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -373,10 +396,12 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
         return;
     if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
         (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
-        job->inflight == 0 || (bytes && (!gets(job) || !scatter(job, &a, data, bytes)))) {
+        job->inflight == 0 || !was_asked(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
+    if (bytes)
+        scatter(job, &a, data, bytes);
     job->inflight--;
     job->line->asked--;
     job->before = a.before;
