@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { BLOCK = 16 << 20, PAGE = 4096 };
 
 static const int64_t big = (4ll << 30) + (1ll << 20) + 40;
 
@@ -64,6 +68,79 @@ static void one_sided(struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
+/* One block that is mapped at so many addresses as make up big, and what is left over by itself. */
+static char *repeated(void)
+{
+    int fd = memfd_create("big", MFD_CLOEXEC);
+    char *base = mmap(NULL, (size_t)big + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    MP_CHECK(fd >= 0 && ftruncate(fd, BLOCK) == 0 && base != MAP_FAILED);
+    for (int64_t at = 0; at + BLOCK <= big; at += BLOCK)
+        MP_CHECK(mmap(base + at, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+    close(fd);
+    return base;
+}
+
+/* The beginning, both sides of 4 GiB, and the end. */
+static void check_all(const char *at, const char *want)
+{
+    const int64_t four = 4ll << 30, where[] = {0, BLOCK, four - PAGE, four, big - PAGE};
+
+    for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++)
+        MP_CHECK(memcmp(at + where[i], want + where[i], PAGE) == 0);
+}
+
+/* One put and one get of it all, by the handle of rank 1's memory at mine there. */
+static void moved(struct mp *mp, char *mine, rank_mem_t mem, uint64_t key)
+{
+    char *here = repeated();
+
+    mp_fill(here, BLOCK, key);
+    mp_fill(here + big - big % BLOCK, (size_t)(big % BLOCK), key + 1);
+    if (mp->rank == 0) {
+        MP_OK(rank_put(here, big, 1, mem, 0));
+        MP_OK(rank_flush(mem, 1));
+    }
+    mp_barrier(mp->world);
+    if (mp->rank == 1)
+        check_all(mine, here);
+    mp_barrier(mp->world);
+    if (mp->rank == 0) {
+        char *back = repeated();
+        MP_OK(rank_get(back, big, 1, mem, 0));
+        check_all(back, here);
+        munmap(back, (size_t)big + PAGE);
+    }
+    munmap(here, (size_t)big + PAGE);
+    mp_barrier(mp->world);
+}
+
+static void whole(struct mp *mp)
+{
+    char key[RANK_RKEY_MAX], *mine;
+    size_t len = sizeof(key);
+    rank_envelope_t env;
+    rank_mem_t mem;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, 0, (void **)&mine, &mem));
+    moved(mp, mine, mem, 15);
+    MP_OK(rank_free(&mem));
+    if (mp->rank == 1) {
+        mine = repeated(); /* in pieces, so that nobody maps it */
+        MP_OK(rank_reg(mine, big, &mem));
+        MP_OK(rank_rkey_pack(mem, key, &len));
+        MP_OK(rank_send(key, (int64_t)len, RANK_BYTE, 0, 1, mp->world));
+        moved(mp, mine, mem, 16);
+        MP_OK(rank_dereg(&mem));
+        munmap(mine, (size_t)big + PAGE);
+    } else if (mp->rank == 0) {
+        MP_OK(rank_recv(key, sizeof(key), RANK_BYTE, 1, 1, mp->world, &env));
+        MP_OK(rank_rkey_open(mp->world, 1, key, (size_t)env.bytes, &mem));
+        moved(mp, NULL, mem, 16);
+        MP_OK(rank_rkey_close(&mem));
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -75,6 +152,8 @@ int main(int argc, char **argv)
     truncated(&mp);
     mp_case(&mp, "one-sided");
     one_sided(&mp);
+    mp_case(&mp, "one-sided, all of it");
+    whole(&mp);
     mp_end(&mp);
     return 0;
 }
