@@ -278,10 +278,11 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
 
     if (!st)
         st = peer->channel->send(peer, &hdr, &id);
-    if (st != RK_AGAIN)
-        return; /* sent, or the peer is gone */
-    req = rk_req_alloc(peer->ctx);
+    if (!st || st == RANK_ERR_PEER_DEAD)
+        return;
+    req = st == RK_AGAIN ? rk_req_alloc(peer->ctx) : NULL;
     if (!req) {
+        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st == RK_AGAIN ? RANK_ERR_NO_MEMORY : st));
         rk_engine_report_death(peer->ctx, peer->number); /* it would wait for ever */
         return;
     }

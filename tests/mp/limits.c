@@ -3,15 +3,22 @@
  * signal later, and the library works on.
  *
  *   --limit as|fsize|cgroup|huge
+ *   --limit contact    rank 1 has no memory to answer rank 2: that is the end between the two, and no wait for ever
  */
 #include "tests/mp/mp.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const int64_t big = 700ll << 20, small = 100000;
@@ -129,6 +136,48 @@ static const char *text_option(int argc, char **argv, const char *option)
     return "";
 }
 
+/* No memory for files, from here to the end. */
+static void deny_fallocate(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    MP_CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    MP_CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+/* The first thing that rank 1 has to tell rank 2 is that a message has been received: one that waits for that, or a large one,
+ * which is to be fetched. It learns that it is parted from rank 2; and when it ends rank 2 hears of that. */
+static void contact(struct mp *mp, int64_t bytes)
+{
+    char *buf = mp_alloc((size_t)bytes);
+    rank_status_t st = RANK_OK;
+    int32_t go = 1;
+
+    memset(buf, 0, (size_t)bytes);
+    if (mp->rank == 0) {
+        MP_OK(rank_recv(&go, 1, RANK_INT32, 1, 2, mp->world, NULL));
+        MP_OK(rank_send(&go, 1, RANK_INT32, 2, 2, mp->world));
+    } else if (mp->rank == 2) {
+        MP_OK(rank_recv(&go, 1, RANK_INT32, 0, 2, mp->world, NULL));
+        MP_STATUS(rank_ssend(buf, bytes, RANK_BYTE, 1, 1, mp->world), RANK_ERR_PEER_DEAD);
+    } else {
+        deny_fallocate();
+        MP_OK(rank_send(&go, 1, RANK_INT32, 0, 2, mp->world));
+        while (!st) /* from anybody: who waits for one connects to it before */
+            st = rank_recv(buf, bytes, RANK_BYTE, RANK_ANY_SOURCE, 1, mp->world, NULL);
+        MP_STATUS(st, RANK_ERR_PEER_DEAD);
+        raise(SIGKILL);
+    }
+    free(buf);
+    mp_end_survivor(mp);
+}
+
 int main(int argc, char **argv)
 {
     const char *limit = text_option(argc, argv, "--limit");
@@ -139,6 +188,10 @@ int main(int argc, char **argv)
     struct mp mp;
 
     mp_start(&mp, &argc, argv);
+    if (strcmp(limit, "contact") == 0) {
+        contact(&mp, mp_option(argc, argv, "--bytes", 1));
+        return 0;
+    }
     me = all || mp.rank == mp.size / 2; /* one is in need, all must hear of it */
     mp_case(&mp, limit);
     use(&mp, small);
@@ -183,7 +236,7 @@ int main(int argc, char **argv)
         refuse(&mp, INT64_MAX - 4095);
         use(&mp, small);
     } else {
-        mp_fail(__FILE__, __LINE__, "--limit as|fsize|cgroup|huge");
+        mp_fail(__FILE__, __LINE__, "--limit as|fsize|cgroup|huge|contact");
     }
     use(&mp, 3 << 20);
     mp_end(&mp);

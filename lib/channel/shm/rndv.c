@@ -220,6 +220,8 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
         if (st == RK_AGAIN)
             break;
         n++;
+        if (st && st != RANK_ERR_PEER_DEAD) /* the rest will not come, and the receiver would wait for it for ever */
+            rk_engine_report_death(shm->ctx, ep->peer->number);
         if (st || req->priv[S_OFFSET] == req->priv[S_WANT])
             complete_unlinked(req, st);
     }
@@ -308,10 +310,12 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     struct announcement a;
     struct rk_rndv rndv = {.peer = peer};
 
-    if (hdr->len != sizeof(a) || !rk_shm_ep_of(shm, peer)) {
+    if (hdr->len != sizeof(a)) {
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
+    if (!rk_shm_ep_of(shm, peer))
+        return;
     memcpy(&a, payload, sizeof(a));
     rndv.total = a.total;
     rndv.priv[P_SENDER] = pack_id(a.sender);

@@ -225,10 +225,17 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
 
 struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
 {
-    (void)shm;
-    if (rk_unlikely(peer->state == RK_PEER_NEW) && rk_peer_connect(peer) != RANK_OK)
-        return NULL;
-    return peer->ep;
+    rank_status_t st = RANK_OK;
+
+    if (rk_unlikely(peer->state == RK_PEER_NEW))
+        st = rk_peer_connect(peer);
+    if (rk_likely(!st))
+        return peer->ep;
+    if (st != RANK_ERR_PEER_DEAD) { /* what it has sent has no answer, for which it would wait for ever: part with it */
+        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
+        rk_engine_report_death(shm->ctx, peer->number);
+    }
+    return NULL;
 }
 
 static void drop_control(struct rk_shm_ep *ep)

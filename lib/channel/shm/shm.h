@@ -67,7 +67,8 @@ rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
 void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag,
                     const void *payload, uint32_t len);
 
-/* The end to a local rank; made if need be. NULL when out of memory. */
+/* The end to a local rank that has sent something; made if need be. NULL when out of memory: it is parted with, as it would wait
+ * for an answer; or when it is dead. */
 struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer);
 
 /* The kernel has not copied from or to the peer's memory. That may be that memory's fault, a device's say, and then it is this message's
