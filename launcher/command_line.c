@@ -220,15 +220,10 @@ static bool settle(struct rk_options *o, char *err, size_t errlen)
     return o->n == 0 || rk_options_check_ranks(o, (uint32_t)o->n, err, errlen);
 }
 
-rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
-                               size_t errlen)
-{
-    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
-}
-
-rank_status_t rk_options_parse_over(int argc, char **argv,
-                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
-                                    struct rk_options *out, char *err, size_t errlen)
+/* Each word for itself. */
+static rank_status_t read_words(int argc, char **argv,
+                                bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                struct rk_options *out, char *err, size_t errlen)
 {
     int i = 1;
 
@@ -254,6 +249,28 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
         if (rk_options_ask(out))
             break;
     } while (i++ < argc);
+    return RANK_OK;
+}
+
+rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, char *err, size_t errlen)
+{
+    return read_words(argc, argv, NULL, out, err, errlen);
+}
+
+rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
+                               size_t errlen)
+{
+    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
+}
+
+rank_status_t rk_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                    struct rk_options *out, char *err, size_t errlen)
+{
+    rank_status_t st = read_words(argc, argv, before, out, err, errlen);
+
+    if (st)
+        return st;
     return rk_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
 }
 

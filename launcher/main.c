@@ -193,11 +193,12 @@ static char **copy_environment(void)
     return copy;
 }
 
-/* The command line alone first: what is wrong there is said first, and help is always given. */
+/* The command line alone first: what is wrong there is said first, and help is always given. What is wrong only together
+ * is known when the variables have been read, too. */
 static rank_status_t read_options(int argc, char **argv, struct rk_options *o, char *err,
                                   size_t errlen)
 {
-    rank_status_t st = rk_options_parse(argc, argv, o, err, errlen);
+    rank_status_t st = rk_options_glance(argc, argv, o, err, errlen);
 
     if (st || rk_options_ask(o))
         return st;

@@ -75,6 +75,11 @@ rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, ch
 rank_status_t rk_options_parse_over(int argc, char **argv,
                                     bool (*before)(struct rk_options *o, char *err, size_t errlen),
                                     struct rk_options *out, char *err, size_t errlen);
+/*
+ * What is wrong with each word of argv alone: not what one option says of another, which may be right only together
+ * with what stands elsewhere.
+ */
+rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, char *err, size_t errlen);
 /* Are the ranks that options name among n? */
 bool rk_options_check_ranks(const struct rk_options *options, uint32_t n, char *err, size_t errlen);
 void rk_options_free(struct rk_options *options);

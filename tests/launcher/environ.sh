@@ -94,6 +94,12 @@ XRUN_N=3 run 10 echo x; same "XRUN_N" "x
 x
 x"
 XRUN_N=3 run 10 -n 1 echo x; same "the command line wins" x
+# What the command line says may be right only together with a variable.
+XRUN_TIMEOUT=60 run 10 --timeout-traces true; check "XRUN_TIMEOUT and --timeout-traces" 0
+XRUN_N=4 run 10 --stdin 2 true; check "XRUN_N and --stdin" 0
+XRUN_N=4 run 10 --pty 3 true; check "XRUN_N and --pty" 0
+XRUN_MAP_BY=ppr:3:node run 10 --pty 2 true; check "XRUN_MAP_BY and --pty" 0
+XRUN_N=2 refused "XRUN_N and a rank too many" 2 '--pty is 3, but the ranks are 0 to 1' --pty 3 $mark
 XRUN_TAG_OUTPUT=yes run 10 echo x; same "a flag" "[0] x"
 XRUN_TAG_OUTPUT=0 run 10 echo x; same "a flag that is off" x
 XRUN_WDIR=$work/sub run 10 pwd : --wdir first pwd; sorted; same "one that is each program's" "$work/first
