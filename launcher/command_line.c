@@ -102,6 +102,12 @@ static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, c
             o->bash = true;
             return true;
         }
+        /* Between the words of a job and those of one that it spawns: see spawned.c. Not for users either. */
+        if (strcmp(argv[*i], RK_OPTIONS_ANEW) == 0) {
+            o->hosts_said = o->files_said = false;
+            ++*i;
+            continue;
+        }
         if (!parse_one(argc, argv, i, o, err, errlen))
             return false;
     }
@@ -158,14 +164,15 @@ static bool begin(int argc, char **argv, struct rk_options *o)
         colons += strcmp(argv[k], ":") == 0;
     words += colons;
     o->apps = calloc(colons + 1, sizeof(*o->apps));
-    /* Files: one by default, and those of argv. */
-    o->words = calloc(words + (size_t)argc + 1, sizeof(*o->words));
+    /* Files, of the environment and of hosts: one by default, and those of argv. */
+    o->words = calloc(words + 2 * ((size_t)argc + 1), sizeof(*o->words));
     if (!o->apps || !o->words) {
         rk_options_free(o);
         return false;
     }
     o->next = o->words;
     o->next_file = o->words + words;
+    o->where.hostfiles = o->words + words + argc + 1;
     o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
     o->pty = RK_PTY_NONE;
@@ -272,6 +279,17 @@ rank_status_t rk_options_parse_over(int argc, char **argv,
     if (st)
         return st;
     return rk_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
+}
+
+const char *rk_options_keep(struct rk_options *o, const char *value)
+{
+    char **kept = realloc(o->kept, ((size_t)o->nkept + 1) * sizeof(*kept));
+
+    if (!kept)
+        return NULL;
+    o->kept = kept;
+    o->kept[o->nkept] = strdup(value);
+    return o->kept[o->nkept] ? o->kept[o->nkept++] : NULL;
 }
 
 void rk_options_free(struct rk_options *o)

@@ -49,7 +49,7 @@ rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char
                                 size_t errlen);
 
 /*
- * A line a host: "name", "name:4" or "name slots=4", with ranges in names and
+ * Adds the hosts of a file. A line a host: "name", "name:4" or "name slots=4", with ranges in names and
  * # before a comment. Each bad line is logged as FILE:LINE; RANK_ERR_ARG then,
  * and err counts them.
  */

@@ -231,13 +231,43 @@ WHERE(set_start_timeout, rk_where_start_timeout)
         o->where.field = value;                                                                    \
         return true;                                                                               \
     }
-TEXT(set_host, hosts, "--host")
-TEXT(set_hostfile, hostfile, "--hostfile")
 TEXT(set_rankfile, rankfile, "--rankfile")
 TEXT(set_json_map, json_map, "--json-map")
 TEXT(set_agent, agent, "--agent")
 TEXT(set_ssh_args, ssh_args, "--ssh-args")
 TEXT(set_interface, interface, "--if")
+
+/* Said again on one command line, it adds to what was said; but what a variable says is only a default. */
+static bool add_host(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    const char *kept = value;
+    char *both;
+
+    if (!*value)
+        return fail(err, errlen, "--host is empty");
+    if (o->hosts_said) {
+        if (asprintf(&both, "%s,%s", o->where.hosts, value) < 0)
+            return fail(err, errlen, "out of memory");
+        kept = rk_options_keep(o, both);
+        free(both);
+        if (!kept)
+            return fail(err, errlen, "out of memory");
+    }
+    o->where.hosts = kept;
+    o->hosts_said = o->app != &o->defaults;
+    return true;
+}
+
+static bool add_hostfile(struct rk_options *o, const char *value, char *err, size_t errlen)
+{
+    if (!*value)
+        return fail(err, errlen, "--hostfile is empty");
+    if (!o->files_said)
+        o->where.nhostfiles = 0;
+    o->where.hostfiles[o->where.nhostfiles++] = value;
+    o->files_said = o->app != &o->defaults;
+    return true;
+}
 
 static bool set_on_failure(struct rk_options *o, const char *value, char *err, size_t errlen)
 {
@@ -332,12 +362,14 @@ static const struct option options[] = {
     {{"--host", "-H"},
      "HOSTS",
      "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
-     "are used (default: one for each of its cores).",
-     set_host, 0},
+     "are used (default: one for each of its cores). "
+     "Given again, it adds hosts.",
+     add_host, 0},
     {{"--hostfile", "-hostfile", "-f"},
      "FILE",
-     "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host.",
-     set_hostfile, 0},
+     "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host. "
+     "Given again, it adds those of another file.",
+     add_hostfile, 0},
     {{"--map-by"},
      "slot|node|package|numa|l3|core|hwthread|ppr:N:WHAT",
      "Where ranks go. slot (default): the hosts are filled one after the other. node: one to each host in turn. "

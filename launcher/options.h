@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define RK_MAX_RANKS (1 << 20)
+#define RK_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */
 struct rk_app_options {
@@ -37,7 +38,7 @@ struct rk_options {
     struct rk_app_options *app; /* while reading: the one whose options come now */
     struct rk_app_options defaults; /* what a program is not told itself */
     char **shared; /* XRUN_X: -x arguments of all programs; or NULL */
-    const char **words; /* what files and command point into */
+    const char **words; /* what files, command and where.hostfiles point into */
     const char **next, **next_file; /* and where the next goes */
     const char **sets, **next_set; /* the same for set */
     char **kept; /* values that are not argv's */
@@ -47,6 +48,7 @@ struct rk_options {
     const char *json; /* or NULL */
     uint32_t input, pty; /* as in struct rk_job */
     bool input_given;
+    bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
     bool torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
@@ -83,6 +85,8 @@ rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, c
 /* Are the ranks that options name among n? */
 bool rk_options_check_ranks(const struct rk_options *options, uint32_t n, char *err, size_t errlen);
 void rk_options_free(struct rk_options *options);
+/* A copy that lives as long as the options. NULL: no memory. */
+const char *rk_options_keep(struct rk_options *options, const char *value);
 /* Is something to be printed, and nothing to be run? */
 bool rk_options_ask(const struct rk_options *options);
 

@@ -17,9 +17,9 @@ static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
     char why[512];
     rank_status_t st = RANK_OK;
 
-    if (p->where->hostfile)
-        st = rk_hostlist_read(&p->hosts, p->where->hostfile, err, errlen);
-    else
+    for (uint32_t i = 0; !st && i < p->where->nhostfiles; i++)
+        st = rk_hostlist_read(&p->hosts, p->where->hostfiles[i], err, errlen);
+    if (!st && p->where->nhostfiles == 0)
         st = rk_hostlist_allocated(&p->hosts, err, errlen);
     if (st || !p->where->hosts)
         return st;

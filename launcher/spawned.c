@@ -145,7 +145,7 @@ static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err
     size_t nfirst = count(h->options), nmore = count(h->request.words);
     int argc = 0;
 
-    s->argv = calloc(nfirst + nmore + 6, sizeof(*s->argv));
+    s->argv = calloc(nfirst + nmore + 7, sizeof(*s->argv));
     if (!s->argv) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
@@ -153,6 +153,7 @@ static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err
     s->argv[argc++] = (char *)(uintptr_t) "xrun";
     for (size_t i = 0; i < nfirst; i++)
         s->argv[argc++] = h->options[i];
+    s->argv[argc++] = (char *)(uintptr_t)RK_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
     for (size_t i = 0; i < nmore; i++)
         s->argv[argc++] = h->request.words[i];
     /* So that no rank which the options name for the first job is too many. */

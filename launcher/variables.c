@@ -48,18 +48,6 @@ static void warn_unknown(const char *where, const char *name)
                 "XRUN_TIMEOUT", where ? where : "", where ? ": " : "", name);
 }
 
-/* The options point at it as long as they live. */
-static const char *keep(struct rk_options *o, const char *value)
-{
-    char **kept = realloc(o->kept, ((size_t)o->nkept + 1) * sizeof(*kept));
-
-    if (!kept)
-        return NULL;
-    o->kept = kept;
-    o->kept[o->nkept] = strdup(value);
-    return o->kept[o->nkept] ? o->kept[o->nkept++] : NULL;
-}
-
 /* where: a file's line, or NULL for the environment. */
 static void take(void *arg, const char *where, const char *name, const char *value)
 {
@@ -77,7 +65,7 @@ static void take(void *arg, const char *where, const char *name, const char *val
         warn_unknown(where, name);
         return;
     }
-    kept = keep(r->options, value);
+    kept = rk_options_keep(r->options, value);
     if (!kept)
         snprintf(text, sizeof(text), "out of memory");
     else if (rk_options_apply(r->options, i, kept, text, sizeof(text)))

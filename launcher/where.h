@@ -12,7 +12,9 @@
 
 struct rk_where {
     struct rk_place_request request; /* without what stands in files */
-    const char *hosts, *hostfile, *rankfile; /* or NULL */
+    const char *hosts, *rankfile; /* or NULL */
+    const char **hostfiles;       /* [nhostfiles] */
+    uint32_t nhostfiles;
     bool show_map, dry_run;
     const char *json_map; /* or NULL */
     /* how agents are started */

@@ -89,6 +89,11 @@ asks "without slots, one for each rank at most" "a b" -n 2 --host a,b,c,d true
 asks "several programs are counted together" "a b c" --host a,b,c,d -n 1 true : -n 2 true
 asks "as many as there are" "a b c d" --map-by ppr:1:node --host a,b,c,d true
 asks "but not more than -n" "a b" -n 2 --map-by ppr:1:node --host a,b,c,d true
+asks "--host twice: hosts of both" "a b c" -n 3 --host a:1 --host b:1,c:1 true
+XRUN_HOST=a:1 asks "but in place of a variable's" "b c" -n 2 --host b:1 --host c:1 true
+printf 'x slots=1\n' >first; printf 'y slots=1\n' >second
+asks "--hostfile twice: hosts of both" "x y" -n 2 --hostfile first --hostfile second true
+XRUN_HOSTFILE=first asks "but in place of a variable's file" "y" -n 1 --hostfile second true
 printf 'rank 0=b\nrank 1=a\n' >ranks
 asks "a rankfile names them" "a b" --rankfile ranks --host a,b,c,d true
 run 10 -n 2 --host "$host:2,no-such-host:2" --agent "$PWD/note" sh -c 'echo $XRUN_NODES'

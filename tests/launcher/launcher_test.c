@@ -82,6 +82,18 @@ static void good_options(void **state)
     assert_string_equal(o.apps[2].command[0], "c");
     assert_string_equal(o.apps[3].command[0], "d");
     rk_options_free(&o);
+    /* Hosts add up. */
+    assert_int_equal(parse(&o, err, sizeof(err), "--host a:2 --hostfile f -H b,c --hostfile g --host=d app"), RANK_OK);
+    assert_string_equal(o.where.hosts, "a:2,b,c,d");
+    assert_int_equal(o.where.nhostfiles, 2);
+    assert_string_equal(o.where.hostfiles[0], "f");
+    assert_string_equal(o.where.hostfiles[1], "g");
+    rk_options_free(&o);
+    assert_int_equal(parse(&o, err, sizeof(err), "--host a --hostfile f " RK_OPTIONS_ANEW " --hostfile g app"), RANK_OK);
+    assert_string_equal(o.where.hosts, "a");
+    assert_int_equal(o.where.nhostfiles, 1);
+    assert_string_equal(o.where.hostfiles[0], "g");
+    rk_options_free(&o);
     /* What follows the program is the program's. */
     assert_int_equal(parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
     assert_false(o.help);
