@@ -95,12 +95,12 @@ static bool put_before(char ***env, const char *name, const char *dir, const cha
 }
 
 /* The environment of all. */
-static bool make_job_env(const struct rk_options *o, const char *first, struct rk_job *job)
+static bool make_job_env(const struct rk_options *o, struct rk_job *job)
 {
     rk_environ_scrub();
     job->env = copy_strings((const char *const *)environ);
     job->torch = o->torch;
-    if (!job->env || (o->torch && !rk_torch_job(&job->env, first)))
+    if (!job->env || (o->torch && !rk_torch_job(&job->env)))
         return false;
     return !o->prefix || (put_before(&job->env, "PATH", o->prefix, "bin") &&
                           put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
@@ -180,8 +180,7 @@ static size_t name_app(const struct rk_job *job, uint32_t i, char *err, size_t e
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
 }
 
-int rk_apps_make(const struct rk_options *options, const char *first, struct rk_job *job, char *err,
-                 size_t errlen)
+int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen)
 {
     rank_status_t st;
     int code = 0;
@@ -199,7 +198,7 @@ int rk_apps_make(const struct rk_options *options, const char *first, struct rk_
                         errlen - named);
     }
     /* Only now, since -x may pass on what is taken out of it here. */
-    if (!code && !make_job_env(options, first, job))
+    if (!code && !make_job_env(options, job))
         code = out_of_memory(err, errlen);
     for (uint32_t i = 0; !code && i < job->napps; i++) {
         size_t named = name_app(job, i, err, errlen);

@@ -12,7 +12,6 @@
  * every program and directory, and checks what the environment of each says to the library. 0, or xrun's exit code: err holds a line
  * that says why, or is empty if that has been logged. Clear the job in any case.
  */
-int rk_apps_make(const struct rk_options *options, const char *first, struct rk_job *job, char *err,
-                 size_t errlen);
+int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen);
 
 #endif

@@ -2,6 +2,7 @@
 #include "launcher/assign.h"
 #include "launcher/output_dir.h"
 #include "launcher/spawned.h"
+#include "launcher/torch.h"
 #include "launcher/words.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -152,7 +153,7 @@ rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct 
     }
     for (uint32_t r = 0; r < placed->n; r++)
         job->host_of[r] = placed->rank[r].host;
-    return RANK_OK;
+    return !job->torch || rk_torch_place(&job->env, plan) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host,

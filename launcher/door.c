@@ -229,8 +229,7 @@ static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, 
     return !interface || strcmp(interface, i->ifa_name) == 0 || in_network(i->ifa_addr, interface);
 }
 
-/* All addresses at which this host can be reached, or its loopback if it has no others. */
-static char **list_addresses(const char *interface)
+char **rk_door_addresses(const char *interface)
 {
     static const int families[] = {AF_INET, AF_INET6};
     struct ifaddrs *all = NULL;
@@ -274,7 +273,7 @@ static bool no_address(const char *interface, char *err, size_t errlen)
 
 bool rk_door_can_open(const char *interface, char *err, size_t errlen)
 {
-    char **addresses = list_addresses(interface);
+    char **addresses = rk_door_addresses(interface);
 
     if (!addresses)
         return no_address(interface, err, errlen);
@@ -331,7 +330,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
 {
     struct rk_door *d = calloc(1, sizeof(*d));
 
-    *addresses = list_addresses(interface);
+    *addresses = rk_door_addresses(interface);
     if (!*addresses || !d) {
         no_address(interface, err, errlen);
         free(d);

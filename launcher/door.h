@@ -30,6 +30,8 @@ struct rk_door_ops {
 rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
                            const struct rk_door_ops *ops, void *arg, struct rk_door **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen);
+/* All addresses at which this host can be reached, or its loopback if it has no others. NULL: there is none. */
+char **rk_door_addresses(const char *interface);
 /* Is there an address for that? False: err says so. */
 bool rk_door_can_open(const char *interface, char *err, size_t errlen);
 /* NULL is fine. */

@@ -75,10 +75,8 @@ static void be_quiet(const struct rk_options *o)
 }
 
 /* 0, or the exit code. */
-static int make_job(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job)
+static int make_job(const struct rk_options *o, struct rk_job *job)
 {
-    /* How others reach the first rank, as well as can be said before it is placed. */
-    const char *first = rk_plan_remote(plan) ? rk_plan_name(plan, 0) : "127.0.0.1";
     char text[4096 + 512];
     int code;
 
@@ -90,7 +88,7 @@ static int make_job(const struct rk_options *o, const struct rk_plan *plan, stru
     if (!job->id || (o->spawned && !rk_spawned_origin(o->spawned, &job->origin)))
         return refuse("out of memory", 1);
     be_quiet(o);
-    code = rk_apps_make(o, first, job, text, sizeof(text));
+    code = rk_apps_make(o, job, text, sizeof(text));
     be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
         return refuse(text, code);
@@ -143,7 +141,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
         (rk_plan_remote(&plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
         code = refuse(text, RK_EXIT_USAGE);
     if (!code)
-        code = make_job(o, &plan, &job);
+        code = make_job(o, &job);
     late = !code && may_place_late(o, &plan, &job);
     if (!code && !late && !rk_plan_remote(&plan))
         code = place(o, &plan, &job);

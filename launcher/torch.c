@@ -1,8 +1,11 @@
 /* torch.c: see torch.h. */
 #include "launcher/torch.h"
+#include "launcher/codec.h"
+#include "launcher/door.h"
 #include "launcher/environ.h"
 #include "lib/base/clock.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,17 +100,59 @@ static void take_out(char **env)
     *to = NULL;
 }
 
-bool rk_torch_job(char ***env, const char *host)
+bool rk_torch_job(char ***env)
 {
-    char text[300];
+    char text[64];
 
     if (*env)
         take_out(*env);
-    snprintf(text, sizeof(text), "MASTER_ADDR=%s", host);
-    if (!rk_environ_value(*env, "MASTER_ADDR") && !rk_environ_put(env, text))
-        return false;
     snprintf(text, sizeof(text), "MASTER_PORT=%u", rk_torch_port());
     return rk_environ_value(*env, "MASTER_PORT") || rk_environ_put(env, text);
+}
+
+/* One that each host takes for itself. */
+static bool is_loopback(const char *name)
+{
+    uint8_t bytes[16];
+
+    if (inet_pton(AF_INET, name, bytes) == 1)
+        return bytes[0] == 127;
+    if (inet_pton(AF_INET6, name, bytes) == 1)
+        return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)bytes);
+    return strncmp(name, "localhost", 9) == 0 && (!name[9] || name[9] == '.');
+}
+
+/*
+ * By the name that the user gave, which needs not be the one that the host gives itself: that one others may not
+ * know, or it may be a loopback's for itself, as Debian's is.
+ */
+static char *address_of(const struct rk_plan *p, uint32_t host)
+{
+    const char *name = p->hosts.host[host].name, *at = strrchr(name, '@');
+    char **own, *address;
+
+    if (p->placement.host[host].ranks == p->placement.n)
+        return strdup("127.0.0.1");
+    if (at)
+        name = at + 1;
+    own = host == p->local && is_loopback(name) ? rk_door_addresses(p->where->interface) : NULL;
+    address = strdup(own ? own[0] : name);
+    rk_strings_free(own);
+    return address;
+}
+
+bool rk_torch_place(char ***env, const struct rk_plan *plan)
+{
+    char *address, *text = NULL;
+    bool ok;
+
+    if (rk_environ_value(*env, "MASTER_ADDR"))
+        return true;
+    address = address_of(plan, plan->placement.rank[0].host);
+    ok = address && asprintf(&text, "MASTER_ADDR=%s", address) >= 0 && rk_environ_put(env, text);
+    free(address);
+    free(text);
+    return ok;
 }
 
 void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,

@@ -7,6 +7,8 @@
 #ifndef RK_LAUNCHER_TORCH_H
 #define RK_LAUNCHER_TORCH_H
 
+#include "launcher/plan.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,11 +18,12 @@
 bool rk_torch_own(const char *s);
 
 /*
- * Put MASTER_ADDR and MASTER_PORT into a job's environment, but for those that
- * it has already, and take out what each rank shall have of its own. host: where
- * rank 0 runs, as the others reach it. False: no memory.
+ * Put MASTER_PORT into a job's environment, unless it has one, and take out what each rank shall have of its own.
+ * False: no memory.
  */
-bool rk_torch_job(char ***env, const char *host);
+bool rk_torch_job(char ***env);
+/* Where rank 0 runs, as the others reach it, is known when all are placed: the same with MASTER_ADDR. */
+bool rk_torch_place(char ***env, const struct rk_plan *plan);
 
 /* A TCP port of this host that nobody uses now; 0: there is none. */
 uint16_t rk_torch_port(void);

@@ -146,7 +146,7 @@ verdict "ranks that share a core are told to yield, on each host for itself" 0
 [ "$(sort -u out | tr '\n' ' ')" = "hosta 1 hostb unset hostc 1 " ] && good "and those who have one are not" || bad "and those who have one are not" "$(cat out)"
 xrun 30 -n 3 --host hosta:1,hostb:2 -x OMPI_MCA_mpi_yield_when_idle=0 sh -c "$yields"
 [ "$(sort -u out | tr '\n' ' ')" = "hosta 0 hostb 0 " ] && good "unless the user knows better" || bad "unless the user knows better" "$(cat out)"
-xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --env torch python3 -c '
+cat >meet.py <<'PY'
 import os, socket
 rank, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
@@ -162,9 +162,20 @@ else:
         except ConnectionRefusedError:
             pass
     assert c.recv(5) == b"hello"
-print("met", rank)'
-verdict "--env torch between hosts" 0
-[ "$(sort out | tr '\n' ' ')" = "met 0 met 1 met 2 " ] && good "they meet" || bad "they meet" "$(cat out)"
+print("met", rank, where[0])
+PY
+# meets NAME WHERE ARGS...: three ranks, of which the others come to rank 0 at WHERE
+meets() {
+    local name=$1 where=$2
+    shift 2
+    xrun 30 -n 3 "$@" --env torch python3 "$PWD/meet.py"
+    verdict "--env torch: $name" 0
+    grep -qxE "met 0 $where" out && [ "$(cut -d' ' -f 1,2 out | sort | tr '\n' ' ')" = "met 0 met 1 met 2 " ] && good "they meet" || bad "they meet" "$(cat out)"
+}
+meets "between hosts" hosta --host hosta:1,hostb:1,hostc:1
+printf 'rank 0=root@hostb\nrank 1=hosta\nrank 2=hosta\n' >torch.ranks
+meets "rank 0 elsewhere, by a user's name" hostb --rankfile "$PWD/torch.ranks"
+meets "this host as localhost" '[0-9a-f.:]*' --host localhost:1,hostb:2
 
 # ------------------------------------------------------------------------- librank and PMIx
 for args in "-n 6 --host $all" "-n 6 --host $all --map-by node --fanout 1"; do
