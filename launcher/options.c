@@ -384,10 +384,11 @@ static const struct option options[] = {
     {{"--bind"},
      "share|core|hwthread|l3|numa|package|none",
      "What a rank may run on. share (default): its equal share of the cores of what it was mapped to. core, "
-     "hwthread: one of these. package, numa, l3: the whole of that. none: anything. Nobody is bound on a host "
-     "with more ranks than cores.",
+     "hwthread: one of these; core with --map-by hwthread: the core that its thread is of. package, numa, l3: the whole of that. "
+     "none: anything. Nobody is bound on a host with more ranks than cores.",
      set_bind, 0},
-    {{"--cpus-per-rank"}, "N", "Each rank gets N cores (or hardware threads, with --bind hwthread).", set_cpus, 0},
+    {{"--cpus-per-rank"}, "N", "Each rank gets N cores (or hardware threads, with --bind hwthread or --map-by "
+     "hwthread).", set_cpus, 0},
     {{"--rankfile"},
      "FILE",
      "Put each rank where FILE says, in lines rank N=HOST slot=CORES.",

@@ -345,6 +345,16 @@ static bool has_room(const struct work *w, const struct object *o)
     return (uint64_t)o->ranks * cpus(w->rq) <= o->nunits;
 }
 
+/* What a rank is bound to of a unit: the core around a thread, if it shall have cores. */
+static hwloc_const_cpuset_t of_unit(const struct work *w, const struct rk_place_host *h, hwloc_obj_t unit)
+{
+    hwloc_obj_t core = w->rq->bind == RK_BIND_CORE
+                           ? hwloc_get_ancestor_obj_by_type(h->topology, HWLOC_OBJ_CORE, unit)
+                           : NULL;
+
+    return core ? core->cpuset : unit->cpuset;
+}
+
 /* The units from first up to end, or what holds the first. */
 static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct object *o,
                                uint64_t first, uint64_t end)
@@ -367,7 +377,7 @@ static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct 
         if ((bind != RK_BIND_SHARE || w->rq->cpus) && first + cpus(w->rq) < end)
             end = first + cpus(w->rq);
         for (; first < end; first++)
-            hwloc_bitmap_or(r->cpus, r->cpus, o->units[first]->cpuset);
+            hwloc_bitmap_or(r->cpus, r->cpus, of_unit(w, h, o->units[first]));
     }
     hwloc_bitmap_and(r->cpus, r->cpus, usable(h));
     return RANK_OK;

@@ -33,7 +33,7 @@ enum rk_bind {
     RK_BIND_PACKAGE, /* the whole of that in which its share begins */
     RK_BIND_NUMA,
     RK_BIND_L3,
-    RK_BIND_CORE, /* as many as were asked for, from the begin of its share */
+    RK_BIND_CORE, /* as many as were asked for, from the begin of its share; where threads are shared out, their cores */
     RK_BIND_HWTHREAD
 };
 

@@ -124,6 +124,10 @@ static void threads_of_a_core(void **state)
     want(&hs, RQ(.n = 2, .bind = RK_BIND_HWTHREAD), "a/0 a/4");
     want(&hs, RQ(.n = 3, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2");
     want(&hs, RQ(.n = 8, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
+    /* one after the other on threads, but each may use the whole of its core */
+    want(&hs, RQ(.n = 3, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-1 a/0-1 a/2-3");
+    want(&hs, RQ(.n = 2, .cpus = 3, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-3 a/2-5");
+    want(&hs, RQ(.n = 4, .ppr = 1, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-1 a/0-1 a/2-3 a/2-3");
     drop(&hs);
     /* numbered as Linux often does: the second threads after all first ones */
     hs = one("core:4 pu:2(indexes=0,4,1,5,2,6,3,7)");
@@ -267,6 +271,7 @@ static void a_machine_without(void **state)
     drop(&hs);
     hs = one("pu:4"); /* shows no cores */
     want(&hs, RQ(.n = 2), "a/0-1 a/2-3");
+    want(&hs, RQ(.n = 2, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0 a/1");
     drop(&hs);
 }
 
