@@ -31,6 +31,12 @@ static void say_oversubscribed(struct front *f)
     }
     if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
         return;
+    if (placed->host[first].pinned) {
+        rk_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
+                      rk_placed_unit(&placed->host[first]), f->job->hosts[first],
+                      hosts > 1 ? " (and more such hosts)" : "");
+        return;
+    }
     rk_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
                   placed->host[first].ranks, placed->host[first].units, rk_placed_unit(&placed->host[first]),
                   rk_plural(placed->host[first].units), f->job->hosts[first],

@@ -29,6 +29,8 @@ struct ground {
     struct object *objects;
     uint32_t nobjects;
     uint32_t capacity; /* ranks it takes in a round */
+    uint32_t *owner;   /* of each unit, where a rankfile says who may use which: its rank + 1, or 0 */
+    uint32_t *asked, asking; /* which have been asked for by whom: see find_unit */
 };
 
 struct work {
@@ -411,7 +413,7 @@ static rank_status_t bind_pinned(struct work *w, struct rk_place *r, uint32_t ra
         ok = false;
     hwloc_bitmap_foreach_begin(core, pin->cores)
         hwloc_obj_t o = package ? hwloc_get_obj_inside_cpuset_by_type(h->topology, package->cpuset,
-                                                                      HWLOC_OBJ_CORE, core)
+                                                                      unit_type(w, h), core)
                                 : hwloc_get_obj_by_type(h->topology, unit_type(w, h), core);
         if (o)
             hwloc_bitmap_or(r->cpus, r->cpus, o->cpuset);
@@ -434,6 +436,7 @@ static void judge_hosts(struct work *w)
         uint32_t names = w->hosts[h].names ? w->hosts[h].names : 1;
         p->units = g->nunits;
         p->threads = in_threads(w->rq);
+        p->pinned = w->rq->pin != NULL;
         for (uint32_t i = 0; i < g->nobjects; i++) {
             p->oversubscribed = p->oversubscribed || g->objects[i].ranks * names > g->objects[i].nunits;
             p->fewer = p->fewer || !has_room(w, &g->objects[i]);
@@ -459,6 +462,48 @@ static rank_status_t bind_all(struct work *w)
     return st;
 }
 
+/*
+ * A unit of its own for the rank among those that it may use: a free one, or one whose rank finds another. No unit is
+ * asked for twice on behalf of one rank.
+ */
+static bool find_unit(struct work *w, struct ground *g, uint32_t rank)
+{
+    hwloc_const_cpuset_t may = w->out->rank[rank].cpus;
+
+    for (int taken = 0; taken <= 1; taken++) {
+        for (uint32_t u = 0; u < g->nunits; u++) {
+            if (!taken != !g->owner[u] || g->asked[u] == g->asking ||
+                (may && !hwloc_bitmap_intersects(may, g->units[u]->cpuset)))
+                continue;
+            g->asked[u] = g->asking;
+            if (!taken || find_unit(w, g, g->owner[u] - 1)) {
+                g->owner[u] = rank + 1;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A rankfile may crowd some units while others are free: can each rank have one for itself? */
+static rank_status_t judge_pins(struct work *w)
+{
+    for (uint32_t k = 0; k < w->out->n; k++) {
+        uint32_t host = w->out->rank[k].host;
+        struct ground *g = &w->ground[host];
+        if (w->out->host[host].oversubscribed || !g->units)
+            continue;
+        if (!g->owner)
+            g->owner = calloc(2 * (size_t)g->nunits + 1, sizeof(*g->owner));
+        if (!g->owner)
+            return RANK_ERR_NO_MEMORY;
+        g->asked = g->owner + g->nunits;
+        g->asking++;
+        w->out->host[host].oversubscribed = !find_unit(w, g, k);
+    }
+    return RANK_OK;
+}
+
 /* ------------------------------------------------------------------------ all */
 
 static rank_status_t place(struct work *w)
@@ -480,7 +525,11 @@ static rank_status_t place(struct work *w)
         map_all(w);
     st = number(w);
     judge_hosts(w);
-    return st ? st : bind_all(w);
+    if (!st)
+        st = bind_all(w);
+    if (!st && w->rq->pin)
+        st = judge_pins(w);
+    return st;
 }
 
 rank_status_t rk_place(const struct rk_place_request *rq, const struct rk_place_host *hosts,
@@ -500,6 +549,7 @@ rank_status_t rk_place(const struct rk_place_request *rq, const struct rk_place_
     for (uint32_t h = 0; w.ground && h < nhosts; h++) {
         free(w.ground[h].units);
         free(w.ground[h].objects);
+        free(w.ground[h].owner);
     }
     free(w.ground);
     if (st && errlen && !err[0])

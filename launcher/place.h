@@ -81,7 +81,8 @@ struct rk_placed_host {
     uint32_t ranks;
     uint32_t units;      /* cores that may be used, or hardware threads where those are counted */
     bool threads;        /* it is hardware threads */
-    bool oversubscribed; /* more ranks than units: nobody is bound */
+    bool pinned;         /* by a rankfile: who is bound stays bound */
+    bool oversubscribed; /* more ranks than units: nobody is bound; pinned: not every rank has a unit for itself */
     bool fewer;          /* there are not as many for each rank as were asked for: they share what there is */
 };
 

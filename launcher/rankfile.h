@@ -2,7 +2,7 @@
  * rankfile.h: a user's own word on where each rank runs.
  *
  *     # a comment
- *     rank 0=hosta slot=0-3      cores 0 to 3 of hosta, in the machine's order
+ *     rank 0=hosta slot=0-3      cores 0 to 3 of those that may be used on hosta, in the machine's order
  *     rank 1=hosta slot=1:0,2    cores 0 and 2 of its second package
  *     rank 2=+n1                 the second host of those that were named; not bound
  */

@@ -122,7 +122,8 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
         const struct rk_placed_host *at = &p->placement.host[h];
         fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", rk_plan_name(p, h), at->ranks,
                 rk_plural(at->ranks), at->units, rk_placed_unit(at), rk_plural(at->units),
-                at->oversubscribed ? ", not bound because they are more"
+                at->oversubscribed && at->pinned ? ", of which some are shared"
+                : at->oversubscribed             ? ", not bound because they are more"
                 : at->fewer        ? ", fewer for each than --cpus-per-rank"
                                    : "");
         if (p->known[h].topology && drawn)

@@ -73,6 +73,10 @@ run 10 --rankfile ranks sh -c 'echo $XRUN_RANK $(taskset -cp $$ | sed "s/.*: //"
 check "a rankfile" 0 ''
 [ "$(sort out)" = "$(printf '0 %s\n1 0' "$(taskset -cp $$ | sed 's/.*: //')")" ] &&
     good "its ranks are where it says" || bad "its ranks are where it says" "$(cat out)"
+printf 'rank 0=%s slot=0\nrank 1=%s slot=0\n' "$host" "$host" >ranks
+run 10 --rankfile ranks sh -c 'echo $OMPI_MCA_mpi_yield_when_idle $(taskset -cp $$ | sed "s/.*: //")'
+check "two ranks on one core by a rankfile are told of" 0 "^xrun: ranks share cores of $host, as the rankfile says: waiting ranks yield\$"
+[ "$(sort -u out)" = "1 0" ] && good "they yield, and stay there" || bad "they yield, and stay there" "$(cat out)"
 run 10 --map-by ppr:3:node sh -c 'echo $XRUN_SIZE'
 [ "$(sort -u out)" = 3 ] && [ "$(wc -l <out)" = 3 ] && good "ppr says how many" || bad "ppr says how many" "$(cat out)"
 printf '%s\n%s\n%s\n' "$host" "$host" "$host" >nodes

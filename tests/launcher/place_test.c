@@ -295,12 +295,53 @@ static void pinned(void **state)
     want(&hs, RQ(.pin = pin, .npins = 4), "b/0-1 a/8-11 a/6-7 b/-");
     want(&hs, RQ(.n = 2, .pin = pin, .npins = 4), "b/0-1 a/8-11");
     refused(&hs, RQ(.n = 5, .pin = pin, .npins = 4), RANK_ERR_COUNT, "places 4 ranks");
+    want(&hs, RQ(.pin = &pin[1], .npins = 2, .bind = RK_BIND_HWTHREAD), "a/8-9 a/3");
     pin[2].cores = c9;
     refused(&hs, RQ(.pin = pin, .npins = 4), RANK_ERR_ARG, "rank 2");
     drop(&hs);
     hwloc_bitmap_free(c01);
     hwloc_bitmap_free(c3);
     hwloc_bitmap_free(c9);
+}
+
+/* Does each rank have a core for itself, on a host of 4? cores: of each rank; "": it is not bound. */
+static void crowd(const char *const cores[5], bool crowded)
+{
+    struct hosts hs = one("core:4 pu:1");
+    struct rk_place_pin pin[5];
+    hwloc_bitmap_t set[5];
+    struct rk_place_request rq = {.pin = pin};
+    struct rk_placement p;
+    char err[256];
+
+    for (; rq.npins < 5 && cores[rq.npins]; rq.npins++) {
+        set[rq.npins] = hwloc_bitmap_alloc();
+        assert_int_equal(hwloc_bitmap_list_sscanf(set[rq.npins], cores[rq.npins]), 0);
+        pin[rq.npins] = (struct rk_place_pin){.package = -1, .cores = *cores[rq.npins] ? set[rq.npins] : NULL};
+    }
+    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_true(p.host[0].pinned);
+    assert_int_equal(p.host[0].oversubscribed, crowded);
+    for (uint32_t k = 0; k < rq.npins; k++) {
+        assert_int_equal(p.rank[k].cpus != NULL, *cores[k] != '\0'); /* however many they are */
+        hwloc_bitmap_free(set[k]);
+    }
+    rk_placement_clear(&p);
+    drop(&hs);
+}
+
+static void pinned_in_a_crowd(void **state)
+{
+    (void)state;
+    crowd((const char *const[5]){"0", "1", "2", "3"}, false);
+    crowd((const char *const[5]){"0", "0"}, true);
+    crowd((const char *const[5]){"0-3", "0-3", "0-3", "0-3"}, false);
+    crowd((const char *const[5]){"0-3", "0-2", "0-1", "0"}, false); /* each gives way to the next */
+    crowd((const char *const[5]){"0-2", "0-1", "0-1", "0"}, true);
+    crowd((const char *const[5]){"", "0", "1"}, false);
+    crowd((const char *const[5]){"", "", "0", "0-1", "1"}, true);
+    crowd((const char *const[5]){"0,1", "1,2", "2,0", "0-2"}, true);
+    crowd((const char *const[5]){"0,1", "1,2", "2,3", "3,0"}, false);
 }
 
 static void hybrid_cores(void **state)
@@ -389,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_host_that_is_not_known),
         cmocka_unit_test(a_machine_without),
         cmocka_unit_test(pinned),
+        cmocka_unit_test(pinned_in_a_crowd),
         cmocka_unit_test(hybrid_cores),
         cmocka_unit_test(recorded_machines),
         cmocka_unit_test(any_number),
