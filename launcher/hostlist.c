@@ -317,27 +317,62 @@ rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char
     }
 }
 
-rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only,
+/* Are these the same but for a domain that only one of them has? No address has any. */
+static bool alike(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ".");
+
+    return strncmp(a, b, n) == 0 && ((!a[n] && b[n] == '.' && rk_here_domain(b)) || (a[n] && !b[n] && rk_here_domain(a)));
+}
+
+uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, const char *name)
+{
+    uint32_t found = rk_hostlist_find(list, name), n = 0;
+    bool own = here && rk_here_is(here, name);
+
+    for (uint32_t i = 0; own && i < list->n && found == UINT32_MAX; i++) {
+        if (rk_here_is(here, list->host[i].name) && !rk_here_differ(list->host[i].name, name))
+            found = i;
+    }
+    if (found != UINT32_MAX)
+        return found;
+    /* Names that nobody has listed are found in a rankfile one after the other: each may be a new one. */
+    for (uint32_t i = 0; list->source && i < list->n; i++) {
+        if (alike(name, list->host[i].name)) {
+            found = i;
+            n++;
+        }
+    }
+    return n == 1 ? found : UINT32_MAX;
+}
+
+rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only, struct rk_here *here,
                                    char *err, size_t errlen)
 {
     struct rk_hostlist kept = {.source = only->source};
+    rank_status_t st = RANK_OK;
 
-    for (uint32_t i = 0; i < only->n; i++) {
-        uint32_t at = rk_hostlist_find(list, only->host[i].name);
-        rank_status_t st;
-        if (at == UINT32_MAX) {
+    /* By the names of list, which others know them by; two names of one are that one twice, as a,a is. */
+    for (uint32_t i = 0; !st && i < only->n; i++) {
+        uint32_t at = rk_hostlist_mean(list, here, only->host[i].name);
+        const char *name = at != UINT32_MAX ? list->host[at].name : NULL;
+        if (!name) {
             snprintf(err, errlen, "host %s of %s is not among the %u host%s that %s gives",
                      only->host[i].name, only->source, list->n, rk_plural(list->n), list->source);
             rk_hostlist_clear(&kept);
             return RANK_ERR_ARG;
         }
-        st = rk_hostlist_add(&kept, only->host[i].name, strlen(only->host[i].name),
-                             only->host[i].slots ? only->host[i].slots : list->host[at].slots);
-        if (st) {
-            rk_hostlist_clear(&kept);
-            snprintf(err, errlen, "%s", rank_status_string(st));
-            return st;
-        }
+        st = rk_hostlist_add(&kept, name, strlen(name), only->host[i].slots);
+    }
+    for (uint32_t i = 0; !st && i < kept.n; i++) {
+        struct rk_hostspec *h = &kept.host[i];
+        if (!h->slots)
+            h->slots = list->host[rk_hostlist_find(list, h->name)].slots;
+    }
+    if (st) {
+        rk_hostlist_clear(&kept);
+        snprintf(err, errlen, "%s", rank_status_string(st));
+        return st;
     }
     rk_hostlist_clear(list);
     *list = kept;

@@ -7,6 +7,7 @@
 #ifndef RK_LAUNCHER_HOSTLIST_H
 #define RK_LAUNCHER_HOSTLIST_H
 
+#include "launcher/here.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
@@ -61,8 +62,15 @@ rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char 
 rank_status_t rk_hostlist_allocated(struct rk_hostlist *list, char *err, size_t errlen);
 
 /* Keep those of list that are in only, in the order and with the slots (if said) of only. One that list has not is
- * an error. */
-rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only,
+ * an error. here as below. */
+rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only, struct rk_here *here,
                                    char *err, size_t errlen);
+
+/*
+ * The one of the list that somebody means by a name: that of this name; any that is this host, if the name is one of
+ * its names (here; NULL: they are as others' names); or the only one that is the same but for a domain, which the one
+ * has and the other has not. UINT32_MAX: there is none.
+ */
+uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, const char *name);
 
 #endif

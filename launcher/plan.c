@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------------ hosts */
 
-static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
+static rank_status_t named_hosts(struct rk_plan *p, struct rk_here *here, char *err, size_t errlen)
 {
     struct rk_hostlist only = {.source = "--host"};
     char why[512];
@@ -27,7 +27,7 @@ static rank_status_t named_hosts(struct rk_plan *p, char *err, size_t errlen)
     if (st) {
         snprintf(err, errlen, "--host: %s", why);
     } else if (p->hosts.source) {
-        st = rk_hostlist_restrict(&p->hosts, &only, err, errlen);
+        st = rk_hostlist_restrict(&p->hosts, &only, here, err, errlen);
     } else {
         p->hosts = only;
         return RANK_OK;
@@ -57,7 +57,7 @@ static bool is_ours(const struct rk_plan *p, const char *name, struct rk_here *h
 
 static rank_status_t make(struct rk_plan *p, uint32_t n, struct rk_here *here, char *err, size_t errlen)
 {
-    rank_status_t st = named_hosts(p, err, errlen);
+    rank_status_t st = named_hosts(p, here, err, errlen);
     struct rk_here *own = here;
 
     if (st)

@@ -52,16 +52,6 @@ static bool make_room(struct rk_rankfile *f, uint32_t rank)
     return true;
 }
 
-/* The one that is this host and may have that name too, or NOBODY. */
-static uint32_t find_own(const struct line *l, const char *name)
-{
-    for (uint32_t i = 0; i < l->hosts->n; i++) {
-        if (rk_here_is(l->here, l->hosts->host[i].name) && !rk_here_differ(l->hosts->host[i].name, name))
-            return i;
-    }
-    return NOBODY;
-}
-
 static bool find_host(struct line *l, char *name, uint32_t *host)
 {
     size_t len = strlen(name);
@@ -81,9 +71,7 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
         *host = (uint32_t)i;
         return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
     }
-    *host = rk_hostlist_find(l->hosts, name);
-    if (*host == NOBODY && l->here && rk_here_is(l->here, name))
-        *host = find_own(l, name);
+    *host = rk_hostlist_mean(l->hosts, l->here, name);
     if (*host != NOBODY)
         return true;
     if (l->hosts->source)

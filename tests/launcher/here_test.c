@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -85,12 +86,69 @@ static void in_a_rankfile(void **state)
     rk_here_clear(&here);
 }
 
+/* What somebody means by a name, among hosts that a file or a resource manager has given. */
+static void meant(void **state)
+{
+    static const char list[] = "node1.a,node2.a,node3.a,node3.b,10.0.0.2,node4";
+    static const struct {
+        const char *name;
+        uint32_t host;
+    } rows[] = {
+        {"node1.a", 0},  {"node1", 0}, {"localhost", 0}, {"127.0.0.1", 0},        {"node2", 1},         {"node2.a", 1},
+        {"node2.b", ~0u}, {"node", ~0u}, {"node3.b", 3},   {"node3", ~0u /* or b */}, {"node4.far.away", 5}, {"10.0.0.2", 4},
+        {"10", ~0u},      {"10.0.0", ~0u}, {"10.0.0.3", ~0u},
+    };
+    struct rk_here here = {.name = "node1"};
+    struct rk_hostlist hosts = {.source = "the list"};
+    char err[256];
+
+    (void)state;
+    assert_int_equal(rk_hostlist_parse(&hosts, list, err, sizeof(err)), RANK_OK);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rk_hostlist_mean(&hosts, &here, rows[i].name) != rows[i].host)
+            fail_msg("%s is %u", rows[i].name, rk_hostlist_mean(&hosts, &here, rows[i].name));
+    }
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "localhost"), UINT32_MAX);
+    rk_hostlist_clear(&hosts);
+    rk_here_clear(&here);
+}
+
+static void chosen(void **state)
+{
+    static const struct {
+        const char *only, *first; /* NULL: it is refused */
+        uint32_t n, slots;
+    } rows[] = {
+        {"node2", "node2.a", 1, 3},          {"localhost,node2:1", "node1.a", 2, 4}, {"node2:1,localhost", "node2.a", 2, 1},
+        {"localhost,node1", "node1.a", 1, 2}, {"node3", NULL, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rk_here here = {.name = "node1"};
+        struct rk_hostlist hosts = {.source = "the list"}, only = {.source = "--host"};
+        char err[256] = "";
+        rank_status_t st;
+        assert_int_equal(rk_hostlist_parse(&hosts, "node1.a:4,node2.a:3", err, sizeof(err)), RANK_OK);
+        assert_int_equal(rk_hostlist_parse(&only, rows[i].only, err, sizeof(err)), RANK_OK);
+        st = rk_hostlist_restrict(&hosts, &only, &here, err, sizeof(err));
+        assert_int_equal(st, rows[i].first ? RANK_OK : RANK_ERR_ARG);
+        if (!st && (hosts.n != rows[i].n || strcmp(hosts.host[0].name, rows[i].first) != 0 || hosts.host[0].slots != rows[i].slots))
+            fail_msg("%s: %u hosts, the first is %s:%u", rows[i].only, hosts.n, hosts.host[0].name, hosts.host[0].slots);
+        rk_hostlist_clear(&hosts);
+        rk_hostlist_clear(&only);
+        rk_here_clear(&here);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(domains_differ),
         cmocka_unit_test(merged),
         cmocka_unit_test(in_a_rankfile),
+        cmocka_unit_test(meant),
+        cmocka_unit_test(chosen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
