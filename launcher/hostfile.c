@@ -63,10 +63,12 @@ static bool take_line(struct rk_hostlist *list, char *line, char *err, size_t er
                      name);
             ok = false;
         } else {
-            if (keys.most && (!slots || keys.most < slots)) /* no host takes more than its maximum */
+            if (keys.most && (!slots || keys.most < slots)) /* nor does it in the first round */
                 slots = keys.most;
             ok = rk_hostlist_add(list, here.host[i].name, strlen(here.host[i].name), slots) == RANK_OK;
-            if (!ok)
+            if (ok)
+                rk_hostlist_limit(list, here.host[i].name, keys.most);
+            else
                 snprintf(err, errlen, "out of memory");
         }
     }

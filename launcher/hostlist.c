@@ -99,6 +99,14 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
     return RANK_OK;
 }
 
+void rk_hostlist_limit(struct rk_hostlist *list, const char *name, uint32_t most)
+{
+    uint32_t at = rk_hostlist_find(list, name);
+
+    if (at != UINT32_MAX)
+        list->host[at].most += most;
+}
+
 /* ----------------------------------------------------------------- what is a name */
 
 static bool is_v6(const char *text, size_t len)
@@ -366,8 +374,10 @@ rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hos
     }
     for (uint32_t i = 0; !st && i < kept.n; i++) {
         struct rk_hostspec *h = &kept.host[i];
+        const struct rk_hostspec *from = &list->host[rk_hostlist_find(list, h->name)];
+        h->most = from->most;
         if (!h->slots)
-            h->slots = list->host[rk_hostlist_find(list, h->name)].slots;
+            h->slots = from->slots;
     }
     if (st) {
         rk_hostlist_clear(&kept);

@@ -17,6 +17,7 @@
 struct rk_hostspec {
     char *name;
     uint32_t slots; /* 0: not said */
+    uint32_t most;  /* it takes no more ranks than these; 0: any number */
 };
 
 struct rk_hostlist {
@@ -32,7 +33,9 @@ void rk_hostlist_clear(struct rk_hostlist *list);
 /* Named once more, a host gets the slots of both. RANK_ERR_NO_MEMORY. */
 rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
                               uint32_t slots);
-/* The same for a name that somebody wrote, which may be an address of IPv6 in brackets. RANK_ERR_ARG: *wrong says why
+/* One that is there takes this many more ranks at most; 0: nothing is said. */
+void rk_hostlist_limit(struct rk_hostlist *list, const char *name, uint32_t most);
+/* Adds a name that somebody wrote, which may be an address of IPv6 in brackets. RANK_ERR_ARG: *wrong says why
  * it is none; one that ssh would take for an option or that would steer a terminal is none either. */
 rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_t len, uint32_t slots,
                                const char **wrong);

@@ -176,6 +176,8 @@ static rank_status_t make_ground(struct work *w, uint32_t host)
         g->capacity = w->rq->ppr * g->nobjects;
     else if (g->capacity == 0)
         g->capacity = 1;
+    else if (h->most && h->most < g->capacity)
+        g->capacity = h->most;
     return RANK_OK;
 }
 
@@ -208,6 +210,11 @@ static void put(struct work *w, uint32_t k, uint32_t host)
     w->out->rank[k].object = object;
 }
 
+static bool is_full(const struct work *w, uint32_t host)
+{
+    return !w->rq->ppr && w->hosts[host].most && w->out->host[host].ranks >= w->hosts[host].most;
+}
+
 /* As many rounds as it takes: in each, every host takes what it has slots for. */
 static void map_all(struct work *w)
 {
@@ -216,7 +223,7 @@ static void map_all(struct work *w)
     for (uint32_t round = 1; k < n; round++) {
         if (w->rq->map != RK_LEVEL_NODE) {
             for (uint32_t h = 0; h < nhosts; h++) {
-                for (uint32_t i = 0; i < w->ground[h].capacity && k < n; i++)
+                for (uint32_t i = 0; i < w->ground[h].capacity && k < n && !is_full(w, h); i++)
                     put(w, k++, h);
             }
             continue;
@@ -224,7 +231,7 @@ static void map_all(struct work *w)
         for (bool any = true; any && k < n;) {
             any = false;
             for (uint32_t h = 0; h < nhosts && k < n; h++) {
-                if (w->out->host[h].ranks < round * w->ground[h].capacity) {
+                if (w->out->host[h].ranks < round * w->ground[h].capacity && !is_full(w, h)) {
                     put(w, k++, h);
                     any = true;
                 }
@@ -243,14 +250,46 @@ static void map_pinned(struct work *w)
     }
 }
 
+/* Where the request itself says who goes where, a host may have got more than it takes. */
+static rank_status_t check_most(struct work *w)
+{
+    for (uint32_t h = 0; h < w->out->nhosts; h++) {
+        uint32_t most = w->hosts[h].most, ranks = w->out->host[h].ranks;
+        if (most && ranks > most) {
+            snprintf(w->err, w->errlen, "%s puts %u rank%s on host %s, of which max_slots is %u",
+                     w->rq->pin ? "the rankfile" : "--map-by ppr", ranks, rk_plural(ranks), w->hosts[h].name, most);
+            return RANK_ERR_COUNT;
+        }
+    }
+    return RANK_OK;
+}
+
+/* All ranks that hosts take, if each has a limit; or else 0. */
+static uint64_t count_most(const struct work *w)
+{
+    uint64_t all = 0;
+
+    for (uint32_t h = 0; h < w->out->nhosts; h++) {
+        if (!w->hosts[h].most)
+            return 0;
+        all += w->hosts[h].most;
+    }
+    return all;
+}
+
 static rank_status_t count_ranks(struct work *w)
 {
     const struct rk_place_request *rq = w->rq;
-    uint64_t all = 0;
+    uint64_t all = 0, most = count_most(w);
 
     for (uint32_t h = 0; h < w->out->nhosts; h++)
         all += w->ground[h].capacity;
     w->out->n = rq->n;
+    if (!rq->pin && !rq->ppr && most && rq->n > most) {
+        snprintf(w->err, w->errlen, "these hosts take %llu rank%s at most (max_slots), but -n is %u",
+                 (unsigned long long)most, rk_plural(most), rq->n);
+        return RANK_ERR_COUNT;
+    }
     if (rq->pin) {
         if (rq->n > rq->npins) {
             snprintf(w->err, w->errlen, "the rankfile places %u rank%s, but -n is %u", rq->npins,
@@ -523,7 +562,9 @@ static rank_status_t place(struct work *w)
         map_pinned(w);
     else
         map_all(w);
-    st = number(w);
+    st = check_most(w);
+    if (!st)
+        st = number(w);
     judge_hosts(w);
     if (!st)
         st = bind_all(w);

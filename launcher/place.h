@@ -47,6 +47,7 @@ enum rk_order {
 struct rk_place_host {
     const char *name;
     uint32_t slots;              /* ranks it takes before others are used; 0: one for each unit */
+    uint32_t most;               /* ranks it takes at all; 0: any number */
     uint32_t units;              /* processing units that may be used, where no topology is known */
     hwloc_topology_t topology;   /* NULL: nobody is bound there */
     hwloc_const_cpuset_t usable; /* NULL: all of it */

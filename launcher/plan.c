@@ -201,6 +201,7 @@ rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t err
     for (uint32_t i = 0; !st && i < p->hosts.n; i++)
         hosts[i] = (struct rk_place_host){.name = rk_plan_name(p, i),
                                           .slots = p->hosts.host[i].slots,
+                                          .most = p->hosts.host[i].most,
                                           .units = p->known[i].units,
                                           .names = p->known[i].names,
                                           .topology = p->known[i].topology,

@@ -13,6 +13,8 @@ static uint32_t least(const struct rk_place_request *rq, const struct rk_hostspe
         return 1; /* in turn */
     if (rq->ppr)
         return rq->ppr; /* on each of its objects, of which it has at least one */
+    if (host->most && host->most < host->slots)
+        return host->most;
     return host->slots ? host->slots : 1;
 }
 

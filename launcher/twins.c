@@ -34,6 +34,7 @@ rank_status_t rk_twins_merge(struct rk_hostlist *hosts, struct rk_here *here)
     for (uint32_t i = 0; !st && i < hosts->n; i++) {
         const struct rk_hostspec *h = &hosts->host[is_own(here, full, hosts->host[i].name) ? own : i];
         st = rk_hostlist_add(&merged, h->name, strlen(h->name), hosts->host[i].slots);
+        rk_hostlist_limit(&merged, h->name, hosts->host[i].most);
     }
     if (st) {
         rk_hostlist_clear(&merged);

@@ -33,6 +33,9 @@ echo "# nothing" >hosts
 turned_down "a hostfile without hosts" 'the hostfile hosts names no host' --hostfile hosts
 printf 'x slots=2\ny slots=2\n' >hosts
 turned_down "a host that the hostfile has not" 'host z of --host is not among the 2 hosts that the hostfile gives' --hostfile hosts --host z
+printf '%s slots=1 max_slots=2\n' "$host" >hosts
+turned_down "more ranks than max_slots" 'these hosts take 2 ranks at most \(max_slots\), but -n is 3' -n 3 --hostfile hosts
+turned_down "more than that by ppr" "--map-by ppr puts 3 ranks on host $host, of which max_slots is 2" --map-by ppr:3:node --hostfile hosts --host localhost
 SLURM_JOB_NODELIST='n[1-' turned_down "Slurm's list is not understood" 'SLURM_JOB_NODELIST is not understood'
 PBS_NODEFILE=/no/such turned_down "PBS's file is not there" 'cannot read /no/such, which PBS_NODEFILE names'
 LSB_MCPU_HOSTS='a x' turned_down "LSF's pairs are none" "LSB_MCPU_HOSTS is 'a x'"

@@ -189,6 +189,20 @@ static void several_hosts(void **state)
     want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
     want(&hs, RQ(.n = 6), "a/- a/- a/- b/0-3 a/- a/-"); /* a second round */
     drop(&hs);
+    /* and with as many as there may be: no second round for who has them, and no more by any other way */
+    add(&hs, "core:4 pu:1", 1, NULL);
+    add(&hs, "core:4 pu:1", 0, NULL);
+    hs.h[0].most = 2;
+    want(&hs, RQ(.n = 7), "a/0-1 b/- b/- b/- b/- a/2-3 b/-"); /* b has one more than cores */
+    hs.h[1].most = 3;
+    want(&hs, RQ(.n = 5), "a/0-1 b/0 b/1 b/2-3 a/2-3");
+    want(&hs, RQ(.n = 5, .map = RK_LEVEL_NODE), "a/0-1 b/0 b/1 b/2-3 a/2-3");
+    refused(&hs, RQ(.n = 6), RANK_ERR_COUNT, "take 5 ranks at most (max_slots), but -n is 6");
+    refused(&hs, RQ(.n = 6, .map = RK_LEVEL_NODE), RANK_ERR_COUNT, "at most");
+    want(&hs, RQ(.ppr = 2, .map = RK_LEVEL_NODE), "a/0-1 b/0-1 a/2-3 b/2-3"); /* slots are no limit */
+    refused(&hs, RQ(.ppr = 3, .map = RK_LEVEL_NODE), RANK_ERR_COUNT, "--map-by ppr puts 3 ranks on host a, of which max_slots is 2");
+    want(&hs, RQ(.n = 2, .ppr = 3, .map = RK_LEVEL_NODE), "a/0-3 b/0-3");
+    drop(&hs);
 }
 
 static void only_what_may_be_used(void **state)
