@@ -127,8 +127,21 @@ static bool may_place_late(const struct rk_options *o, const struct rk_plan *pla
            !o->where.json_map && !o->where.dry_run;
 }
 
+/* For the maps. Free it. */
+static struct rk_plan_program *name_programs(const struct rk_options *o, struct rk_plan *plan)
+{
+    struct rk_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
+
+    for (int i = 0; programs && i < o->napps; i++)
+        programs[i] = (struct rk_plan_program){o->apps[i].command[0], (uint32_t)o->apps[i].n};
+    plan->programs = programs;
+    plan->nprograms = programs ? (uint32_t)o->napps : 0;
+    return programs;
+}
+
 static int run(const struct rk_options *o, uint64_t started_ns)
 {
+    struct rk_plan_program *programs = NULL;
     struct rk_job job = {.started_ns = started_ns};
     struct rk_plan plan = {.local = RK_NO_HOST};
     char text[1024] = "";
@@ -140,6 +153,8 @@ static int run(const struct rk_options *o, uint64_t started_ns)
         rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)) ||
         (rk_plan_remote(&plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
         code = refuse(text, RK_EXIT_USAGE);
+    if (!code && !(programs = name_programs(o, &plan)))
+        code = refuse("out of memory", 1);
     if (!code)
         code = make_job(o, &job);
     late = !code && may_place_late(o, &plan, &job);
@@ -150,6 +165,7 @@ static int run(const struct rk_options *o, uint64_t started_ns)
     if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
         code = rk_front_run(o, &job, &plan, late ? place : NULL);
     rk_plan_clear(&plan);
+    free(programs);
     rk_job_clear(&job);
     rk_conf_unload();
     return code;

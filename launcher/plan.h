@@ -23,6 +23,12 @@ struct rk_plan_host {
     uint32_t names;   /* how many of the hosts that machine is; 0: not known, and so one */
 };
 
+/* One of the job's; its ranks follow those of the one before it. */
+struct rk_plan_program {
+    const char *name;
+    uint32_t n; /* ranks; of the only one there is 0, while it is not known */
+};
+
 struct rk_plan {
     const struct rk_where *where;
     struct rk_hostlist hosts;
@@ -32,6 +38,8 @@ struct rk_plan {
     uint32_t local; /* which is this one, or RK_NO_HOST: its agent is xrun's child */
     bool step;      /* the other agents are started as a step of a Slurm job */
     struct rk_rankfile file;
+    const struct rk_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */
+    uint32_t nprograms;
     struct rk_placement placement;
 };
 

@@ -1,5 +1,6 @@
 /* show_map.c: who runs where, for people and for programs. See plan.h. */
 #include "launcher/plan.h"
+#include "launcher/json.h"
 #include "launcher/words.h"
 
 #include <errno.h>
@@ -8,22 +9,66 @@
 
 /* ------------------------------------------------------------------ the table */
 
+/* Which of the programs it runs: their ranks follow each other. */
+static uint32_t program_of(const struct rk_plan *p, uint32_t rank)
+{
+    uint32_t at = 0;
+
+    while (at + 1 < p->nprograms && rank >= p->programs[at].n)
+        rank -= p->programs[at++].n;
+    return at;
+}
+
+#define PROGRAM_MAX 24 /* columns for a program's name */
+
+/* Counted from 1, as in what xrun says of programs; without its folder. */
+static void program_text(const struct rk_plan *p, uint32_t at, char *to, size_t len)
+{
+    const char *name = p->programs[at].name, *slash = strrchr(name, '/');
+
+    snprintf(to, len, "%u %.*s", at + 1, PROGRAM_MAX, slash && slash[1] ? slash + 1 : name);
+    rk_words_show(to);
+}
+
+/* Columns for the programs, if there are several; else 0. */
+static int program_width(const struct rk_plan *p)
+{
+    char text[PROGRAM_MAX + 16];
+    int width = 7;
+
+    if (p->nprograms < 2)
+        return 0;
+    for (uint32_t i = 0; i < p->nprograms; i++) {
+        program_text(p, i, text, sizeof(text));
+        width = (int)strlen(text) > width ? (int)strlen(text) : width;
+    }
+    return width;
+}
+
 static void table(const struct rk_plan *p, FILE *to)
 {
-    int width = 4;
+    int width = 4, programs = program_width(p);
+    char program[PROGRAM_MAX + 16] = "program";
 
     for (uint32_t i = 0; i < p->hosts.n; i++) {
         int len = (int)strlen(rk_plan_name(p, i));
         width = len > width ? len : width;
     }
-    fprintf(to, "%6s  %-*s %6s  %s\n", "rank", width, "host", "local", "cpus");
+    fprintf(to, "%6s  %-*s %6s  ", "rank", width, "host", "local");
+    if (programs)
+        fprintf(to, "%-*s  ", programs, program);
+    fprintf(to, "cpus\n");
     for (uint32_t r = 0; r < p->placement.n; r++) {
         const struct rk_place *at = &p->placement.rank[r];
         char *cpus = NULL;
         if (at->cpus)
             hwloc_bitmap_list_asprintf(&cpus, at->cpus);
-        fprintf(to, "%6u  %-*s %6u  %s\n", r, width, rk_plan_name(p, at->host), at->local,
-                cpus ? cpus : "not bound");
+        fprintf(to, "%6u  %-*s %6u  ", r, width, rk_plan_name(p, at->host), at->local);
+        if (programs) {
+            program_text(p, program_of(p, r), program, sizeof(program));
+            fprintf(to, "%-*s  ", programs, program);
+        }
+        fprintf(to, "%s\n", cpus ? cpus : "not bound");
         free(cpus);
     }
 }
@@ -135,63 +180,70 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
 
 /* ------------------------------------------------------------------------ JSON */
 
-static void json_string(FILE *to, const char *s)
+static void json_cpus(struct rk_json *j, hwloc_const_bitmap_t cpus)
 {
-    fputc('"', to);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            fprintf(to, "\\%c", *s);
-        else if ((unsigned char)*s < 0x20)
-            fprintf(to, "\\u%04x", (unsigned)*s);
-        else
-            fputc(*s, to);
-    }
-    fputc('"', to);
-}
-
-static void json_cpus(FILE *to, hwloc_const_bitmap_t cpus)
-{
-    const char *sep = "";
     unsigned cpu;
 
     if (!cpus) {
-        fprintf(to, "null");
+        rk_json_null(j, "cpus");
         return;
     }
-    fprintf(to, "[");
+    rk_json_flat_array(j, "cpus");
     hwloc_bitmap_foreach_begin(cpu, cpus)
-        fprintf(to, "%s%u", sep, cpu);
-        sep = ",";
+        rk_json_int(j, NULL, cpu);
     hwloc_bitmap_foreach_end();
-    fprintf(to, "]");
+    rk_json_end(j);
+}
+
+static void json_host(struct rk_json *j, const struct rk_plan *p, uint32_t h)
+{
+    const struct rk_placed_host *at = &p->placement.host[h];
+
+    rk_json_flat_object(j, NULL);
+    rk_json_text(j, "name", rk_plan_name(p, h));
+    rk_json_int(j, "slots", p->hosts.host[h].slots);
+    rk_json_int(j, "cores", at->units);
+    rk_json_int(j, "ranks", at->ranks);
+    rk_json_bool(j, "oversubscribed", at->oversubscribed);
+    rk_json_end(j);
+}
+
+static void json_rank(struct rk_json *j, const struct rk_plan *p, uint32_t r)
+{
+    const struct rk_place *at = &p->placement.rank[r];
+
+    rk_json_flat_object(j, NULL);
+    rk_json_int(j, "rank", r);
+    rk_json_int(j, "program", program_of(p, r));
+    rk_json_int(j, "host", at->host);
+    rk_json_int(j, "local_rank", at->local);
+    json_cpus(j, at->cpus);
+    rk_json_end(j);
 }
 
 rank_status_t rk_plan_json(const struct rk_plan *p, const char *path, char *err, size_t errlen)
 {
     FILE *to = fopen(path, "we");
+    struct rk_json json;
     int error;
 
     if (!to) {
         snprintf(err, errlen, "--json-map %s: %s", path, strerror(errno));
         return RANK_ERR_SYSTEM;
     }
-    fprintf(to, "{\"hosts\":[");
-    for (uint32_t h = 0; h < p->hosts.n; h++) {
-        fprintf(to, "%s\n  {\"name\":", h ? "," : "");
-        json_string(to, rk_plan_name(p, h));
-        fprintf(to, ",\"slots\":%u,\"cores\":%u,\"ranks\":%u,\"oversubscribed\":%s}",
-                p->hosts.host[h].slots, p->placement.host[h].units, p->placement.host[h].ranks,
-                p->placement.host[h].oversubscribed ? "true" : "false");
-    }
-    fprintf(to, "],\n \"ranks\":[");
-    for (uint32_t r = 0; r < p->placement.n; r++) {
-        const struct rk_place *at = &p->placement.rank[r];
-        fprintf(to, "%s\n  {\"rank\":%u,\"host\":%u,\"local_rank\":%u,\"cpus\":", r ? "," : "", r,
-                at->host, at->local);
-        json_cpus(to, at->cpus);
-        fprintf(to, "}");
-    }
-    fprintf(to, "]}\n");
+    rk_json_begin(&json, to);
+    rk_json_array(&json, "programs");
+    for (uint32_t i = 0; i < p->nprograms; i++)
+        rk_json_text(&json, NULL, p->programs[i].name);
+    rk_json_end(&json);
+    rk_json_array(&json, "hosts");
+    for (uint32_t h = 0; h < p->hosts.n; h++)
+        json_host(&json, p, h);
+    rk_json_end(&json);
+    rk_json_array(&json, "ranks");
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        json_rank(&json, p, r);
+    rk_json_finish(&json);
     error = ferror(to) ? EIO : 0;
     if (fclose(to))
         error = errno;

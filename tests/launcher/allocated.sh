@@ -92,7 +92,7 @@ asks "but not more than -n" "a b" -n 2 --map-by ppr:1:node --host a,b,c,d true
 printf 'here.cluster slots=2\nfar.cluster slots=2\n' >full
 asks "--host chooses by short names" "far.cluster" -n 1 --hostfile full --host far true
 PBS_NODEFILE=$PWD/here run 10 -n 1 --host localhost --json-map map.json true
-grep -q '"slots":3' map.json && check "--host localhost is this host of PBS" 0 '' || bad "--host localhost is this host of PBS" "$(cat map.json)"
+grep -q '"slots": 3' map.json && check "--host localhost is this host of PBS" 0 '' || bad "--host localhost is this host of PBS" "$(cat map.json)"
 asks "--host twice: hosts of both" "a b c" -n 3 --host a:1 --host b:1,c:1 true
 XRUN_HOST=a:1 asks "but in place of a variable's" "b c" -n 2 --host b:1 --host c:1 true
 printf 'x slots=1\n' >first; printf 'y slots=1\n' >second

@@ -16,7 +16,7 @@ same "three names of this host" "1 3
 1 3
 1 3"
 run 10 -q -n 1 --host "localhost:3,127.0.0.1:4" --dry-run --json-map map.json true
-grep -q '"slots":7' map.json && check "it has the slots of all" 0 || bad "it has the slots of all" "$(cat map.json)"
+grep -q '"slots": 7' map.json && check "it has the slots of all" 0 || bad "it has the slots of all" "$(cat map.json)"
 printf 'rank 0=localhost\nrank 1=127.0.0.1\nrank 2=%s\n' "$host" >ranks
 run 10 -q --rankfile ranks sh -c "$show"
 same "in a rankfile" "1 3

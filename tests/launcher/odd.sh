@@ -88,7 +88,7 @@ for v6 in ::1 fd78::2; do
     wrong "$v6 without brackets" "--host: '$v6': an address of IPv6 stands in brackets" --host $v6
 done
 wrong "no address" "'\[a:b\]': this is no address of IPv6" --host '[a:b]'
-map_has "one in brackets, with slots" '"slots":3' --host '[::1]:3'
+map_has "one in brackets, with slots" '"slots": 3' --host '[::1]:3'
 printf 'rank 0=[::1] slot=0\n' >ranks
 run 10 --rankfile ranks true
 check "a rankfile has brackets, too" 0
@@ -131,20 +131,20 @@ for option in hostfile rankfile env-file; do
 done
 PBS_NODEFILE=. wrong "a node file that is a folder" 'cannot read ., which PBS_NODEFILE names: Is a directory'
 wrong "a file without a line" 'names no host' --hostfile /dev/null
-map_has "process substitution" '"slots":4' --hostfile <(echo "$host slots=4")
+map_has "process substitution" '"slots": 4' --hostfile <(echo "$host slots=4")
 new_case
 echo "$host slots=6" | timeout $((10 * slow)) "$XRUN" -n 1 --dry-run --json-map map.json --hostfile /dev/stdin true >out 2>err
 rc=$?
-grep -q '"slots":6' map.json && check "standard input" 0 || bad "standard input" "$(cat map.json)"
+grep -q '"slots": 6' map.json && check "standard input" 0 || bad "standard input" "$(cat map.json)"
 timeout $((10 * slow)) sh -c 'exec 3>fifo; echo "$1 slots=5" >&3' sh "$host" & # it goes on when xrun has opened the other end
-map_has "a pipe whose writer comes" '"slots":5' --hostfile fifo
+map_has "a pipe whose writer comes" '"slots": 5' --hostfile fifo
 wait $!
 printf '%s slots=2\r\n' "$host" >file
-map_has "a hostfile of another system" '"slots":2' --hostfile file
+map_has "a hostfile of another system" '"slots": 2' --hostfile file
 printf '%s slots=8 max_slots=3\n' "$host" >file
-map_has "no more than max_slots" '"slots":3' --hostfile file
+map_has "no more than max_slots" '"slots": 3' --hostfile file
 printf '%s:5 max_slots=3\n' "$host" >file
-map_has "nor behind a colon" '"slots":3' --hostfile file
+map_has "nor behind a colon" '"slots": 3' --hostfile file
 printf 'a\0b\nb:2 slots=3\nc slots=3 slots=4\nd\n' >file
 lines "a hostfile with odd lines" 4 'the hostfile file has 3 bad lines' --hostfile file
 for line in 'file:1: the line holds a NUL byte' "file:2: 'b:2': how many ranks it takes" "file:3: 'slots=4': that was said before"; do

@@ -65,10 +65,15 @@ python3 - "$host" <<'PY' && good "the map as JSON" || bad "the map as JSON" "$(c
 import json, sys
 m = json.load(open("map.json"))
 assert [h["name"] for h in m["hosts"]] == [sys.argv[1]]
+assert m["programs"] == ["taskset"] and [r["program"] for r in m["ranks"]] == [0, 0]
 assert [r["rank"] for r in m["ranks"]] == [0, 1] and [r["local_rank"] for r in m["ranks"]] == [0, 1]
 if m["hosts"][0]["cores"] > 1:
     assert m["ranks"][0]["cpus"] and not set(m["ranks"][0]["cpus"]) & set(m["ranks"][1]["cpus"])
 PY
+run 10 --dry-run --json-map map.json true : -n 2 /bin/sh -c true : true
+[ "$(awk '$1 ~ /^[0-9]+$/ { print $1, $4, $5 }' out)" = "$(printf '0 1 true\n1 2 sh\n2 2 sh\n3 3 true')" ] && grep -q '^  rank .* program  *cpus$' out &&
+    [ "$(python3 -c 'import json; m = json.load(open("map.json")); print(m["programs"], [r["program"] for r in m["ranks"]])')" = "['true', '/bin/sh', 'true'] [0, 1, 1, 2]" ] &&
+    check "which rank runs which program" 0 '' || bad "which rank runs which program" "$(cat out map.json)"
 run 10 -n 2 --dry-run --json-map /no/such/map true
 check "a map that cannot be written" 2 '--json-map /no/such/map: No such file'
 printf 'rank 1=%s slot=0\nrank 0=+n0\n' "$host" >ranks
@@ -84,13 +89,13 @@ run 10 --map-by ppr:3:node sh -c 'echo $XRUN_SIZE'
 [ "$(sort -u out)" = 3 ] && [ "$(wc -l <out)" = 3 ] && good "ppr says how many" || bad "ppr says how many" "$(cat out)"
 printf '%s\n%s\n%s\n' "$host" "$host" "$host" >nodes
 PBS_NODEFILE=$PWD/nodes run 10 --map-by node -n 3 --json-map map.json true
-grep -q '"slots":3' map.json && good "the slots of PBS" || bad "the slots of PBS" "$(cat map.json)"
+grep -q '"slots": 3' map.json && good "the slots of PBS" || bad "the slots of PBS" "$(cat map.json)"
 SLURM_JOB_NODELIST=$host SLURM_TASKS_PER_NODE='5(x1)' run 10 --json-map map.json true
-grep -q '"slots":5' map.json && good "the slots of Slurm" || bad "the slots of Slurm" "$(cat map.json)"
+grep -q '"slots": 5' map.json && good "the slots of Slurm" || bad "the slots of Slurm" "$(cat map.json)"
 LSB_MCPU_HOSTS="$host 7" run 10 --json-map map.json true
-grep -q '"slots":7' map.json && good "the slots of LSF" || bad "the slots of LSF" "$(cat map.json)"
+grep -q '"slots": 7' map.json && good "the slots of LSF" || bad "the slots of LSF" "$(cat map.json)"
 run 10 --host "$host:2,$host" --json-map map.json true
-grep -q '"slots":3' map.json && good "a host that is named twice" || bad "a host that is named twice" "$(cat map.json)"
+grep -q '"slots": 3' map.json && good "a host that is named twice" || bad "a host that is named twice" "$(cat map.json)"
 if [ "$(nproc)" -gt 1 ]; then
     run 10 -n 1 taskset -c 0 "$XRUN" -n 1 --bind core sh -c 'taskset -cp $$ | sed "s/.*: //"'
     [ "$(cat out)" = 0 ] && good "only the cores that xrun was given" || bad "only the cores that xrun was given" "$(cat out)"
