@@ -37,8 +37,12 @@ static void print_value(FILE *to, const struct rk_option_row *row)
         fprintf(to, ") _xrun_files -d ;;\n");
     } else if (strncmp(row->value, "FILE", 4) == 0) {
         fprintf(to, ") _xrun_files -f ;;\n");
-    } else if (strncmp(row->value, "NAME", 4) == 0) {
+    } else if (strncmp(row->value, "NAME[=", 6) == 0) {
         fprintf(to, ") _xrun_words \"$(compgen -e)\" ;;\n");
+    } else if (strcmp(row->value, "NAME|CIDR") == 0) {
+        fprintf(to, ") _xrun_words \"$(ls /sys/class/net 2>/dev/null)\" ;;\n");
+    } else if (strcmp(row->value, "HOSTS") == 0) {
+        fprintf(to, ") _xrun_hosts ;;\n");
     } else {
         fprintf(to, ") _xrun_words '");
         print_words(to, row->value);
@@ -59,6 +63,13 @@ static const char head[] =
     "{\n"
     "    compopt +o default +o bashdefault -o filenames 2>/dev/null\n"
     "    mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$cur\")\n"
+    "}\n"
+    "\n"
+    "_xrun_hosts() # the last of a list, by the hosts that bash knows (/etc/hosts, or $HOSTFILE)\n"
+    "{\n"
+    "    local last=${cur##*,}\n"
+    "    compopt +o default +o bashdefault -o nospace 2>/dev/null\n"
+    "    mapfile -t COMPREPLY < <(compgen -A hostname -P \"${cur%\"$last\"}\" -- \"$last\" | sort -u)\n"
     "}\n"
     "\n";
 

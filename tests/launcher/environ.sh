@@ -211,6 +211,12 @@ completes "completion of a value" "core " xrun --bind c
 completes "completion of a value behind =" "core " xrun --bind = c
 completes "completion right behind =" "none torch " xrun --env =
 completes "completion of a folder" "second " xrun -n 4 --wdir sec
+completes "completion of an interface" "lo " xrun --if lo
+RK_LONG_NAME=1 completes "which is no variable" "" xrun --if RK_LONG_NAME
+RK_LONG_NAME=1 completes "completion of a variable" "RK_LONG_NAME " xrun -x RK_LONG_N
+printf '127.0.0.9 rk-one rk-two\n127.0.0.8 rk-two other\n' >known
+HOSTFILE=$work/known completes "completion of a host" "rk-one rk-two " xrun --host rk-
+HOSTFILE=$work/known completes "completion of another" "a:2,rk-two " xrun -H a:2,rk-t
 completes "completion of a file" "vars vars2 " xrun --env-file vars
 completes "no options behind the program" "" xrun -n 4 ls --tag
 completes "options again behind a :" "--wdir " xrun ls : --wd
