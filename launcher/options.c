@@ -394,7 +394,8 @@ static const struct option options[] = {
      "Put each rank where FILE says, in lines rank N=HOST slot=CORES.",
      set_rankfile, 0},
     {{"--show-map"}, NULL, "Print who runs where, as a table and a drawing of each host.", FLAG(where.show_map)},
-    {{"--dry-run"}, NULL, "Print who would run where, and start nothing.", FLAG(where.dry_run)},
+    {{"--dry-run"}, NULL, "Print who would run where, and start no rank. Other hosts are asked for their cores "
+     "by agents.", FLAG(where.dry_run)},
     {{"--json-map"}, "FILE", "Write who runs where to FILE, as JSON.", set_json_map, 0},
     {{"--agent"},
      "CMD",
