@@ -24,7 +24,7 @@ struct object {
 };
 
 struct ground {
-    hwloc_obj_t *units; /* all that may be used */
+    hwloc_obj_t *units;
     uint32_t nunits;
     struct object *objects;
     uint32_t nobjects;
@@ -90,11 +90,6 @@ static hwloc_obj_type_t type_of(enum rk_level level)
     }
 }
 
-static hwloc_const_cpuset_t usable(const struct rk_place_host *h)
-{
-    return h->usable ? h->usable : hwloc_topology_get_topology_cpuset(h->topology);
-}
-
 static hwloc_obj_type_t unit_type(const struct work *w, const struct rk_place_host *h)
 {
     return in_threads(w->rq) || hwloc_get_nbobjs_by_type(h->topology, HWLOC_OBJ_CORE) < 1
@@ -111,10 +106,8 @@ static rank_status_t find_units(struct work *w, const struct rk_place_host *h, s
     g->units = calloc(n < 1 ? 1 : (size_t)n, sizeof(hwloc_obj_t));
     if (!g->units)
         return RANK_ERR_NO_MEMORY;
-    while ((unit = hwloc_get_next_obj_by_type(h->topology, type, unit))) {
-        if (hwloc_bitmap_intersects(unit->cpuset, usable(h)))
-            g->units[g->nunits++] = unit;
-    }
+    while ((unit = hwloc_get_next_obj_by_type(h->topology, type, unit)))
+        g->units[g->nunits++] = unit;
     return RANK_OK;
 }
 
@@ -420,7 +413,6 @@ static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct 
         for (; first < end; first++)
             hwloc_bitmap_or(r->cpus, r->cpus, of_unit(w, h, o->units[first]));
     }
-    hwloc_bitmap_and(r->cpus, r->cpus, usable(h));
     return RANK_OK;
 }
 
@@ -456,9 +448,8 @@ static rank_status_t bind_pinned(struct work *w, struct rk_place *r, uint32_t ra
                                 : hwloc_get_obj_by_type(h->topology, unit_type(w, h), core);
         if (o)
             hwloc_bitmap_or(r->cpus, r->cpus, o->cpuset);
-        ok = ok && o && hwloc_bitmap_intersects(o->cpuset, usable(h));
+        ok = ok && o;
     hwloc_bitmap_foreach_end();
-    hwloc_bitmap_and(r->cpus, r->cpus, usable(h));
     if (!ok)
         snprintf(w->err, w->errlen,
                  "the rankfile gives rank %u cores that host %s does not have or xrun may not use",

@@ -49,8 +49,7 @@ struct rk_place_host {
     uint32_t slots;              /* ranks it takes before others are used; 0: one for each unit */
     uint32_t most;               /* ranks it takes at all; 0: any number */
     uint32_t units;              /* processing units that may be used, where no topology is known */
-    hwloc_topology_t topology;   /* NULL: nobody is bound there */
-    hwloc_const_cpuset_t usable; /* NULL: all of it */
+    hwloc_topology_t topology;   /* of what may be used there; NULL: nobody is bound there */
     uint32_t names;              /* so many of the hosts are this machine, and share its units; 0 is 1 */
 };
 

@@ -108,10 +108,8 @@ void rk_plan_clear(struct rk_plan *p)
     if (!p)
         return;
     rk_placement_clear(&p->placement);
-    for (uint32_t i = 0; p->known && i < p->hosts.n; i++) {
+    for (uint32_t i = 0; p->known && i < p->hosts.n; i++)
         free(p->known[i].real_name);
-        hwloc_bitmap_free(p->known[i].usable);
-    }
     free(p->known);
     for (uint32_t i = 0; i < p->ntopologies; i++)
         hwloc_topology_destroy(p->topologies[i]);
@@ -204,8 +202,7 @@ rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t err
                                           .most = p->hosts.host[i].most,
                                           .units = p->known[i].units,
                                           .names = p->known[i].names,
-                                          .topology = p->known[i].topology,
-                                          .usable = p->known[i].usable};
+                                          .topology = p->known[i].topology};
     rq.n = n;
     rq.pin = p->file.n ? p->file.pin : NULL;
     rq.npins = p->file.n;

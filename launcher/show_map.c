@@ -101,13 +101,8 @@ static bool by_host_make(const struct rk_plan *p, struct by_host *out)
 /* The ranks of a core, as "3", "3+4" where its threads are apart, or "." */
 static void cell(const struct rk_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
 {
-    hwloc_const_cpuset_t usable = p->known[host].usable;
     const char *sep = "";
 
-    if (usable && !hwloc_bitmap_intersects(usable, core->cpuset)) {
-        fprintf(to, " x");
-        return;
-    }
     fprintf(to, " ");
     for (uint32_t i = by->first[host]; i < by->first[host + 1]; i++) {
         uint32_t r = by->rank[i];

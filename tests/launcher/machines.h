@@ -53,4 +53,14 @@ static inline hwloc_topology_t machine_load(const char *what)
     return t;
 }
 
+/* Only these may be used of it: as hwloc shows a machine to who may use no others. */
+static inline void machine_restrict(hwloc_topology_t t, const char *cpus)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    assert_int_equal(hwloc_bitmap_list_sscanf(set, cpus), 0);
+    assert_int_equal(hwloc_topology_restrict(t, set, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS), 0);
+    hwloc_bitmap_free(set);
+}
+
 #endif

@@ -23,7 +23,6 @@
 
 struct hosts {
     struct rk_place_host h[MAX_HOSTS];
-    hwloc_cpuset_t usable[MAX_HOSTS];
     uint32_t n;
 };
 
@@ -33,20 +32,15 @@ static void add(struct hosts *hs, const char *machine, uint32_t slots, const cha
     struct rk_place_host *h = &hs->h[hs->n];
 
     *h = (struct rk_place_host){.name = names[hs->n], .slots = slots, .topology = machine_load(machine)};
-    if (usable) {
-        hs->usable[hs->n] = hwloc_bitmap_alloc();
-        assert_int_equal(hwloc_bitmap_list_sscanf(hs->usable[hs->n], usable), 0);
-        h->usable = hs->usable[hs->n];
-    }
+    if (usable)
+        machine_restrict(h->topology, usable);
     hs->n++;
 }
 
 static void drop(struct hosts *hs)
 {
-    for (uint32_t i = 0; i < hs->n; i++) {
+    for (uint32_t i = 0; i < hs->n; i++)
         hwloc_topology_destroy(hs->h[i].topology);
-        hwloc_bitmap_free(hs->usable[i]);
-    }
     memset(hs, 0, sizeof(*hs));
 }
 
