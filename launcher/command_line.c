@@ -203,10 +203,10 @@ bool rk_options_check_ranks(const struct rk_options *o, uint32_t n, char *err, s
     return true;
 }
 
-/* One rank a program, but where the placement itself says how many there are. */
+/* One rank of each of several programs. Of one, the hosts say how many there are: see rk_plan_make. */
 static void default_n(struct rk_options *o)
 {
-    if (o->napps == 1 && o->n == 0 && (o->where.request.ppr || o->where.rankfile))
+    if (o->napps == 1)
         return;
     for (int i = 0; i < o->napps; i++) {
         if (o->apps[i].n == 0) {

@@ -139,20 +139,30 @@ static struct rk_plan_program *name_programs(const struct rk_options *o, struct 
     return programs;
 }
 
-static int run(const struct rk_options *o, uint64_t started_ns)
+/* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
+static int make_plan(struct rk_options *o, struct rk_plan *plan)
+{
+    char text[1024] = "";
+    uint32_t n = (uint32_t)o->n;
+
+    if (!rk_where_check(&o->where, text, sizeof(text)) || rk_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
+        (n && !rk_options_check_ranks(o, n, text, sizeof(text))) ||
+        (rk_plan_remote(plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
+        return refuse(text, RK_EXIT_USAGE);
+    if (o->n == 0)
+        o->n = o->apps[0].n = (int)n;
+    return 0;
+}
+
+static int run(struct rk_options *o, uint64_t started_ns)
 {
     struct rk_plan_program *programs = NULL;
     struct rk_job job = {.started_ns = started_ns};
     struct rk_plan plan = {.local = RK_NO_HOST};
-    char text[1024] = "";
     bool late;
-    int code = 0;
-
     /* Before the environment loses what a resource manager says in it. */
-    if (!rk_where_check(&o->where, text, sizeof(text)) ||
-        rk_plan_make(&o->where, (uint32_t)o->n, &plan, text, sizeof(text)) ||
-        (rk_plan_remote(&plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
-        code = refuse(text, RK_EXIT_USAGE);
+    int code = make_plan(o, &plan);
+
     if (!code && !(programs = name_programs(o, &plan)))
         code = refuse("out of memory", 1);
     if (!code)

@@ -278,7 +278,8 @@ static bool set_on_failure(struct rk_options *o, const char *value, char *err, s
 }
 
 static const struct option options[] = {
-    {{"-n", "-np"}, "N", "Start N ranks (default 1).", set_n, PER_APP},
+    {{"-n", "-np"}, "N", "Start N ranks. Default: as many as there are slots, where a resource manager, a hostfile or --host NAME:SLOTS gives "
+     "them; else, and of each of several programs, 1.", set_n, PER_APP},
     {{"-x"},
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "

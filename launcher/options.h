@@ -32,7 +32,7 @@ struct rk_app_options {
 struct rk_spawned;
 
 struct rk_options {
-    int n; /* ranks of all programs */
+    int n; /* ranks of all programs; 0: there is one, and it was not said */
     struct rk_app_options *apps;
     int napps;
     struct rk_app_options *app; /* while reading: the one whose options come now */

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_RANKS (1u << 20) /* that nobody has asked for by their number */
+
 /* A host, cut into objects, each with its units. */
 struct object {
     hwloc_obj_t *units; /* into struct ground's array */
@@ -299,8 +301,12 @@ static rank_status_t count_ranks(struct work *w)
             return RANK_ERR_COUNT;
         }
         w->out->n = rq->n ? rq->n : (uint32_t)all;
+    } else if (!rq->n && rq->fill && all > MAX_RANKS) {
+        snprintf(w->err, w->errlen, "these hosts have %llu slots, more than ranks can be; say how many there shall be (-n)",
+                 (unsigned long long)all);
+        return RANK_ERR_COUNT;
     } else if (!rq->n) {
-        w->out->n = 1;
+        w->out->n = rq->fill ? (uint32_t)all : 1;
     }
     return RANK_OK;
 }

@@ -61,7 +61,8 @@ struct rk_place_pin {
 };
 
 struct rk_place_request {
-    uint32_t n; /* 0: as many as ppr or pins give, else 1 */
+    uint32_t n; /* 0: as many as ppr, pins or fill give, else 1 */
+    bool fill;  /* as many as hosts take before they are filled again */
     enum rk_level map;
     uint32_t ppr; /* this many on each object of the level; 0: in turn */
     enum rk_order order;

@@ -21,6 +21,7 @@ static rank_status_t named_hosts(struct rk_plan *p, struct rk_here *here, char *
         st = rk_hostlist_read(&p->hosts, p->where->hostfiles[i], err, errlen);
     if (!st && p->where->nhostfiles == 0)
         st = rk_hostlist_allocated(&p->hosts, err, errlen);
+    p->fill = p->hosts.source != NULL;
     if (st || !p->where->hosts)
         return st;
     st = rk_hostlist_parse(&only, p->where->hosts, why, sizeof(why));
@@ -30,6 +31,8 @@ static rank_status_t named_hosts(struct rk_plan *p, struct rk_here *here, char *
         st = rk_hostlist_restrict(&p->hosts, &only, here, err, errlen);
     } else {
         p->hosts = only;
+        for (uint32_t i = 0; i < only.n; i++)
+            p->fill = p->fill || only.host[i].slots;
         return RANK_OK;
     }
     rk_hostlist_clear(&only);
@@ -55,7 +58,7 @@ static bool is_ours(const struct rk_plan *p, const char *name, struct rk_here *h
     return node && strcmp(node, name) == 0;
 }
 
-static rank_status_t make(struct rk_plan *p, uint32_t n, struct rk_here *here, char *err, size_t errlen)
+static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, char *err, size_t errlen)
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
     struct rk_here *own = here;
@@ -72,7 +75,9 @@ static rank_status_t make(struct rk_plan *p, uint32_t n, struct rk_here *here, c
         st = rk_hostlist_add(&p->hosts, here->name, strlen(here->name), 0);
     if (st)
         return st;
-    rk_hostlist_cut(&p->hosts, rk_plan_needed(p, n));
+    if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
+        *n = 1;
+    rk_hostlist_cut(&p->hosts, rk_plan_needed(p, *n));
     p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known)
@@ -86,7 +91,7 @@ static rank_status_t make(struct rk_plan *p, uint32_t n, struct rk_here *here, c
     return RANK_OK;
 }
 
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *p, char *err,
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t *n, struct rk_plan *p, char *err,
                            size_t errlen)
 {
     struct rk_here here;
@@ -204,6 +209,7 @@ rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t err
                                           .names = p->known[i].names,
                                           .topology = p->known[i].topology};
     rq.n = n;
+    rq.fill = p->fill;
     rq.pin = p->file.n ? p->file.pin : NULL;
     rq.npins = p->file.n;
     if (!st)

@@ -35,6 +35,7 @@ struct rk_plan {
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
     uint32_t local; /* which is this one, or RK_NO_HOST: its agent is xrun's child */
+    bool fill;      /* their slots say how many ranks there are, if nobody else does */
     bool step;      /* the other agents are started as a step of a Slurm job */
     struct rk_rankfile file;
     const struct rk_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */
@@ -44,9 +45,10 @@ struct rk_plan {
 
 /*
  * The hosts: by --host, --hostfile, what a resource manager gave, or this one.
- * n: ranks, or 0. On failure err says why. Clear the plan in any case.
+ * *n: ranks, or 0 if nobody has said how many: then it becomes 1 where hosts have not been given with slots and the
+ * request does not say it either. On failure err says why. Clear the plan in any case.
  */
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t n, struct rk_plan *out, char *err,
+rank_status_t rk_plan_make(const struct rk_where *where, uint32_t *n, struct rk_plan *out, char *err,
                            size_t errlen);
 void rk_plan_clear(struct rk_plan *plan);
 

@@ -29,7 +29,7 @@ uint32_t rk_plan_needed(const struct rk_plan *p, uint32_t n)
             last = p->file.pin[i].host > last ? p->file.pin[i].host : last;
         return last + 1;
     }
-    if (n == 0 && rq->ppr)
+    if (n == 0 && (rq->ppr || p->fill))
         return p->hosts.n;
     for (uint32_t i = 0; i < p->hosts.n; i++) {
         seats += least(rq, &p->hosts.host[i]);

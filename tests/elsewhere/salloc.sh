@@ -53,7 +53,7 @@ SH
 mkdir counted
 printf '#!/bin/sh\necho "$@" >>"%s"\nexec "%s" "$@"\n' "$PWD/sruns" "$(command -v srun)" >counted/srun
 chmod +x where counted/srun
-salloc 30 "-N2 -n4 --ntasks-per-node=2" env PATH="$PWD/counted:$PATH" "$XRUN" -q -n 4 "$PWD/where"
+salloc 30 "-N2 -n4 --ntasks-per-node=2" env PATH="$PWD/counted:$PATH" "$XRUN" -q "$PWD/where"
 verdict "salloc: four ranks on two hosts" 0
 [ "$(grep -c . sruns)" = 1 ] && good "one srun starts them" || bad "one srun starts them" "$(cat sruns)"
 [ "$(sort out)" = "0 4 0 0 2 hosta step

@@ -81,9 +81,35 @@ check "a node file without nodes" 2 'none, which PBS_NODEFILE names, holds no ho
 
 # ------------------------------------------------------------------------------------------- who gets no ranks
 printf 'n%02d slots=2\n' $(seq 64) >many
+printf 'a slots=2\nb slots=2\nc\n' >few
 asks "two ranks over 64 hosts: one agent" "n01" -n 2 --hostfile many true
 asks "a third needs another" "n01 n02" -n 3 --hostfile many true
-asks "no -n is one rank" "n01" --hostfile many true
+# Without -n as many as there are slots, where somebody has given any.
+asks "no -n: all hosts of a file" "a b c" --hostfile few true
+asks "no -n: all that --host chooses" "b c" --hostfile few --host b,c true
+asks "no -n: all of --host with slots" "a b" --host a:1,b:1 true
+asks "no -n: one rank on hosts without slots" "a" --host a,b true
+asks "no -n: one of each of several programs" "a" --hostfile few true : true
+all() { # NAME SIZE ARGS...: so many ranks
+    local name=$1 size=$2
+    shift 2
+    run 10 "$@" sh -c 'echo $XRUN_SIZE'
+    if [ "$(sort out | uniq -c | tr -s ' ')" = " $size $size" ]; then check "$name" 0 ''; else bad "$name" "$(cat out)"; fi
+}
+PBS_NODEFILE=$PWD/here all "no -n: the slots of PBS" 3
+LSB_MCPU_HOSTS="$host 2" all "no -n: the slots of LSF" 2
+SLURM_JOB_NODELIST=$host SLURM_TASKS_PER_NODE=4 all "no -n: the slots of Slurm" 4
+all "no -n: the slots of --host" 5 --host "$host:3,localhost:2"
+PBS_NODEFILE=$PWD/here all "no -n: another number of --host" 2 --host "$host:2"
+PBS_NODEFILE=$PWD/here all "no -n: ppr says it" 1 --map-by ppr:1:node
+PBS_NODEFILE=$PWD/here all "-n says it" 1 -n 1
+echo "$host" >unsaid
+all "no -n: a line without slots has one for each core" "$(nproc)" --hostfile unsaid --map-by hwthread
+all "no -n: this host alone" 1
+PBS_NODEFILE=$PWD/here run 10 --pty 3 true
+check "a rank that is too many" 2 '--pty is 3, but the ranks are 0 to 2'
+run 10 --pty 1 true
+check "a rank that is too many here" 2 '--pty is 1, but the ranks are 0 to 0'
 asks "one on each in turn" "n01 n02 n03" -n 3 --hostfile many --map-by node true
 asks "without slots, one for each rank at most" "a b" -n 2 --host a,b,c,d true
 asks "several programs are counted together" "a b c" --host a,b,c,d -n 1 true : -n 2 true

@@ -182,11 +182,16 @@ static void several_hosts(void **state)
     want(&hs, RQ(.n = 4), "a/- a/- a/- b/0-3");
     want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
     want(&hs, RQ(.n = 6), "a/- a/- a/- b/0-3 a/- a/-"); /* a second round */
+    want(&hs, RQ(.fill = true), "a/- a/- a/- b/0-3");
+    want(&hs, RQ(.fill = true, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
+    want(&hs, RQ(.n = 1, .fill = true), "a/0-1");
+    want(&hs, RQ(.ppr = 1, .fill = true, .map = RK_LEVEL_NODE), "a/0-1 b/0-3");
     drop(&hs);
     /* and with as many as there may be: no second round for who has them, and no more by any other way */
     add(&hs, "core:4 pu:1", 1, NULL);
     add(&hs, "core:4 pu:1", 0, NULL);
     hs.h[0].most = 2;
+    want(&hs, RQ(.fill = true), "a/0-3 b/0 b/1 b/2 b/3"); /* of b nothing is said */
     want(&hs, RQ(.n = 7), "a/0-1 b/- b/- b/- b/- a/2-3 b/-"); /* b has one more than cores */
     hs.h[1].most = 3;
     want(&hs, RQ(.n = 5), "a/0-1 b/0 b/1 b/2-3 a/2-3");

@@ -67,6 +67,7 @@ static void nobody_is_missed(void **state)
 static void as_few_as_can_be(void **state)
 {
     struct rk_where w = {.request = {.map = RK_LEVEL_SLOT}};
+    struct rk_plan p;
 
     (void)state;
     for (int i = 0; i < HOSTS; i++)
@@ -78,6 +79,9 @@ static void as_few_as_can_be(void **state)
     spec[0].slots = 0; /* it may take more, but not fewer than one */
     assert_int_equal(needed(&w, 3), 2);
     assert_int_equal(needed(&w, 4), 3);
+    p = (struct rk_plan){.where = &w, .hosts = {.host = spec, .n = HOSTS}, .fill = true};
+    assert_int_equal(rk_plan_needed(&p, 0), HOSTS); /* all slots are wanted */
+    assert_int_equal(rk_plan_needed(&p, 1), 1);
     w.request.map = RK_LEVEL_NODE;
     assert_int_equal(needed(&w, 3), 3);
     w.request.ppr = 4;
