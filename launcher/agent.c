@@ -244,7 +244,7 @@ static bool take_other_died(struct rk_agent *agent, struct rk_unpacker *u)
 /* An agent is gone, and all below with it. */
 static void note_lost(struct rk_agent *agent, uint32_t top)
 {
-    for (uint32_t node = 0; agent->gone && node < agent->setup->nodes; node++) {
+    for (uint32_t node = 0; agent->gone && node < agent->setup->shape.nodes; node++) {
         if (rk_tree_below(agent->tree, top, node))
             rk_gone_note(agent->gone, RK_GONE_AGENT, node);
     }
@@ -266,7 +266,7 @@ static bool take_over(struct rk_agent *agent, struct rk_unpacker *u)
 
     while (n-- && !u->failed) {
         uint32_t node = rk_unpack_u32(u);
-        if (u->failed || node >= agent->setup->nodes)
+        if (u->failed || node >= agent->setup->shape.nodes)
             return false;
         rk_gone_note(agent->gone, RK_GONE_AGENT, node);
     }
@@ -485,12 +485,12 @@ static void tell_door(struct rk_agent *agent)
 
 static void open_branches(struct rk_agent *agent)
 {
-    uint32_t first, n = rk_tree_children(agent->tree, &first);
+    uint32_t n = rk_tree_children(agent->tree);
     char text[1024] = "";
 
     if (n && rk_branches_open(agent->base, agent->tree, agent->setup, RK_NODE_FRONT, &branch_ops, agent,
                               &agent->branches, text, sizeof(text)))
-        tell_of_node(agent, RK_MSG_FAILED, first, text);
+        tell_of_node(agent, RK_MSG_FAILED, rk_tree_child(agent->tree, 0), text);
     else if (n && agent->setup->step)
         tell_door(agent);
 }
@@ -536,8 +536,7 @@ static rank_status_t open_agent(struct rk_agent *agent, int fd, bool remote)
     agent->node = setup->node;
     agent->exits = epoll_create1(EPOLL_CLOEXEC);
     agent->base = event_base_new();
-    if (!agent->base || rk_tree_open(agent->base, setup->node, setup->nodes, setup->fanout,
-                                     &tree_ops, agent, &agent->tree))
+    if (!agent->base || rk_tree_open(agent->base, setup->node, &setup->shape, &tree_ops, agent, &agent->tree))
         return RANK_ERR_NO_MEMORY;
     if (rk_tree_add_parent(agent->tree, fd, remote))
         return RANK_ERR_NO_MEMORY;

@@ -1,5 +1,6 @@
 /* assign.c: see assign.h. */
 #include "launcher/assign.h"
+#include "launcher/limits.h"
 #include "launcher/output_dir.h"
 #include "launcher/spawned.h"
 #include "launcher/torch.h"
@@ -33,14 +34,39 @@ rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, 
     return st;
 }
 
-rank_status_t rk_assign_size(const struct rk_options *o, uint32_t n, struct rk_job *job, char *err,
+static uint32_t fanout_of(const struct rk_options *o)
+{
+    return o->where.fanout ? o->where.fanout : RK_FANOUT;
+}
+
+bool rk_assign_files(const struct rk_options *o, const struct rk_plan *plan, uint32_t n, char *err, size_t errlen)
+{
+    uint32_t fanout = fanout_of(o), hosts = rk_plan_remote(plan) ? plan->hosts.n : 0;
+    uint64_t need = RK_FDS_OWN + (uint64_t)RK_FDS_PER_AGENT * (hosts < fanout ? hosts : fanout);
+    char whose[128];
+
+    if (plan->step)
+        need += 2ull * hosts; /* all come to its door */
+    if (n && o->output_dir)
+        need += 2ull * n;
+    if (n && o->output_dir)
+        snprintf(whose, sizeof(whose), "--output-dir for %u rank%s needs", n, rk_plural(n));
+    else
+        snprintf(whose, sizeof(whose), "starting agents on %u host%s needs", hosts, rk_plural(hosts));
+    return rk_limits_raise_files(need, whose, err, errlen);
+}
+
+rank_status_t rk_assign_size(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job, char *err,
                              size_t errlen)
 {
+    uint32_t n = plan->placement.n;
+
     if (job->size != n)
         rk_job_set_size(job, n);
     if (!rk_options_check_ranks(o, n, err, errlen))
         return RANK_ERR_ARG;
-    if (o->output_dir && !o->where.dry_run && !rk_output_dir_make(o->output_dir, n, err, errlen))
+    if (o->output_dir && !o->where.dry_run &&
+        (!rk_assign_files(o, plan, n, err, errlen) || !rk_output_dir_make(o->output_dir, n, err, errlen)))
         return RANK_ERR_SYSTEM;
     return RANK_OK;
 }
@@ -88,22 +114,19 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
     const char *wrong; /* rk_where_check has told */
 
     memset(out, 0, sizeof(*out));
-    out->nodes = plan->hosts.n;
-    out->fanout = o->where.fanout ? o->where.fanout : RK_FANOUT;
+    out->shape.nodes = plan->hosts.n;
+    out->shape.fanout = fanout_of(o);
     out->step = plan->step;
     out->go_on = o->go_on;
-    out->names = calloc(out->nodes, sizeof(*out->names));
-    for (uint32_t i = 0; out->names && i < out->nodes; i++) {
+    out->names = calloc(out->shape.nodes, sizeof(*out->names));
+    for (uint32_t i = 0; out->names && i < out->shape.nodes; i++) {
         out->names[i] = strdup(plan->hosts.host[i].name);
         if (!out->names[i])
             return RANK_ERR_NO_MEMORY;
     }
     /* This host's agent is xrun's own child. */
-    if (plan->local != RK_NO_HOST) {
-        out->node = plan->local;
-        if (out->fanout <= plan->local)
-            out->fanout = plan->local + 1;
-    }
+    if (plan->local != RK_NO_HOST)
+        out->node = out->shape.head = plan->local;
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
     if (!rk_plan_remote(plan))

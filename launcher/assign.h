@@ -15,9 +15,14 @@
 rank_status_t rk_assign_place(const struct rk_options *options, struct rk_plan *plan, char *err,
                               size_t errlen);
 
-/* Ranks are n: tell the job, and check what could not be checked before. */
-rank_status_t rk_assign_size(const struct rk_options *options, uint32_t n, struct rk_job *job,
+/* Ranks are placed: tell the job how many, and check what could not be checked before. */
+rank_status_t rk_assign_size(const struct rk_options *options, const struct rk_plan *plan, struct rk_job *job,
                              char *err, size_t errlen);
+
+/* Let xrun open as many files as it may need for the agents, and for what n ranks write into files. False: err says
+ * that it cannot. */
+bool rk_assign_files(const struct rk_options *options, const struct rk_plan *plan, uint32_t n, char *err,
+                     size_t errlen);
 
 /* What agents of other hosts are told at first; this host's agent, too. Clear it in any case. */
 rank_status_t rk_assign_setup(const struct rk_options *options, const struct rk_plan *plan,

@@ -20,7 +20,6 @@ struct rk_branches {
     struct rk_usher *usher; /* with it */
     const struct rk_branch_ops *ops;
     void *arg;
-    uint32_t first, n;
     uint32_t strangers; /* who came to the door before it was closed */
 };
 
@@ -90,13 +89,14 @@ static const struct rk_step_ops step_ops = {on_step_failed, on_step_said};
 static rank_status_t start_each(struct event_base *base, struct rk_branches *b, uint32_t skip, char *err,
                                 size_t errlen)
 {
-    rank_status_t st = rk_starter_open(base, &b->setup, b->first, b->n, &starter_ops, b, &b->starter);
+    rank_status_t st = rk_starter_open(base, &b->setup, b->tree, &starter_ops, b, &b->starter);
 
     if (st)
         snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
-    for (uint32_t i = 0; !st && i < b->n; i++) {
-        if (b->first + i != skip)
-            st = rk_starter_start(b->starter, b->first + i, err, errlen);
+    for (uint32_t i = 0; !st && i < rk_tree_children(b->tree); i++) {
+        uint32_t node = rk_tree_child(b->tree, i);
+        if (node != skip)
+            st = rk_starter_start(b->starter, node, err, errlen);
     }
     return st;
 }
@@ -118,12 +118,11 @@ rank_status_t rk_branches_open(struct event_base *base, struct rk_tree *tree,
     b->arg = arg;
     b->setup = *setup;
     b->setup.addresses = NULL;
-    b->n = rk_tree_children(tree, &b->first);
     *out = b;
     st = rk_door_open(base, setup->secret, setup->interface, &door_ops, b, &b->door,
                       &b->setup.addresses, &b->setup.port, err, errlen);
     if (!st && setup->step && rk_tree_is_root(tree))
-        st = rk_usher_open(base, setup->nodes, setup->fanout, &b->usher);
+        st = rk_usher_open(base, &setup->shape, &b->usher);
     if (!st && b->usher)
         st = rk_step_open(base, &b->setup, skip, &step_ops, b, &b->step, err, errlen);
     else if (!st && !setup->step)

@@ -153,6 +153,7 @@ static pid_t run(const struct rk_command_start *start, struct rk_spawner *spawne
                             .argv = start->argv,
                             .env = start->env,
                             .wdir = "/",
+                            .nofile = start->setup->nofile,
                             .fd = {in, null, out, -1}};
     pid_t pid;
 

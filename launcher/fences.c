@@ -30,7 +30,7 @@ struct rk_fences {
     const struct rk_job *job;
     struct rk_gone *gone;
     struct rk_gone_watcher watcher;
-    uint32_t self, first, nchildren;
+    uint32_t self, nchildren;
     rk_fence_done_fn done;
     void *arg;
     bool *used;  /* [job->nhosts]: it has ranks */
@@ -167,7 +167,7 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
         if (!f->part[i])
             continue;
         pack(f, data, len, &p);
-        rk_tree_step(fs->tree, fs->first + i, RK_MSG_FENCE_DOWN, &p);
+        rk_tree_step(fs->tree, rk_tree_child(fs->tree, i), RK_MSG_FENCE_DOWN, &p);
     }
     if (token)
         fs->done(fs->arg, token, f->status, data, len);
@@ -291,10 +291,11 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
     data = rk_unpack_bytes(u, &len);
     ok = ok && ranks && rk_unpack_done(u);
     if (ok && kind == RK_MSG_FENCE_UP) {
-        ok = from != RK_NODE_FRONT && from - fs->first < fs->nchildren;
-        f = ok ? find(fs, space, ranks, n, from - fs->first) : NULL;
+        uint32_t child = rk_tree_index(fs->tree, from);
+        ok = child != RK_NODE_FRONT;
+        f = ok ? find(fs, space, ranks, n, child) : NULL;
         if (f)
-            join(fs, f, from - fs->first, status, data, len);
+            join(fs, f, child, status, data, len);
     } else if (ok) {
         f = from == RK_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
         if (f) {
@@ -375,7 +376,7 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, str
     if (!fs)
         return RANK_ERR_NO_MEMORY;
     *fs = (struct rk_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
-    fs->nchildren = rk_tree_children(tree, &fs->first);
+    fs->nchildren = rk_tree_children(tree);
     rk_list_init(&fs->active);
     fs->watcher.told = on_gone;
     rk_gone_watch(gone, &fs->watcher);
@@ -390,7 +391,7 @@ rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, str
         fs->used[job->host_of[r]] = true;
     for (uint32_t i = 0; i < job->nhosts; i++) {
         uint32_t child = rk_tree_way(tree, i);
-        fs->where[i] = i == self ? fs->nchildren : child == RK_NODE_FRONT ? fs->nchildren + 1 : child - fs->first;
+        fs->where[i] = i == self ? fs->nchildren : child == RK_NODE_FRONT ? fs->nchildren + 1 : rk_tree_index(tree, child);
     }
     *out = fs;
     return RANK_OK;

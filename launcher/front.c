@@ -213,6 +213,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
         return RK_EXIT_USAGE;
     }
     st = rk_assign_setup(options, plan, &f.setup);
+    f.setup.nofile = job->nofile;
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
     f.joins = calloc(job->napps, sizeof(*f.joins));
     if (!f.nodes || !f.joins)

@@ -276,7 +276,7 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     c->start_ns = wall_ns();
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? rk_spawned_start(f->options->environment, &fd, output) : -1;
+    c->pid = c->patience ? rk_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
         rk_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;

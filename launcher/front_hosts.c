@@ -81,7 +81,7 @@ static rank_status_t send_job(struct front *f)
 {
     struct rk_packer p = {0};
     struct rk_label label;
-    rank_status_t st = rk_assign_map(f->plan, f->setup.fanout, f->job);
+    rank_status_t st = rk_assign_map(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
         st = rk_by_host_make(f->job, &f->of_host);
@@ -206,7 +206,7 @@ static void on_all_here(void *arg)
     } else if (f->options->where.dry_run) {
         rk_front_judge(f, 0);
         rk_front_end_job_by(f, SIGTERM, 0);
-    } else if (rk_assign_size(f->options, f->plan->placement.n, f->job, text, sizeof(text))) {
+    } else if (rk_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
         fail(f, text);
         f->code = 2;
     } else if (!rk_front_open_report(f)) {
@@ -236,7 +236,7 @@ rank_status_t rk_front_open_tree(struct front *f, int fd)
 {
     double s = f->options->where.start_timeout;
     char text[1024] = "";
-    rank_status_t st = rk_tree_open(f->base, RK_NODE_FRONT, f->nnodes, f->setup.fanout, &rk_front_tree_ops, f, &f->tree);
+    rank_status_t st = rk_tree_open(f->base, RK_NODE_FRONT, &f->setup.shape, &rk_front_tree_ops, f, &f->tree);
 
     if (st || (fd >= 0 && (st = rk_tree_add_child(f->tree, f->plan->local, fd, false))))
         return st;

@@ -3,6 +3,7 @@
 #include "lib/base/compiler.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,8 @@
 
 /* Descriptors of an agent for each rank: two pipes, whose other ends may still be open while ranks
  * are started, a pidfd, connections of PMIx and PMI-1, and a part of those of the threads that start
- * them. And its own. */
+ * them. */
 #define FDS_PER_RANK 8
-#define FDS_OWN 64
 /* Processes and threads beside the ranks: keeper, agent with PMIx's two, and room to breathe. */
 #define TASKS_OWN 8
 
@@ -41,25 +41,41 @@ static bool read_number(const char *path, long long *out)
     return end != line; /* "max" is no number */
 }
 
-static bool check_files(int n, int more, uint64_t *nofile, char *err, size_t errlen)
+uint64_t rk_limits_files(void)
 {
     struct rlimit lim;
-    uint64_t need = (uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + FDS_OWN;
 
-    if (getrlimit(RLIMIT_NOFILE, &lim))
-        return true;
-    *nofile = lim.rlim_cur;
-    if (lim.rlim_cur >= need)
+    return getrlimit(RLIMIT_NOFILE, &lim) ? 0 : lim.rlim_cur;
+}
+
+bool rk_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen)
+{
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur >= need)
         return true;
     if (lim.rlim_max < need) {
         snprintf(err, errlen,
-                 "%d rank%s %llu open files in one process, and the hard limit is %llu; start "
+                 "%s %llu open files in one process, and the hard limit is %llu; start "
                  "fewer or raise it (ulimit -Hn)",
-                 n, n == 1 ? " needs" : "s need", (unsigned long long)need, (unsigned long long)lim.rlim_max);
+                 whose, (unsigned long long)need, (unsigned long long)lim.rlim_max);
         return false;
     }
     lim.rlim_cur = lim.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &lim) == 0;
+    if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
+        return true;
+    snprintf(err, errlen, "%s %llu open files in one process, and the limit cannot be raised: %s", whose,
+             (unsigned long long)need, strerror(errno));
+    return false;
+}
+
+static bool check_files(int n, int more, uint32_t below, char *err, size_t errlen)
+{
+    char whose[64];
+
+    snprintf(whose, sizeof(whose), "%d rank%s", n, n == 1 ? " needs" : "s need");
+    return rk_limits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * RK_FDS_PER_AGENT + RK_FDS_OWN,
+                                 whose, err, errlen);
 }
 
 /* CAP_SYS_ADMIN or CAP_SYS_RESOURCE, or root: the kernel does not hold them to RLIMIT_NPROC. */
@@ -194,9 +210,8 @@ static bool check_system(int n, char *err, size_t errlen)
     return true;
 }
 
-bool rk_limits_check(int n, int more, uint64_t *nofile, char *err, size_t errlen)
+bool rk_limits_check(int n, int more, uint32_t below, char *err, size_t errlen)
 {
-    *nofile = 0;
     return check_system(n, err, errlen) && check_user(n, err, errlen) &&
-           check_cgroups(n, err, errlen) && check_files(n, more, nofile, err, errlen);
+           check_cgroups(n, err, errlen) && check_files(n, more, below, err, errlen);
 }

@@ -95,12 +95,13 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     return code;
 }
 
-/* Can ranks be started on this host? Also raises what they and the agent inherit. */
-static int check_limits(const struct rk_options *o, int here, struct rk_job *job)
+/* Can ranks be started on this host? Also raises what xrun and the agent need. */
+static int check_limits(const struct rk_options *o, const struct rk_plan *plan, int here)
 {
     char text[1024] = "";
 
-    if (!rk_limits_check(here, o->input == RK_INPUT_ALL ? 2 : 0, &job->nofile, text, sizeof(text)))
+    if (!rk_limits_check(here, o->input == RK_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
+        !rk_assign_files(o, plan, 0, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return 0;
 }
@@ -111,7 +112,7 @@ static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job
     char text[1024] = "";
 
     if (rk_assign_place(o, plan, text, sizeof(text)) ||
-        rk_assign_size(o, plan->placement.n, job, text, sizeof(text)))
+        rk_assign_size(o, plan, job, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     return 0;
 }
@@ -157,7 +158,7 @@ static int make_plan(struct rk_options *o, struct rk_plan *plan)
 static int run(struct rk_options *o, uint64_t started_ns)
 {
     struct rk_plan_program *programs = NULL;
-    struct rk_job job = {.started_ns = started_ns};
+    struct rk_job job = {.started_ns = started_ns, .nofile = rk_limits_files()};
     struct rk_plan plan = {.local = RK_NO_HOST};
     bool late;
     /* Before the environment loses what a resource manager says in it. */
@@ -171,7 +172,7 @@ static int run(struct rk_options *o, uint64_t started_ns)
     if (!code && !late && !rk_plan_remote(&plan))
         code = place(o, &plan, &job);
     if (!code)
-        code = check_limits(o, rk_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n, &job);
+        code = check_limits(o, &plan, rk_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
     if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
         code = rk_front_run(o, &job, &plan, late ? place : NULL);
     rk_plan_clear(&plan);

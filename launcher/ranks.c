@@ -38,7 +38,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_gone_note(agent->gone, RK_GONE_RANK, r->rank);
     /* Nodes between this one and xrun join fences, too; the word of the exit they hand on unread. */
-    if (agent->fences && agent->nused > 1 && rk_tree_above(agent->setup->fanout, agent->node) != RK_NODE_FRONT)
+    if (agent->fences && agent->nused > 1 && rk_shape_above(&agent->setup->shape, agent->node) != RK_NODE_FRONT)
         rk_fences_say_lost(agent->fences, r->rank);
     rk_singletons_ended(agent->singletons, (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)

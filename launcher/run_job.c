@@ -109,12 +109,11 @@ static rank_status_t prepare_job(struct rk_agent *agent)
 /* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
 static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
 {
-    uint64_t nofile; /* the user's, which ranks shall have, is that of xrun's host */
     char why[768];
 
-    if (agent->setup->nodes == 1 ||
-        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0, &nofile, why,
-                        sizeof(why)))
+    if (agent->setup->shape.nodes == 1 ||
+        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0,
+                        rk_tree_children(agent->tree), why, sizeof(why)))
         return true;
     snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);
     return false;

@@ -44,8 +44,8 @@ static bool find_ranks(struct rk_agent *agent)
 
 bool rk_agent_take_job(struct rk_agent *agent, struct rk_unpacker *u)
 {
-    if (rk_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->nodes ||
-        agent->job.fanout != agent->setup->fanout)
+    if (rk_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
+        agent->job.fanout != agent->setup->shape.fanout)
         return false;
     return find_ranks(agent);
 }

@@ -1,6 +1,6 @@
 /* setup.c: see setup.h. */
 #include "launcher/setup.h"
-#include "launcher/tree.h"
+#include "launcher/words.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@ void rk_setup_clear(struct rk_setup *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; s->names && i < s->nodes; i++)
+    for (uint32_t i = 0; s->names && i < s->shape.nodes; i++)
         free(s->names[i]);
     free(s->names);
     rk_strings_free(s->addresses);
@@ -30,7 +30,7 @@ void rk_setup_clear(struct rk_setup *s)
 /* Is the node one of which node is told the name? */
 static bool is_told(const struct rk_setup *s, uint32_t node, uint32_t i)
 {
-    return node == RK_NODE_ALL || rk_tree_is_below(s->fanout, node, i);
+    return node == RK_NODE_ALL || rk_shape_is_below(&s->shape, node, i);
 }
 
 void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
@@ -39,8 +39,9 @@ void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
 
     rk_pack_bytes(p, s->secret, RK_SECRET);
     rk_pack_u32(p, node);
-    rk_pack_u32(p, s->nodes);
-    rk_pack_u32(p, s->fanout);
+    rk_pack_u32(p, s->shape.nodes);
+    rk_pack_u32(p, s->shape.fanout);
+    rk_pack_u32(p, s->shape.head);
     rk_pack_strings(p, s->addresses ? s->addresses : none);
     rk_pack_u32(p, s->port);
     rk_pack_string(p, s->agent);
@@ -48,7 +49,7 @@ void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
     rk_pack_string(p, s->program);
     rk_pack_string(p, s->library_path);
     rk_pack_string(p, s->interface);
-    for (uint32_t i = 0; i < s->nodes; i++) {
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (is_told(s, node, i))
             rk_pack_string(p, s->names[i]);
     }
@@ -75,11 +76,13 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
         return RANK_ERR_ARG;
     memcpy(out->secret, secret, RK_SECRET);
     out->node = rk_unpack_u32(u);
-    out->nodes = rk_unpack_u32(u);
-    out->fanout = rk_unpack_u32(u);
-    if (u->failed || out->nodes > MAX_NODES || out->fanout == 0 ||
-        (out->node >= out->nodes && out->node != RK_NODE_ALL)) {
-        out->nodes = 0;
+    out->shape.nodes = rk_unpack_u32(u);
+    out->shape.fanout = rk_unpack_u32(u);
+    out->shape.head = rk_unpack_u32(u);
+    if (u->failed || out->shape.nodes > MAX_NODES || out->shape.fanout == 0 ||
+        (out->shape.head && out->shape.head >= out->shape.nodes) ||
+        (out->node >= out->shape.nodes && out->node != RK_NODE_ALL)) {
+        out->shape.nodes = 0;
         return RANK_ERR_ARG;
     }
     out->addresses = rk_unpack_strings(u);
@@ -89,10 +92,10 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
     out->program = copy(u, true);
     out->library_path = copy(u, false);
     out->interface = copy(u, false);
-    out->names = calloc(out->nodes, sizeof(*out->names));
+    out->names = calloc(out->shape.nodes, sizeof(*out->names));
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
-    for (uint32_t i = 0; i < out->nodes && !u->failed; i++) {
+    for (uint32_t i = 0; i < out->shape.nodes && !u->failed; i++) {
         if (is_told(out, out->node, i))
             out->names[i] = copy(u, true);
     }
@@ -101,7 +104,7 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
 
 bool rk_setup_become(struct rk_setup *s, const char *name)
 {
-    for (uint32_t i = 0; i < s->nodes; i++) {
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (s->names[i] && strcmp(s->names[i], name) == 0) {
             s->node = i;
             return true;

@@ -9,6 +9,7 @@
 #define RK_LAUNCHER_SETUP_H
 
 #include "launcher/codec.h"
+#include "launcher/shape.h"
 #include "lib/rank.h"
 
 #define RK_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
@@ -16,8 +17,9 @@
 
 struct rk_setup {
     uint8_t secret[RK_SECRET];
-    uint32_t node, nodes, fanout;
-    char **names;     /* [nodes]; known are this one's and those below it, others are NULL */
+    uint32_t node;
+    struct rk_shape shape;
+    char **names;     /* [shape.nodes]; known are this one's and those below it, others are NULL */
     char **addresses; /* of the parent, numeric */
     uint32_t port;
     char *agent;    /* the command that starts agents: "ssh" or like it */
@@ -28,6 +30,7 @@ struct rk_setup {
     /* not sent */
     bool step;  /* one srun starts them all, see step.h; nobody starts those below it */
     bool go_on; /* --on-failure continue */
+    uint64_t nofile; /* soft limit of open files for the commands that start agents; 0: as it is */
     struct {
         const char *job, *host; /* job NULL: it knows nothing before it is told the job */
         uint32_t ranks;

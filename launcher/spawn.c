@@ -107,7 +107,7 @@ static ON_CHILD_STACK int run_child(void *arg)
     if (spec->cpus && sched_setaffinity(0, spec->cpus_size, spec->cpus))
         return fail(c, "binding to cores");
     if (spec->nofile && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
-        lim.rlim_cur = spec->nofile;
+        lim.rlim_cur = spec->nofile < lim.rlim_max ? spec->nofile : lim.rlim_max;
         setrlimit(RLIMIT_NOFILE, &lim);
     }
     sigprocmask(SIG_SETMASK, &c->mask, NULL);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,10 +21,11 @@ static int held = -1; /* the link, for those that fork from this process */
 
 /* ------------------------------------------------------------- in the first xrun */
 
-static void become(int fd, const int *output, const sigset_t *mask, char *const *env)
+static void become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
 {
     char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)RK_SPAWNED_PROCESS, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit files;
 
     /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
     setpgid(0, 0);
@@ -42,6 +44,10 @@ static void become(int fd, const int *output, const sigset_t *mask, char *const 
         dup2(fd, RK_SPAWNED_FD);
     else
         fcntl(fd, F_SETFD, 0);
+    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
+        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
     sigprocmask(SIG_SETMASK, mask, NULL);
     execve("/proc/self/exe", argv, env);
     _exit(1);
@@ -58,7 +64,7 @@ static void close_all(const int *fds, int n)
     errno = error;
 }
 
-pid_t rk_spawned_start(char *const *env, int *fd, int output[2])
+pid_t rk_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
 {
     int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
     int theirs[2];
@@ -76,7 +82,7 @@ pid_t rk_spawned_start(char *const *env, int *fd, int output[2])
     sigprocmask(SIG_SETMASK, &all, &old);
     pid = fork();
     if (pid == 0)
-        become(ends[1], theirs, &old, env);
+        become(ends[1], theirs, &old, nofile, env);
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (pid < 0) {
         close_all(fds, 6);

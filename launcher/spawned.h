@@ -26,8 +26,8 @@ struct rk_spawned {
 };
 
 /* In the first xrun: start one. *fd is the link; output: what it writes to standard output and error can be read there.
- * env: that of the first xrun. Returns its pid, or -1 with errno. */
-pid_t rk_spawned_start(char *const *env, int *fd, int output[2]);
+ * env: that of the first xrun; nofile: its user's soft limit of open files. Returns its pid, or -1 with errno. */
+pid_t rk_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]);
 
 /* In that process: be told what to run. On failure err says why. Clear it in any case, after the options. */
 rank_status_t rk_spawned_read(struct rk_spawned *out, struct rk_options *options, char *err, size_t errlen);

@@ -27,8 +27,9 @@ struct rk_starter {
     const struct rk_setup *setup;
     const struct rk_starter_ops *ops;
     void *arg;
-    uint32_t first, n;
-    struct command *commands; /* [n] */
+    const struct rk_tree *tree;
+    uint32_t n;
+    struct command *commands; /* [n], of the children in the tree */
     struct rk_spawner spawner;
     char *path; /* of the command */
 };
@@ -148,10 +149,18 @@ static char **make_line(const struct rk_starter *s, uint32_t node, char **words,
     return line;
 }
 
+/* NULL: it is not one that would be started here. */
+static struct command *command_of(const struct rk_starter *s, uint32_t node)
+{
+    uint32_t i = s ? rk_tree_index(s->tree, node) : RK_NODE_FRONT;
+
+    return i == RK_NODE_FRONT ? NULL : &s->commands[i];
+}
+
 static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **words, char *command, char *err,
                                 size_t errlen)
 {
-    struct command *c = &s->commands[node - s->first];
+    struct command *c = command_of(s, node);
     rank_status_t st;
     char **line;
     int code;
@@ -188,11 +197,6 @@ rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, s
     rk_strings_free(words);
     free(command);
     return st;
-}
-
-static struct command *command_of(const struct rk_starter *s, uint32_t node)
-{
-    return s && node >= s->first && node - s->first < s->n ? &s->commands[node - s->first] : NULL;
 }
 
 void rk_starter_connected(struct rk_starter *s, uint32_t node)
@@ -250,16 +254,16 @@ void rk_starter_kill(struct rk_starter *s, uint32_t node)
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, uint32_t first,
-                              uint32_t n, const struct rk_starter_ops *ops, void *arg,
-                              struct rk_starter **out)
+rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, const struct rk_tree *tree,
+                              const struct rk_starter_ops *ops, void *arg, struct rk_starter **out)
 {
     struct rk_starter *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .first = first, .n = n};
-    s->commands = calloc(n ? n : 1, sizeof(*s->commands));
+    *s = (struct rk_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
+                             .n = rk_tree_children(tree)};
+    s->commands = calloc(s->n ? s->n : 1, sizeof(*s->commands));
     if (!s->commands || rk_spawner_open(&s->spawner)) {
         free(s->commands);
         free(s);

@@ -9,6 +9,7 @@
 #define RK_LAUNCHER_STARTER_H
 
 #include "launcher/setup.h"
+#include "launcher/tree.h"
 
 #include <event2/event.h>
 #include <sys/types.h>
@@ -22,10 +23,9 @@ struct rk_starter_ops {
     void (*on_said)(void *arg, uint32_t node, const char *line);
 };
 
-/* first, n: the nodes that it may have to start. Clear setup only after it. */
-rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, uint32_t first,
-                              uint32_t n, const struct rk_starter_ops *ops, void *arg,
-                              struct rk_starter **out);
+/* For the children in the tree. Clear setup only after it. */
+rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, const struct rk_tree *tree,
+                              const struct rk_starter_ops *ops, void *arg, struct rk_starter **out);
 /* NULL is fine. Kills what still runs. */
 void rk_starter_close(struct rk_starter *starter);
 

@@ -22,7 +22,7 @@ struct rk_step {
     const struct rk_setup *setup;
     const struct rk_step_ops *ops;
     void *arg;
-    bool *here; /* [setup->nodes]: connected */
+    bool *here; /* [setup->shape.nodes]: connected */
     uint32_t missing;
     struct rk_command *run;
     struct rk_spawner spawner;
@@ -96,7 +96,7 @@ static void name_missing(const struct rk_step *s, char *to, size_t len)
     size_t at = 0;
 
     to[0] = '\0';
-    for (uint32_t i = 0; i < s->setup->nodes && named < NAMES; i++) {
+    for (uint32_t i = 0; i < s->setup->shape.nodes && named < NAMES; i++) {
         if (s->here[i])
             continue;
         at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "", s->setup->names[i]);
@@ -145,13 +145,13 @@ static char *make_list(const struct rk_step *s)
     size_t len = 1, at = 0;
     char *list;
 
-    for (uint32_t i = 0; i < s->setup->nodes; i++)
+    for (uint32_t i = 0; i < s->setup->shape.nodes; i++)
         len += strlen(s->setup->names[i]) + 1;
     list = malloc(len);
     if (!list)
         return NULL;
     list[0] = '\0';
-    for (uint32_t i = 0; i < s->setup->nodes; i++) {
+    for (uint32_t i = 0; i < s->setup->shape.nodes; i++) {
         if (!s->here[i])
             at += (size_t)snprintf(list + at, len - at, "%s%s", at ? "," : "", s->setup->names[i]);
     }
@@ -224,9 +224,9 @@ rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup
     snprintf(err, errlen, "cannot start srun: out of memory");
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->nodes};
-    s->here = calloc(setup->nodes, sizeof(*s->here));
-    if (s->here && skip < setup->nodes) {
+    *s = (struct rk_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
+    s->here = calloc(setup->shape.nodes, sizeof(*s->here));
+    if (s->here && skip < setup->shape.nodes) {
         s->here[skip] = true;
         s->missing--;
     }
@@ -257,7 +257,7 @@ void rk_step_close(struct rk_step *s)
 
 void rk_step_connected(struct rk_step *s, uint32_t node)
 {
-    if (!s || node >= s->setup->nodes || s->here[node])
+    if (!s || node >= s->setup->shape.nodes || s->here[node])
         return;
     s->here[node] = true;
     if (--s->missing)

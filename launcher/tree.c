@@ -34,37 +34,18 @@ struct rk_tree {
     struct event_base *base;
     const struct rk_tree_ops *ops;
     void *arg;
-    uint32_t self, nodes, fanout;
+    uint32_t self;
+    struct rk_shape shape;
     struct link parent;
     struct link *child; /* [nchildren] */
-    uint32_t first, nchildren;
+    uint32_t nchildren;
     struct event *beat;
     uint64_t beat_ns; /* when we last looked */
 };
 
-/* Agents count from 1 here, and the root is 0. */
-static uint64_t place_of(uint32_t node)
-{
-    return node == RK_NODE_FRONT ? 0 : (uint64_t)node + 1;
-}
-
-bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node)
-{
-    uint64_t want = place_of(top), at = place_of(node);
-
-    while (at > want)
-        at = (at - 1) / fanout;
-    return at == want;
-}
-
 bool rk_tree_below(const struct rk_tree *t, uint32_t top, uint32_t node)
 {
-    return rk_tree_is_below(t->fanout, top, node);
-}
-
-uint32_t rk_tree_above(uint32_t fanout, uint32_t node)
-{
-    return node < fanout ? RK_NODE_FRONT : node / fanout - 1;
+    return rk_shape_is_below(&t->shape, top, node);
 }
 
 bool rk_tree_is_root(const struct rk_tree *t)
@@ -72,31 +53,43 @@ bool rk_tree_is_root(const struct rk_tree *t)
     return t->self == RK_NODE_FRONT;
 }
 
-uint32_t rk_tree_children(const struct rk_tree *t, uint32_t *first)
+uint32_t rk_tree_children(const struct rk_tree *t)
 {
-    *first = t->first;
     return t->nchildren;
 }
 
-/* The child through which a node below is reached, or NULL. */
-uint32_t rk_tree_way(const struct rk_tree *t, uint32_t node)
+uint32_t rk_tree_child(const struct rk_tree *t, uint32_t i)
 {
-    uint64_t self = place_of(t->self), at = place_of(node), last = at;
-
-    while (at > self) {
-        last = at;
-        at = (at - 1) / t->fanout;
-    }
-    if (at != self || last == self || last - 1 < t->first || last - 1 >= t->first + t->nchildren)
-        return RK_NODE_FRONT;
-    return (uint32_t)(last - 1);
+    return t->child[i].node;
 }
 
+uint32_t rk_tree_index(const struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+
+    return i < t->nchildren && t->child[i].node == node ? i : RK_NODE_FRONT;
+}
+
+uint32_t rk_tree_way(const struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+
+    return i < t->nchildren ? t->child[i].node : RK_NODE_FRONT;
+}
+
+static struct link *child_of(struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_tree_index(t, node);
+
+    return i == RK_NODE_FRONT ? NULL : &t->child[i];
+}
+
+/* The child through which a node below is reached, or NULL. */
 static struct link *way_to(struct rk_tree *t, uint32_t node)
 {
-    uint32_t child = rk_tree_way(t, node);
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
 
-    return child == RK_NODE_FRONT ? NULL : &t->child[child - t->first];
+    return i >= t->nchildren ? NULL : &t->child[i];
 }
 
 /* -------------------------------------------------------------------- sending */
@@ -177,7 +170,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
     }
     if (node == t->self)
         return t->ops->on_message(t->arg, kind, u);
-    if (node != RK_NODE_FRONT && node >= t->nodes)
+    if (node != RK_NODE_FRONT && node >= t->shape.nodes)
         return false;
     pass_on(t, node, kind, u->at, u->left);
     return true;
@@ -332,27 +325,23 @@ static rank_status_t add(struct link *l, int fd, bool remote)
 
 /* ------------------------------------------------------------------ open, close */
 
-rank_status_t rk_tree_open(struct event_base *base, uint32_t self, uint32_t nodes, uint32_t fanout,
+rank_status_t rk_tree_open(struct event_base *base, uint32_t self, const struct rk_shape *shape,
                            const struct rk_tree_ops *ops, void *arg, struct rk_tree **out)
 {
     struct rk_tree *t = calloc(1, sizeof(*t));
-    uint64_t first, end;
 
     if (!t)
         return RANK_ERR_NO_MEMORY;
-    *t = (struct rk_tree){.base = base, .ops = ops, .arg = arg, .self = self, .nodes = nodes, .fanout = fanout};
+    *t = (struct rk_tree){.base = base, .ops = ops, .arg = arg, .self = self, .shape = *shape};
     t->parent = (struct link){.tree = t, .node = RK_NODE_FRONT};
-    first = place_of(self) * fanout;
-    end = first + fanout < nodes ? first + fanout : nodes;
-    t->first = first < nodes ? (uint32_t)first : nodes;
-    t->nchildren = first < end ? (uint32_t)(end - first) : 0;
+    t->nchildren = rk_shape_children(shape, self);
     t->child = calloc(t->nchildren ? t->nchildren : 1, sizeof(*t->child));
     if (!t->child) {
         free(t);
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < t->nchildren; i++)
-        t->child[i] = (struct link){.tree = t, .node = t->first + i};
+        t->child[i] = (struct link){.tree = t, .node = rk_shape_child(shape, self, i)};
     *out = t;
     return RANK_OK;
 }
@@ -377,11 +366,13 @@ rank_status_t rk_tree_add_parent(struct rk_tree *t, int fd, bool remote)
 
 rank_status_t rk_tree_add_child(struct rk_tree *t, uint32_t node, int fd, bool remote)
 {
-    if (node < t->first || node - t->first >= t->nchildren || t->child[node - t->first].wire) {
+    struct link *l = child_of(t, node);
+
+    if (!l || l->wire) {
         close(fd);
         return RANK_ERR_ARG;
     }
-    return add(&t->child[node - t->first], fd, remote);
+    return add(l, fd, remote);
 }
 
 struct rk_wire *rk_tree_parent(const struct rk_tree *t)
@@ -391,7 +382,9 @@ struct rk_wire *rk_tree_parent(const struct rk_tree *t)
 
 bool rk_tree_has_child(const struct rk_tree *t, uint32_t node)
 {
-    return node >= t->first && node - t->first < t->nchildren && t->child[node - t->first].wire;
+    uint32_t i = rk_tree_index(t, node);
+
+    return i != RK_NODE_FRONT && t->child[i].wire;
 }
 
 uint32_t rk_tree_child_count(const struct rk_tree *t)
@@ -405,7 +398,7 @@ uint32_t rk_tree_child_count(const struct rk_tree *t)
 
 void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
 {
-    struct link *l = rk_tree_has_child(t, node) ? &t->child[node - t->first] : NULL;
+    struct link *l = rk_tree_has_child(t, node) ? child_of(t, node) : NULL;
 
     if (!l || l->hung_up)
         return;
@@ -415,7 +408,7 @@ void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
 
 void rk_tree_drop_child(struct rk_tree *t, uint32_t node)
 {
-    struct link *l = rk_tree_has_child(t, node) ? &t->child[node - t->first] : NULL;
+    struct link *l = rk_tree_has_child(t, node) ? child_of(t, node) : NULL;
 
     if (!l)
         return;

@@ -1,15 +1,14 @@
 /*
  * tree.h: xrun and its agents as a tree of wires.
  *
- * The front end is the root, agents are numbered as the job's hosts. With a
- * fan-out of f the root's children are 0 to f-1 and those of agent i are
- * f*(i+1) to f*(i+1)+f-1, so that everybody knows the way to everybody without
- * being told. Messages find their way by themselves; those for RK_NODE_NEXT go
- * one step.
+ * The front end is the root, agents are numbered as the job's hosts; shape.h says
+ * who is above whom. Messages find their way by themselves; those for
+ * RK_NODE_NEXT go one step.
  */
 #ifndef RK_LAUNCHER_TREE_H
 #define RK_LAUNCHER_TREE_H
 
+#include "launcher/shape.h"
 #include "launcher/wire.h"
 
 struct rk_tree;
@@ -33,18 +32,17 @@ struct rk_tree_ops {
 };
 
 /* self: RK_NODE_FRONT or an agent's number. */
-rank_status_t rk_tree_open(struct event_base *base, uint32_t self, uint32_t nodes, uint32_t fanout,
+rank_status_t rk_tree_open(struct event_base *base, uint32_t self, const struct rk_shape *shape,
                            const struct rk_tree_ops *ops, void *arg, struct rk_tree **out);
 /* NULL is fine. Closes all wires; whoever is below ends with that. */
 void rk_tree_close(struct rk_tree *tree);
 
-/* Who is above and below. */
-uint32_t rk_tree_children(const struct rk_tree *tree, uint32_t *first);
-/* Is node in the part of a tree that top is the top of? */
-bool rk_tree_is_below(uint32_t fanout, uint32_t top, uint32_t node);
+/* How many are just below, the i-th of them, and which of them a node is (RK_NODE_FRONT: none). */
+uint32_t rk_tree_children(const struct rk_tree *tree);
+uint32_t rk_tree_child(const struct rk_tree *tree, uint32_t i);
+uint32_t rk_tree_index(const struct rk_tree *tree, uint32_t node);
+/* Is node in the part of the tree that top is the top of? */
 bool rk_tree_below(const struct rk_tree *tree, uint32_t top, uint32_t node);
-/* Who is above a node: an agent, or RK_NODE_FRONT. */
-uint32_t rk_tree_above(uint32_t fanout, uint32_t node);
 bool rk_tree_is_root(const struct rk_tree *tree);
 /* The child of this node that the way to another one, which is below it, goes by; RK_NODE_FRONT: that is not below. */
 uint32_t rk_tree_way(const struct rk_tree *tree, uint32_t node);

@@ -22,8 +22,8 @@ struct guest {
 
 struct rk_usher {
     struct event_base *base;
-    uint32_t nodes, fanout;
-    struct guest *guests; /* [nodes] */
+    struct rk_shape shape;
+    struct guest *guests; /* [shape.nodes] */
 };
 
 /* ---------------------------------------------------------------------- xrun's */
@@ -63,12 +63,12 @@ static void answer(struct guest *g, const struct guest *parent)
 
 bool rk_usher_wants(const struct rk_usher *s, uint32_t node)
 {
-    return node < s->nodes && rk_tree_above(s->fanout, node) != RK_NODE_FRONT;
+    return node < s->shape.nodes && rk_shape_above(&s->shape, node) != RK_NODE_FRONT;
 }
 
 void rk_usher_take(struct rk_usher *s, uint32_t node, int fd)
 {
-    struct guest *g = &s->guests[node], *parent = &s->guests[rk_tree_above(s->fanout, node)];
+    struct guest *g = &s->guests[node], *parent = &s->guests[rk_shape_above(&s->shape, node)];
 
     leave(g); /* one that comes again has lost its first connection */
     rk_tree_watch(fd);
@@ -88,28 +88,29 @@ bool rk_usher_hear(struct rk_usher *s, struct rk_unpacker *u)
     uint32_t port = rk_unpack_u32(u);
     struct guest *parent;
 
-    if (!rk_unpack_done(u) || !addresses || node >= s->nodes || port > 65535 || s->guests[node].addresses) {
+    if (!rk_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->guests[node].addresses) {
         rk_strings_free(addresses);
         return false;
     }
     parent = &s->guests[node];
     parent->addresses = addresses;
     parent->port = port;
-    for (uint64_t i = ((uint64_t)node + 1) * s->fanout, n = 0; n < s->fanout && i < s->nodes; i++, n++) {
-        if (s->guests[i].ev)
-            answer(&s->guests[i], parent);
+    for (uint32_t i = 0; i < rk_shape_children(&s->shape, node); i++) {
+        struct guest *child = &s->guests[rk_shape_child(&s->shape, node, i)];
+        if (child->ev)
+            answer(child, parent);
     }
     return true;
 }
 
-rank_status_t rk_usher_open(struct event_base *base, uint32_t nodes, uint32_t fanout, struct rk_usher **out)
+rank_status_t rk_usher_open(struct event_base *base, const struct rk_shape *shape, struct rk_usher **out)
 {
     struct rk_usher *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_usher){.base = base, .nodes = nodes, .fanout = fanout};
-    s->guests = calloc(nodes ? nodes : 1, sizeof(*s->guests));
+    *s = (struct rk_usher){.base = base, .shape = *shape};
+    s->guests = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->guests));
     if (!s->guests) {
         free(s);
         return RANK_ERR_NO_MEMORY;
@@ -122,7 +123,7 @@ void rk_usher_close(struct rk_usher *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; i < s->nodes; i++) {
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
         leave(&s->guests[i]);
         rk_strings_free(s->guests[i].addresses);
     }
@@ -203,7 +204,7 @@ rank_status_t rk_usher_ask(struct rk_setup *s, int ms, char *err, size_t errlen)
     rank_status_t st;
     int fd;
 
-    if (rk_tree_above(s->fanout, s->node) == RK_NODE_FRONT)
+    if (rk_shape_above(&s->shape, s->node) == RK_NODE_FRONT)
         return RANK_OK;
     fd = rk_door_enter(s, ms, err, errlen);
     if (fd < 0)
@@ -213,6 +214,6 @@ rank_status_t rk_usher_ask(struct rk_setup *s, int ms, char *err, size_t errlen)
     close(fd);
     if (st)
         snprintf(err, errlen, "xrun did not say where its parent %s is",
-                 s->names[rk_tree_above(s->fanout, s->node)]);
+                 s->names[rk_shape_above(&s->shape, s->node)]);
     return st;
 }

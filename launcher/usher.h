@@ -17,7 +17,7 @@
 
 struct rk_usher;
 
-rank_status_t rk_usher_open(struct event_base *base, uint32_t nodes, uint32_t fanout, struct rk_usher **out);
+rank_status_t rk_usher_open(struct event_base *base, const struct rk_shape *shape, struct rk_usher **out);
 /* NULL is fine. Whoever still waits is sent away. */
 void rk_usher_close(struct rk_usher *usher);
 

@@ -178,7 +178,7 @@ static void open_world(struct world *w)
     w->base = event_base_new();
     w->report = rk_report_open("/dev/null", &w->job, err, sizeof(err));
     if (!w->base || !w->report ||
-        rk_tree_open(w->base, SELF, NODES, FANOUT, &tree_ops, w, &w->tree) ||
+        rk_tree_open(w->base, SELF, &(struct rk_shape){.nodes = NODES, .fanout = FANOUT}, &tree_ops, w, &w->tree) ||
         rk_gone_open(&w->job, &w->gone) ||
         rk_fences_open(w->tree, &w->job, w->gone, SELF, on_fence_done, w, &w->fences) ||
         rk_modexes_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->modexes, &w->modexes) ||

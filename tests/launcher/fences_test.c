@@ -66,7 +66,7 @@ static int open_world(void **state)
     w->base = event_base_new();
     assert_non_null(w->base);
     w->job = (struct rk_job){.size = RANKS, .nhosts = 2, .host_of = host_of, .fanout = 2};
-    assert_int_equal(rk_tree_open(w->base, 0, 2, 2, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(rk_tree_open(w->base, 0, &(struct rk_shape){.nodes = 2, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
     assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
     assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
     *state = w;
@@ -232,7 +232,7 @@ static int open_tree(void **state)
     w->base = event_base_new();
     assert_non_null(w->base);
     w->job = (struct rk_job){.size = RANKS, .nhosts = 3, .host_of = host_of, .fanout = 2};
-    assert_int_equal(rk_tree_open(w->base, 0, 3, 2, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(rk_tree_open(w->base, 0, &(struct rk_shape){.nodes = 3, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
     assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
     assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
     *state = w;

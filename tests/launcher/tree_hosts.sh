@@ -14,14 +14,15 @@ names="hosta hostb hostc hostd hoste hostf hostg"
 all=${names// /,}
 lines=$top_builddir/tests/launcher/lines
 
-begin_on() { # ARGS: on hosta, in the background
+front=hosta # where xrun runs
+begin_on() { # ARGS: there, in the background
     : >out # what the case before has said is no answer
     : >err
-    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q --fanout 2 "$@" >out 2>err </dev/null &
+    on $front env XDG_RUNTIME_DIR=/run "$XRUN" -q --fanout 2 "$@" >out 2>err </dev/null &
     xpid=$!
 }
 finish_in() { # LIMIT in s
-    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on hosta pkill -9 "xrun|job-keeper"; fi
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on $front pkill -9 "xrun|job-keeper"; fi
 }
 xrun() { # LIMIT ARGS...
     local limit=$1
@@ -42,7 +43,7 @@ printf 'node[05-06,07]\tslots=3\tmax_slots=3\n' >>file
 begin_on -n 16 --hostfile "$PWD/file" sh -c "echo ready \$XRUN_RANK \$(hostname) \$XRUN_NODE_RANK \$XRUN_LOCAL_RANK/\$XRUN_LOCAL_SIZE; exec $PWD/sleep-forever 1000"
 until_true 40 ready 16 || bad "a tree: start" "$(cat out err)"
 started_by() { # HOST: those whose agents were started there
-    on "$1" ps -e -o args= | sed -n 's/^\([^ ]*\/\)\{0,1\}ssh .* -- \(node[0-9]*\) .*/ \2/p' | sort | tr -d '\n'
+    on "$1" ps -e -o args= | sed -n 's/^\([^ ]*\/\)\{0,1\}ssh .* -- \(node[0-9]*\|host[a-g]\) .*/ \2/p' | sort | tr -d '\n'
 }
 tree=$(for h in $names; do echo "$h:$(started_by $h)"; done)
 on hostg pkill -9 -o -x sleep-forever
@@ -71,6 +72,25 @@ hostd:
 hoste:
 hostf:
 hostg:" ] && good "the tree has its branches" || bad "the tree has its branches" "$tree"
+# xrun's own host is the last but one: its agent is above others, and nobody starts more than two.
+front=hostf
+begin_on -n 7 --host $all --map-by node sh -c 'echo ready $XRUN_RANK $(hostname) $XRUN_NODE_RANK; until [ -e over ]; do sleep 0.05; done'
+until_true 40 ready 7 || bad "from another host: start" "$(cat out err)"
+tree=$(for h in $names; do echo "$h:$(started_by $h)"; done)
+touch over
+finish_in 20
+rm -f over
+verdict "from another host" 0
+[ "$(sed 's/^ready //' out | sort -n | tr '\n' ';')" = "0 hosta 0;1 hostb 1;2 hostc 2;3 hostd 3;4 hoste 4;5 hostf 5;6 hostg 6;" ] &&
+    good "from another host: who runs where is the same" || bad "from another host: who runs where is the same" "$(cat out)"
+[ "$tree" = "hosta:
+hostb: hosta hoste
+hostc: hostg
+hostd:
+hoste:
+hostf: hostb hostc hostd
+hostg:" ] && good "from another host: the tree has its branches" || bad "from another host: the tree has its branches" "$tree"
+front=hosta
 begin_on -n 7 --host $all --map-by node --on-failure continue sh -c 'echo ready; until [ -e over ]; do sleep 0.05; done; echo over'
 until_true 40 ready 7 || bad "an agent dies that has others below: start" "$(cat out err)"
 on hostc pkill -9 -x xrun-agent
@@ -106,6 +126,11 @@ for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leav
     verdict "plain PMIx clients in a tree: $what" 0
     [ "$(grep -cx ok out)" = $come ] && good "all $come are right" || bad "all $come are right" "$(cat out)"
 done
+front=hostg
+xrun 60 -n 14 --host hosta:2,hostb:2,hostc:2,hostd:2,hoste:2,hostf:2,hostg:2 "$far" fence-some 0
+verdict "plain PMIx clients in a tree whose head is the last host" 0
+[ "$(grep -cx ok out)" = 14 ] && good "all 14 are right" || bad "all 14 are right" "$(cat out)"
+front=hosta
 
 # Who talks to two neighbours on other hosts asks for what these two have put, and for what the first rank of its own host
 # has: not for anything of the eleven others.
@@ -155,5 +180,18 @@ verdict "files on a full disk, of ranks far away" 74 'cannot write .*/full/rank\
 [ "$(grep -c . err)" = 1 ] && [ "$(sort ends | tr '\n' ' ')" = "end 0 end 1 end 2 end 3 end 4 end 5 end 6 " ] &&
     good "it is told once, and the job goes on" || bad "it is told once, and the job goes on" "$(cat ends)"
 on hosta umount full
+# Files need descriptors: the soft limit is raised, but not for the ranks; a hard one that is too low is said at once.
+mkdir files
+few() { # LIMIT as ulimit takes it
+    on hosta timeout -k 5 $((40 * slow)) env XDG_RUNTIME_DIR=/run bash -c "ulimit $1 && exec \"\$@\"" bash "$XRUN" -q --fanout 2 -n 14 --host $all --map-by node \
+        --output-dir "$PWD/files" sh -c 'ulimit -Sn; echo $XRUN_RANK >>ran' >out 2>err </dev/null
+    rc=$?
+}
+few "-n 100"
+verdict "too few descriptors for files" 2 'error: --output-dir for 14 ranks needs [0-9]+ open files .* hard limit is 100; start fewer or raise it'
+[ "$(grep -c . err)" = 1 ] && [ ! -e ran ] && good "that is one line, and nothing runs" || bad "that is one line, and nothing runs" "$(cat err)"
+few "-Sn 100"
+verdict "few, but they may be more" 0
+[ "$(cat files/rank.*.out | sort | uniq -c | tr -s ' ')" = " 14 100" ] && good "ranks have the user's limit" || bad "ranks have the user's limit" "$(cat files/rank.*)"
 echo "# tree_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
