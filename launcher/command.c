@@ -132,16 +132,13 @@ static bool watch(struct event_base *base, struct rk_command *c, int input, int 
 
 static bool fill_queue(struct rk_command *c, const struct rk_setup *setup, uint32_t node)
 {
-    struct rk_packer words = {0}, head = {0};
+    struct rk_packer words = {0};
     bool ok;
 
-    rk_setup_pack(setup, node, &words);
-    rk_pack_u32(&head, (uint32_t)words.len);
+    rk_setup_say(setup, node, &words);
     c->queue = evbuffer_new();
-    ok = c->queue && !words.failed && !head.failed && !evbuffer_add(c->queue, head.data, head.len) &&
-         !evbuffer_add(c->queue, words.data, words.len);
+    ok = c->queue && !words.failed && !evbuffer_add(c->queue, words.data, words.len);
     rk_packer_free(&words);
-    rk_packer_free(&head);
     return ok;
 }
 

@@ -47,8 +47,8 @@ int rk_agent_remote_main(void)
         rk_error("%s is for xrun's own use", RK_AGENT_PROCESS);
         return 2;
     }
-    if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup)) {
-        rk_error("what came on standard input is no agent's setup");
+    if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup, text, sizeof(text))) {
+        rk_error("%s", text);
         rk_setup_clear(&setup);
         return 1;
     }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,25 +135,84 @@ bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
     return true;
 }
 
-rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out)
+/* -------------------------------------------------------------------- the greeting */
+
+static const char greeting[9] = "xrunword";
+
+#define VERSION 32 /* bytes; texts end with a zero, or with their field */
+#define HOST 64
+#define GREETING (8 + 4 + VERSION + HOST + 4)
+
+static void own_name(char *to)
 {
+    memset(to, 0, HOST + 1);
+    if (gethostname(to, HOST))
+        snprintf(to, HOST, "localhost");
+}
+
+void rk_setup_say(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+{
+    char version[VERSION + 1] = "", host[HOST + 1];
+    struct rk_packer words = {0};
+
+    rk_setup_pack(s, node, &words);
+    snprintf(version, sizeof(version), "%s", rank_version());
+    own_name(host);
+    rk_pack_raw(p, greeting, 8);
+    rk_pack_u32(p, RK_PROTOCOL);
+    rk_pack_raw(p, version, VERSION);
+    rk_pack_raw(p, host, HOST);
+    rk_pack_u32(p, (uint32_t)words.len);
+    rk_pack_raw(p, words.data, words.len);
+    p->failed = p->failed || words.failed;
+    rk_packer_free(&words);
+}
+
+/* A field of a greeting; what it holds is shown to somebody. */
+static void take_text(char *to, const uint8_t *from, size_t len)
+{
+    memcpy(to, from, len);
+    to[len] = '\0';
+    rk_words_show(to);
+}
+
+static rank_status_t read_rest(int fd, int ms, uint32_t len, struct rk_setup *out)
+{
+    uint8_t *data = len <= MAX_BYTES ? malloc(len ? len : 1) : NULL;
+    struct rk_unpacker u = {data, len, false};
+    rank_status_t st = RANK_ERR_ARG;
+
+    if (data)
+        st = rk_setup_read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
+    free(data);
+    return st;
+}
+
+rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, size_t errlen)
+{
+    char version[VERSION + 1], host[HOST + 1], own[HOST + 1];
+    uint8_t head[GREETING];
     struct rk_unpacker u;
-    uint8_t head[4], *data;
     rank_status_t st;
-    uint32_t len;
+    uint32_t protocol;
 
     memset(out, 0, sizeof(*out));
-    if (!rk_setup_read_all(fd, ms, head, sizeof(head)))
-        return RANK_ERR_SYSTEM;
-    u = (struct rk_unpacker){head, sizeof(head), false};
-    len = rk_unpack_u32(&u);
-    if (len > MAX_BYTES)
+    snprintf(err, errlen, "what came on standard input is no agent's setup");
+    if (!rk_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
+        !rk_setup_read_all(fd, ms, head + 8, GREETING - 8))
         return RANK_ERR_ARG;
-    data = malloc(len ? len : 1);
-    if (!data)
-        return RANK_ERR_NO_MEMORY;
-    u = (struct rk_unpacker){data, len, false};
-    st = rk_setup_read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
-    free(data);
+    u = (struct rk_unpacker){head + 8, 4, false};
+    protocol = rk_unpack_u32(&u);
+    take_text(version, head + 12, VERSION);
+    take_text(host, head + 12 + VERSION, HOST);
+    u = (struct rk_unpacker){head + GREETING - 4, 4, false};
+    st = protocol == RK_PROTOCOL ? read_rest(fd, ms, rk_unpack_u32(&u), out) : RANK_ERR_ARG;
+    own_name(own);
+    /* Of another version that speaks the same the parent hears at its door. */
+    if (protocol != RK_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
+        snprintf(err, errlen,
+                 "xrun is version %s (protocol %u) on %s, and version %s (protocol %u) on %s, which starts it; install "
+                 "one of them on both (--prefix says where xrun is on the hosts)",
+                 rank_version(), RK_PROTOCOL, own, version, protocol, host);
     return st;
 }

@@ -4,6 +4,11 @@
  * It arrives on the agent's standard input, because that is the one way that
  * neither other users of the host (as with arguments and, to root, the
  * environment) nor the network (as with a port) can read.
+ *
+ * Before it comes a greeting whose form never changes, whatever becomes of the
+ * rest: eight letters, the number of the protocol, the version and the host of
+ * who sends it, and the length of what follows. So two versions that do not
+ * understand each other can say so.
  */
 #ifndef RK_LAUNCHER_SETUP_H
 #define RK_LAUNCHER_SETUP_H
@@ -13,7 +18,7 @@
 #include "lib/rank.h"
 
 #define RK_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define RK_PROTOCOL 1
+#define RK_PROTOCOL 2 /* one more with each change of what xrun and its agents say to each other */
 
 struct rk_setup {
     uint8_t secret[RK_SECRET];
@@ -46,9 +51,12 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out);
 bool rk_setup_become(struct rk_setup *setup, const char *name);
 void rk_setup_clear(struct rk_setup *setup);
 
+/* The greeting and what node is told. */
+void rk_setup_say(const struct rk_setup *setup, uint32_t node, struct rk_packer *p);
+
 /* All of these bytes, waiting at most ms for each piece (-1: as long as it takes). */
 bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len);
-/* Read one, with its length before it, from a descriptor. Blocks at most ms for each piece. */
-rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out);
+/* Read the greeting and a setup from a descriptor. Blocks at most ms for each piece. On failure err says why. */
+rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, size_t errlen);
 
 #endif

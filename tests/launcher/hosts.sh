@@ -291,6 +291,21 @@ for fanout in 32 1; do
     verdict "another version, fan-out $fanout" 1 "host host[bc]: .*/prefix/bin/xrun is version ${version//[0-9]/9} there, and this is version $version;"
     [ "$(grep -c . err)" = 1 ] && good "another version, fan-out $fanout: that is one line" || bad "another version, fan-out $fanout: that is one line" "$(cat err)"
 done
+# One whose words to agents have another form: the greeting before them has not.
+cat >other-ssh <<'SH'
+#!/bin/sh
+host=$1
+shift
+python3 -c '
+import sys
+said = sys.stdin.buffer.read()
+sys.stdout.buffer.write(said[:8] + b"\x63\0\0\0" + b"7.7.7".ljust(32, b"\0") + said[44:108] + b"\x05\0\0\0other")
+' | ssh "$host" "$@"
+SH
+chmod +x other-ssh
+xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --agent "$PWD/other-ssh" sh -c 'touch /tmp/ran'
+verdict "another protocol" 1 "host (host[bc]): .*error: xrun is version $version \(protocol [0-9]+\) on host[bc], and version 7\.7\.7 \(protocol 99\) on hosta, which starts it; install"
+[ "$(grep -c . err)" = 1 ] && good "another protocol: that is one line" || bad "another protocol: that is one line" "$(cat err)"
 [ -z "$(for h in $here; do on $h ls /tmp | grep ran; done)" ] && good "nothing was started" || bad "nothing was started" "something was"
 
 # ------------------------------------------------------------------------- the network, and another place

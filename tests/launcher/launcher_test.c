@@ -4,6 +4,8 @@
 #include "launcher/feed.h"
 #include "launcher/job.h"
 #include "launcher/options.h"
+#include "launcher/setup.h"
+#include "launcher/shape.h"
 #include "launcher/verdict.h"
 #include "lib/base/compiler.h"
 
@@ -14,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -298,6 +301,105 @@ static void strings_that_lie(void **state)
     assert_true(u.failed);
 }
 
+/* ------------------------------------------------------------------- the tree */
+
+/* Of any size and fan-out and whoever is the head: nobody has more below than the fan-out says, the head is a child of
+ * the root, and all that the functions say of two nodes agrees. */
+static void shapes(void **state)
+{
+    static const struct rk_shape some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
+                                           {7, 1, 6},   {40, 32, 39},  {40, 32, 31},  {40, 3, 17}, {33, 32, 32},
+                                           {500, 32, 400}, {500, 4, 1}, {5, 4096, 4}};
+
+    (void)state;
+    for (size_t k = 0; k < RK_ARRAY_LEN(some); k++) {
+        const struct rk_shape *s = &some[k];
+        uint32_t found = 0;
+        assert_int_equal(rk_shape_above(s, s->head), RK_NODE_FRONT);
+        for (uint32_t i = 0; i <= s->nodes; i++) {
+            uint32_t top = i < s->nodes ? i : RK_NODE_FRONT, n = rk_shape_children(s, top);
+            assert_in_range(n, 0, s->fanout);
+            for (uint32_t c = 0; c < n; c++) {
+                uint32_t child = rk_shape_child(s, top, c);
+                assert_true(child < s->nodes);
+                assert_int_equal(rk_shape_above(s, child), top);
+                assert_true(rk_shape_is_below(s, top, child));
+                assert_int_equal(rk_shape_way(s, top, child), c);
+                assert_int_equal(rk_shape_way(s, child, top), RK_NODE_FRONT);
+            }
+            found += n;
+            assert_true(rk_shape_is_below(s, RK_NODE_FRONT, top));
+            assert_int_equal(rk_shape_way(s, top, top), RK_NODE_FRONT);
+            if (top == RK_NODE_FRONT)
+                continue;
+            assert_true(rk_shape_above(s, top) != top);
+            assert_int_equal(rk_shape_child(s, RK_NODE_FRONT, rk_shape_way(s, RK_NODE_FRONT, top)),
+                             rk_shape_above(s, top) == RK_NODE_FRONT
+                                 ? top
+                                 : rk_shape_child(s, RK_NODE_FRONT,
+                                                  rk_shape_way(s, RK_NODE_FRONT, rk_shape_above(s, top))));
+        }
+        assert_int_equal(found, s->nodes); /* each is somebody's child, once: its parent is one only */
+    }
+    assert_int_equal(rk_shape_way(&some[0], RK_NODE_FRONT, 1), RK_NODE_FRONT); /* it is not there */
+}
+
+/* --------------------------------------------------------------- what agents are told */
+
+static rank_status_t hear(const uint8_t *data, size_t len, struct rk_setup *out, char *err, size_t errlen)
+{
+    rank_status_t st;
+    int fd[2];
+
+    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(write(fd[1], data, len), len); /* it fits into the pipe */
+    close(fd[1]);
+    st = rk_setup_read(fd[0], 1000, out, err, errlen);
+    close(fd[0]);
+    return st;
+}
+
+static void setups(void **state)
+{
+    static char *names[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", (char *)(uintptr_t) "c"};
+    static const size_t protocol = 8, version = 12, rest = 108;
+    struct rk_setup in = {.secret = "secret", .shape = {3, 1, 2}, .names = names, .port = 7, .agent = (char *)(uintptr_t) "ssh",
+                          .program = (char *)(uintptr_t) "/bin/xrun"}, out;
+    struct rk_packer p = {0};
+    char err[512];
+
+    (void)state;
+    rk_setup_say(&in, 1, &p);
+    assert_false(p.failed);
+    assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
+    assert_int_equal(out.node, 1);
+    assert_string_equal(out.names[0], "a"); /* below: the chain is c, b, a */
+    assert_string_equal(out.names[1], "b");
+    assert_null(out.names[2]);
+    rk_setup_clear(&out);
+    for (size_t len = 0; len < p.len; len += len < rest + 8 ? 1 : 11) {
+        assert_int_not_equal(hear(p.data, len, &out, err, sizeof(err)), RANK_OK);
+        assert_non_null(strstr(err, "no agent's setup"));
+        rk_setup_clear(&out);
+    }
+    /* Another version, and what it says has another form: named. */
+    memcpy(p.data + version, "7.7\33", 5);
+    p.data[rest]++;
+    assert_int_not_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    assert_non_null(strstr(err, "version 7.7?"));
+    assert_non_null(strstr(err, rank_version()));
+    rk_setup_clear(&out);
+    p.data[rest]--; /* the same form: the parent is to say it */
+    assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    rk_setup_clear(&out);
+    p.data[protocol]++; /* whatever follows is not looked at */
+    assert_int_not_equal(hear(p.data, rest + 4, &out, err, sizeof(err)), RANK_OK);
+    assert_non_null(strstr(err, "version 7.7? (protocol"));
+    rk_setup_clear(&out);
+    rk_packer_free(&p);
+}
+
 /* -------------------------------------------------------------------- verdicts */
 
 static void codes(void **state)
@@ -344,6 +446,7 @@ int main(void)
         cmocka_unit_test(slowest_feeds),
         cmocka_unit_test(job_round_trip),   cmocka_unit_test(job_damaged),
         cmocka_unit_test(strings_that_lie), cmocka_unit_test(codes),
+        cmocka_unit_test(shapes),           cmocka_unit_test(setups),
         cmocka_unit_test(foreign_variables),
     };
 
