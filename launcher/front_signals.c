@@ -66,6 +66,10 @@ static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
     if (sig == SIGCONT) /* it takes back a stop, as the kernel's does */
         event_del(f->stopping);
     rk_front_forward(f, sig);
+    if (sig == SIGCONT) {
+        rk_user_terminal_take(f->terminal);
+        rk_reader_wake(f->reader);
+    }
 }
 
 void rk_front_on_stopping(evutil_socket_t fd, short what, void *arg)

@@ -156,8 +156,10 @@ static bool on_exited(struct front *f, struct rk_unpacker *u)
     rk_life_exited(f->life, rank);
     rk_report_exited(f->report, rank, pid, status, lived, unfinished);
     rk_gone_note(f->gone, RK_GONE_RANK, rank);
-    if (rank == f->job->pty)
-        rk_user_terminal_give_back(f->terminal);
+    if (rank == f->job->pty) {
+        rk_user_terminal_close(f->terminal);
+        f->terminal = NULL;
+    }
     failed = rk_verdict_failed(status, unfinished);
     rk_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
     if (f->ending || !failed) /* what follows from an end is no news */

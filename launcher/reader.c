@@ -1,17 +1,26 @@
 /* reader.c: see reader.h. */
 #include "launcher/reader.h"
 #include "launcher/message.h"
+#include "launcher/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How often a reader in the background looks whether it still is there: a shell's fg need not say anything. */
+#define LOOK_MS 500
+
 struct rk_reader {
     int fd;
+    int reopened; /* fd, or -1: it is the user's */
     struct event *ev; /* of a file, which cannot be polled: a timer */
-    bool file, terminal;
+    struct event *look;
+    bool file, terminal, socket;
     uint32_t credit;
     void (*on_data)(void *arg, const void *data, size_t len);
     void *arg;
@@ -19,16 +28,29 @@ struct rk_reader {
 
 static const struct timeval at_once = {0, 0};
 
-/* To read a terminal from the background would stop xrun. */
-static bool in_background(const struct rk_reader *r)
-{
-    return r->terminal && tcgetpgrp(r->fd) != getpgrp();
-}
-
 static void go_on(struct rk_reader *r)
 {
-    if (r->ev && r->credit && !in_background(r))
+    const struct timeval soon = {0, LOOK_MS * 1000};
+
+    if (!r->ev || !r->credit)
+        return;
+    if (r->terminal && rk_terminal_is_others(r->fd)) /* reading would stop xrun */
+        event_add(r->look, &soon);
+    else
         event_add(r->ev, r->file ? &at_once : NULL);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    go_on(arg);
+}
+
+/* Somebody else who has the same input may have been quicker: never waits, but for what could not be opened anew. */
+static ssize_t read_some(struct rk_reader *r, void *to, size_t len)
+{
+    return r->socket ? recv(r->fd, to, len, MSG_DONTWAIT) : read(r->fd, to, len);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -40,9 +62,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (in_background(r))
+    if (r->terminal && rk_terminal_is_others(r->fd)) {
+        go_on(r);
         return;
-    n = read(r->fd, data, want);
+    }
+    n = read_some(r, data, want);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
         go_on(r);
         return;
@@ -56,6 +80,17 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         r->ev = NULL;
         r->on_data(r->arg, NULL, 0); /* an error ends the input as its end does */
     }
+}
+
+/* An open file of our own, which can be nonblocking without others noticing. */
+static void reopen(struct rk_reader *r)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", r->fd);
+    r->reopened = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (r->reopened >= 0)
+        r->fd = r->reopened;
 }
 
 rank_status_t rk_reader_open(struct event_base *base, int fd,
@@ -72,11 +107,16 @@ rank_status_t rk_reader_open(struct event_base *base, int fd,
     r->on_data = on_data;
     r->arg = arg;
     r->terminal = isatty(fd);
+    r->reopened = -1;
     r->file = fstat(fd, &st) || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || r->terminal);
+    r->socket = !r->file && S_ISSOCK(st.st_mode);
+    if (!r->file && !r->socket)
+        reopen(r);
     r->ev = r->file ? evtimer_new(base, on_readable, r)
-                    : event_new(base, fd, EV_READ, on_readable, r);
-    if (!r->ev) {
-        free(r);
+                    : event_new(base, r->fd, EV_READ, on_readable, r);
+    r->look = evtimer_new(base, on_look, r);
+    if (!r->ev || !r->look) {
+        rk_reader_close(r);
         return RANK_ERR_NO_MEMORY;
     }
     *out = r;
@@ -90,6 +130,10 @@ void rk_reader_close(struct rk_reader *r)
         return;
     if (r->ev)
         event_free(r->ev);
+    if (r->look)
+        event_free(r->look);
+    if (r->reopened >= 0)
+        close(r->reopened);
     free(r);
 }
 

@@ -22,7 +22,7 @@ void rk_reader_close(struct rk_reader *reader);
 
 /* The agent has taken n bytes more. */
 void rk_reader_credit(struct rk_reader *reader, uint32_t n);
-/* Back in the foreground: a terminal may be read again. */
+/* Back in the foreground: a terminal may be read again. It is noticed without this, but later. */
 void rk_reader_wake(struct rk_reader *reader);
 
 #endif

@@ -44,8 +44,11 @@ void rk_terminal_resize(int master, const struct rk_window *window)
 
 /* ------------------------------------------------------- the front end's side */
 
+/* How often one that is in the background looks whether it still is there. */
+#define LOOK_MS 500
+
 struct rk_user_terminal {
-    struct event *resized;
+    struct event *resized, *look;
     bool keys; /* there are any, and they are the rank's */
     bool taken;
     struct termios own;
@@ -62,6 +65,20 @@ struct rk_window rk_user_window(void)
             return (struct rk_window){size.ws_row, size.ws_col};
     }
     return (struct rk_window){24, 80};
+}
+
+bool rk_terminal_is_others(int fd)
+{
+    pid_t group = tcgetpgrp(fd);
+
+    return group >= 0 && group != getpgrp(); /* -1: it controls nobody here */
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    rk_user_terminal_take(arg);
 }
 
 static void on_window(evutil_socket_t sig, short what, void *arg)
@@ -87,7 +104,8 @@ struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool key
     t->arg = arg;
     t->keys = keys && isatty(STDIN_FILENO);
     t->resized = evsignal_new(base, SIGWINCH, on_window, t);
-    if (!t->resized || event_add(t->resized, NULL)) {
+    t->look = evtimer_new(base, on_look, t);
+    if (!t->resized || !t->look || event_add(t->resized, NULL)) {
         rk_user_terminal_close(t);
         return NULL;
     }
@@ -97,11 +115,17 @@ struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool key
 
 void rk_user_terminal_take(struct rk_user_terminal *t)
 {
+    const struct timeval soon = {0, LOOK_MS * 1000};
     struct termios raw;
 
+    if (!t || !t->keys || t->taken)
+        return;
     /* To change a terminal from the background would stop xrun. */
-    if (!t || !t->keys || t->taken || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
-        tcgetattr(STDIN_FILENO, &t->own))
+    if (rk_terminal_is_others(STDIN_FILENO)) {
+        event_add(t->look, &soon);
+        return;
+    }
+    if (tcgetattr(STDIN_FILENO, &t->own))
         return;
     raw = t->own;
     cfmakeraw(&raw);
@@ -111,10 +135,13 @@ void rk_user_terminal_take(struct rk_user_terminal *t)
 
 void rk_user_terminal_give_back(struct rk_user_terminal *t)
 {
-    if (!t || !t->taken)
+    if (!t)
+        return;
+    event_del(t->look);
+    if (!t->taken)
         return;
     t->taken = false;
-    if (tcgetpgrp(STDIN_FILENO) == getpgrp())
+    if (!rk_terminal_is_others(STDIN_FILENO))
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t->own);
 }
 
@@ -122,8 +149,11 @@ void rk_user_terminal_close(struct rk_user_terminal *t)
 {
     if (!t)
         return;
-    rk_user_terminal_give_back(t);
+    if (t->look)
+        rk_user_terminal_give_back(t);
     if (t->resized)
         event_free(t->resized);
+    if (t->look)
+        event_free(t->look);
     free(t);
 }

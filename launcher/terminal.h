@@ -20,6 +20,9 @@ void rk_terminal_resize(int master, const struct rk_window *window);
 
 /* ------------------------------------------------------- the front end's side */
 
+/* Does another process group than ours have the terminal? Who is in the background must not touch it. */
+bool rk_terminal_is_others(int fd);
+
 /*
  * The user's terminal. With keys, it passes every one on while the rank lives,
  * whose own terminal makes signals and echoes of them.
@@ -33,7 +36,7 @@ struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool key
                                                void *arg);
 /* Also gives the terminal back. NULL is fine. */
 void rk_user_terminal_close(struct rk_user_terminal *t);
-/* Take it, unless xrun is in the background; and give it back: when xrun stops, when the rank ends. */
+/* Take it, as soon as xrun is in the foreground; and give it back: when xrun stops. */
 void rk_user_terminal_take(struct rk_user_terminal *t);
 void rk_user_terminal_give_back(struct rk_user_terminal *t);
 

@@ -89,6 +89,31 @@ cmp -s rest blob && same "--stdin none leaves it all" "0
 refused "--stdin of no rank" 2 '--stdin is 4, but the ranks are 0 to 3' --stdin 4 -n 4 $mark
 refused "bad --stdin" 2 "--stdin is '-1'; give all, none or a rank" --stdin -1 $mark
 
+# Somebody else may read from the same pipe: xrun has it open a second time, and only that does not wait.
+new_case
+mkfifo shared
+"$XRUN" -q sh -c 'echo ready; exec cat' <shared >out 2>err & xpid=$!
+exec 9>shared
+waits() { # descriptor: does it? (O_NONBLOCK)
+    local flags
+    flags=$(sed -n 's/^flags:\t*//p' "/proc/$xpid/fdinfo/$1")
+    [ $((8#$flags & 8#4000)) = 0 ]
+}
+opened() { # how many of the pipe's descriptors wait, and how many do not
+    local f yes=0 no=0
+    for f in /proc/$xpid/fd/*; do
+        [ "$(readlink "$f")" = "$PWD/shared" ] || continue
+        if waits "${f##*/}"; then yes=$((yes + 1)); else no=$((no + 1)); fi
+    done
+    echo "$yes $no"
+}
+twice() { [ "$(opened)" = "1 1" ]; }
+until_true 10 ready 1 && until_true 5 twice && good "the user's input is left as it is" || bad "the user's input is left as it is" "$(opened)"
+echo word >&9
+exec 9>&-
+wait $xpid; rc=$?
+grep -v ready out >sorted; mv sorted out; same "and read from another descriptor" word
+
 # ------------------------------------------------------------------------------------ --pty
 run 10 -n 2 --pty 1 sh -c 'if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then echo $XRUN_RANK at a terminal; else echo $XRUN_RANK at none; fi'
 tr -d '\r' <out >sorted; sort sorted >out; same "--pty" "0 at none
@@ -114,6 +139,12 @@ if command -v python3 >/dev/null; then
     new_case
     timeout -k 5 30 python3 "$parts/terminal.py" killed "$XRUN" --pty 0 sh -c 'echo ready; sleep 60' >out 2>err; rc=$?
     sed -i 's/.* //' out; same "TERM ends a job with --pty" 143
+    for how in jobs jobs-pty; do
+        [ $how = jobs ] && what="" || what="--pty 0"
+        new_case
+        timeout -k 5 30 python3 "$parts/terminal.py" $how "$XRUN" $what sh -c 'echo ready; while read -r l; do echo "got $l"; done; exit 5' >out 2>err; rc=$?
+        sed -i 's/.* //' out; same "a terminal is read again after fg${what:+, $what}" 5
+    done
     new_case
     timeout -k 5 30 python3 "$parts/terminal.py" colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
     grep -qF '\x1b[31m[0]\x1b[0m x' out && grep -qF '\x1b[1mxrun: error: rank' out && check "colours on a terminal" 0 || bad "colours on a terminal" "$(cat out)"

@@ -5,12 +5,37 @@ scenario, command = sys.argv[1], sys.argv[2:]
 pid, fd = pty.fork()
 def resize(to, rows, columns):
     fcntl.ioctl(to, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+def shell():
+    """One with job control, as far as it is the terminal's matter: COMMAND begins in the background; a line typed, fg;
+    when it is stopped, bg, and a line typed, fg. Nothing tells the job of an fg."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    job = os.fork()
+    if job == 0:
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        os.setpgid(0, 0)
+        os.execvp(command[0], command)
+    try:
+        os.setpgid(job, job)
+    except OSError:
+        pass  # it has done so, and become the command
+    while True:
+        os.read(0, 100)
+        os.tcsetpgrp(0, job)
+        os.write(1, b"in the foreground\n")
+        status = os.waitpid(job, os.WUNTRACED)[1]
+        os.tcsetpgrp(0, os.getpgrp())
+        if not os.WIFSTOPPED(status):
+            os._exit(os.waitstatus_to_exitcode(status))
+        os.killpg(job, signal.SIGCONT)
+        os.write(1, b"in the background\n")
 if pid == 0:
     resize(0, 40, 100)
     os.environ["TERM"] = "xterm"
     os.environ.pop("NO_COLOR", None)
     if scenario == "no-colour":
         os.environ["NO_COLOR"] = "1"
+    if scenario in ("jobs", "jobs-pty"):
+        shell()
     os.execvp(command[0], command)
 shown, limit = b"", time.monotonic() + float(os.environ.get("RK_LIMIT", 20))
 def until(what):
@@ -43,6 +68,28 @@ if scenario == "keys":
         assert time.monotonic() < limit, "the rank is gone, and the terminal still raw"
         time.sleep(0.01)
     os.write(fd, b"\x03")  # and now ^C is xrun's
+if scenario in ("jobs", "jobs-pty"):
+    until(b"ready")
+    os.write(fd, b"fg\r")
+    until(b"in the foreground")
+if scenario == "jobs":
+    os.write(fd, b"one\r")
+    until(b"got one")
+    os.write(fd, b"\x1a")  # ^Z
+    until(b"in the background")
+    shown = b""
+    os.write(fd, b"fg\r")
+    until(b"in the foreground")
+    os.write(fd, b"two\r")
+    until(b"got two")
+    os.write(fd, b"\x04")  # ^D
+if scenario == "jobs-pty":
+    while cooked():
+        assert time.monotonic() < limit, "back in the foreground, and the terminal is not the rank's"
+        time.sleep(0.01)
+    os.write(fd, b"one\r")
+    until(b"got one")
+    os.write(fd, b"\x04")
 if scenario == "killed":
     until(b"ready")
     os.kill(pid, signal.SIGTERM)
