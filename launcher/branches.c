@@ -164,6 +164,12 @@ void rk_branches_lost(struct rk_branches *b, uint32_t node)
         rk_starter_kill(b->starter, node);
 }
 
+void rk_branches_give_up(struct rk_branches *b)
+{
+    if (b)
+        rk_starter_give_up(b->starter);
+}
+
 bool rk_branches_has(const struct rk_branches *b, pid_t pid)
 {
     return b && pid > 0 && (rk_starter_has(b->starter, pid) || rk_step_pid(b->step) == pid);

@@ -54,6 +54,9 @@ bool rk_branches_reaped(struct rk_branches *branches, pid_t pid, int status);
 size_t rk_branches_pids(const struct rk_branches *branches, pid_t *pids, size_t max);
 /* A child in the tree is lost: the command that started it need not be waited for. */
 void rk_branches_lost(struct rk_branches *branches, uint32_t node);
+/* The user does not want to wait: commands whose agents have not come are killed. Not srun, which Slurm knows to end.
+ * NULL is fine. */
+void rk_branches_give_up(struct rk_branches *branches);
 /* Is it one of them? */
 bool rk_branches_has(const struct rk_branches *branches, pid_t pid);
 /* How many strangers came to the door. */

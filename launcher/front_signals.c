@@ -52,6 +52,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         rk_front_force(f, 128 + sig, sig, rk_front_grace(f, SIGNAL_GRACE_MS));
     } else {
         rk_front_force(f, 128 + sig, sig, 0);
+        rk_branches_give_up(f->branches);
     }
     /* Nobody reads our output and the user insists. */
     if (f->interrupts > 2 && !rk_tree_child_count(f->tree))

@@ -252,6 +252,15 @@ void rk_starter_kill(struct rk_starter *s, uint32_t node)
         kill(rk_command_pid(c->run), SIGKILL);
 }
 
+void rk_starter_give_up(struct rk_starter *s)
+{
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        struct command *c = &s->commands[i];
+        if (!c->connected && rk_command_pid(c->run) > 0)
+            kill(rk_command_pid(c->run), SIGKILL);
+    }
+}
+
 /* ---------------------------------------------------------------- open, close */
 
 rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, const struct rk_tree *tree,

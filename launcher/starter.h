@@ -38,6 +38,8 @@ bool rk_starter_reaped(struct rk_starter *starter, pid_t pid, int status);
 bool rk_starter_has(const struct rk_starter *starter, pid_t pid);
 /* The pids of all that run, at most max. Returns how many; pids NULL: all of them are counted. */
 size_t rk_starter_pids(const struct rk_starter *starter, pid_t *pids, size_t max);
+/* Nobody waits any more for agents that have not come. */
+void rk_starter_give_up(struct rk_starter *starter);
 /* The agent is lost: its command has no use any more. */
 void rk_starter_kill(struct rk_starter *starter, uint32_t node);
 

@@ -263,6 +263,22 @@ printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
 chmod +x stuck-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
 verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
+# ^C twice while it hangs is at once. A machine that stands still is given three chances.
+for try in 1 2 3; do
+    : >err
+    on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -n 2 --host hosta:1,hostb:1 --agent "$PWD/stuck-ssh" true >out 2>err </dev/null &
+    xpid=$!
+    until_true 20 on hosta pgrep -x -f 'sleep 100' >pids || bad "^C twice: start" "$(cat out err)"
+    on hosta pkill -INT -x xrun
+    until_true 20 grep -q 'once more to kill it' err || bad "^C twice: the first" "$(cat out err)"
+    t0=${EPOCHREALTIME/./}
+    on hosta pkill -INT -x xrun
+    finish_in 20
+    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
+    [ "$ms" -gt 2000 ] || break
+done
+verdict "^C twice at the start" 130
+[ "$ms" -le 2000 ] && good "^C twice at the start is at once" || bad "^C twice at the start is at once" "$ms ms"
 # An ssh that says first, on the other host, what may be used there.
 printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "ulimit -n 90; $*"\n' >tight-ssh
 chmod +x tight-ssh
