@@ -107,6 +107,8 @@ struct rk_agent {
     struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
 };
 
+/* start.c: programs that the front end has left to the hosts to find. On failure *code and text say why. */
+rank_status_t rk_ranks_find(struct rk_agent *agent, int *code, char *text, size_t len);
 /* start.c: start all ranks. On failure *code and text say why; what was started is killed. */
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len);
 

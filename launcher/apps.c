@@ -106,20 +106,44 @@ static bool make_job_env(const struct rk_options *o, struct rk_job *job)
                           put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
 }
 
+/* PWD is where the ranks start, unless the user says something else. */
+static bool put_pwd(char *const *env, struct rk_app *app)
+{
+    const char *old = rk_environ_value(env, "PWD");
+    char *text;
+    bool ok;
+
+    if (rk_environ_value(app->env, "PWD") || (old && strcmp(old, app->wdir) == 0))
+        return true;
+    if (asprintf(&text, "PWD=%s", app->wdir) < 0)
+        return false;
+    ok = rk_environ_put(&app->env, text);
+    free(text);
+    return ok;
+}
+
 /* Where it starts, and what. */
-static int find_program(const struct rk_app_options *o, char *const *env, struct rk_app *app,
+static int find_program(const struct rk_app_options *o, char *const *env, bool here, struct rk_app *app,
                         char *err, size_t errlen)
 {
     const char *path;
     int code = RK_EXIT_USAGE;
 
-    app->wdir = rk_program_wdir(o->wdir, err, errlen);
+    app->wdir = rk_program_wdir(o->wdir, here, err, errlen);
     if (!app->wdir)
         return code;
+    if (!put_pwd(env, app))
+        return out_of_memory(err, errlen);
     path = rk_environ_value(app->env, "PATH");
     if (!path)
         path = rk_environ_value(env, "PATH");
     app->program = rk_program_find(o->command[0], o->path, path, app->wdir, err, errlen, &code);
+    if (!app->program && !here) {
+        app->program = rk_program_path(o->command[0], app->wdir);
+        app->path = o->path ? strdup(o->path) : NULL;
+        if (!app->program || (o->path && !app->path))
+            return out_of_memory(err, errlen);
+    }
     if (!app->program)
         return code;
     app->argv = copy_strings(o->command);
@@ -180,7 +204,7 @@ static size_t name_app(const struct rk_job *job, uint32_t i, char *err, size_t e
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
 }
 
-int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen)
+int rk_apps_make(const struct rk_options *options, bool here, struct rk_job *job, char *err, size_t errlen)
 {
     rank_status_t st;
     int code = 0;
@@ -202,7 +226,7 @@ int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err
         code = out_of_memory(err, errlen);
     for (uint32_t i = 0; !code && i < job->napps; i++) {
         size_t named = name_app(job, i, err, errlen);
-        code = find_program(&options->apps[i], job->env, &job->apps[i], err + named,
+        code = find_program(&options->apps[i], job->env, here, &job->apps[i], err + named,
                             errlen - named);
     }
     if (code)

@@ -10,8 +10,9 @@
 /*
  * Fills job's size, apps and env. Takes out of xrun's own environment what is another launcher's, finds
  * every program and directory, and checks what the environment of each says to the library. 0, or xrun's exit code: err holds a line
- * that says why, or is empty if that has been logged. Clear the job in any case.
+ * that says why, or is empty if that has been logged. here: this host may have ranks; where it has none programs and
+ * directories that are not here are left to the hosts. Clear the job in any case.
  */
-int rk_apps_make(const struct rk_options *options, struct rk_job *job, char *err, size_t errlen);
+int rk_apps_make(const struct rk_options *options, bool here, struct rk_job *job, char *err, size_t errlen);
 
 #endif

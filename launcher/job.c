@@ -23,6 +23,7 @@ void rk_job_clear(struct rk_job *job)
     for (uint32_t i = 0; job->apps && i < job->napps; i++) {
         free(job->apps[i].program);
         free(job->apps[i].wdir);
+        free(job->apps[i].path);
         rk_strings_free(job->apps[i].argv);
         rk_strings_free(job->apps[i].env);
     }
@@ -71,6 +72,7 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
         rk_pack_strings(p, app->argv);
         rk_pack_strings(p, app->env);
         rk_pack_string(p, app->wdir);
+        rk_pack_string(p, app->path ? app->path : "");
     }
     rk_pack_strings(p, job->env);
     rk_pack_u32(p, job->torch);
@@ -116,6 +118,7 @@ static bool unpack_apps(struct rk_unpacker *u, struct rk_job *out)
         app->argv = rk_unpack_strings(u);
         app->env = rk_unpack_strings(u);
         app->wdir = string_copy(u);
+        app->path = string_copy(u);
         if (app->n == 0 || app->n > out->size - ranks || !app->argv || !app->argv[0])
             return false;
         ranks += app->n;

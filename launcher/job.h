@@ -15,10 +15,11 @@
 /* One of the job's programs; its ranks follow each other, and those of the program before it. */
 struct rk_app {
     uint32_t first, n; /* ranks */
-    char *program;     /* path that is executed */
+    char *program;     /* path that is executed; without a slash: a name that its hosts look for */
     char **argv;
     char **env;        /* what its ranks have besides, or instead of, the job's */
     char *wdir;        /* absolute */
+    char *path;        /* where they look before PATH, or NULL */
 };
 
 /* Who reads xrun's standard input, but for a rank's number. */

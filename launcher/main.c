@@ -75,7 +75,7 @@ static void be_quiet(const struct rk_options *o)
 }
 
 /* 0, or the exit code. */
-static int make_job(const struct rk_options *o, struct rk_job *job)
+static int make_job(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job)
 {
     char text[4096 + 512];
     int code;
@@ -88,7 +88,7 @@ static int make_job(const struct rk_options *o, struct rk_job *job)
     if (!job->id || (o->spawned && !rk_spawned_origin(o->spawned, &job->origin)))
         return refuse("out of memory", 1);
     be_quiet(o);
-    code = rk_apps_make(o, job, text, sizeof(text));
+    code = rk_apps_make(o, plan->local != RK_NO_HOST, job, text, sizeof(text));
     be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
         return refuse(text, code);
@@ -167,7 +167,7 @@ static int run(struct rk_options *o, uint64_t started_ns)
     if (!code && !(programs = name_programs(o, &plan)))
         code = refuse("out of memory", 1);
     if (!code)
-        code = make_job(o, &job);
+        code = make_job(o, &plan, &job);
     late = !code && may_place_late(o, &plan, &job);
     if (!code && !late && !rk_plan_remote(&plan))
         code = place(o, &plan, &job);

@@ -297,7 +297,7 @@ static const struct option options[] = {
      set_env, 0},
     {{"--wdir", "-wdir"},
      "DIR",
-     "Start the ranks in DIR (default: where xrun is).",
+     "Start the ranks in DIR (default: where xrun is, by the name that PWD has for it). PWD says so there.",
      set_wdir, PER_APP},
     {{"--path"},
      "DIRS",

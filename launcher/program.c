@@ -1,32 +1,87 @@
 /* program.c: see program.h. */
 #include "launcher/program.h"
+#include "lib/base/conf.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *rk_program_wdir(const char *dir, char *err, size_t errlen)
+/* Is there a . or .. among its parts? */
+static bool has_dots(const char *path)
+{
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        if ((n == 1 || n == 2) && strncmp(p, "..", n) == 0)
+            return true;
+        p += n;
+        p += strspn(p, "/");
+    }
+    return false;
+}
+
+/* Where we are, by the name that the user's shell has for it: what it leads to may differ between hosts. */
+static char *here_by_name(void)
+{
+    const char *pwd = rk_env("PWD");
+    struct stat named, real;
+
+    if (pwd && pwd[0] == '/' && !has_dots(pwd) && stat(pwd, &named) == 0 && stat(".", &real) == 0 &&
+        named.st_dev == real.st_dev && named.st_ino == real.st_ino)
+        return strdup(pwd);
+    return realpath(".", NULL);
+}
+
+/* Absolute, and without . and .. as far as can be told from here. */
+static char *absolute(const char *dir)
+{
+    char *base = dir && dir[0] == '/' ? NULL : here_by_name(), *path = NULL, *real;
+    size_t len;
+
+    if (!dir)
+        return base;
+    if (dir[0] == '/')
+        path = strdup(dir);
+    else if (!base || asprintf(&path, "%s/%s", strcmp(base, "/") == 0 ? "" : base, dir) < 0)
+        path = NULL;
+    free(base);
+    real = path && has_dots(path) ? realpath(path, NULL) : NULL;
+    if (real) {
+        free(path);
+        path = real;
+    }
+    for (len = path ? strlen(path) : 0; len > 1 && path[len - 1] == '/'; len--)
+        path[len - 1] = '\0';
+    return path;
+}
+
+/* 0, or errno. */
+static int why_not_enter(const char *path)
 {
     struct stat st;
-    char *path = realpath(dir ? dir : ".", NULL);
 
-    if (!path) {
-        snprintf(err, errlen, "the working directory %s: %s%s", dir ? dir : ". (where xrun is)",
-                 strerror(errno), dir ? "; give one that exists to --wdir" : "");
-        return NULL;
-    }
-    if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
-        snprintf(err, errlen, "the working directory %s is not a directory", path);
-    } else if (access(path, X_OK)) {
-        snprintf(err, errlen, "the working directory %s cannot be entered: %s", path,
-                 strerror(errno));
-    } else {
+    if (stat(path, &st))
+        return errno;
+    return !S_ISDIR(st.st_mode) ? ENOTDIR : access(path, X_OK) ? errno : 0;
+}
+
+char *rk_program_wdir(const char *dir, bool here, char *err, size_t errlen)
+{
+    char *path = absolute(dir);
+    struct stat st;
+    int why = path ? why_not_enter(path) : errno;
+
+    if (path && (why == 0 || !here))
         return path;
-    }
+    if (path && why == ENOTDIR && stat(path, &st) == 0)
+        snprintf(err, errlen, "the working directory %s is not a directory", path);
+    else if (path && why == EACCES)
+        snprintf(err, errlen, "the working directory %s cannot be entered: %s", path, strerror(why));
+    else
+        snprintf(err, errlen, "the working directory %s: %s%s", dir ? dir : ". (where xrun is)", strerror(why),
+                 dir ? "; give one that exists to --wdir" : "");
     free(path);
     return NULL;
 }
@@ -101,6 +156,11 @@ static char *search(const char *list, const char *wdir, const char *name, char *
             return found;
         list += n + 1;
     }
+}
+
+char *rk_program_path(const char *name, const char *wdir)
+{
+    return name[0] == '/' || !strchr(name, '/') ? strdup(name) : join(wdir, "", 0, name);
 }
 
 char *rk_program_find(const char *name, const char *dirs, const char *path, const char *wdir,

@@ -4,6 +4,7 @@
 #ifndef RK_LAUNCHER_PROGRAM_H
 #define RK_LAUNCHER_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The shells' exit codes for these, sysexits.h's for lost output. */
@@ -17,9 +18,13 @@ enum {
 
 /*
  * The absolute path of the directory that ranks start in; dir may be NULL
- * (where xrun is). NULL: err holds why.
+ * (where xrun is). Links in it stay as they are. here: ranks may be on this host,
+ * and it has to be there. NULL: err holds why.
  */
-char *rk_program_wdir(const char *dir, char *err, size_t errlen);
+char *rk_program_wdir(const char *dir, bool here, char *err, size_t errlen);
+
+/* Where name is if it holds a slash, else the name itself, which is still to be looked for. NULL: no memory. */
+char *rk_program_path(const char *name, const char *wdir);
 
 /*
  * The path to execute for name: as it stands if it holds a slash (seen from

@@ -195,6 +195,8 @@ void rk_agent_run_job(struct rk_agent *agent)
         st = RANK_ERR_SYSTEM;
     }
     if (!st)
+        st = rk_ranks_find(agent, &code, text, sizeof(text));
+    if (!st)
         st = rk_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
     if (!st)

@@ -309,18 +309,22 @@ static void wait_for_busy(struct crew *c)
 
 /* ----------------------------------------------------------------------- all */
 
+static size_t name_app(const struct rk_agent *agent, const struct rk_app *app, char *text, size_t len)
+{
+    if (agent->job.napps == 1)
+        return 0;
+    return (size_t)snprintf(text, len, "program %u: ", (unsigned)(app - agent->job.apps) + 1);
+}
+
 static void explain(const struct rk_agent *agent, uint32_t rank, const struct start *s, int *code,
                     char *text, size_t len)
 {
     const struct rk_app *app = rk_job_app_of(&agent->job, rank);
-    int named;
+    size_t named = name_app(agent, app, text, len);
 
     *code = RK_EXIT_USAGE;
-    if (agent->job.napps > 1) {
-        named = snprintf(text, len, "program %u: ", (unsigned)(app - agent->job.apps) + 1);
-        text += named;
-        len -= (size_t)named;
-    }
+    text += named;
+    len -= named;
     if (strcmp(s->step, "exec") == 0 && s->error == ENOENT && access(app->program, F_OK)) {
         *code = RK_EXIT_NOT_FOUND;
         snprintf(text, len, "there is no program %s on %s", app->program, agent->host);
@@ -339,6 +343,32 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
                  agent->host, s->step, strerror(s->error),
                  s->error == EAGAIN ? " (too many processes: start fewer)" : "");
     }
+}
+
+/* xrun's host has no rank, and did not have these programs: look for those that run here. */
+rank_status_t rk_ranks_find(struct rk_agent *agent, int *code, char *text, size_t len)
+{
+    for (struct rk_app *app = agent->job.apps; app < agent->job.apps + agent->job.napps; app++) {
+        const char *path = rk_environ_value(app->env, "PATH");
+        bool here = false;
+        size_t named;
+        char *found;
+        for (uint32_t i = 0; i < agent->nlocal && !here; i++)
+            here = rk_job_app_of(&agent->job, agent->ranks[i].rank) == app;
+        if (!here || strchr(app->program, '/'))
+            continue;
+        named = name_app(agent, app, text, len);
+        named += (size_t)snprintf(text + named, len - named, "host %s: ", agent->host);
+        found = rk_program_find(app->program, *app->path ? app->path : NULL,
+                                path ? path : rk_environ_value(agent->job.env, "PATH"), app->wdir, text + named,
+                                len - named, code);
+        if (!found)
+            return RANK_ERR_SYSTEM;
+        free(app->program);
+        app->program = found;
+        *text = '\0';
+    }
+    return RANK_OK;
 }
 
 static rank_status_t start_all(struct rk_agent *agent, struct crew *c)

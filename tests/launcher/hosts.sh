@@ -294,6 +294,26 @@ on hosta install only-here /tmp/only-here
 xrun 30 -n 2 --host hosta:1,hostb:1 /tmp/only-here
 on hosta rm /tmp/only-here
 verdict "a program that one host has not" 127 'there is no program /tmp/only-here on hostb$'
+# Where xrun's own host has no ranks, programs and directories are the others' matter.
+on hostb mkdir /tmp/only-there.d
+printf '#!/bin/sh\npwd\necho $PWD\n' | on hostb sh -c 'cat >/tmp/only-there.d/rk-there; chmod +x /tmp/only-there.d/rk-there'
+remember $here
+for how in "--wdir /tmp/only-there.d ./rk-there" "--wdir /tmp/only-there.d --path /tmp/only-there.d rk-there" "--wdir /tmp/only-there.d rk-there"; do
+    xrun 30 -n 1 --host hostb $how
+    verdict "only there: $how" 0
+    [ "$(cat out)" = "/tmp/only-there.d
+/tmp/only-there.d" ] && good "it runs there" || bad "it runs there" "$(cat out)"
+done
+on hostb rm -r /tmp/only-there.d
+remember $here
+xrun 30 -n 2 --host hostb:1,hostc:1 /tmp/only-there.d/rk-there
+verdict "nowhere: a path" 127 'there is no program /tmp/only-there\.d/rk-there on host[bc]$'
+[ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
+xrun 30 -n 2 --host hostb:1,hostc:1 rk-there
+verdict "nowhere: a name" 127 'host host[bc]: there is no program rk-there in PATH'
+[ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
+xrun 30 -n 2 --host hostb:1,hostc:1 --wdir /tmp/only-there.d true
+verdict "nowhere: a directory" 2 'cannot start in /tmp/only-there\.d on host[bc]: No such file'
 LD_LIBRARY_PATH=$(printf '/a/long/way/to/a/library/%.0s' {1..200}) xrun 30 -n 2 --host hosta:1,hostb:1 true
 verdict "a long LD_LIBRARY_PATH" 0
 # xrun itself, but that it has another version's number.

@@ -67,6 +67,18 @@ grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version says it" || bad 
 
 # ------------------------------------------------------------------- options and environment
 run 10 -n 1 pwd; same "ranks start where xrun is" "$work"
+mkdir -p real && ln -s real link
+(cd link && new_case && timeout 10 "$XRUN" sh -c 'echo $PWD; pwd' >../out 2>../err); rc=$?
+same "through a link, if the shell calls it so" "$work/link
+$work/link"
+(cd real && new_case && PWD=$work/link/../real timeout 10 "$XRUN" sh -c 'echo $PWD' >../out 2>../err); rc=$?
+same "not by a name that only leads there" "$work/real"
+(new_case && PWD=/tmp timeout 10 "$XRUN" sh -c 'echo $PWD' >out 2>err); rc=$?
+same "a PWD that is wrong is put right" "$work"
+run 10 --wdir link/ sh -c 'echo $PWD' : --wdir "$work/link" sh -c 'echo $PWD' : --wdir real -x PWD=/x printenv PWD; sort out >sorted; mv sorted out
+same "PWD is what --wdir says, or the user" "$work/link
+$work/link
+/x"
 mkdir sub; printf '#!/bin/sh\necho here' >sub/only-here; chmod +x sub/only-here
 run 10 --wdir sub pwd; same "--wdir" "$work/sub"
 run 10 --wdir=sub only-here; same "a program in wdir is found after PATH" here
