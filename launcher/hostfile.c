@@ -133,6 +133,23 @@ static bool slurm_slots(struct rk_hostlist *list, const char *text)
     return at == list->n && !*text;
 }
 
+/* Inside a step of fewer nodes than the job has: srun has put the step's counts in place of the job's, but not its nodes. */
+static bool from_step(struct rk_hostlist *list, const char *tasks)
+{
+    const char *nodes = rk_env("SLURM_STEP_NODELIST"), *own = rk_env("SLURM_STEP_TASKS_PER_NODE");
+    struct rk_hostlist step = {.source = "Slurm's step"};
+    char why[256];
+
+    if (!nodes || !*nodes || rk_hostlist_parse(&step, nodes, why, sizeof(why)) ||
+        !slurm_slots(&step, own && *own ? own : tasks)) {
+        rk_hostlist_clear(&step);
+        return false;
+    }
+    rk_hostlist_clear(list);
+    *list = step;
+    return true;
+}
+
 static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, char *err,
                                 size_t errlen)
 {
@@ -146,7 +163,7 @@ static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, cha
         snprintf(err, errlen, "SLURM_JOB_NODELIST is not understood: %s", why);
         return st;
     }
-    if (tasks && !slurm_slots(list, tasks)) {
+    if (tasks && !slurm_slots(list, tasks) && !from_step(list, tasks)) {
         snprintf(err, errlen, "SLURM_TASKS_PER_NODE is '%s', which does not fit the %u node%s of %s",
                  tasks, list->n, rk_plural(list->n), nodes);
         return RANK_ERR_ARG;

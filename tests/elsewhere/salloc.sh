@@ -76,6 +76,10 @@ verdict "a hostfile of the job's own hosts" 0
 [ "$(sort out | tr '\n' ,)" = "0 2 0 0 2 hostb step,1 2 0 1 2 hosta step," ] && good "in its order" || bad "in its order" "$(cat out)"
 salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --host hosta,hostx true
 verdict "a host that the job has not" 2 'host hostx of --host is not among the 2 hosts that Slurm gives'
+# In a step of one of the job's nodes srun has replaced the counts of the job, but not its nodes.
+salloc 30 "-N2 -n2" srun -N1 -n1 -w hosta "$XRUN" -q -n 2 hostname
+verdict "in a step of one node" 0
+[ "$(tr '\n' ' ' <out)" = "hosta hosta " ] && good "it is that node" || bad "it is that node" "$(cat out)"
 # Options that srun would take from its environment are the user's own, and not for the agents.
 salloc 30 "-N2 -n4 --ntasks-per-node=2 -c2 --mem-per-cpu=10" env SLURM_LABELIO=1 SLURM_EXPORT_ENV=NONE SLURM_DISTRIBUTION=arbitrary \
     SLURM_STDINMODE=none SLURM_MPI_TYPE=pmix SLURM_MULTI_PROG=1 SLURM_EXACT=1 "$XRUN" -q -n 2 --map-by node hostname
