@@ -165,6 +165,7 @@ rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct 
 
     job->nhosts = plan->hosts.n;
     job->fanout = fanout;
+    job->universe = rk_plan_universe(plan);
     job->hosts = calloc((size_t)job->nhosts + 1, sizeof(*job->hosts));
     job->host_of = calloc(placed->n, sizeof(*job->host_of));
     if (!job->hosts || !job->host_of)

@@ -83,6 +83,7 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     rk_pack_u32(p, job->window.cols);
     rk_pack_strings(p, job->hosts);
     rk_pack_u32(p, job->fanout);
+    rk_pack_u32(p, job->universe);
     pack_map(job, p);
     rk_pack_u64(p, job->nofile);
     rk_pack_u64(p, job->started_ns);
@@ -132,6 +133,7 @@ static bool unpack_map(struct rk_unpacker *u, struct rk_job *out)
 
     out->hosts = rk_unpack_strings(u);
     out->fanout = rk_unpack_u32(u);
+    out->universe = rk_unpack_u32(u);
     while (out->hosts && out->hosts[out->nhosts])
         out->nhosts++;
     if (out->nhosts == 0 || out->fanout == 0)

@@ -39,6 +39,7 @@ struct rk_origin {
 struct rk_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
     uint32_t size; /* ranks of all programs */
+    uint32_t universe; /* as many as the hosts take: MPI_UNIVERSE_SIZE */
     struct rk_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */

@@ -6,6 +6,7 @@
 #include "lib/base/conf.h"
 #include "lib/topo/topo.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, 
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
     struct rk_here *own = here;
+    uint32_t needed;
 
     if (st)
         return st;
@@ -77,7 +79,10 @@ static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, 
         return st;
     if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
         *n = 1;
-    rk_hostlist_cut(&p->hosts, rk_plan_needed(p, *n));
+    needed = rk_plan_needed(p, *n);
+    for (uint32_t i = needed; i < p->hosts.n; i++)
+        p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;
+    rk_hostlist_cut(&p->hosts, needed);
     p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known)
@@ -131,6 +136,19 @@ bool rk_plan_remote(const struct rk_plan *p)
 const char *rk_plan_name(const struct rk_plan *p, uint32_t i)
 {
     return p->known[i].real_name ? p->known[i].real_name : p->hosts.host[i].name;
+}
+
+uint32_t rk_plan_universe(const struct rk_plan *p)
+{
+    uint64_t sum = p->spare;
+
+    for (uint32_t i = 0; i < p->hosts.n; i++) {
+        uint32_t slots = p->hosts.host[i].slots, units = p->known[i].units, ranks = p->placement.host[i].ranks;
+        sum += slots ? slots : units > ranks ? units : ranks;
+    }
+    if (sum < p->placement.n)
+        sum = p->placement.n;
+    return sum > INT32_MAX ? INT32_MAX : (uint32_t)sum; /* it becomes an int in MPI */
 }
 
 /* -------------------------------------------------------------------- topologies */

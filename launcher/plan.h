@@ -34,6 +34,7 @@ struct rk_plan {
     struct rk_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
+    uint64_t spare; /* slots of further hosts, which no rank can need */
     uint32_t local; /* which is this one, or RK_NO_HOST: its agent is xrun's child */
     bool fill;      /* their slots say how many ranks there are, if nobody else does */
     bool step;      /* the other agents are started as a step of a Slurm job */
@@ -64,6 +65,10 @@ rank_status_t rk_plan_keep(struct rk_plan *plan, hwloc_topology_t topology);
 
 /* All that there is to know is known: place n ranks (0: as many as the request gives). */
 rank_status_t rk_plan_place(struct rk_plan *plan, uint32_t n, char *err, size_t errlen);
+
+/* How many ranks the hosts take, once the ranks are placed: slots, or where nobody has said how many, cores. Never less
+ * than there are ranks. */
+uint32_t rk_plan_universe(const struct rk_plan *plan);
 
 /* The name of host i to show. */
 const char *rk_plan_name(const struct rk_plan *plan, uint32_t i);

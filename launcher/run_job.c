@@ -47,6 +47,7 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
     struct rk_server_job job = {.id = agent->job.id,
                                 .host = agent->job.hosts[agent->node],
                                 .size = agent->job.size,
+                                .universe = agent->job.universe,
                                 .nlocal = agent->nlocal,
                                 .folder = rk_leftovers_folder(agent->leftovers),
                                 .oversubscribed = agent->seats.oversubscribed,
@@ -82,6 +83,7 @@ static rank_status_t open_pmi1(struct rk_agent *agent)
 {
     const struct rk_pmi1_job job = {.id = agent->job.id,
                                     .size = agent->job.size,
+                                    .universe = agent->job.universe,
                                     .local = agent->nlocal,
                                     .keys = agent->job.origin.keys,
                                     .node_of = agent->nused > 1 ? agent->job.host_of : NULL};

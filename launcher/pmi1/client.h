@@ -31,7 +31,7 @@ struct rk_pmi1 {
     const struct rk_pmi1_ops *ops;
     void *arg;
     char *name; /* of the space */
-    uint32_t size, local;
+    uint32_t size, universe, local;
     uint32_t waiting;  /* in a barrier */
     uint32_t inits;    /* the most of any client's */
     uint32_t gone_rank, gone_inits; /* of those gone the one with the fewest, if gone */

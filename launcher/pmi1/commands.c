@@ -47,7 +47,7 @@ static void on_name(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
 static void on_universe(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
 {
     (void)cmd;
-    rk_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->size);
+    rk_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->universe);
 }
 
 static bool own_space(const struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)

@@ -277,6 +277,7 @@ rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *jo
     s->ops = ops;
     s->arg = arg;
     s->size = job->size;
+    s->universe = job->universe > job->size ? job->universe : job->size;
     s->local = job->local;
     s->name = strdup(job->id);
     s->clients = calloc(job->local, sizeof(*s->clients));

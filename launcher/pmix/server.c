@@ -252,7 +252,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
     char *hosts = join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
     struct rk_answer a;
-    uint32_t size = job->size;
+    uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
     pmix_info_t info[9];
     pmix_proc_t parent;
     size_t ninfo = 6;
@@ -272,7 +272,7 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
         PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
         PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
         PMIX_INFO_LOAD(&info[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
-        PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &universe, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
         PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
         if (job->folder) {

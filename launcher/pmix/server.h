@@ -74,6 +74,7 @@ struct rk_server_job {
     const char *id;   /* namespace */
     const char *host; /* this one */
     uint32_t size;    /* ranks */
+    uint32_t universe; /* as many as the hosts take */
     const struct rk_server_app *apps; /* of several programs, or NULL */
     uint32_t napps;
     const char *folder; /* for clients' files, made and filled by them; or NULL */

@@ -26,6 +26,12 @@ sorted; same "and in its own PATH" "own PATH
 x"
 run 10 -x FOO=1 -x FOO=2 sh -c 'env | grep FOO'; same "of a name that comes twice, the last counts" "FOO=2"
 FOO=outer run 10 -x FOO=inner sh -c 'env | grep FOO'; same "and it is there once" "FOO=inner"
+printf 'localhost slots=5\nno-such-host slots=6\n' >universe # which nobody needs to reach
+run 20 --bind none -n 2 --hostfile universe "$client" universe; sed -i /ok/d out; same "the universe is the sum of the slots" "11
+11"
+run 20 --bind none -n 3 --host localhost:2 "$client" universe; sed -i /ok/d out; same "and not less than there are ranks" "3
+3
+3"
 run 20 -n 3 "$client" basic : -n 5 "$client" basic
 [ "$(grep -cx ok out)" = 8 ] && check "the ranks of two programs are one PMIx job" 0 || bad "the ranks of two programs are one PMIx job" "$(cat out)"
 run 20 -n 2 "$client" app : -n 1 "$client" app : -n 2 "$client" app

@@ -209,6 +209,7 @@ static void fill(struct rk_job *job)
                            .nhosts = 3,
                            .host_of = host_of,
                            .fanout = 2,
+                           .universe = 9,
                            .nofile = 1024,
                            .started_ns = 1ull << 60};
 }
@@ -241,6 +242,7 @@ static void job_round_trip(void **state)
     assert_string_equal(out.env[0], "A=1");
     assert_int_equal(out.nhosts, 3);
     assert_int_equal(out.fanout, 2);
+    assert_int_equal(out.universe, 9);
     assert_string_equal(out.hosts[2], "c");
     assert_memory_equal(out.host_of, in.host_of, sizeof(uint32_t) * 5);
     assert_int_equal(rk_job_ranks_on(&out, 0), 3);

@@ -145,7 +145,7 @@ static const struct rk_pmi1_ops among_others = {on_joined, on_aborted, on_exchan
 
 static void open_host(struct host *h, const struct rk_pmi1_ops *ops, uint32_t n, uint32_t size)
 {
-    const struct rk_pmi1_job job = {.id = "space", .size = size, .local = n};
+    const struct rk_pmi1_job job = {.id = "space", .size = size, .universe = 7, .local = n};
 
     memset(h, 0, sizeof(*h));
     h->aborted = h->stranded = -1;
@@ -223,7 +223,7 @@ static void every_command(void **state)
     assert_int_equal(h.joined, 1);
     expect(&h, 0, "cmd=get_maxes\n", "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n");
     expect(&h, 0, "cmd=get_appnum\n", "cmd=appnum rc=0 appnum=0\n");
-    expect(&h, 0, "cmd=get_universe_size\n", "cmd=universe_size rc=0 size=1\n");
+    expect(&h, 0, "cmd=get_universe_size\n", "cmd=universe_size rc=0 size=7\n");
     expect(&h, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname rc=0 kvsname=space\n");
     expect(&h, 0, "cmd=get kvsname=space key=PMI_process_mapping\n",
            "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))\n");
