@@ -232,6 +232,20 @@ static char **first_words(const struct rk_options *o)
     return words;
 }
 
+/* What -x and files say; PWD each job has for itself. */
+static char **first_variables(const struct rk_job *job)
+{
+    char **env = calloc(1, sizeof(*env));
+
+    for (char *const *e = job->apps[0].env; env && *e; e++) {
+        if (strncmp(*e, "PWD=", 4) != 0 && !rk_request_word(&env, *e)) {
+            rk_strings_free(env);
+            return NULL;
+        }
+    }
+    return env;
+}
+
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct rk_unpacker *request,
                        struct rk_packer *outline, struct rk_packer *p)
 {
@@ -239,9 +253,11 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
+                         .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
+                         .env = first_variables(f->job),
                          .busy = rk_hub_busy(f->jobs->hub)};
     bool ok = rk_request_unpack(request, &h.request) && rk_unpack_done(request) && h.parent &&
-              h.options && h.busy;
+              h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
     h.outline = outline->data; /* taken over */
     h.outline_len = outline->len;

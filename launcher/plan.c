@@ -18,9 +18,15 @@ static rank_status_t named_hosts(struct rk_plan *p, struct rk_here *here, char *
     char why[512];
     rank_status_t st = RANK_OK;
 
-    for (uint32_t i = 0; !st && i < p->where->nhostfiles; i++)
+    if (p->where->given) {
+        st = rk_hostlist_parse(&p->hosts, p->where->given, why, sizeof(why));
+        p->hosts.source = "the first job";
+        if (st)
+            snprintf(err, errlen, "the first job's hosts: %s", why);
+    }
+    for (uint32_t i = 0; !st && !p->where->given && i < p->where->nhostfiles; i++)
         st = rk_hostlist_read(&p->hosts, p->where->hostfiles[i], err, errlen);
-    if (!st && p->where->nhostfiles == 0)
+    if (!st && !p->where->given && p->where->nhostfiles == 0)
         st = rk_hostlist_allocated(&p->hosts, err, errlen);
     p->fill = p->hosts.source != NULL;
     if (st || !p->where->hosts)
@@ -59,6 +65,30 @@ static bool is_ours(const struct rk_plan *p, const char *name, struct rk_here *h
     return node && strcmp(node, name) == 0;
 }
 
+/* As --host has them. NULL: no memory. */
+static char *spell(const struct rk_hostlist *hosts)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    bool ok;
+
+    if (!to)
+        return NULL;
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        const struct rk_hostspec *h = &hosts->host[i];
+        bool address = strchr(h->name, ':') != NULL;
+        fprintf(to, "%s%s%s%s", i ? "," : "", address ? "[" : "", h->name, address ? "]" : "");
+        if (h->slots)
+            fprintf(to, ":%u", h->slots);
+    }
+    ok = !ferror(to);
+    if (!fclose(to) && ok)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, char *err, size_t errlen)
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
@@ -79,6 +109,11 @@ static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, 
         return st;
     if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
         *n = 1;
+    if (p->hosts.source || p->where->rankfile) {
+        p->given = spell(&p->hosts);
+        if (!p->given)
+            return RANK_ERR_NO_MEMORY;
+    }
     needed = rk_plan_needed(p, *n);
     for (uint32_t i = needed; i < p->hosts.n; i++)
         p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;
@@ -121,6 +156,7 @@ void rk_plan_clear(struct rk_plan *p)
     for (uint32_t i = 0; p->known && i < p->hosts.n; i++)
         free(p->known[i].real_name);
     free(p->known);
+    free(p->given);
     for (uint32_t i = 0; i < p->ntopologies; i++)
         hwloc_topology_destroy(p->topologies[i]);
     free(p->topologies);

@@ -31,6 +31,7 @@ struct rk_plan_program {
 struct rk_plan {
     const struct rk_where *where;
     struct rk_hostlist hosts;
+    char *given; /* all that somebody has named, as --host has them, before those that no rank can need were left out; or NULL */
     struct rk_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;

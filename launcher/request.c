@@ -113,6 +113,8 @@ void rk_hello_clear(struct rk_hello *h)
         return;
     rk_strings_free(h->options);
     rk_strings_free(h->busy);
+    rk_strings_free(h->env);
+    free(h->hosts);
     free(h->parent);
     free(h->outline);
     rk_request_clear(&h->request);
@@ -127,6 +129,8 @@ void rk_hello_pack(const struct rk_hello *h, struct rk_packer *p)
     rk_pack_u32(p, h->rank);
     rk_pack_bytes(p, h->outline, h->outline_len);
     pack_words(p, h->busy);
+    pack_words(p, h->env);
+    rk_pack_string(p, h->hosts ? h->hosts : "");
     rk_request_pack(&h->request, p);
 }
 
@@ -145,5 +149,7 @@ bool rk_hello_unpack(struct rk_unpacker *u, struct rk_hello *out)
         return false;
     memcpy(out->outline, outline, out->outline_len);
     out->busy = rk_unpack_strings(u);
+    out->env = rk_unpack_strings(u);
+    out->hosts = take_text(u);
     return !u->failed && rk_request_unpack(u, &out->request) && rk_unpack_done(u);
 }

@@ -41,6 +41,8 @@ struct rk_hello {
     uint32_t rank;    /* and who */
     void *outline;    /* of that */
     size_t outline_len;
+    char *hosts;      /* the first job's, as --host has them; or NULL: nobody has named any. Files may not be there any more */
+    char **env;       /* what the first program's ranks have besides xrun's environment */
     char **busy;      /* "ranks host": how many run where already, in the order of the hosts' names */
     struct rk_request request;
 };

@@ -3,6 +3,7 @@
 #include "launcher/environ.h"
 #include "launcher/hub.h"
 #include "launcher/message.h"
+#include "launcher/torch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +171,7 @@ static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err
     return rk_options_parse_over(argc, s->argv, rk_options_variables, o, err, errlen);
 }
 
-/* The programs of the request in place of the first xrun's; its -x and --env-file go for all of them. */
+/* The programs of the request in place of the first xrun's; what its -x and --env-file said goes for all of them. */
 static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
 {
     const struct rk_request *r = &s->hello.request;
@@ -179,7 +180,7 @@ static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
     const char **at;
 
     for (uint32_t i = 0; i < r->napps; i++)
-        words += (size_t)first.nset + count(r->apps[i].env);
+        words += count(s->hello.env) + count(r->apps[i].env);
     s->words = calloc(words + 1, sizeof(*s->words));
     if (!apps || !s->words) {
         free(apps);
@@ -191,8 +192,11 @@ static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
         apps[i] = first;
         apps[i].n = (int)r->apps[i].n;
         apps[i].set = at;
-        for (int k = 0; k < first.nset; k++)
-            *at++ = first.set[k];
+        apps[i].nfiles = 0;
+        for (char **e = s->hello.env; *e; e++) {
+            if (!o->torch || !rk_torch_own(*e)) /* a file may have one of those */
+                *at++ = *e;
+        }
         for (char **e = r->apps[i].env; *e; e++) {
             if (strchr(*e, '=') && rk_environ_named(*e) && !rk_environ_own(*e))
                 *at++ = *e;
@@ -209,6 +213,30 @@ static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
     return RANK_OK;
 }
 
+/* Does the request say this itself? */
+static bool asks(const struct rk_request *r, const char *option)
+{
+    for (char *const *w = r->words; w && *w; w++) {
+        if (strcmp(*w, option) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The hosts are the first job's, if the request names none. A file that named them is not read again. */
+static void put_hosts(const struct rk_spawned *s, struct rk_options *o)
+{
+    const struct rk_hello *h = &s->hello;
+    bool chooses = asks(&h->request, "--host");
+
+    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.hostfile))
+        return;
+    o->where.given = h->hosts;
+    o->where.hostfile = NULL;
+    if (!chooses)
+        o->where.hosts = NULL;
+}
+
 /* What was meant for the first job alone. */
 static bool leave_out(struct rk_spawned *s, struct rk_options *o)
 {
@@ -221,7 +249,9 @@ static bool leave_out(struct rk_spawned *s, struct rk_options *o)
     o->timeout_traces = false;
     o->where.json_map = o->where.rankfile = NULL;
     o->where.show_map = o->where.dry_run = false;
-    o->where.request.ppr = 0;
+    put_hosts(s, o);
+    if (!asks(&s->hello.request, "--map-by"))
+        o->where.request.ppr = 0;
     /* It shares its hosts with the job that it comes from, whose ranks may be bound to any core. */
     o->where.request.bind = RK_BIND_NONE;
     if (!o->output_dir)

@@ -21,6 +21,7 @@ struct rk_where {
     const char *agent;     /* NULL: ssh */
     const char *ssh_args;  /* or NULL */
     const char *interface; /* or NULL */
+    const char *given;     /* the hosts that hosts and a hostfile would give, as --host has them; or NULL */
     uint32_t fanout;       /* 0: not said */
     double start_timeout;  /* seconds; 0: not said */
 };

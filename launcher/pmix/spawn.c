@@ -7,6 +7,7 @@
  */
 #include "launcher/pmix/upcalls.h"
 #include "launcher/request.h"
+#include "launcher/where.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -38,17 +39,25 @@ static bool add_option(struct rk_request *r, const char *option, const char *val
     return rk_request_word(&r->words, option) && rk_request_word(&r->words, value);
 }
 
-/* "core:PE=2" and the like: what xrun knows of it is the first word. */
-static bool add_policy(struct rk_request *r, const char *policy)
+/* "l3", "ppr:2:numa", "core:PE=2": what xrun knows no more of is left out from the end. */
+static pmix_status_t add_policy(struct rk_request *r, const char *policy, bool required)
 {
-    static const char *const known[] = {"slot", "node", "package", "numa", "core", "hwthread"};
-    size_t len = strcspn(policy, ":");
+    struct rk_where where = {.hosts = NULL};
+    char *word = strdup(policy), why[256], *colon;
+    pmix_status_t rc = PMIX_SUCCESS;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strlen(known[i]) == len && strncmp(known[i], policy, len) == 0)
-            return add_option(r, "--map-by", known[i]);
+    while (word && !rk_where_map_by(&where, word, why, sizeof(why))) {
+        colon = strrchr(word, ':');
+        *(colon ? colon : word) = '\0';
+        if (*word == '\0')
+            break;
     }
-    return true;
+    if (!word || (*word && !add_option(r, "--map-by", word)))
+        rc = PMIX_ERR_NOMEM;
+    else if (required && strcmp(word, policy) != 0)
+        rc = PMIX_ERR_NOT_SUPPORTED;
+    free(word);
+    return rc;
 }
 
 static bool set_text(char **to, const char *text)
@@ -82,7 +91,7 @@ static pmix_status_t take(struct rk_request *r, struct rk_request_app *app, cons
     else if (PMIX_CHECK_KEY(info, PMIX_HOSTFILE) && text)
         ok = add_option(r, "--hostfile", text);
     else if (PMIX_CHECK_KEY(info, PMIX_MAPBY) && text)
-        ok = add_policy(r, text);
+        return add_policy(r, text, PMIX_INFO_IS_REQUIRED(info));
     else if (PMIX_CHECK_KEY(info, PMIX_WDIR) && text && app)
         ok = *text == '\0' || set_text(&app->wdir, text);
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)

@@ -67,6 +67,12 @@ check "-v says which job it speaks of" 0 '^xrun: (xrun-[^ ]+), spawned by rank 0
 run 30 -q -n 2 "$client" spawn-nothing
 check "a program that is not there is an error of the call alone" 0 'no program /nowhere/nothing'
 count "a program that is not there" ok 2
+for policy in l3 ppr:1:node ppr:1:node:OVERSUBSCRIBE core:PE=1 dist:gpu; do
+    RK_MAPBY=$policy run 30 -q -n 1 "$client" spawn 1
+    check "a spawned job is mapped by $policy" 0
+done
+RK_MAPBY=ppr:1:node run 30 -q -n 1 "$client" spawn 2
+check "one of more ranks than its policy makes is refused" 9 '--map-by ppr:1:node makes 1 rank on these hosts, but -n is 2'
 run 30 --tag-output --output-dir files -q -n 1 "$client" spawn 1
 check "the options of the first job go for the others" 0
 [ "$(cat files/rank.0.out files/job1/rank.0.out)" = "[0] ok

@@ -192,9 +192,12 @@ static void check_cards(const char *nspace, uint32_t n)
     }
 }
 
+/* RK_MAPBY: the policy for where its ranks run. */
 static pmix_status_t spawn(const char *program, const char *mode, int n, char *nspace)
 {
+    const char *policy = getenv("RK_MAPBY");
     pmix_app_t app;
+    pmix_info_t info;
     pmix_status_t rc;
     char dir[4096];
 
@@ -207,7 +210,9 @@ static pmix_status_t spawn(const char *program, const char *mode, int n, char *n
     app.env[0] = strdup("RK_TOLD=by the parent");
     app.cwd = strdup(getcwd(dir, sizeof(dir)) ? dir : "/");
     app.maxprocs = n;
-    rc = PMIx_Spawn(NULL, 0, &app, 1, nspace);
+    PMIX_INFO_LOAD(&info, PMIX_MAPBY, policy ? policy : "", PMIX_STRING);
+    rc = PMIx_Spawn(policy ? &info : NULL, policy ? 1 : 0, &app, 1, nspace);
+    PMIX_INFO_DESTRUCT(&info);
     PMIX_APP_DESTRUCT(&app);
     return rc;
 }

@@ -16,6 +16,8 @@ xrun() {
     rc=$?
 }
 begin_on() { # ARGS: in the background
+    : >out # what the case before has said is no answer
+    : >err
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
 }
@@ -49,6 +51,18 @@ for fanout in 1 2; do
 done
 xrun 60 -n 1 --host hostb:1 "$client" spawn 2
 verdict "none of it where xrun is" 0 3
+# Files that are not there any more when a job is spawned, and hosts that only a rankfile has named.
+printf 'hosta:1\nhostb:1\n' >once
+echo 'RK_ONCE=given' >vars
+xrun 60 -n 2 --hostfile "$PWD/once" --env-file "$PWD/vars" --label-host sh -c "rm -f once vars; [ \$RK_ONCE = given ] && exec '$client' spawn 3"
+sed -i 's/^\[*\(host[ab]\)\]* *:* *ok$/\1/' out
+verdict "the hostfile and the file of variables are gone" 0
+[ "$(grep -c hosta out) $(grep -c hostb out)" = "3 2" ] && good "spawned ranks are on its hosts" || bad "spawned ranks are on its hosts" "$(cat out)"
+printf 'rank 0=hosta\nrank 1=hostb\n' >ranks
+xrun 60 -n 2 --rankfile "$PWD/ranks" --label-host "$client" spawn 2
+sed -i 's/^\[*\(host[ab]\)\]* *:* *ok$/\1/' out
+verdict "a rankfile alone" 0
+[ "$(grep -c hosta out) $(grep -c hostb out)" = "2 2" ] && good "spawned ranks are on the hosts that it names" || bad "spawned ranks are on the hosts that it names" "$(cat out)"
 xrun 60 -n 2 --host $both --map-by node "$client" grandparent 2
 verdict "a spawned job spawns" 0 6
 xrun 60 -n 2 --host $both --map-by node "$client" spawn-fail 2

@@ -626,6 +626,8 @@ static void packing(void **state)
     assert_true(rk_request_word(&app->argv, "program"));
     assert_true(rk_request_word(&hello.request.keys, "key=value"));
     assert_true(rk_request_word(&hello.options, "--quiet"));
+    assert_true(rk_request_word(&hello.env, "A=1"));
+    hello.hosts = strdup("a:4,b");
     rk_hello_pack(&hello, &p);
     for (size_t len = 0; len <= p.len; len++) { /* nothing shorter is taken for whole */
         u = (struct rk_unpacker){p.data, len, false};
@@ -636,6 +638,8 @@ static void packing(void **state)
             assert_null(back.request.apps[0].path);
             assert_string_equal(back.request.keys[0], "key=value");
             assert_string_equal(back.options[0], "--quiet");
+            assert_string_equal(back.env[0], "A=1");
+            assert_string_equal(back.hosts, "a:4,b");
             assert_string_equal(back.parent, "first");
         }
         rk_hello_clear(&back);
