@@ -6,15 +6,20 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static bool leads_elsewhere(struct rk_here *h, const char *name);
 
 void rk_here_look(struct rk_here *h)
 {
     memset(h, 0, sizeof(*h));
+    h->elsewhere = leads_elsewhere;
     if (gethostname(h->name, sizeof(h->name) - 1) || !h->name[0])
         snprintf(h->name, sizeof(h->name), "localhost");
 }
@@ -47,20 +52,53 @@ static const void *bytes_of(const struct ifaddrs *i, int *family, size_t *len)
     return NULL;
 }
 
-static bool own_address(struct rk_here *h, const char *name)
+static bool has_address(struct rk_here *h, int want_family, const void *want)
 {
-    int want_family = strchr(name, ':') ? AF_INET6 : AF_INET, family;
-    uint8_t want[16];
+    int family;
     size_t len;
 
-    if (inet_pton(want_family, name, want) != 1)
-        return false;
     for (const struct ifaddrs *i = addresses(h); i; i = i->ifa_next) {
         const void *have = bytes_of(i, &family, &len);
         if (have && family == want_family && memcmp(have, want, len) == 0)
             return true;
     }
     return false;
+}
+
+static bool own_address(struct rk_here *h, const char *name)
+{
+    int family = strchr(name, ':') ? AF_INET6 : AF_INET;
+    uint8_t want[16];
+
+    return inet_pton(family, name, want) == 1 && has_address(h, family, want);
+}
+
+/* 127.0.1.1, where some systems keep the host's own name, is no interface's. */
+static bool is_loopback(const struct sockaddr_in *at)
+{
+    return ntohl(at->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* A name that leads nowhere is nobody else's. */
+static bool leads_elsewhere(struct rk_here *h, const char *name)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *all = NULL;
+    bool own = false;
+
+    if (getaddrinfo(name, NULL, &hints, &all) || !all)
+        return false;
+    for (const struct addrinfo *a = all; a && !own; a = a->ai_next) {
+        if (a->ai_family == AF_INET) {
+            const struct sockaddr_in *at = (const void *)a->ai_addr;
+            own = is_loopback(at) || has_address(h, AF_INET, &at->sin_addr);
+        } else if (a->ai_family == AF_INET6) {
+            const struct sockaddr_in6 *at = (const void *)a->ai_addr;
+            own = has_address(h, AF_INET6, &at->sin6_addr);
+        }
+    }
+    freeaddrinfo(all);
+    return !own;
 }
 
 bool rk_here_is(struct rk_here *h, const char *name)
@@ -72,7 +110,7 @@ bool rk_here_is(struct rk_here *h, const char *name)
         return true;
     /* "node1" and "node1.cluster" are one, "node1.a" and "node1.b" are two. */
     if (n == m && strncmp(name, own, n) == 0 && (!name[m] || !own[n]) && !isdigit((unsigned char)name[0]))
-        return true;
+        return !name[m] || !h->elsewhere || !h->elsewhere(h, name);
     return own_address(h, name);
 }
 

@@ -11,6 +11,8 @@ struct ifaddrs;
 
 struct rk_here {
     char name[256]; /* as the host calls itself */
+    /* Does the name belong to another host, as far as a resolver can tell? NULL: nobody is asked. */
+    bool (*elsewhere)(struct rk_here *here, const char *name);
     struct ifaddrs *addresses; /* looked up when a name asks for them */
 };
 
@@ -18,7 +20,8 @@ void rk_here_look(struct rk_here *here);
 /* NULL is fine. */
 void rk_here_clear(struct rk_here *here);
 
-/* By name, or by an address that needs no resolver: xrun does not wait for one. */
+/* By name, or by an address. A resolver is asked, and xrun waits for it, only of a name that is this host's but for a
+ * domain that this host does not say to be its own: then it is ours unless it leads elsewhere. */
 bool rk_here_is(struct rk_here *here, const char *name);
 /* What is behind the first dot of a name; NULL: nothing, or it is an address. */
 const char *rk_here_domain(const char *name);

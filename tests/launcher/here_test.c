@@ -60,6 +60,26 @@ static void merged(void **state)
     }
 }
 
+static bool only_b(struct rk_here *here, const char *name)
+{
+    (void)here;
+    return strcmp(name, "node1.b") == 0;
+}
+
+/* The resolver knows that node1.b is another host. */
+static void resolved(void **state)
+{
+    struct rk_here here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};
+
+    (void)state;
+    assert_true(rk_here_is(&here, "node1"));
+    assert_true(rk_here_is(&here, "node1.a"));
+    assert_false(rk_here_is(&here, "node1.b"));
+    assert_true(rk_here_is(&full, "node1.b")); /* who calls itself so need not ask */
+    assert_true(rk_here_is(&full, "node1"));
+    assert_false(rk_here_is(&full, "node1.a"));
+}
+
 static void in_a_rankfile(void **state)
 {
     static const char text[] = "rank 0=node1.a\nrank 1=node1.b\nrank 2=node1\nrank 3=localhost\n";
@@ -145,7 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(domains_differ),
-        cmocka_unit_test(merged),
+        cmocka_unit_test(merged), cmocka_unit_test(resolved),
         cmocka_unit_test(in_a_rankfile),
         cmocka_unit_test(meant),
         cmocka_unit_test(chosen),

@@ -49,6 +49,12 @@ if [ -n "${RK_INSIDE:-}" ]; then
     twins "two names of another" 2 "error: hostb and hostb6 are one host$says" -n 3 --host hosta,hostb,hostb6
     twins "two names of each of three" 2 "are one host \(and there are 2 more such names\)$says" -n 6 --host hosta,hostb,hostc,hosta6,hostb6,hostc6
     twins "with fan-out 1" 2 "error: hostb and root@hostb are one host$says" --fanout 1 -n 3 --host hostc,hostb,root@hostb
+    # hosta calls itself by a name without a domain; the same name with one belongs to another.
+    on hosta sh -c 'echo "$(getent hosts hostb | cut -d" " -f1) hosta.other" >>/etc/hosts'
+    on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q --ssh-args '-o StrictHostKeyChecking=no' -n 2 --host hosta:1,hosta.other:1 hostname >out 2>err </dev/null
+    rc=$?
+    [ "$(sort out | tr '\n' ' ')" = "hosta hostb " ] && check "a name with a domain that leads elsewhere" 0 || bad "a name with a domain that leads elsewhere" "$(cat out)"
+    on hosta sed -i '$d' /etc/hosts
     twins "a dry run" 2 "are one host$says" --dry-run -n 3 --host hosta,hostb,hostb6
     twins "a name that gets no rank" 0 "" -q -n 2 --host hosta:1,hostb:1,hostb6:1
     printf '#!/bin/sh\nexec ssh "$@"\n' >other
