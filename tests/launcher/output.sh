@@ -142,7 +142,7 @@ if command -v python3 >/dev/null; then
     for how in jobs jobs-pty; do
         [ $how = jobs ] && what="" || what="--pty 0"
         new_case
-        timeout -k 5 30 python3 "$parts/terminal.py" $how "$XRUN" $what sh -c 'echo ready; while read -r l; do echo "got $l"; done; exit 5' >out 2>err; rc=$?
+        RK_LIMIT=$((60 * slow)) timeout -k 5 $((70 * slow)) python3 "$parts/terminal.py" $how "$XRUN" $what sh -c 'echo ready; while read -r l; do echo "got $l"; done; exit 5' >out 2>err; rc=$?
         sed -i 's/.* //' out; same "a terminal is read again after fg${what:+, $what}" 5
     done
     new_case
