@@ -229,10 +229,10 @@ static void put_hosts(const struct rk_spawned *s, struct rk_options *o)
     const struct rk_hello *h = &s->hello;
     bool chooses = asks(&h->request, "--host");
 
-    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.hostfile))
+    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
         return;
     o->where.given = h->hosts;
-    o->where.hostfile = NULL;
+    o->where.nhostfiles = 0;
     if (!chooses)
         o->where.hosts = NULL;
 }

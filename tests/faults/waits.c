@@ -20,7 +20,7 @@
 /* What UCX's own shared memory owes the dead it may owe for ever. Its worker is left then, until the process ends, and much of
  * that hangs on memory which the leak check does not look at: asked before it begins. */
 #ifdef __SANITIZE_ADDRESS__
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void); /* preempts the sanitizer's */
 int __lsan_is_turned_off(void)
 {
     const char *channels = getenv("RANK_CHANNELS");
