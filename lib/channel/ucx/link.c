@@ -17,7 +17,7 @@
 /* How long parting may take when all goes well, and when it does not: both the time and the passes have to be over,
  * for this process may have stood still meanwhile. */
 enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES = 256 };
-#define SETTLE_NS 2000000000ull /* and who connects may have to wait for a core: its worker is not given up before that */
+#define SETTLE_NS 5000000000ull /* and who connects may have to wait for a core: its worker is not given up before that */
 #define PEACE_NS 3000000000ull /* in the last meeting: so long after one has gone all others are through, too */
 
 static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
