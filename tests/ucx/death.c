@@ -291,7 +291,8 @@ void death_body(struct rig *r)
     free(buf);
 }
 
-/* Rank 1 sends when rank 0 has slept for a while; without a wake it would sleep for longer. */
+/* Rank 1 sends when rank 0 has slept for a while; without a wake it would sleep for 100 ms, each time. A machine that is shared
+ * is late now and then. */
 void sleep_body(struct rig *r)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_MSG};
@@ -314,9 +315,9 @@ void sleep_body(struct rig *r)
         }
         wait_frames(r, 2 + i);
         start = atomic_load(&r->shared->word[1]);
-        slow += rk_clock_ns() - start > 20 * 1000 * 1000;
+        slow += rk_clock_ns() - start > 50 * 1000 * 1000;
         RIG_CHECK(rig_send(r, 1, &hdr, NULL) == RANK_OK);
     }
-    RIG_CHECK(slow <= 2);
+    RIG_CHECK(slow <= 5);
     r->ctx->engine->spin_ns = 3600ull * 1000000000u;
 }
