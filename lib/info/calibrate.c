@@ -27,7 +27,7 @@
 enum { SAMPLES = 15, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
        ID_BYTES = 8 /* what a piece of a stream begins with */ };
 
-#define PATIENCE_NS 10000000000u
+#define PATIENCE_NS 30000000000u
 
 struct shared {
     /* the parent's turn numbers: what is to be written, what is on its way, what has come */
@@ -405,7 +405,7 @@ static bool measure(struct side *w, struct rk_paths *paths)
         ;
     sched_setaffinity(0, sizeof(before), &before);
     if (!ok || status)
-        rk_error("calibration did not come to its end within 10 s, or a copy failed; is the machine full?");
+        rk_error("calibration did not come to its end within 30 s, or a copy failed; is the machine full?");
     return ok && !status;
 }
 
