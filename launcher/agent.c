@@ -136,6 +136,17 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
     rk_agent_check_done(agent);
 }
 
+static void tell_strangers(struct rk_agent *agent, uint32_t n)
+{
+    struct rk_packer p = {0};
+
+    if (n == 0 || !agent->wire)
+        return;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, n);
+    rk_wire_send(agent->wire, RK_MSG_STRANGERS, &p);
+}
+
 void rk_agent_check_done(struct rk_agent *agent)
 {
     struct timeval quiet = ms(QUIET_MS);
@@ -160,6 +171,7 @@ void rk_agent_check_done(struct rk_agent *agent)
     event_del(agent->on_grace);
     rk_server_end_job(agent->server);
     rk_leftovers_remove(agent->leftovers, rk_pmi1_used(agent->pmi1));
+    tell_strangers(agent, rk_server_strangers());
     if (agent->wire) {
         rk_pack_u32(&p, agent->node);
         rk_wire_send(agent->wire, RK_MSG_DONE, &p);
@@ -173,14 +185,9 @@ void rk_agent_check_done(struct rk_agent *agent)
 static void shut_door(struct rk_agent *agent)
 {
     uint32_t strangers = rk_branches_strangers(agent->branches);
-    struct rk_packer p = {0};
 
     rk_branches_shut_door(agent->branches);
-    if (!strangers || !agent->wire)
-        return;
-    rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, strangers);
-    rk_wire_send(agent->wire, RK_MSG_STRANGERS, &p);
+    tell_strangers(agent, strangers);
 }
 
 static uint32_t count_seats(const struct rk_agent *agent)

@@ -44,7 +44,7 @@ enum rk_message {
     RK_MSG_TOPOLOGY,     /* u32 node, string XML; empty: it could not be looked at */
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */
-    RK_MSG_STRANGERS,    /* u32 node, u32 who came to its door and were none of ours */
+    RK_MSG_STRANGERS,    /* u32 node, u32 more who came to its doors and were none of ours */
     RK_MSG_JOINED,       /* u32 node, u32 program: a rank of it there is a client; with several hosts or programs, once */
     RK_MSG_ALONE,        /* u32 node, u32 program, u32 whether all its ranks there have ended, string what of MPI it uses: none
                             has become one, see singletons.h */

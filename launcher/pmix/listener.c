@@ -9,8 +9,7 @@
  * so that they are all there when it is accepted, however slow it is.
  *
  * The limit is for each time that the library reads: who says half a word holds it for two of them, and who says a long one
- * in pieces for as long as he likes. Parameters of the library's are for its clients; against users of the host who mean it only
- * the connection's owner could tell, and the library accepts it itself.
+ * in pieces for as long as he likes. Other users of the host do not come so far (owner.c).
  */
 #include "launcher/pmix/upcalls.h"
 
@@ -62,7 +61,7 @@ void rk_listeners_guard(const struct rk_listeners *before)
     const struct timeval half = {0, HALF_US};
     const int silent = SILENT_S;
     int fds[2 * RK_LISTENERS];
-    size_t n = each(fds, 2 * RK_LISTENERS);
+    size_t n = each(fds, 2 * RK_LISTENERS), new = 0;
 
     for (size_t i = 0; i < n; i++) {
         bool old = false;
@@ -72,5 +71,7 @@ void rk_listeners_guard(const struct rk_listeners *before)
             continue;
         setsockopt(fds[i], IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof(silent));
         setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &half, sizeof(half));
+        fds[new++] = fds[i];
     }
+    rk_owner_guard(fds, new);
 }

@@ -106,6 +106,9 @@ char **rk_server_rank_env(struct rk_server *server, uint32_t rank);
 /* All ranks of this host are gone: what clients wanted removed after the job goes. NULL is fine. job_control.c */
 void rk_server_end_job(struct rk_server *server);
 
+/* How many connections of other users this process's server has turned away. */
+unsigned rk_server_strangers(void);
+
 /* Of the PMIx library, as "4.2.2". */
 const char *rk_server_version(void);
 

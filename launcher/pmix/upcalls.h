@@ -78,6 +78,8 @@ struct rk_listeners {
 };
 void rk_listeners_note(struct rk_listeners *listeners);
 void rk_listeners_guard(const struct rk_listeners *before);
+/* owner.c: from now on these accept processes of this user only. Once. */
+void rk_owner_guard(const int *fds, size_t n);
 
 /* order.c: the loop that the library makes on this thread in between hears one client at a time. */
 void rk_order_begin(void);

@@ -415,6 +415,19 @@ heard_soon() {
 until_true 60 heard_soon && check "a client is heard although a stranger has said half a word" 0 ||
     bad "a client is heard although a stranger has said half a word" "exit code $rc: $(cat out err)"
 
+# Another user of the host, who says a long word byte by byte, is not listened to.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    drips='trap "" PIPE; exec 3<>/dev/tcp/127.0.0.1/$0 && printf "\0\0\0\0\0\0\0\0\240\206\1\0\0\0\0\0" >&3 && echo drips || exit
+        for i in {1..400}; do printf x >&3 2>/dev/null || { echo closed; exit; }; sleep 0.05; done; echo was listened to'
+    export drips
+    run 60 -v -n 1 bash -c 'setpriv --reuid=65534 --clear-groups bash -c "$drips" "${PMIX_SERVER_URI41##*:}" >drips & p=$!
+        until grep -q drips drips; do kill -0 $p || exit; done
+        from=$(date +%s%N); "$0" basic || exit; echo "heard after $((($(date +%s%N) - from) / 1000000)) ms"; wait $p; cat drips' "$client"
+    [ "$rc" = 0 ] && grep -qx closed out && grep -q "1 stranger came to the door" err &&
+        [ "$(sed -n 's/heard after \(.*\) ms/\1/p' out)" -lt 10000 ] && check "another user who drips is not listened to" 0 ||
+        bad "another user who drips is not listened to" "exit code $rc: $(cat out err)"
+fi
+
 # ------------------------------------------------------------------------------- singletons
 # 0.3 s: so long that the library is seen before the first rank ends.
 alone=$top_builddir/tests/launcher/.libs/libmpi_none.so
