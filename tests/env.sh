@@ -1,6 +1,7 @@
 # env.sh: what every test of an uninstalled build needs. Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
+# Of FULL=1 goes FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form.
 
 # What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
 # matter of each case.
@@ -8,6 +9,10 @@ for v in $(env | sed -n 's/^\(RANK_[A-Z0-9_]*\)=.*/\1/p; s/^\(XRUN_[A-Z0-9_]*\)=
     unset "$v"
 done
 unset v
+
+if [ -n "${FULL:-}" ] && [ -n "${FULL_UNTIL:-}" ] && [ "$(date +%s)" -ge "$FULL_UNTIL" ]; then
+    FULL=
+fi
 
 # Modules lie beside the library, which libtool has put here.
 RANK_MODULES=$top_builddir/.libs
