@@ -229,7 +229,7 @@ mpi4py_tests() {
     # It needs PMIx groups, which are not there yet. Open MPI 5 says so, and from then on waits for ever in most runs of
     # MPI_Comm_create_group.
     [ $peer != ompi5 ] || without=testCreateFromGroup
-    job 90 -n 4 --timeout 60 --timeout-traces python3 "$top_srcdir/tests/foreign/mpi4py_tests.py" "$without" \
+    job 240 -n 4 --timeout $((200 * slow)) --timeout-traces python3 "$top_srcdir/tests/foreign/mpi4py_tests.py" "$without" \
         "$PEERS_DIR/mpi4py-test/main.py" --no-builddir -f -k World -e inter "$@"
     ran=$(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' err)
     if [ "$rc" = 0 ] && [ "$(grep -cE '^OK( \(skipped=[0-9]*\))?$' err)" = 4 ] && [ "$(echo "$ran" | sort -u | wc -l)" = 1 ] &&
@@ -239,6 +239,8 @@ mpi4py_tests() {
         bad "$name" "rc $rc after $ms ms: $(tail -n 3 err | tr '\n' ' ')"
         # Where they all stand, if they do.
         sed -n '/--timeout/,$p' err | grep -E '^(#[0-9]+ |.*rank)' | cut -c1-120 | head -n 60 | sed 's/^/# /'
+        kill_all
+        rm -rf "$work/tmp"; mkdir "$work/tmp"
     fi
 }
 
