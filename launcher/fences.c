@@ -3,14 +3,16 @@
 #include "launcher/message.h"
 #include "lib/base/list.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOST (-2) /* a status: somebody is gone */
 /* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
 #define MOST_KEPT 256
+#define MOST_NAMED 4 /* hosts that are waited for */
 
-struct fence {
+struct rk_fence {
     struct rk_link link;
     uint32_t space;
     uint32_t *ranks; /* NULL: all */
@@ -42,7 +44,7 @@ struct rk_fences {
 
 /* ------------------------------------------------------------------ who takes part */
 
-static void see(struct rk_fences *fs, struct fence *f, uint32_t node, bool gone)
+static void see(struct rk_fences *fs, struct rk_fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
@@ -53,7 +55,7 @@ static void see(struct rk_fences *fs, struct fence *f, uint32_t node, bool gone)
 
 /* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
  * are. */
-static void look_round(struct rk_fences *fs, struct fence *f)
+static void look_round(struct rk_fences *fs, struct rk_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
@@ -75,7 +77,7 @@ bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t
 
 /* ------------------------------------------------------------------------- lists */
 
-static void destroy(struct rk_fences *fs, struct fence *f)
+static void destroy(struct rk_fences *fs, struct rk_fence *f)
 {
     rk_list_remove(&f->link);
     fs->nkept -= f->over;
@@ -86,7 +88,7 @@ static void destroy(struct rk_fences *fs, struct fence *f)
     free(f);
 }
 
-static bool same(const struct fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
+static bool same(const struct rk_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     if (f->space != space)
         return false;
@@ -96,13 +98,13 @@ static bool same(const struct fence *f, uint32_t space, const uint32_t *ranks, u
 }
 
 /* The fence of these ranks that source has not come to; a new one if there is none. */
-static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
-                          uint32_t source)
+static struct rk_fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+                             uint32_t source)
 {
-    struct fence *f;
+    struct rk_fence *f;
 
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        f = rk_list_entry(l, struct fence, link);
+        f = rk_list_entry(l, struct rk_fence, link);
         if (!f->from[source] && same(f, space, ranks, n))
             return f;
     }
@@ -134,7 +136,7 @@ static struct fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *
     return f;
 }
 
-static void pack(const struct fence *f, const void *data, size_t len, struct rk_packer *p)
+static void pack(const struct rk_fence *f, const void *data, size_t len, struct rk_packer *p)
 {
     rk_pack_u32(p, f->space);
     rk_pack_u32(p, (uint32_t)f->status);
@@ -149,7 +151,7 @@ static void pack(const struct fence *f, const void *data, size_t len, struct rk_
 static void forget_oldest(struct rk_fences *fs)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
         if (f->over) {
             destroy(fs, f);
             return;
@@ -158,7 +160,7 @@ static void forget_oldest(struct rk_fences *fs)
 }
 
 /* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
-static void release(struct rk_fences *fs, struct fence *f, const void *data, size_t len)
+static void release(struct rk_fences *fs, struct rk_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
 
@@ -185,7 +187,7 @@ static void release(struct rk_fences *fs, struct fence *f, const void *data, siz
         forget_oldest(fs);
 }
 
-static void move_on(struct rk_fences *fs, struct fence *f)
+static void move_on(struct rk_fences *fs, struct rk_fence *f)
 {
     struct rk_packer p = {0};
 
@@ -205,7 +207,7 @@ static void move_on(struct rk_fences *fs, struct fence *f)
     release(fs, f, f->data.data, f->data.len);
 }
 
-static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int status,
+static void join(struct rk_fences *fs, struct rk_fence *f, uint32_t source, int status,
                  const void *data, size_t len)
 {
     f->from[source] = true;
@@ -217,10 +219,10 @@ static void join(struct rk_fences *fs, struct fence *f, uint32_t source, int sta
     move_on(fs, f);
 }
 
-static struct fence *find_abandoned(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct rk_fence *find_abandoned(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
         if (f->abandoned && same(f, space, ranks, n))
             return f;
     }
@@ -230,7 +232,7 @@ static struct fence *find_abandoned(struct rk_fences *fs, uint32_t space, const 
 void rk_fences_abandon(struct rk_fences *fs, void *token)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
         if (f->token == token) {
             f->token = NULL;
             f->abandoned = true;
@@ -242,7 +244,7 @@ void rk_fences_abandon(struct rk_fences *fs, void *token)
 void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status,
                      const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
 {
-    struct fence *f = find_abandoned(fs, space, ranks, n);
+    struct rk_fence *f = find_abandoned(fs, space, ranks, n);
 
     if (f && !status) {
         f->abandoned = false;
@@ -263,15 +265,73 @@ void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status
 }
 
 /* The first that waits for an answer. */
-static struct fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct rk_fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
         if (f->sent && same(f, space, ranks, n))
             return f;
     }
     return NULL;
 }
+
+/* ---------------------------------------------------------------------- who waits */
+
+static bool takes_part(const struct rk_fence *f, uint32_t rank)
+{
+    for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
+        if (f->ranks[i] == rank)
+            return true;
+    }
+    return !f->ranks;
+}
+
+const struct rk_fence *rk_fences_of(const struct rk_fences *fs, enum rk_fence_space space, uint32_t rank)
+{
+    const struct rk_fence *found = NULL;
+    uint32_t at = fs && rank < fs->job->size ? fs->where[fs->job->host_of[rank]] : UINT32_MAX;
+
+    if (!fs || at > fs->nchildren)
+        return NULL;
+    for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        const struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        /* Ours that have given up do not wait. */
+        if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
+            continue;
+        if (found)
+            return NULL;
+        found = f;
+    }
+    return found;
+}
+
+bool rk_fences_awaited(const struct rk_fences *fs, const struct rk_fence *f, char *out, size_t len)
+{
+    bool *late = calloc(fs->job->nhosts, sizeof(*late));
+    uint32_t branches = 0, hosts = 0, named = 0;
+    size_t at;
+
+    for (uint32_t i = 0; i < fs->nchildren; i++)
+        branches += f->part[i] && !f->from[i];
+    for (uint32_t i = 0; late && branches && i < (f->ranks ? f->nranks : fs->job->nhosts); i++) {
+        uint32_t host = f->ranks ? fs->job->host_of[f->ranks[i]] : i, where = fs->where[host];
+        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || rk_gone(fs->gone, RK_GONE_HOST, host))
+            continue;
+        late[host] = true;
+        hosts++;
+    }
+    at = (size_t)snprintf(out, len, "%s", hosts == 0 ? "other hosts" : hosts > branches ? "some of hosts" : hosts > 1 ? "hosts" : "host");
+    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < MOST_NAMED && at < len; i++) {
+        if (late[i])
+            at += (size_t)snprintf(out + at, len - at, "%c%s", named++ ? ',' : ' ', fs->job->hosts[i]);
+    }
+    if (hosts > named && at < len)
+        snprintf(out + at, len - at, " and %u more", hosts - named);
+    free(late);
+    return hosts > 0;
+}
+
+/* --------------------------------------------------------------------- what comes */
 
 static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {
@@ -279,7 +339,7 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
     int status = (int)rk_unpack_u32(u);
     uint32_t n = rk_unpack_u32(u), *ranks;
     const void *data;
-    struct fence *f = NULL;
+    struct rk_fence *f = NULL;
     bool ok = !u->failed && n <= u->left / 4;
     size_t len;
 
@@ -308,7 +368,7 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
 }
 
 /* Of those that a fence waits for, some have ended. */
-static void drop_ended(struct rk_fences *fs, struct fence *f)
+static void drop_ended(struct rk_fences *fs, struct rk_fence *f)
 {
     look_round(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
@@ -334,7 +394,7 @@ static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uin
     struct rk_fences *fs = rk_list_entry(watcher, struct rk_fences, watcher);
 
     for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
-        struct fence *f = rk_list_entry(l, struct fence, link);
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
         next = l->next;
         if (f->ranks || what != RK_GONE_RANK)
             drop_ended(fs, f);
@@ -402,7 +462,7 @@ void rk_fences_close(struct rk_fences *fs)
     if (!fs)
         return;
     while (!rk_list_empty(&fs->active))
-        destroy(fs, rk_list_entry(fs->active.next, struct fence, link));
+        destroy(fs, rk_list_entry(fs->active.next, struct rk_fence, link));
     rk_gone_unwatch(&fs->watcher);
     free(fs->live);
     free(fs->used);

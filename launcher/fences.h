@@ -15,6 +15,7 @@
 #include "launcher/tree.h"
 
 struct rk_fences;
+struct rk_fence; /* one of them */
 
 /* The fence of this node's ranks that came with token is over; data is everybody's. */
 typedef void (*rk_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
@@ -40,6 +41,12 @@ void rk_fences_abandon(struct rk_fences *fences, void *token);
 void rk_fences_say_lost(struct rk_fences *fences, uint32_t rank);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
 bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
+/* The fence in which a rank is, since all that take part have come from its host (a branch's: from all hosts of it). It is
+ * good until the loop goes on. NULL: none, as far as this node knows, or several. fences NULL is fine. */
+const struct rk_fence *rk_fences_of(const struct rk_fences *fences, enum rk_fence_space space, uint32_t rank);
+/* Whom it waits for: "host b", "hosts b,c", or of branches of which more is not known "some of hosts b,c,d"; false, and
+ * "other hosts": for none below this node. */
+bool rk_fences_awaited(const struct rk_fences *fences, const struct rk_fence *fence, char *out, size_t len);
 /* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
 bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
 

@@ -510,7 +510,14 @@ static void on_hopeless(void *arg)
     rk_front_give_up(f);
 }
 
-const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_hopeless};
+static const struct rk_fences *fences(void *arg)
+{
+    const struct front *f = arg;
+
+    return f->fences;
+}
+
+const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_hopeless, fences};
 
 static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {

@@ -56,6 +56,31 @@ struct rk_life {
     void *after_arg;
 };
 
+/* What follows where an agent's text ends with a fence; all empty: nothing was asked yet. */
+struct awaited {
+    const struct rk_fence *fence; /* that the text is about: ranks of a host often wait for the same */
+    char text[256];
+};
+
+/* unnamed: as the agent says it. */
+static const char *awaited(struct rk_life *l, uint32_t rank, uint32_t unnamed, struct awaited *a)
+{
+    const struct rk_fences *all = unnamed ? l->ops->fences(l->arg) : NULL;
+    const struct rk_fence *fence = unnamed ? rk_fences_of(all, (enum rk_fence_space)(unnamed - 1), rank) : NULL;
+    static const char waits[] = " waits for ";
+
+    if (!unnamed)
+        return "";
+    if (!fence) /* branches further down have not come, or it has just ended */
+        return " waits for other hosts";
+    if (fence != a->fence) {
+        memcpy(a->text, waits, sizeof(waits));
+        rk_fences_awaited(all, fence, a->text + sizeof(waits) - 1, sizeof(a->text) - sizeof(waits) + 1);
+        a->fence = fence;
+    }
+    return a->text;
+}
+
 /* ------------------------------------------------------------------------- stalls */
 
 static void duration(uint64_t ns, char *out, size_t len)
@@ -90,6 +115,8 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
 {
     uint32_t n = rk_unpack_u32(u);
     char ranks[256], time[32];
+    struct awaited whom = {0};
+    uint32_t first, unnamed;
     const char *text;
     int32_t *list;
     uint64_t ns;
@@ -110,14 +137,16 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
     }
     ns = rk_unpack_u64(u);
     text = rk_unpack_string(u);
+    unnamed = rk_unpack_u32(u);
+    first = (uint32_t)list[0];
     rk_ranks_text(list, n, n, ranks, sizeof(ranks));
     free(list);
     if (!rk_unpack_done(u) || !text)
         return false;
     duration(ns, time, sizeof(time));
     if (begins)
-        rk_stream_say(l->err, "xrun: %s %s: no progress for %s: %s", n > 1 ? "ranks" : "rank",
-                      ranks, time, text);
+        rk_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank",
+                      ranks, time, text, awaited(l, first, unnamed, &whom));
     else
         rk_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
                       n > 1 ? "go" : "goes", time);
@@ -284,24 +313,26 @@ static bool on_looked(struct rk_life *l, struct rk_unpacker *u)
     const char *host = rk_unpack_string(u);
     uint32_t n = rk_unpack_u32(u);
     bool wanted = token == l->token && l->missing > 0;
+    struct awaited whom = {0};
 
     for (uint32_t i = 0; i < n && !u->failed; i++) {
         uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
         double cpu = (double)rk_unpack_u64(u) * 1e-9;
         uint64_t idle = rk_unpack_u64(u);
-        const char *text = rk_unpack_string(u);
+        const char *text = rk_unpack_string(u), *more;
+        uint32_t unnamed = rk_unpack_u32(u);
         char time[32];
 
-        if (!text || !wanted)
+        if (!text || u->failed || !wanted)
             continue;
+        more = awaited(l, rank, unnamed, &whom);
         duration(idle, time, sizeof(time));
         if (pid == 0)
             keep_line(l, rank, "%s", text);
         else if (idle < 100 * 1000000)
-            keep_line(l, rank, "%s (host %s, pid %u, cpu %.2f s)", text, host, pid, cpu);
+            keep_line(l, rank, "%s%s (host %s, pid %u, cpu %.2f s)", text, more, host, pid, cpu);
         else
-            keep_line(l, rank, "%s, for %s (host %s, pid %u, cpu %.2f s)", text, time, host, pid,
-                      cpu);
+            keep_line(l, rank, "%s%s, for %s (host %s, pid %u, cpu %.2f s)", text, more, time, host, pid, cpu);
     }
     if (!rk_unpack_done(u))
         return false;

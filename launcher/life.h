@@ -6,6 +6,7 @@
 #ifndef RK_LAUNCHER_LIFE_H
 #define RK_LAUNCHER_LIFE_H
 
+#include "launcher/fences.h"
 #include "launcher/job.h"
 #include "launcher/options.h"
 #include "launcher/streams.h"
@@ -19,6 +20,8 @@ struct rk_life_ops {
     int (*send)(void *arg, uint32_t kind, struct rk_packer *payload);
     /* No rank makes progress, and the user wants the job to end then. */
     void (*hopeless)(void *arg);
+    /* The front end's own; NULL: there are none. */
+    const struct rk_fences *(*fences)(void *arg);
 };
 
 rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,

@@ -53,9 +53,11 @@ enum rk_message {
     RK_MSG_ENDING = 89,  /* u32 node: it has heard that it is to end */
     RK_MSG_CONTROL = 92, /* u32 signal, u32 ranks (0: all), u32 each: a client wants it sent to them */
     RK_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
-                             it has ended), u64 ns of cpu time, u64 ns without progress, string */
-    RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this */
-    RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty */
+                             it has ended), u64 ns of cpu time, u64 ns without progress, string,
+                             u32: the text ends with a fence, whose others are to be named: 1 and
+                             its space, or 0 */
+    RK_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this; u32 as in LOOKED */
+    RK_MSG_MOVING,       /* the same of ranks that go on; the string is empty, the last is 0 */
     RK_MSG_TRACE_TEXT,   /* u32 rank or RK_NO_RANK, u32 pid, bytes: lines */
     RK_MSG_TRACED,       /* that was the last of them */
     RK_MSG_DOOR = 104,   /* u32 node, strings, u32: addresses and port of its door, for those below it: usher.h */

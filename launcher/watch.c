@@ -4,6 +4,7 @@
 #include "launcher/board.h"
 #include "launcher/look.h"
 #include "launcher/message.h"
+#include "launcher/words.h"
 #include "lib/base/clock.h"
 
 #include <signal.h>
@@ -21,6 +22,8 @@ struct watched {
     bool halted;         /* and that it is stopped */
     bool told;           /* within this round */
     uint64_t stalled_ns; /* it has made no progress since then */
+    const struct rk_fence *fence; /* that its text tells of, in this look */
+    uint32_t unnamed;    /* and the front end is to say whom it waits for: 1 and its space, or 0 */
 };
 
 struct rk_watch {
@@ -150,6 +153,66 @@ static void name_unconnected(struct rk_watch *w, uint32_t i)
              n > 1 ? "ranks" : "rank", text);
 }
 
+/* Of a barrier of PMI-1: who is here and has not come to it. False: nobody. */
+static bool name_late(struct rk_watch *w, struct rk_look *l)
+{
+    int32_t late[RK_BOARD_PEERS];
+    size_t len = strlen(l->text);
+    uint32_t n = 0;
+    char text[128];
+
+    for (uint32_t k = 0; k < w->n; k++) {
+        if (!runs(w, k) || rk_pmi1_waits(w->agent->pmi1, k))
+            continue;
+        if (n < RK_BOARD_PEERS)
+            late[n] = (int32_t)w->agent->ranks[k].rank;
+        n++;
+    }
+    if (n == 0)
+        return false;
+    rk_ranks_text(late, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
+    snprintf(l->text + len, sizeof(l->text) - len, "; its PMI-1 barrier waits for rank%s %s", rk_plural(n), text);
+    return true;
+}
+
+/* Of a fence to which all here have come: which host has not. If those below this one all have, the front end will know. */
+static void name_late_hosts(struct rk_watch *w, struct watched *x, enum rk_fence_space space)
+{
+    const char *what = space == RK_FENCE_PMI1 ? "PMI-1 barrier" : "PMIx fence";
+    char *text = x->look.text, hosts[160];
+    size_t len = strlen(text), room = sizeof(x->look.text) - len;
+
+    if (rk_fences_awaited(w->agent->fences, x->fence, hosts, sizeof(hosts))) {
+        snprintf(text + len, room, "; its %s waits for %s", what, hosts);
+    } else {
+        snprintf(text + len, room, "; its %s", what);
+        x->unnamed = 1 + (uint32_t)space;
+    }
+}
+
+/*
+ * Of a program that is not ours, and of rank_init, the agent sees what it does for it. A client may have begun a fence and
+ * go on meanwhile, so that it is not said to wait. Within a host PMIx does not tell who has come.
+ */
+static void name_fence(struct rk_watch *w, uint32_t i)
+{
+    const struct rk_rank *r = &w->agent->ranks[i];
+    struct watched *x = &w->ranks[i];
+    struct rk_look *l = &x->look;
+    bool barrier = rk_pmi1_waits(w->agent->pmi1, i);
+    enum rk_fence_space space = barrier ? RK_FENCE_PMI1 : RK_FENCE_PMIX;
+
+    x->fence = NULL;
+    x->unnamed = 0;
+    if (l->on_board ? l->doing != RK_DOING_WAIT || !l->joining : l->doing != RK_DOING_SLEEP && l->doing != RK_DOING_WORK)
+        return;
+    if ((barrier && name_late(w, l)) || (!barrier && (!r->connected || r->finalized)))
+        return;
+    x->fence = rk_fences_of(w->agent->fences, space, r->rank);
+    if (x->fence)
+        name_late_hosts(w, x, space);
+}
+
 static void look_at_all(struct rk_watch *w, uint64_t now)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -167,6 +230,7 @@ static void look_at_all(struct rk_watch *w, uint64_t now)
         if (w->ranks[i].look.doing == RK_DOING_WAIT && w->ranks[i].look.joining)
             name_absent(w, &w->ranks[i].look);
         name_unconnected(w, i);
+        name_fence(w, i);
         name_reason(w, &w->ranks[i].look);
     }
 }
@@ -196,7 +260,7 @@ static void tell_like(struct rk_watch *w, uint32_t first, bool begins, uint64_t 
         for (uint32_t i = first; i < w->n; i++) {
             struct watched *y = &w->ranks[i];
             if (!y->told || y->stalled != begins ||
-                (begins && strcmp(x->look.text, y->look.text) != 0))
+                (begins && (strcmp(x->look.text, y->look.text) != 0 || x->fence != y->fence)))
                 continue;
             n += !pass;
             if (pass) {
@@ -207,6 +271,7 @@ static void tell_like(struct rk_watch *w, uint32_t first, bool begins, uint64_t 
     }
     rk_pack_u64(&p, now - x->stalled_ns);
     rk_pack_string(&p, begins ? x->look.text : "");
+    rk_pack_u32(&p, begins ? x->unnamed : 0);
     rk_wire_send(w->agent->wire, begins ? RK_MSG_STALLED : RK_MSG_MOVING, &p);
 }
 
@@ -296,6 +361,7 @@ static void answer(struct rk_watch *w, uint32_t token)
         rk_pack_u64(&p, l->doing == RK_DOING_WORK ? 0 : now - l->since_ns);
         rk_look_text(l, text, sizeof(text));
         rk_pack_string(&p, runs(w, i) ? text : "has ended");
+        rk_pack_u32(&p, runs(w, i) ? w->ranks[i].unnamed : 0);
     }
     rk_wire_send(w->agent->wire, RK_MSG_LOOKED, &p);
 }

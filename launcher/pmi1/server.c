@@ -236,6 +236,11 @@ bool rk_pmi1_used(const struct rk_pmi1 *s)
     return s && s->inits > 0;
 }
 
+bool rk_pmi1_waits(const struct rk_pmi1 *s, uint32_t rank)
+{
+    return s && rank < s->local && s->clients[rank].waiting;
+}
+
 void rk_pmi1_note_joined(struct rk_pmi1_client *c)
 {
     struct rk_pmi1 *s = c->server;

@@ -69,6 +69,9 @@ void rk_pmi1_errand_done(struct rk_pmi1 *pmi1, uint32_t id, struct rk_unpacker *
 /* Has any rank been a client? NULL is fine. */
 bool rk_pmi1_used(const struct rk_pmi1 *pmi1);
 
+/* Is a rank in a barrier? NULL is fine. */
+bool rk_pmi1_waits(const struct rk_pmi1 *pmi1, uint32_t rank);
+
 /* See ops->exchange. lost may come at any time, also unasked. */
 void rk_pmi1_exchanged(struct rk_pmi1 *pmi1, bool lost, const void *blob, size_t len);
 

@@ -82,7 +82,9 @@ static void on_hopeless(void *arg)
     (void)arg;
 }
 
-static const struct rk_life_ops life_ops = {send_to_agents, on_hopeless};
+static const struct rk_fences *fences(void *arg);
+
+static const struct rk_life_ops life_ops = {send_to_agents, on_hopeless, fences};
 
 /* ------------------------------------------------------- a node of a tree without wires */
 
@@ -161,6 +163,13 @@ struct world {
     struct rk_options options;
     struct rk_job job;
 };
+
+static const struct rk_fences *fences(void *arg)
+{
+    const struct world *w = arg;
+
+    return w->fences;
+}
 
 static void open_world(struct world *w)
 {

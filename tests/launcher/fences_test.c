@@ -1,7 +1,8 @@
 /*
  * fences_test.c: fences that a host's ranks gave up: they need not come again for
  * the others, and when they do they are answered by the same fence, also if that
- * is over by then. And however many fences there are, little of them is kept.
+ * is over by then. However many fences there are, little of them is kept. And whom a
+ * fence waits for is told as far as a node knows.
  */
 #include "launcher/fences.h"
 #include "launcher/message.h"
@@ -31,6 +32,7 @@ struct world {
 
 enum { RANKS = 32 }; /* the even ones are here */
 static uint32_t host_of[RANKS];
+static char *hosts[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", NULL};
 static char one, two, three, four; /* tokens */
 
 static void on_done(void *arg, void *token, int status, const void *data, size_t len)
@@ -54,23 +56,29 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
     return true;
 }
 
-/* The first of two hosts; the front end above is the test. */
-static int open_world(void **state)
+/* A node of a tree of fan-out 2; host_of says who is where. */
+static int open_node(void **state, uint32_t self, uint32_t nodes)
 {
     static const struct rk_tree_ops ops = {.on_message = on_message};
     struct world *w = calloc(1, sizeof(*w));
 
     assert_non_null(w);
-    for (uint32_t r = 0; r < RANKS; r++)
-        host_of[r] = r % 2;
     w->base = event_base_new();
     assert_non_null(w->base);
-    w->job = (struct rk_job){.size = RANKS, .nhosts = 2, .host_of = host_of, .fanout = 2};
-    assert_int_equal(rk_tree_open(w->base, 0, &(struct rk_shape){.nodes = 2, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
+    w->job = (struct rk_job){.size = RANKS, .nhosts = nodes, .hosts = hosts, .host_of = host_of, .fanout = 2};
+    assert_int_equal(rk_tree_open(w->base, self, &(struct rk_shape){.nodes = nodes, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
     assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
-    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
+    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, self, on_done, w, &w->fences), RANK_OK);
     *state = w;
     return 0;
+}
+
+/* The first of two hosts; the front end above is the test. */
+static int open_world(void **state)
+{
+    for (uint32_t r = 0; r < RANKS; r++)
+        host_of[r] = r % 2;
+    return open_node(state, 0, 2);
 }
 
 static int close_world(void **state)
@@ -223,20 +231,17 @@ static void many_given_up(void **state)
 /* Of two more hosts below the first. */
 static int open_tree(void **state)
 {
-    static const struct rk_tree_ops ops = {.on_message = on_message};
-    struct world *w = calloc(1, sizeof(*w));
-
-    assert_non_null(w);
     for (uint32_t r = 0; r < RANKS; r++)
         host_of[r] = r % 2 ? 2 : 0;
-    w->base = event_base_new();
-    assert_non_null(w->base);
-    w->job = (struct rk_job){.size = RANKS, .nhosts = 3, .host_of = host_of, .fanout = 2};
-    assert_int_equal(rk_tree_open(w->base, 0, &(struct rk_shape){.nodes = 3, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
-    assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
-    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, 0, on_done, w, &w->fences), RANK_OK);
-    *state = w;
-    return 0;
+    return open_node(state, 0, 3);
+}
+
+/* The front end above 14 hosts: a has c and d below it and g to j below those, b the others. */
+static int open_front(void **state)
+{
+    for (uint32_t r = 0; r < RANKS; r++)
+        host_of[r] = r % 14;
+    return open_node(state, RK_NODE_FRONT, 14);
 }
 
 /* The child below says so. */
@@ -252,7 +257,7 @@ static void ended_below(struct world *w, enum rk_gone_what what, uint32_t number
     rk_packer_free(&p);
 }
 
-static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
+static void come_from(struct world *w, uint32_t child, const uint32_t *ranks, uint32_t n)
 {
     struct rk_packer p = {0};
     struct rk_unpacker u;
@@ -264,8 +269,13 @@ static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
         rk_pack_u32(&p, ranks[i]);
     rk_pack_bytes(&p, "y", 1);
     u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_true(rk_fences_take(w->fences, 2, RK_MSG_FENCE_UP, &u));
+    assert_true(rk_fences_take(w->fences, child, RK_MSG_FENCE_UP, &u));
     rk_packer_free(&p);
+}
+
+static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
+{
+    come_from(w, 2, ranks, n);
 }
 
 /* Who is gone is waited for neither in the fences that there are nor in those that come. */
@@ -312,6 +322,79 @@ static void gone_and_forgotten(void **state)
     expect(w, &three, 0, "xy");
 }
 
+/* The fence of this rank waits for those; NULL: it is in none that is known here. */
+static void waits(struct world *w, uint32_t rank, const char *whom)
+{
+    const struct rk_fence *f = rk_fences_of(w->fences, RK_FENCE_PMIX, rank);
+    char text[80];
+
+    assert_null(rk_fences_of(w->fences, RK_FENCE_PMI1, rank));
+    assert_true(!f == !whom);
+    if (!f || !whom)
+        return;
+    assert_true(rk_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(whom, "other hosts") != 0));
+    assert_string_equal(text, whom);
+    rk_fences_awaited(w->fences, f, text, 4);
+    assert_memory_equal(text, whom, 3);
+    assert_int_equal(strlen(text), 3);
+}
+
+static void whom_those_here_wait_for(void **state)
+{
+    struct world *w = *state;
+    const uint32_t some[] = {0, 1, 4};
+
+    waits(w, 0, NULL);
+    waits(w, RANKS, NULL);
+    enter(w, &one);
+    waits(w, 0, "host c");
+    waits(w, 1, NULL); /* that is below, and has not come */
+    rk_fences_abandon(w->fences, &one);
+    waits(w, 0, NULL);
+    enter(w, &one);
+    waits(w, 0, "host c");
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, some, 3, "x", 1, &two);
+    waits(w, 2, "host c");
+    waits(w, 4, NULL); /* in both: which is meant? */
+    come_below(w, some, 3);
+    waits(w, 4, "host c");
+    come_below(w, NULL, 0);
+    waits(w, 0, NULL);
+    assert_int_equal(w->answers, 2);
+    assert_null(rk_fences_of(NULL, RK_FENCE_PMIX, 0));
+}
+
+/* It is for those above to know. */
+static void whom_those_above_wait_for(void **state)
+{
+    struct world *w = *state;
+
+    enter(w, &one);
+    waits(w, 0, "other hosts");
+    waits(w, 1, NULL); /* of that host nothing is known here */
+    over(w, 0, "ab");
+    waits(w, 0, NULL);
+}
+
+static void whom_branches_wait_for(void **state)
+{
+    struct world *w = *state;
+    const uint32_t two_hosts[] = {0, 1}, three_hosts[] = {2, 3, 12};
+
+    come_from(w, 1, NULL, 0);
+    waits(w, 13, "some of hosts a,c,d,g and 3 more");
+    waits(w, 0, NULL);
+    rk_gone_note(w->gone, RK_GONE_HOST, 2);
+    waits(w, 13, "some of hosts a,d,g,h and 2 more");
+    come_from(w, 1, two_hosts, 2);
+    waits(w, 5, "some of hosts a,d,g,h and 2 more");
+    come_from(w, 0, NULL, 0);
+    waits(w, 5, NULL);
+    waits(w, 1, "host a");
+    come_from(w, 0, three_hosts, 3);
+    waits(w, 3, "host m");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +405,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_given_up, open_world, close_world),
         cmocka_unit_test_setup_teardown(gone_below, open_tree, close_world),
         cmocka_unit_test_setup_teardown(gone_and_forgotten, open_tree, close_world),
+        cmocka_unit_test_setup_teardown(whom_those_here_wait_for, open_tree, close_world),
+        cmocka_unit_test_setup_teardown(whom_those_above_wait_for, open_world, close_world),
+        cmocka_unit_test_setup_teardown(whom_branches_wait_for, open_front, close_world),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -503,6 +503,26 @@ on hosta pkill -USR1 -x xrun
 finish_in 20
 verdict "a stopped rank on another host is not killed" 0
 
+# Of programs that are not ours: which host has not come to a fence. In a chain that is known from below, as far as it goes.
+late="[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap '' USR1"
+asks='ask() { echo "cmd=$1" >&3 && read -ru 3 _; }; ask "init pmi_version=1 pmi_subversion=1"'
+for way in "PMIx fence:32:host hostb:host hostb" "PMI-1 barrier:1:some of hosts hostb,hostc:other hosts"; do
+    IFS=: read -r what fanout first third <<<"$way"
+    [ $fanout = 1 ] && does="$asks; $late; ask barrier_in; ask finalize" || does="$late; exec $top_builddir/tests/launcher/pmix_client fence"
+    begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout $fanout --heartbeat 0.5 --timeout 60 bash -c "$does"
+    until_true 20 ready 1 || bad "a late host, $what: start" "$(cat out err)"
+    tells() {
+        on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status xrun >st 2>&1 && grep -qE "^rank 0: sleeps .*; its $what waits for $first, for .* \(host hosta" st &&
+            grep -qE "^rank 2: sleeps .*; its $what waits for $third, for .* \(host hostc" st && ! grep '^rank 1: ' st | grep -q 'waits for'
+    }
+    until_true 10 tells && good "a late host, $what" || bad "a late host, $what" "$(cat st)"
+    until_true 10 said "ranks? [02,]+: no progress for .*: sleeps .*; its $what waits for $third\$" && good "a late host, $what: heartbeat" ||
+        bad "a late host, $what: heartbeat" "no line"
+    on hosta pkill -USR1 -x xrun
+    finish_in 20
+    verdict "a late host is waited for, $what" 0
+done
+
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
 until_true 10 ready 3 || bad "a host is cut off: start" "$(cat out err)"

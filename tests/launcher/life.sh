@@ -112,6 +112,19 @@ else
     bad "who has not come to PMIx is named" "no line"; kill_all; wait $waiter
 fi
 
+# One of PMI-1, in a barrier: who has not come to it.
+begin -n 3 --heartbeat 0.5 bash -c 'ask() { echo "cmd=$1" >&3 && read -ru 3 _; }; ask "init pmi_version=1 pmi_subversion=1"
+    [ $XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap "" USR1; ask barrier_in; ask finalize'
+if until_true 10 said 'ranks? [02,]+: .*: sleeps in read of descriptor 3; its PMI-1 barrier waits for rank 1$'; then
+    "$XRUN" --status "$(job)" >st 2>&1
+    [ "$(grep -cE '^rank [02]: sleeps .*; its PMI-1 barrier waits for rank 1, for [0-9.]+ s \(host ' st)" = 2 ] &&
+        good "--status tells of a barrier of PMI-1" || bad "--status tells of a barrier of PMI-1" "$(cat st)"
+    kill -USR1 "$xpid"
+    reap "who has not come to a barrier of PMI-1 is named" 0
+else
+    bad "who has not come to a barrier of PMI-1 is named" "no line"; kill_all; wait $waiter
+fi
+
 # Fault 4: a stopped rank is reported, nobody is killed, and it goes on.
 begin -n 4 --heartbeat 0.5 "$stall" loop
 p=$(rank_pid 1)

@@ -308,9 +308,11 @@ static void barrier(void **state)
                "cmd=put_result rc=0 msg=success\n");
         expect(&h, 0, "cmd=barrier_in\n", "");
         assert_string_equal(answer(&h, 2), "");
+        assert_true(rk_pmi1_waits(h.server, 0) && !rk_pmi1_waits(h.server, 1) && rk_pmi1_waits(h.server, 2));
         expect(&h, 1, "cmd=barrier_in\n", WHOLE);
         assert_string_equal(answer(&h, 0), WHOLE);
         assert_string_equal(answer(&h, 2), WHOLE);
+        assert_false(rk_pmi1_waits(h.server, 0) || rk_pmi1_waits(h.server, 2) || rk_pmi1_waits(h.server, 3));
     }
     close_host(&h);
 }
