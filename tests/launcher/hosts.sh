@@ -56,6 +56,12 @@ verdict "three hosts" 0
 3 6 1 2 1 3 hostb
 4 6 0 2 2 3 hostc
 5 6 1 2 2 3 hostc" ] && good "variables" || bad "variables" "$(cat out)"
+for how in "--map-by slot --rank-by node:a b a b b" "--map-by node --rank-by fill:a a b b b"; do
+    xrun 30 -n 5 --host hosta:2,hostb:3 ${how%:*} --show-map sh -c 'echo is $XRUN_RANK $(hostname)'
+    [ "$(sed -n 's/^is . host//p' <(sort out) | xargs)" = "${how#*:}" ] &&
+        [ "$(grep '^is' out | sort)" = "$(awk '$1 ~ /^[0-9]+$/ && $2 ~ /^host/ { print "is", $1, $2 }' out | sort)" ] || bad "ranks in the order of ${how%:*}" "$(cat out)"
+    verdict "ranks in the order of ${how%:*}" 0
+done
 xrun 30 -n 6 --host $all --map-by node --label-host --tag-output sh -c 'echo here'
 verdict "by node" 0
 [ "$(sort out)" = "[hosta:0] here

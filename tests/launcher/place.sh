@@ -70,6 +70,27 @@ assert [r["rank"] for r in m["ranks"]] == [0, 1] and [r["local_rank"] for r in m
 if m["hosts"][0]["cores"] > 1:
     assert m["ranks"][0]["cpus"] and not set(m["ranks"][0]["cpus"]) & set(m["ranks"][1]["cpus"])
 PY
+# Ranks find themselves bound to what the table says.
+cat >bound.py <<'PY'
+import os, sys
+def cpus(text):
+    ends = [part.partition("-") for part in text.split(",")]
+    return {cpu for a, _, b in ends for cpu in range(int(a), int(b or a) + 1)}
+ranks, table = {}, {}
+for line in open("out"):
+    w = line.split()
+    if line.startswith("is "):
+        ranks[int(w[1])] = cpus(w[2])
+    elif len(w) > 3 and w[0].isdigit() and w[1] == sys.argv[1]:
+        table[int(w[0])] = os.sched_getaffinity(0) if w[3:] == ["not", "bound"] else cpus(w[3])
+assert len(ranks) == 2 and ranks == table, (ranks, table)
+PY
+for how in "--bind share" "--bind none" "--bind hwthread" "--bind core" "--bind l3" "--bind numa" "--bind package" "--map-by core --rank-by node" \
+    "--map-by numa --bind core --rank-by fill" "--map-by package --cpus-per-rank 1" "--map-by hwthread --bind core --rank-by fill"; do
+    run 10 -n 2 $how --show-map sh -c 'echo is $XRUN_RANK $(taskset -cp $$ | sed "s/.*: //")'
+    ! grep -q "host $host shows no" err || continue # a machine without that
+    if python3 bound.py "$host" 2>wrong; then check "ranks are where --show-map says: $how" 0; else bad "ranks are where --show-map says: $how" "$(tail -n 1 wrong) $(cat out)"; fi
+done
 run 10 --dry-run --json-map map.json true : -n 2 /bin/sh -c true : true
 [ "$(awk '$1 ~ /^[0-9]+$/ { print $1, $4, $5 }' out)" = "$(printf '0 1 true\n1 2 sh\n2 2 sh\n3 3 true')" ] && grep -q '^  rank .* program  *cpus$' out &&
     [ "$(python3 -c 'import json; m = json.load(open("map.json")); print(m["programs"], [r["program"] for r in m["ranks"]])')" = "['true', '/bin/sh', 'true'] [0, 1, 1, 2]" ] &&
