@@ -269,6 +269,15 @@ printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
 chmod +x stuck-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
 verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
+# --timeout, which counts from xrun's start, and a single ^C end that, too, though the command hears of neither.
+xrun 30 -n 2 --host hosta:1,hostb:1 --timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
+verdict "--timeout while hosts are awaited" 124 'the job did not end within 1 s \(--timeout\)'
+within "--timeout while hosts are awaited" 20000
+begin_on -n 2 --host hosta:1,hostb:1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
+until_true 20 on hosta pgrep -x -f 'sleep 100' >pids || bad "^C while hosts are awaited: start" "$(cat out err)"
+on hosta pkill -INT -x xrun
+finish_in 20
+verdict "^C while hosts are awaited" 130
 # ^C twice while it hangs is at once. A machine that stands still is given three chances.
 for try in 1 2 3; do
     : >err
