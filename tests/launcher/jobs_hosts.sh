@@ -71,6 +71,18 @@ verdict "a spawned rank fails" 7
 spawn=$top_builddir/tests/mp/spawn.mp
 xrun 90 -n 2 --host $both --map-by node "$spawn"
 verdict "rank_spawn on two hosts" 0
+# What all of them say lies here, and not on hostb; they have the first job's -x, and of xrun's variables their own job's.
+xrun 60 -n 2 --host $both --map-by node -x MP_GIVEN=by-x --output-dir "$PWD/files" "$spawn" --beside 3 --shown
+verdict "rank_spawn with --output-dir on two hosts" 0
+[ "$(cd files && find . -name '*.out' | LC_ALL=C sort | tr '\n' ' ')" = "./job1/rank.0.out ./job1/rank.1.out ./job1/rank.2.out ./rank.0.out ./rank.1.out " ] &&
+    [ "$(find files -name '*.err' | wc -l)" = 5 ] && [ ! -s out ] && good "each rank has its files" || bad "each rank has its files" "$(cat out; find files)"
+first=$(sed -n 's/^parent .* \(xrun-[^ ]*\) .*/\1/p' files/rank.0.out) second=$(sed -n 's/^child .* \(xrun-[^ ]*\) .*/\1/p' files/job1/rank.0.out)
+shown=$(cd files && grep -E '^(parent|child) ' rank.?.out job1/rank.?.out | sed "s/ $first / first /; s/ $second / second /")
+[ "$first" != "$second" ] && [ "$shown" = "rank.0.out:parent on hosta: 0 2 0 1 0 2 first by-x -
+rank.1.out:parent on hostb: 1 2 0 1 1 2 first by-x -
+job1/rank.0.out:child on hosta: 0 3 0 2 0 2 second by-x 1
+job1/rank.1.out:child on hostb: 1 3 0 1 1 2 second by-x 1
+job1/rank.2.out:child on hosta: 2 3 1 2 0 2 second by-x 1" ] && good "and its job's variables" || bad "and its job's variables" "$shown"
 for order in $both hostb:1,hosta:1; do
     for dies in child parent; do
         xrun 60 -n 2 --host $order --map-by node --on-failure continue "$spawn" --die $dies --spoke

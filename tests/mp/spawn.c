@@ -9,7 +9,8 @@
  *   --die root           by its child, while it is in rank_spawn
  *   --part free|last     the children fail once the only team, or the last of several, has been freed
  *   --part held|other    a team with them is left
- *   --beside N           N children come and go; what all say is looked at from outside
+ *   --beside N           N children come and go; what all say is looked at from outside; --shown: where each is, and
+ *                        what of its environment comes from xrun
  */
 #include "tests/mp/mp.h"
 
@@ -287,12 +288,27 @@ static void leave(struct mp *mp)
     collect(both);
 }
 
-static int beside(struct mp *mp, int n)
+static void show(const char *who)
+{
+    static const char *const names[] = {"XRUN_RANK", "XRUN_SIZE", "XRUN_LOCAL_RANK", "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK",
+                                        "XRUN_NODES", "XRUN_JOB", "MP_GIVEN", "MP_SPAWN_TEST"};
+    char host[256] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    printf("%s on %s:", who, host);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        printf(" %s", getenv(names[i]) ? getenv(names[i]) : "-");
+    printf("\n");
+}
+
+static int beside(struct mp *mp, int n, bool shown)
 {
     rank_team_t both;
 
     mp_case(mp, "beside");
-    MP_OK(spawn(mp->world, 0, n, "leave", &both));
+    if (shown)
+        show("parent");
+    MP_OK(spawn(mp->world, 0, n, shown ? "show" : "leave", &both));
     collect(both);
     mp_end(mp);
     return 0;
@@ -468,7 +484,9 @@ static int child(struct mp *mp, const char *what)
         fflush(stdout);
         _exit(3);
     }
-    if (strcmp(what, "leave") == 0) {
+    if (strcmp(what, "leave") == 0 || strcmp(what, "show") == 0) {
+        if (strcmp(what, "show") == 0)
+            show("child");
         collect(both);
         MP_OK(rank_finalize());
         return 0;
@@ -524,7 +542,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--part") == 0)
         return part_and_fail(&mp, argv[2]);
     if (argc > 2 && strcmp(argv[1], "--beside") == 0)
-        return beside(&mp, atoi(argv[2]));
+        return beside(&mp, atoi(argv[2]), mp_flag(argc, argv, "--shown"));
     if (mp_flag(argc, argv, "--alone")) {
         rank_spawn_params_t p = {.size = sizeof(p), .program = self, .n = 1};
         rank_team_t both;
