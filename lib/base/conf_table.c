@@ -30,8 +30,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "before they receive do not wait for each other for ever. 0: none is fetched.",
      NULL, 0, 1LL << 40, AT(ahead_max)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
-     "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where the node has "
-     "more ranks than cores.",
+     "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where ranks are "
+     "more than the cores that they may use.",
      "auto", 0, 3600LL * 1000000000LL, AT(spin)},
     {"RANK_PROGRESS_THREAD", RK_CONF_BOOL, "off", "",
      "A thread of the library's own makes progress while the program computes. It sleeps when nothing comes; every "

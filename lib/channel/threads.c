@@ -596,12 +596,9 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
 void rk_threads_settle(struct rk_ctx *ctx)
 {
     struct rk_threads *t = ctx->engine->threads;
-    uint32_t all = 0, share;
+    uint32_t share = (uint32_t)ctx->node->core_share;
 
-    for (size_t i = 0; i < RK_ARRAY_LEN(ctx->node->head->cores); i++)
-        all += (uint32_t)__builtin_popcountll(atomic_load(&ctx->node->head->cores[i]));
-    share = all / (uint32_t)ctx->node->nlocal;
-    if (all > 0 && share < t->cores) /* 0: nobody has said what he may use */
+    if (share < t->cores)
         t->cores = share > 0 ? share : 1;
 }
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,8 @@
 #include <unistd.h>
 
 #define PAGE 4096u
+
+enum { RANK_BYTES = sizeof(struct rk_node_slot) + sizeof(struct rk_cores) };
 
 static long membarrier(int cmd)
 {
@@ -43,13 +44,14 @@ static void node_set_base(struct rk_node *node, void *base, size_t bytes)
     node->head = base;
     node->slots = (struct rk_node_slot *)(void *)(node->base +
                                                   rk_round_up(sizeof(struct rk_node_head), 64));
+    node->cores = (struct rk_cores *)(void *)(node->slots + node->nlocal);
 }
 
 rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COUNT],
                              struct rk_node **out, struct rk_memfd_card *card)
 {
     size_t front = rk_round_up(sizeof(struct rk_node_head), 64) +
-                   (size_t)nlocal * sizeof(struct rk_node_slot);
+                   (size_t)nlocal * RANK_BYTES;
     size_t at[RK_REGION_COUNT], total = rk_round_up(front, PAGE);
     struct rk_node *node = node_new(nlocal);
     rank_status_t st;
@@ -69,7 +71,7 @@ rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COU
     if (st)
         goto err_close;
     node->head->nlocal = (uint32_t)nlocal;
-    node->head->slot_bytes = sizeof(struct rk_node_slot);
+    node->head->rank_bytes = RANK_BYTES;
     for (int i = 0; i < RK_REGION_COUNT; i++) {
         node->head->region_at[i] = at[i];
         node->head->region_bytes[i] = region_bytes[i];
@@ -98,8 +100,7 @@ rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struc
         return st;
     }
     node_set_base(node, base, card->bytes);
-    if (node->head->nlocal != (uint32_t)nlocal ||
-        node->head->slot_bytes != sizeof(struct rk_node_slot)) {
+    if (node->head->nlocal != (uint32_t)nlocal || node->head->rank_bytes != RANK_BYTES) {
         rk_error("the node's segment was made by another version of librank; let all ranks of a "
                  "host use one");
         rk_memfd_close(node->fd, base, card->bytes);
@@ -110,27 +111,10 @@ rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struc
     return RANK_OK;
 }
 
-static void publish_cores(struct rk_node *node)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return;
-    for (int c = 0; c < (int)RK_ARRAY_LEN(node->head->cores) * 64 && c < CPU_SETSIZE; c++) {
-        if (CPU_ISSET(c, &set))
-            atomic_fetch_or(&node->head->cores[c / 64], 1ull << (c % 64));
-    }
-}
-
 void rk_node_settle(struct rk_node *node)
 {
-    int cores = 0, ranks = 0;
-
-    for (size_t i = 0; i < RK_ARRAY_LEN(node->head->cores); i++)
-        cores += __builtin_popcountll(atomic_load(&node->head->cores[i]));
-    for (int i = 0; i < node->nlocal; i++)
-        ranks += atomic_load(&node->slots[i].state) == RK_SLOT_UP;
-    node->oversubscribed = ranks > cores && cores > 0;
+    node->core_share = rk_cores_share(node->cores, node->nlocal, node->index);
+    node->oversubscribed = node->core_share == 0;
     node->fence_on_send = atomic_load(&node->head->no_membarrier) != 0;
 }
 
@@ -147,7 +131,7 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
 
     node->index = index;
     node->mine = &node->slots[index];
-    publish_cores(node);
+    rk_cores_ask(&node->cores[index]);
     if (!rk_node_prepare())
         atomic_store(&node->head->no_membarrier, 1);
     node->mine->bell_fd = -1;

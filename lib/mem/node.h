@@ -15,6 +15,7 @@
 #define RK_MEM_NODE_H
 
 #include "lib/base/compiler.h"
+#include "lib/mem/cores.h"
 #include "lib/mem/memfd.h"
 #include "lib/rank.h"
 
@@ -51,11 +52,10 @@ enum { RK_SLOT_EMPTY, RK_SLOT_UP, RK_SLOT_DONE, RK_SLOT_DEAD };
 struct rk_node_head {
     uint64_t nonce; /* first, as rk_memfd wants it */
     uint32_t nlocal;
-    uint32_t slot_bytes;
+    uint32_t rank_bytes; /* of a rank's slot and cores: another version has others */
     uint64_t region_at[RK_REGION_COUNT], region_bytes[RK_REGION_COUNT];
     _Atomic uint32_t attached RK_ALIGNED_LINE;
     _Atomic uint32_t no_membarrier;  /* some rank could not register: senders must fence */
-    _Atomic uint64_t cores[16];      /* union of the affinities, first 1024 cores */
     _Atomic uint32_t arenas_taken;
     _Atomic uint32_t deaths RK_ALIGNED_LINE;  /* slots marked DEAD; read on every progress */
 };
@@ -66,13 +66,15 @@ struct rk_node {
     size_t bytes;
     struct rk_node_head *head;
     struct rk_node_slot *slots; /* [nlocal] */
+    struct rk_cores *cores;     /* [nlocal]: what each may use; written before it counts as attached */
     struct rk_node_slot *mine;
     int nlocal, index; /* index: mine */
     int bell_rd, bell_wr; /* my pipe, made by rk_node_bell_fd; -1 before */
     int *bell_to;         /* descriptors of others' pipes, opened when first rung */
     bool fence_on_send;  /* no membarrier: a sender needs a full fence before it looks at sleeping */
     bool alone;          /* rk_node_leave_alone */
-    bool oversubscribed; /* more ranks than cores that they may use */
+    bool oversubscribed; /* ranks take turns on the cores that this one may use */
+    int core_share;      /* rk_cores_share; 0: oversubscribed */
 };
 
 /* What rk_node_join does first, and does again. A process that has one thread only is through in no time; with
@@ -85,7 +87,7 @@ rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COU
 rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struct rk_node **out);
 /* Fill my slot and take my life lock; after it peers may see me as up. */
 rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank);
-/* Once all are attached: settles fence_on_send and oversubscribed. */
+/* Once all are attached: settles fence_on_send, oversubscribed and core_share. */
 void rk_node_settle(struct rk_node *node);
 /* 1 if the process of a slot still runs (it may have lost its lock with a thread). */
 int rk_node_process_alive(const struct rk_node_slot *slot);

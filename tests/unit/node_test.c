@@ -157,6 +157,33 @@ static void not_ours(void **state)
     munmap(w, sizeof(*w));
 }
 
+/* Each rank by what it and the others may use, not by what the node has. */
+static void who_shares_cores(void **state)
+{
+    static const uint64_t bound[RANKS] = {1, 1, 8, 0}; /* the last has not come */
+    struct words *w = words_new();
+    struct rk_cores mine;
+    struct rk_node *node;
+
+    (void)state;
+    assert_int_equal(rk_node_create(RANKS, regions, &node, &w->card), RANK_OK);
+    assert_int_equal(rk_node_join(node, 0, 0), RANK_OK);
+    rk_cores_ask(&mine);
+    assert_memory_equal(&node->cores[0], &mine, sizeof(mine));
+    rk_node_settle(node);
+    assert_false(node->oversubscribed);
+    for (int i = 0; i < RANKS; i++)
+        node->cores[i] = (struct rk_cores){{bound[i]}};
+    rk_node_settle(node);
+    assert_true(node->oversubscribed);
+    node->cores[1].word[0] = 2;
+    rk_node_settle(node);
+    assert_false(node->oversubscribed);
+    assert_int_equal(node->core_share, 1);
+    rk_node_close(node);
+    munmap(w, sizeof(*w));
+}
+
 /* ------------------------------------------------------------------------ life */
 
 static int join_and_wait(void *arg)
@@ -591,7 +618,7 @@ static void leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours),
+        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours), cmocka_unit_test(who_shares_cores),
         cmocka_unit_test(killed),          cmocka_unit_test(stopped),
         cmocka_unit_test(thread_ended),    cmocka_unit_test(thread_ended_then_killed),
         cmocka_unit_test(many_lookers),    cmocka_unit_test(wake_is_never_lost),
