@@ -468,6 +468,68 @@ static void persistent(struct mp *mp, int64_t bytes)
     free(in);
 }
 
+/* A persistent request that its own callback starts again. */
+struct again {
+    struct mp *mp;
+    rank_request_t req;
+    char *buf;
+    int64_t bytes, rounds, done;
+    bool receives, inside;
+};
+
+static void once_more(const rank_envelope_t *env, void *arg);
+
+static void begin(struct again *a)
+{
+    if (!a->receives)
+        mp_fill(a->buf, (size_t)a->bytes, (uint64_t)(a->mp->rank * 100000 + a->done));
+    MP_OK(rank_start(&a->req));
+    MP_OK(rank_on_done(&a->req, once_more, a));
+}
+
+static void once_more(const rank_envelope_t *env, void *arg)
+{
+    struct again *a = arg;
+
+    MP_CHECK(!a->inside);
+    a->inside = true;
+    MP_CHECK_EQ(env->status, RANK_OK);
+    if (a->receives) {
+        MP_CHECK_EQ(env->source, left(a->mp));
+        MP_CHECK_EQ(env->bytes, a->bytes);
+        MP_CHECK_EQ(mp_verify(a->buf, (size_t)a->bytes, (uint64_t)(left(a->mp) * 100000 + a->done)), -1);
+        memset(a->buf, 0, 8);
+    }
+    if (++a->done < a->rounds) {
+        begin(a);
+        MP_STATUS(rank_start(&a->req), RANK_ERR_STATE); /* it is under way, or complete and not told of */
+        MP_STATUS(rank_wait(&a->req, NULL), RANK_ERR_STATE);
+    }
+    a->inside = false;
+}
+
+/* On both sides of each message: nobody starts anything but the callbacks. */
+static void again(struct mp *mp, int64_t bytes, int64_t rounds, bool synchronous)
+{
+    struct again s = {.mp = mp, .buf = mp_alloc((size_t)bytes), .bytes = bytes, .rounds = rounds}, r = s;
+
+    r.buf = mp_alloc((size_t)bytes);
+    r.receives = true;
+    MP_OK((synchronous ? rank_ssend_init : rank_send_init)(s.buf, bytes, RANK_BYTE, right(mp), 45, mp->world, &s.req));
+    MP_OK(rank_recv_init(r.buf, bytes, RANK_BYTE, left(mp), 45, mp->world, &r.req));
+    begin(&r);
+    begin(&s);
+    while (s.done < rounds || r.done < rounds)
+        turn();
+    MP_CHECK_EQ(s.done, rounds);
+    MP_CHECK_EQ(r.done, rounds);
+    MP_OK(rank_wait(&r.req, NULL)); /* not under way */
+    MP_OK(rank_request_free(&s.req));
+    MP_OK(rank_request_free(&r.req));
+    free(s.buf);
+    free(r.buf);
+}
+
 /* A request that outlives its team finds that out, also when another team has that one's memory; a handle that stands
  * twice among others is refused once it has ended. */
 static void strays(struct mp *mp)
@@ -541,6 +603,10 @@ int main(int argc, char **argv)
     persistent(&mp, 8);
     persistent(&mp, 5000);
     persistent(&mp, 300000);
+    mp_case(&mp, "started by its own callback");
+    again(&mp, 8, mp_rounds(10 + 8000 / mp.size), false);
+    again(&mp, 5000, mp_rounds(10 + 2000 / mp.size), true);
+    again(&mp, 300000, mp_rounds(10 + 100 / mp.size), false);
     mp_case(&mp, "strays");
     strays(&mp);
     mp_case(&mp, "let go");
