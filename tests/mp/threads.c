@@ -1,11 +1,12 @@
 /*
  * threads.c: messages and collectives of several threads at once (RANK_THREAD_MULTIPLE): tags of their own, wildcards
- * and matched probes where every message is to be received exactly once, requests that one thread starts and another
- * waits for, callbacks, teams of one, a team for each thread.
+ * and matched probes where every message is to be received exactly once, receives that are canceled while other threads complete
+ * them, requests that one thread starts and another waits for, callbacks, teams of one, a team for each thread.
  */
 #include "tests/mp/crew.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,121 @@ static void wildcards(struct crew *crew)
     mp_barrier(mp->world);
     MP_OK(rank_team_free(&all.team));
     free(all.seen);
+}
+
+/* ---------------------------------------------- canceled by one thread, completed by another */
+
+enum { POISON = 0x77, WATCHED = 64 };
+
+struct race {
+    rank_team_t team;
+    int rounds;
+    int runners;         /* threads that send and receive; the others make progress until they are through */
+    _Atomic int running;
+    _Atomic int canceled;
+};
+
+/* Nothing has come to the beginning of a buffer that was given to a receive. */
+static bool untouched(const char *buf)
+{
+    for (int i = 0; i < WATCHED; i++) {
+        if (buf[i] != POISON)
+            return false;
+    }
+    return true;
+}
+
+/* False: it was canceled in time. The request is this thread's, but what comes for it any thread may take in. */
+static bool receive_or_cancel(struct hand *me, struct race *race, char *buf, int how, rank_envelope_t *e)
+{
+    rank_request_t req[2] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL};
+    rank_status_t st = RANK_OK;
+    int index, done = 0;
+
+    memset(buf, POISON, WATCHED);
+    MP_OK(rank_irecv(buf, LONG + 8, RANK_BYTE, left(me->mp), me->t, race->team, &req[0]));
+    for (volatile uint64_t n = mp_below(&me->random, 3000); n > 0; n--)
+        ; /* any moment of the other threads */
+    if (mp_below(&me->random, 2))
+        sched_yield();
+    if (mp_below(&me->random, 4)) /* else nobody need make progress */
+        MP_OK(rank_cancel(&req[0]));
+    if (how == 0) {
+        st = rank_wait(&req[0], e);
+    } else if (how == 1) {
+        st = rank_waitany(2, req, &index, e);
+    } else {
+        while (!st && !done)
+            st = rank_test(&req[0], &done, e);
+        MP_CHECK_EQ(done, 1);
+    }
+    if (!st)
+        return true;
+    MP_STATUS(st, RANK_ERR_CANCELED);
+    MP_CHECK_EQ(e->bytes, 0);
+    MP_CHECK(untouched(buf));
+    race->canceled++;
+    return false;
+}
+
+/* Each message is received once, and in its turn, however many receives for it were canceled before; and they leave their
+ * memory alone for ever. */
+static void take_back(struct hand *me)
+{
+    struct race *race = me->arg;
+    struct mp *mp = me->mp;
+    int to = (me->t + 1) % race->runners;
+    char *out = mp_alloc(LONG + 8), *in[2] = {mp_alloc(LONG + 8), mp_alloc(LONG + 8)};
+
+    for (int i = 0; me->t < race->runners && i < race->rounds; i++) {
+        uint64_t sent = mp->seed ^ key_of(0, to, i), came = mp->seed ^ key_of(0, me->t, i), key;
+        size_t n = some_bytes(&sent), want = some_bytes(&came);
+        rank_request_t req;
+        rank_envelope_t e;
+        int at = 0, canceled = 0;
+
+        key = key_of(mp->rank, to, i);
+        memcpy(out, &key, sizeof(key));
+        mp_fill(out + 8, n, key);
+        MP_OK(rank_isend(out, (int64_t)n + 8, RANK_BYTE, right(mp), to, race->team, &req));
+        while (!receive_or_cancel(me, race, in[at], i % 3, &e)) {
+            at = 1 - at;
+            canceled++;
+        }
+        memcpy(&key, in[at], sizeof(key));
+        MP_CHECK_EQ(key, key_of(left(mp), me->t, i));
+        MP_CHECK_EQ(e.bytes, want + 8);
+        MP_CHECK_EQ(mp_verify(in[at] + 8, want, key), -1);
+        MP_CHECK(canceled == 0 || untouched(in[1 - at]));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    if (me->t < race->runners)
+        race->running--;
+    while (race->running) {
+        MP_OK(rank_progress());
+        sched_yield();
+    }
+    free(out);
+    free(in[0]);
+    free(in[1]);
+}
+
+static void canceled_or_received(struct crew *crew)
+{
+    struct mp *mp = crew->mp;
+    struct race race = {.runners = crew->threads > 2 ? crew->threads - 1 : crew->threads};
+    int found = 0;
+
+    race.running = race.runners;
+    race.rounds = crew->rounds * 2 / (mp->size + 3); /* many ranks on few cores show no more */
+    MP_OK(rank_team_dup(mp->world, &race.team));
+    crew_run(crew, take_back, &race);
+    mp_barrier(mp->world);
+    MP_OK(rank_iprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, race.team, &found, NULL)); /* what was sent has been taken */
+    MP_CHECK_EQ(found, 0);
+    if (mp->rank == 0)
+        printf("%d receives were canceled before %d messages came\n", race.canceled, race.runners * race.rounds);
+    MP_OK(rank_team_free(&race.team));
 }
 
 /* ------------------------------------------ started by one thread, waited for by another */
@@ -546,6 +662,8 @@ int main(int argc, char **argv)
     crew_run(&crew, windows, NULL);
     mp_case(&mp, "wildcards");
     wildcards(&crew);
+    mp_case(&mp, "canceled or received");
+    canceled_or_received(&crew);
     mp_case(&mp, "requests of others");
     crew_run(&crew, swap, &shelf);
     mp_case(&mp, "all send first");
