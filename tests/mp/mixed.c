@@ -9,6 +9,7 @@
  * random by each rank: how to receive, how to order puts, when to look for messages, when to yield.
  *
  *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_linger)
+ *   --large N   of 100 messages so many are of any length up to --max, and not only 8 of up to 300000
  */
 #include "tests/mp/mp.h"
 
@@ -48,6 +49,7 @@ struct mixed {
     rank_team_t team; /* not the world, where barriers run */
     int64_t steps;
     size_t max;
+    uint64_t large; /* --large */
     uint64_t plan, own;
     struct step *step;
     int nsteps;
@@ -118,6 +120,8 @@ static void make_plan(struct mixed *m)
         struct step *s = &m->step[i];
         uint64_t big = mp_below(&m->plan, 100);
         size_t top = big < 50 ? 64 : big < 75 ? 2000 : big < 92 ? 20000 : 300000;
+        if (m->large && mp_below(&m->plan, 100) < m->large)
+            top = m->max;
         memset(s, 0, sizeof(*s));
         s->kind = (enum kind)mp_below(&m->plan, KINDS);
         s->src = (int)mp_below(&m->plan, (uint64_t)m->mp.size);
@@ -512,6 +516,7 @@ int main(int argc, char **argv)
     rounds = mp_rounds(mp_option(argc, argv, "--rounds", 10));
     m.steps = mp_option(argc, argv, "--steps", 60);
     m.max = (size_t)mp_option(argc, argv, "--max", 300000);
+    m.large = (uint64_t)mp_option(argc, argv, "--large", 0);
     m.plan = m.mp.seed;
     m.own = m.mp.seed ^ (uint64_t)(m.mp.rank + 1) * 7919;
     mp_case(&m.mp, "mixed");

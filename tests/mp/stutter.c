@@ -1,14 +1,17 @@
 /*
  * stutter.c: in front of a rank's program: all ranks share one core, and each is stopped and let go on at random.
  *
- *   stutter [--seed N] PROGRAM ARGS...
+ *   stutter [--seed N] [--apart] PROGRAM ARGS...
+ *
+ * --apart: each has the cores that the launcher gave it, so that the others run on while it is stopped.
  *
  * The program takes this process over, so its pid is the rank's. A child stays behind that sends SIGSTOP and
- * SIGCONT until the rank has ended, and that holds nothing of it open. Rank 0 says the seed; each rank's moments
- * follow from it and from the rank.
+ * SIGCONT until the rank has ended, and that holds nothing of it open. Rank 0 says the seed, which is the job's own
+ * without --seed; each rank's moments follow from it and from the rank.
  */
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +54,32 @@ static void pass(uint64_t us)
     nanosleep(&t, NULL);
 }
 
-/* Mostly as short as a slice of the scheduler's, now and then so long that all others wait for this one. */
-static void stop_and_go(pid_t rank, uint64_t random)
+/* The same for all ranks of a job, and another for each job. */
+static uint64_t seed_of_job(void)
+{
+    const char *job = getenv("PMIX_NAMESPACE");
+    uint64_t h = 14695981039346656037u;
+    struct timespec now;
+
+    if (!job || !*job) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec;
+    }
+    for (; *job; job++)
+        h = (h ^ (unsigned char)*job) * 1099511628211u;
+    return h % 1000000007u;
+}
+
+/* Mostly as short as a slice of the scheduler's, now and then so long that all others wait for this one. Where they
+ * do not wait for the core, too, all is sooner over. */
+static void stop_and_go(pid_t rank, uint64_t random, uint64_t most_us)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return;
     while (getppid() == rank) {
-        pass(below(&random, 6000));
+        pass(below(&random, most_us * 3 / 2));
         kill(rank, SIGSTOP);
-        pass(below(&random, below(&random, 16) == 0 ? 40000 : 4000));
+        pass(below(&random, below(&random, 16) == 0 ? most_us * 10 : most_us));
         kill(rank, SIGCONT);
     }
 }
@@ -69,20 +89,24 @@ int main(int argc, char **argv)
     const char *which = getenv("PMIX_RANK");
     uint64_t seed, rank = which ? strtoull(which, NULL, 10) : 0;
     pid_t me = getpid(), child;
-    struct timespec now;
+    bool apart = false;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    seed = (uint64_t)now.tv_sec;
+    seed = seed_of_job();
     if (argc > 2 && strcmp(argv[1], "--seed") == 0) {
         seed = strtoull(argv[2], NULL, 10);
         argv += 2;
         argc -= 2;
     }
+    if (argc > 1 && strcmp(argv[1], "--apart") == 0) {
+        apart = true;
+        argv++;
+        argc--;
+    }
     if (argc < 2) {
-        fprintf(stderr, "stutter: there is no program; stutter [--seed N] PROGRAM ARGS...\n");
+        fprintf(stderr, "stutter: there is no program; stutter [--seed N] [--apart] PROGRAM ARGS...\n");
         return 2;
     }
-    if (share_a_core() != 0) {
+    if (!apart && share_a_core() != 0) {
         perror("stutter: cannot bind to a core");
         return 2;
     }
@@ -98,7 +122,7 @@ int main(int argc, char **argv)
     if (child == 0) {
         for (int fd = 0; fd < 1024; fd++)
             close(fd);
-        stop_and_go(me, seed * 1000003 + rank);
+        stop_and_go(me, seed * 1000003 + rank, apart ? 1000 : 4000);
         _exit(0);
     }
     execv(argv[1], argv + 1);
