@@ -102,6 +102,7 @@ void rk_p2p_close(struct rk_ctx *ctx)
     rk_kept_free_all(p2p);
     rk_ahead_close(ctx);
     rk_match_destroy(&p2p->match);
+    free(p2p->freed);
     free(p2p);
     ctx->p2p = NULL;
 }

@@ -22,6 +22,7 @@ struct rk_p2p {
     uint64_t took_ns;                /* and when that was, as far as one asked for it */
     bool deaths;                     /* has any peer died? */
     struct rank_team *last_claimed;  /* claims.c */
+    struct rk_freed *freed;          /* freed.c; NULL: no team has been */
     uint64_t bad_frames;             /* refused: broken, or not what their sender may say */
 };
 
@@ -51,6 +52,11 @@ struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
 /* The team is new: what came for it before is looked at now. */
 void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team);
+
+/* freed.c. Where p2p->freed is there: is such a message for a team that has been freed here? */
+bool rk_freed_has(struct rk_p2p *p2p, uint64_t team);
+/* A team of this id is made. */
+void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id);
 
 /* A message for such a receive, taken out of the queues; NULL if there is none. It is rk_p2p_mrecv's
  * then, or freed at the end. */

@@ -106,7 +106,9 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_recv_consumed(peer, bytes);
         return;
     }
-    if (rk_unlikely(is_late(ctx, hdr->team))) {
+    if (rk_unlikely(is_late(ctx, hdr->team)) || (rk_unlikely(p2p->freed != NULL) && rk_freed_has(p2p, hdr->team))) {
+        if (hdr->kind == RK_KIND_SMSG)
+            rk_send_reply(peer, RK_KIND_MATCHED, sync);
         drop(peer, rndv, bytes);
         return;
     }
@@ -424,6 +426,8 @@ void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
         rk_list_remove(&u->u.announced.link);
         drop(u->peer, &u->u.rndv, u->bytes);
     } else {
+        if (u->kind == RK_KIND_SMSG)
+            rk_send_reply(u->peer, RK_KIND_MATCHED, u->sync);
         rk_kept_over(p2p, u);
     }
     rk_kept_free(p2p, u);

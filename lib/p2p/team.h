@@ -57,6 +57,9 @@ RK_INLINE struct rk_peer *rk_team_peer(struct rank_team *team, int r)
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out);
 void rk_team_destroy(struct rank_team *team);
+/* Its user frees it: nobody here will receive what has come on it, or still comes (freed.c). Before rk_team_destroy, and not where
+ * all leaves: then the senders hear that. */
+void rk_team_forget(struct rank_team *team);
 
 /* Once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

@@ -170,6 +170,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);
+    rk_team_forget(*team);
     rk_team_destroy(*team);
     *team = RANK_TEAM_NULL;
     return RANK_OK;

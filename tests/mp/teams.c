@@ -198,6 +198,55 @@ static void disjoint(struct mp *mp)
     MP_OK(rank_team_free(&half));
 }
 
+/* What nobody has received when its team is freed is dropped, be it here by then or not: it does not use up the memory that
+ * there is for such messages, more of which are sent than that. */
+static void unread(struct mp *mp)
+{
+    enum { ROUNDS = 100, MESSAGES = 700 /* within a window */, EACH = 200 /* bytes of memory, at least */ };
+    int64_t before, grown;
+
+    before = mp_status_kb("VmHWM");
+    for (int i = 0; i < ROUNDS; i++) {
+        rank_team_t t;
+        MP_OK(rank_team_dup(mp->world, &t));
+        for (int k = 0; k < MESSAGES; k++)
+            MP_OK(rank_send(&before, 1, RANK_INT64, (mp->rank + 1) % mp->size, 3, t));
+        mp_barrier(mp->world);
+        MP_OK(rank_team_free(&t));
+    }
+    grown = mp_status_kb("VmHWM") - before;
+    printf("teams: %d messages that nobody receives: memory grew by %lld kB\n", ROUNDS * MESSAGES, (long long)grown);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    MP_CHECK(grown < ROUNDS * MESSAGES * EACH / 2000);
+#endif
+}
+
+/* Who sends what nobody receives does not wait for ever: the team goes while the message is here, or before. */
+static void unread_sync(struct mp *mp)
+{
+    static const int64_t lengths[] = {8, 1000, 100000};
+    char *some = mp_alloc(100000);
+
+    memset(some, 1, 100000);
+    for (int i = 0; i < 6 && mp->size > 1; i++) {
+        bool before = i & 1;
+        rank_team_t t;
+        MP_OK(rank_team_dup(mp->world, &t));
+        if (mp->rank == 0) {
+            if (before)
+                MP_OK(rank_recv(NULL, 0, RANK_BYTE, 1, 4, mp->world, NULL));
+            MP_OK(rank_ssend(some, lengths[i / 2], RANK_BYTE, 1, 5, t));
+        } else if (mp->rank == 1 && !before) {
+            MP_OK(rank_probe(0, 5, t, NULL));
+        }
+        MP_OK(rank_team_free(&t));
+        if (mp->rank == 1 && before)
+            MP_OK(rank_send(NULL, 0, RANK_BYTE, 0, 4, mp->world));
+        mp_barrier(mp->world);
+    }
+    free(some);
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -219,6 +268,9 @@ int main(int argc, char **argv)
     nested(&mp);
     mp_case(&mp, "disjoint");
     disjoint(&mp);
+    mp_case(&mp, "unread");
+    unread(&mp);
+    unread_sync(&mp);
     mp_case(&mp, "end");
     mp_end(&mp);
     return 0;
