@@ -34,10 +34,12 @@ struct rk_peer {
     uint8_t queued; /* 1 while pending is not empty: on the engine's list */
     uint8_t doubted; /* it was not reached, and no news came (until doubt_until: has come yet) that it is gone */
     uint8_t tried;   /* p2p's: contact, where only receives would gain by it */
+    uint8_t refused; /* p2p's: it has sent more than it may, and that has been said */
     size_t eager_limit; /* most bytes of a message that travels whole in a frame */
     /* p2p flow control: bytes sent eagerly and not known to be consumed; consumed here and not
      * yet told */
     int64_t eager_out, eager_in;
+    int64_t kept;           /* p2p's: bytes here of its messages that no receive waits for and that it has not been given the room back for */
     struct rk_link pending; /* sends that wait for room, in order */
     struct rk_link busy;    /* in the engine's list of peers with pending sends */
     uint64_t doubt_until;   /* the news may still come; or 0 */

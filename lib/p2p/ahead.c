@@ -137,6 +137,7 @@ static bool begin(struct rk_ctx *ctx, struct rk_unexpected *u)
     *a = (struct rk_ahead){.u = u, .fetch = req, .bytes = u->bytes, .cost = cost_of(u->bytes)};
     s->bytes += a->cost;
     rk_list_append(&s->fetching, &a->link);
+    rk_kept_envelope_over(u);
     u->kind = RK_KIND_AHEAD;
     u->u.ahead = a;
     req->type = RK_REQ_RECV;

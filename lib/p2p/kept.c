@@ -3,8 +3,11 @@
  *
  * As long as there is little of that altogether (RANK_UNEXPECTED_MAX), their senders may go on as if they had been
  * received: a long queue costs the messages behind it nothing. Past that each sender has its window, and
- * then announces.
+ * then announces. All that is the sender's doing; one that does not keep to it, or announces without end, is stopped here, whatever
+ * the team, known or not: far beyond what others do, for windows need not be the same everywhere.
  */
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
 #include "lib/p2p/p2p_state.h"
 
 #include <stdlib.h>
@@ -70,6 +73,27 @@ void rk_kept_free_all(struct rk_p2p *p2p)
     }
 }
 
+/* Our own are ours to bound. */
+static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
+{
+    if (peer->number == peer->ctx->boot->rank)
+        return false;
+    rk_engine_refused(peer->ctx, &p2p->bad_frames);
+    if (peer->refused)
+        return true;
+    peer->refused = 1;
+    rk_error("rank %u%s is given up: %lld kB of messages from it wait here for a receive, more than its window lets it send (see "
+             "RANK_UNEXPECTED_MAX)",
+             peer->id.rank, rk_peer_whose(peer), (long long)(peer->kept / 1000));
+    rk_engine_report_death(peer->ctx, peer->number);
+    return true;
+}
+
+bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer)
+{
+    return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
+}
+
 void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
@@ -78,14 +102,20 @@ void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
     if (u->credited) {
         p2p->kept += cost;
         rk_recv_consumed(u->peer, u->bytes);
+    } else {
+        u->peer->kept += u->kind == RK_KIND_RNDV ? RK_KEPT_ENVELOPE : cost;
     }
     rk_match_keep(&p2p->match, u);
 }
 
 void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u)
 {
-    if (u->credited)
-        p2p->kept -= (int64_t)u->bytes + RK_KEEP_COST;
-    else
-        rk_recv_consumed(u->peer, u->bytes);
+    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+
+    if (u->credited) {
+        p2p->kept -= cost;
+        return;
+    }
+    u->peer->kept -= cost;
+    rk_recv_consumed(u->peer, u->bytes);
 }

@@ -1,6 +1,7 @@
 /*
  * p2p.c: the room's state, the frames it answers to, and deaths.
  */
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/p2p/p2p_state.h"
 
@@ -63,6 +64,9 @@ static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     rk_recv_peer_died(ctx, peer);
 }
 
+/* A million envelopes, and many windows. */
+enum { KEPT_MAX = 256 << 20 };
+
 rank_status_t rk_p2p_open(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
@@ -74,6 +78,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     rk_list_init(&p2p->teams);
     rk_list_init(&p2p->probed);
     rk_ahead_init(&p2p->ahead);
+    p2p->kept_max = (rk_conf.unexpected_max > KEPT_MAX ? rk_conf.unexpected_max : KEPT_MAX) + rk_conf.eager_window;
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
     e->handler[RK_KIND_MSG] = rk_recv_on_frame;

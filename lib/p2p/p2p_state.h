@@ -16,7 +16,8 @@ struct rk_p2p {
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
     struct rk_link probed;           /* messages that rank_mprobe took out, by order */
-    int64_t kept;                    /* bytes of kept messages whose senders were given credit again */
+    int64_t kept;                    /* bytes of kept messages whose senders were given credit again, */
+    int64_t kept_max;                /* and how much of the others there may be of each peer */
     struct rk_ahead_state ahead;     /* announced ones that are fetched before they are asked for */
     uint32_t takes;                  /* blocking receives since all channels had their turn, */
     uint64_t took_ns;                /* and when that was, as far as one asked for it */
@@ -73,6 +74,17 @@ void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u);
 void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* One that came whole has been received, or dropped. */
 void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u);
+/* Too much of this peer's is kept, more than one sends that keeps to its window: what comes is refused and counted, and the peer
+ * given up. */
+bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer);
+
+/* What an announced message takes here. */
+enum { RK_KEPT_ENVELOPE = sizeof(struct rk_unexpected) };
+/* One has been received, or dropped, or is being fetched. */
+RK_INLINE void rk_kept_envelope_over(const struct rk_unexpected *u)
+{
+    u->peer->kept -= RK_KEPT_ENVELOPE;
+}
 void rk_kept_free_all(struct rk_p2p *p2p);
 
 RK_INLINE bool rk_kept_on_heap(const struct rk_unexpected *u)

@@ -112,6 +112,11 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         drop(peer, rndv, bytes);
         return;
     }
+    if (rk_unlikely(rk_kept_refuses(p2p, peer))) {
+        if (rndv)
+            drop(peer, rndv, bytes);
+        return;
+    }
     u = rk_kept_alloc(p2p);
     if (rk_unlikely(!u)) {
         no_memory_for(peer);
@@ -201,6 +206,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
         }
         rndv = u->u.rndv;
         rk_list_remove(&u->u.announced.link);
+        rk_kept_envelope_over(u);
         rk_kept_free(p2p, u);
         fetch(req, &rndv);
         if (peer->eager_in >= rk_conf.eager_window / 2)
@@ -424,6 +430,7 @@ void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
     }
     if (u->kind == RK_KIND_RNDV) {
         rk_list_remove(&u->u.announced.link);
+        rk_kept_envelope_over(u);
         drop(u->peer, &u->u.rndv, u->bytes);
     } else {
         if (u->kind == RK_KIND_SMSG)

@@ -224,6 +224,37 @@ static void local(struct rank_team *team, unsigned what)
     }
 }
 
+/* What counts against the bound on what a peer has here is what is here. */
+static void check_kept(const struct rk_ctx *ctx)
+{
+    const struct rk_link *lists[] = {&ctx->p2p->match.arrived, &ctx->p2p->probed}, *l;
+    int64_t sum[RANKS] = {0};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(lists); i++) {
+        rk_list_for_each(l, lists[i])
+        {
+            const struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+            if (!u->credited && u->kind != RK_KIND_AHEAD)
+                sum[u->peer->number] += u->kind == RK_KIND_RNDV ? RK_KEPT_ENVELOPE : (int64_t)u->bytes + RK_KEEP_COST;
+        }
+    }
+    for (int i = 0; i < RANKS; i++) {
+        if (ctx->engine->peers[i]->kept != sum[i])
+            abort();
+    }
+}
+
+static struct rank_team *make_or_free(struct rk_ctx *ctx, struct rank_team *late)
+{
+    if (!late)
+        return rk_team_create(ctx, LATE, ME, RANKS, NULL, &late) ? NULL : late;
+    if (next() % 4)
+        return late;
+    rk_team_forget(late);
+    rk_team_destroy(late);
+    return NULL;
+}
+
 static void play(struct rk_ctx *ctx, struct rank_team *team)
 {
     struct rank_team *late = NULL;
@@ -235,13 +266,14 @@ static void play(struct rk_ctx *ctx, struct rank_team *team)
             frame(ctx);
         else if (what < 14)
             local(late && next() % 2 ? late : team, what - 8);
-        else if (what == 14 && !late && rk_team_create(ctx, LATE, ME, RANKS, NULL, &late))
-            late = NULL;
+        else if (what == 14)
+            late = make_or_free(ctx, late);
         else if (what == 15 && next() % 8 == 0)
             rk_peer_died(ctx->engine->peers[1 + next() % (RANKS - 1)]);
         for (int i = 0; i < SLOTS; i++)
             end_if_done(&slots[i]);
     }
+    check_kept(ctx);
 }
 
 /* All that is under way ends with its peer. */

@@ -15,6 +15,7 @@ static const struct {
     {"sleep and wake", sleep_body, 2, -1, false},
     {"hostile one-sided calls", hostile_rma_body, 3, -1, false},
     {"hostile messages", hostile_p2p_body, 3, -1, false},
+    {"too many messages", hostile_much_body, 4, -1, false},
     {"death", death_body, 3, 1, false},
     {"death in a one-sided call", death_onesided_body, 3, 1, true},
     {"death during puts", death_flush_body, 3, 1, true},
@@ -43,7 +44,7 @@ int main(int argc, char **argv)
             /* Of a death over UCX's shared memory only the node's segment tells. */
             if (rig_by_shm(&ways[w]) && tests[t].victim >= 0 && tests[t].body != death_body)
                 continue;
-            if (rig_by_shm(&ways[w]) && (tests[t].body == stranger_body || tests[t].body == stranger_asked_body))
+            if (rig_by_shm(&ways[w]) && (tests[t].body == stranger_body || tests[t].body == stranger_asked_body || tests[t].body == hostile_much_body))
                 continue;
             /* The same over the network, and not by memory. */
             if ((tests[t].body == late_body || tests[t].body == goodbye_body) && !(ways[w].tls && strcmp(ways[w].tls, "tcp") == 0))

@@ -2,6 +2,7 @@
  * hostile_p2p.c: rank 1 throws messages at rank 0 under other ranks' numbers, of ranks that there are not, with tags
  * that nobody can send and lengths that cannot be, for a team that rank 0 has and for one that it makes later. A
  * receive from anybody sees none of them; each is counted; rank 2's messages come meanwhile, all and in order.
+ * And who sends without end is given up.
  */
 #include "lib/channel/ucx/decode.h"
 #include "lib/p2p/p2p_state.h"
@@ -131,4 +132,79 @@ void hostile_p2p_body(struct rig *r)
     r->ctx->p2p->bad_frames = 0; /* that were meant to be */
     rk_p2p_close(r->ctx);
     r->ctx->board = NULL;
+}
+
+/* ------------------------------------------------------------------ without end */
+
+enum { UNKNOWN = 79, SOME = 1000, BYTES_MAX = 512 * 1024, ENVELOPES_MAX = BYTES_MAX / RK_KEPT_ENVELOPE, TIMES = 4 };
+
+/* For a team that rank 0 does not have, without asking for room, until it does not listen any more; or so many, for that
+ * may not be seen here. */
+static void send_without_end(struct rig *r)
+{
+    struct rk_ucx_announce a = {{0, 0}, 1 << 20};
+    unsigned char some[SOME] = {1};
+    bool announces = r->me == 3;
+    struct rk_hdr hdr = {.kind = announces ? RK_UCX_ANNOUNCE : RK_KIND_MSG, .src = (uint32_t)r->me, .team = UNKNOWN,
+                         .len = announces ? sizeof(a) : SOME};
+    int n = TIMES * (announces ? ENVELOPES_MAX : BYTES_MAX / SOME);
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < n && st == RANK_OK; i++) {
+        hdr.tag = (uint64_t)i;
+        st = rig_peer(r, 0)->state == RK_PEER_UP ? rig_send(r, 0, &hdr, announces ? (void *)&a : some) : RANK_ERR_PEER_DEAD;
+        rk_progress(r->ctx);
+    }
+    RIG_CHECK(st == RANK_OK || st == RANK_ERR_PEER_DEAD);
+}
+
+static bool both_dead(void *rig)
+{
+    struct rig *r = rig;
+
+    return r->ctx->engine->peers[1] && r->ctx->engine->peers[1]->state == RK_PEER_DEAD && r->ctx->engine->peers[3] &&
+           r->ctx->engine->peers[3]->state == RK_PEER_DEAD;
+}
+
+/* Two of three senders do not keep to their window: they are given up, the third is served. */
+void hostile_much_body(struct rig *r)
+{
+    struct rank_team *team, *unknown;
+    struct rk_p2p *p2p;
+    uint64_t value;
+
+    if (r->me == 0)
+        rk_conf.unexpected_max = 0;
+    RIG_CHECK(rk_p2p_open(r->ctx) == RANK_OK);
+    p2p = r->ctx->p2p;
+    RIG_CHECK(p2p->kept_max > (200 << 20)); /* far from what others do */
+    p2p->kept_max = BYTES_MAX;
+    RIG_CHECK(rk_team_create(r->ctx, TEAM, r->me, r->n, NULL, &team) == RANK_OK);
+    rig_meet(r, r->n);
+    if (r->me == 1 || r->me == 3)
+        send_without_end(r);
+    else if (r->me == 2)
+        for (uint64_t i = 0; i < HONEST; i++)
+            RIG_CHECK(rk_p2p_send(team, &i, sizeof(i), 0, i) == RANK_OK);
+    else
+        rk_wait(r->ctx, both_dead, r);
+    for (uint64_t i = 0; r->me == 0 && i < HONEST; i++)
+        RIG_CHECK(rk_p2p_recv_by_request(team, &value, sizeof(value), 2, i, 1, NULL) == RANK_OK && value == i);
+    rig_meet(r, r->n);
+    if (r->me == 0) {
+        struct rk_peer **peers = r->ctx->engine->peers;
+        RIG_CHECK(peers[2]->state != RK_PEER_DEAD && peers[2]->kept == 0);
+        for (int i = 1; i < 4; i += 2)
+            RIG_CHECK(peers[i]->kept > BYTES_MAX && peers[i]->kept <= BYTES_MAX + SOME + RK_KEEP_COST);
+        RIG_CHECK(p2p->bad_frames >= 2);
+        /* What it has taken of them before is a message as others. */
+        RIG_CHECK(rk_team_create(r->ctx, UNKNOWN, r->me, r->n, NULL, &unknown) == RANK_OK);
+        RIG_CHECK(rk_p2p_probe(unknown, 1, 0, NULL) && rk_p2p_probe(unknown, 3, 0, NULL));
+        rk_team_forget(unknown);
+        rk_team_destroy(unknown);
+        RIG_CHECK(p2p->match.nwaiting == 0 && peers[1]->kept == 0 && peers[3]->kept == 0);
+        p2p->bad_frames = 0; /* that were meant to be */
+    }
+    rig_meet(r, r->n);
+    rk_p2p_close(r->ctx);
 }

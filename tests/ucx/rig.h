@@ -81,5 +81,6 @@ void stranger_asked_body(struct rig *r);
 void hostile_body(struct rig *r);
 void hostile_rma_body(struct rig *r);
 void hostile_p2p_body(struct rig *r);
+void hostile_much_body(struct rig *r);
 
 #endif
