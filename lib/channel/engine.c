@@ -12,14 +12,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How often a busy rank looks whether it is time to look at the life locks. */
 enum { TICKS_MASK = 4095 };
 
-/* How long the news of a death on another host may take from there to here, and how often it is looked for. */
-enum { NEWS_NS = 1000 * 1000 * 1000, NEWS_PAUSE_NS = 1000 * 1000 };
+/* How long the news of a death on another host may take from there to here. */
+enum { NEWS_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -221,14 +220,27 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     return st;
 }
 
+struct contact {
+    struct rk_peer *peer;
+    rank_status_t status;
+};
+
+static bool is_settled(void *arg)
+{
+    struct contact *c = arg;
+
+    if (c->status == RK_AGAIN)
+        c->status = rk_peer_try_connect(c->peer);
+    return c->status != RK_AGAIN;
+}
+
 rank_status_t rk_peer_connect(struct rk_peer *peer)
 {
-    const struct timespec pause = {0, NEWS_PAUSE_NS};
-    rank_status_t st;
+    struct contact c = {peer, rk_peer_try_connect(peer)};
 
-    while ((st = rk_peer_try_connect(peer)) == RK_AGAIN)
-        nanosleep(&pause, NULL);
-    return st;
+    if (rk_unlikely(c.status == RK_AGAIN))
+        rk_wait_unrung(peer->ctx, is_settled, &c);
+    return c.status;
 }
 
 void rk_peer_died(struct rk_peer *peer)

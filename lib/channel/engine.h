@@ -130,7 +130,7 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number);
  * ended: of another host that is told by the launcher, and the news may still be on its way. To be asked again after
  * progress, a second at most and once for each peer. */
 rank_status_t rk_peer_try_connect(struct rk_peer *peer);
-/* The same for who cannot put it off, and stands still meanwhile. */
+/* The same for who cannot put it off: a call of the user's, which waits, and makes progress meanwhile. Not from within progress. */
 rank_status_t rk_peer_connect(struct rk_peer *peer);
 /* For channels, of a peer that could not be reached: RANK_ERR_PEER_DEAD, RK_AGAIN, or RANK_ERR_UNREACHABLE: it is no death. */
 rank_status_t rk_engine_why_unreached(struct rk_peer *peer);

@@ -17,7 +17,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Raise it with every change of what core and module share and that no size shows. */
-enum { RK_MODULE_ABI = 10 };
+enum { RK_MODULE_ABI = 11 };
 
 struct rk_services {
     uint32_t magic, abi;
@@ -32,6 +32,7 @@ struct rk_services {
     struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int number);
     struct rk_peer *(*find_peer)(struct rk_ctx *ctx, struct rk_procid id);
     rank_status_t (*peer_connect)(struct rk_peer *peer);
+    rank_status_t (*peer_try_connect)(struct rk_peer *peer);
     void (*report_death)(struct rk_ctx *ctx, int number);
     rank_status_t (*why_unreached)(struct rk_peer *peer);
     void (*req_complete)(struct rank_request *req, rank_status_t status);

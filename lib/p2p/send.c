@@ -264,9 +264,18 @@ void rk_send_peer_died(struct rk_peer *peer)
 
 /* ------------------------------------------------------------------- replies */
 
+/* Who is not answered would wait for ever: part with it. */
+static RK_COLD void cannot_answer(struct rk_peer *peer, rank_status_t why)
+{
+    rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(why));
+    rk_engine_report_death(peer->ctx, peer->number);
+}
+
 static void free_reply(struct rank_request *req, void *arg)
 {
     (void)arg;
+    if (rk_unlikely(req->status && req->status != RANK_ERR_PEER_DEAD))
+        cannot_answer(req->peer, req->status);
     rk_req_free(req);
 }
 
@@ -274,7 +283,7 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
 {
     struct rk_hdr hdr = {.kind = kind, .epoch = peer->epoch, .len = sizeof(id)};
     struct rank_request *req;
-    rank_status_t st = rk_peer_connect(peer);
+    rank_status_t st = rk_peer_try_connect(peer);
 
     if (!st)
         st = peer->channel->send(peer, &hdr, &id);
@@ -282,8 +291,7 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
         return;
     req = st == RK_AGAIN ? rk_req_alloc(peer->ctx) : NULL;
     if (!req) {
-        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st == RK_AGAIN ? RANK_ERR_NO_MEMORY : st));
-        rk_engine_report_death(peer->ctx, peer->number); /* it would wait for ever */
+        cannot_answer(peer, st == RK_AGAIN ? RANK_ERR_NO_MEMORY : st);
         return;
     }
     req->type = RK_REQ_SEND;
@@ -302,7 +310,7 @@ void rk_send_credit(struct rk_peer *peer)
     struct rk_hdr hdr = {.kind = RK_KIND_CREDIT, .epoch = peer->epoch,
                          .tag = (uint64_t)peer->eager_in};
 
-    if (rk_peer_connect(peer) != RANK_OK)
+    if (rk_peer_try_connect(peer) != RANK_OK)
         return;
     /* No room: the next message that is consumed tries again. */
     if (peer->channel->send(peer, &hdr, NULL) == RANK_OK)

@@ -267,8 +267,8 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
-    /* Answering needs a way back. */
-    if ((q.ask.flags & RK_RMA_WANTS_ANSWER) && rk_peer_connect(peer) != RANK_OK) {
+    /* Answering needs a way back, now: this is within progress. Who has just asked and is not reached has died, most likely. */
+    if ((q.ask.flags & RK_RMA_WANTS_ANSWER) && rk_peer_try_connect(peer) != RANK_OK) {
         rk_engine_report_death(ctx, peer->number);
         return;
     }

@@ -6,7 +6,7 @@
 #include "lib/boot/boot.h"
 #include "lib/channel/engine.h"
 #include "lib/mem/node.h"
-#include "lib/p2p/p2p.h"
+#include "lib/p2p/p2p_state.h"
 #include "lib/p2p/team.h"
 #include "lib/rma/far.h"
 
@@ -83,9 +83,63 @@ static void test_doubt(void **state)
     rk_p2p_close(&ctx);
 }
 
+static int npolls;
+
+static int poll_others(struct rk_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    npolls++;
+    return 0;
+}
+
+/* An answer waits as a send does, and who is not answered at last is given up. A call that has to make contact waits, and makes
+ * the progress by which all that goes on. */
+static void test_doubt_elsewhere(void **state)
+{
+    struct rk_boot boot = {.rank = 0, .size = 3};
+    struct rk_node node = {.head = calloc(1, sizeof(*node.head))};
+    _Atomic uint64_t dead[1] = {0};
+    struct rk_peer *peers[3] = {NULL};
+    struct rk_engine engine = {.npeers = 3, .peers = peers, .boot_dead = dead, .deaths_lock = PTHREAD_MUTEX_INITIALIZER,
+                               .polled = {{poll_others, NULL}}, .npolled = 1, .next_check_ns = UINT64_MAX,
+                               .spin_ns = UINT64_MAX};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
+    struct rk_peer peer[3] = {{.ctx = &ctx}, {.ctx = &ctx, .number = 1, .local = -1}, {.ctx = &ctx, .number = 2, .local = -1}};
+
+    (void)state;
+    assert_non_null(node.head);
+    rk_list_init(&engine.busy);
+    rk_list_init(&engine.calls);
+    rk_list_init(&engine.leavings);
+    for (int i = 0; i < 3; i++) {
+        rk_list_init(&peer[i].pending);
+        rk_list_init(&peer[i].busy);
+        peers[i] = &peer[i];
+    }
+    assert_int_equal(rk_requests_open(&ctx), RANK_OK);
+    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    rk_send_reply(&peer[1], RK_KIND_MATCHED, (struct rk_id){1, 1});
+    rk_send_credit(&peer[1]);
+    assert_false(rk_list_empty(&peer[1].pending)); /* and we are here again */
+    assert_int_equal(atomic_load(&engine.boot_deaths), 0);
+    assert_int_equal(npolls, 0);
+    assert_int_equal(rk_peer_connect(&peer[2]), RANK_ERR_UNREACHABLE);
+    assert_true(npolls > 0);
+    for (uint64_t until = rk_clock_ns() + 5000000000ull; peer[1].state != RK_PEER_DEAD && rk_clock_ns() < until; usleep(1000))
+        rk_progress(&ctx);
+    assert_int_equal(peer[1].state, RK_PEER_DEAD);
+    assert_true(rk_list_empty(&peer[1].pending));
+    assert_int_equal(peer[2].state, RK_PEER_NEW);
+    rk_p2p_close(&ctx);
+    rk_requests_close(&ctx);
+    free(node.head);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_doubt)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_doubt),
+                                       cmocka_unit_test(test_doubt_elsewhere)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,7 +228,7 @@ struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
     rank_status_t st = RANK_OK;
 
     if (rk_unlikely(peer->state == RK_PEER_NEW))
-        st = rk_peer_connect(peer);
+        st = rk_peer_try_connect(peer); /* one of this host: it is known at once */
     if (rk_likely(!st))
         return peer->ep;
     if (st != RANK_ERR_PEER_DEAD) { /* what it has sent has no answer, for which it would wait for ever: part with it */

@@ -73,6 +73,11 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
     return core->peer_connect(peer);
 }
 
+rank_status_t rk_peer_try_connect(struct rk_peer *peer)
+{
+    return core->peer_try_connect(peer);
+}
+
 void rk_engine_report_death(struct rk_ctx *ctx, int number)
 {
     core->report_death(ctx, number);

@@ -329,7 +329,7 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     if (!rk_ucx_claims_hold(l, hdr))
         return false;
     /* Fetching needs a way back. */
-    if (!l->ep && (rk_peer_connect(l->peer) != RANK_OK || !l->ep)) {
+    if (!l->ep && (rk_peer_try_connect(l->peer) != RANK_OK || !l->ep)) {
         rk_error("rank %u sends through ucx, but ucx does not lead back to it", l->peer->id.rank);
         rk_ucx_link_broken(l);
         return false;
