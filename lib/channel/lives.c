@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +138,28 @@ static int most_ranks(void)
     return allowed / 2;
 }
 
+/* The port that this process listens at, for children that it forks; -1: none. */
+static _Atomic int our_port = -1;
+
+/* A child that does not become another program would keep the port open when we are gone, and nobody would hear of that.
+ * Between fork and exec: nothing but a system call. Our connections to others' ports say nothing of us. */
+static void in_child(void)
+{
+    int fd = atomic_exchange(&our_port, -1);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+static void tell_children(void)
+{
+    if (pthread_atfork(NULL, NULL, in_child))
+        rk_info("processes that this rank forks may hide its death from other hosts");
+}
+
 void rk_lives_open(struct rk_ctx *ctx)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct rk_boot *boot = ctx->boot;
     struct rk_lives *v;
 
@@ -164,6 +185,8 @@ void rk_lives_open(struct rk_ctx *ctx)
         return;
     }
     ctx->engine->lives = v;
+    atomic_store(&our_port, v->listener);
+    pthread_once(&once, tell_children);
 }
 
 static void end_line(struct rk_ctx *ctx, struct line *l)
@@ -191,7 +214,10 @@ void rk_lives_close(struct rk_ctx *ctx)
         return;
     for (int i = 0; i < v->nlines; i++)
         end_line(ctx, &v->line[i]);
-    close(v->listener);
+    /* A child that another thread forks just now must not close what has its number next; and this may be a child. */
+    v->listener = atomic_exchange(&our_port, -1);
+    if (v->listener >= 0)
+        close(v->listener);
     free(v);
     ctx->engine->lives = NULL;
 }

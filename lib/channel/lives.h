@@ -4,7 +4,7 @@
  *
  * It leaves all to the kernels. Each rank listens at a port, and never accepts:
  * its kernel does, and resets the connections when the process is gone, however
- * busy or stopped it was before. Who has waited for RANK_HEARTBEAT for a rank of
+ * busy or stopped it was before. Children that it forks close the port (not those of _Fork and clone). Who has waited for RANK_HEARTBEAT for a rank of
  * another host connects to its port, and has its own kernel ask every now and then
  * whether that host is still there. Shorter waits begin nothing of this.
  *

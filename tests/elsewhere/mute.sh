@@ -34,7 +34,7 @@ end_mute() { # NAME: whatever is left
 for how in "" --flooded; do
     begin_mute $how
     on hostb kill -9 "$pid"
-    until_true 10 is_told && good "a rank is killed ${how:-that was never heard of}" || bad "a rank is killed $how" "$(cat out err)"
+    until_true 10 is_told && good "a rank is killed, $([ "$how" ] && echo "and its child lives" || echo "that was never heard of")" || bad "a rank is killed $how" "$(cat out err)"
     end_mute
 done
 begin_mute

@@ -2,7 +2,8 @@
  * mute.c: rank 0 waits for rank 1, which says nothing, for the script tests/elsewhere/mute.sh.
  *
  *   mute [--met]     they have spoken before
- *   mute --flooded   the same, and other messages keep coming to rank 0 meanwhile: its own
+ *   mute --flooded   the same, and other messages keep coming to rank 0 meanwhile: its own. Rank 1 has a child that it has
+ *                    forked, which has all its descriptors and stays.
  *   mute --threads   a thread of rank 0 waits for the last rank, which is the mute one, and later another for rank 1
  *
  * Rank 1 says "ready" and its pid, and waits outside the library for SIGUSR1; then it sends. Rank 0 says with which
@@ -96,6 +97,12 @@ int main(int argc, char **argv)
         printf("ended: %s\n", rank_status_string(st));
         fflush(stdout);
     } else if (rank_team_rank(world) == 1) {
+        if (flooded && fork() == 0) {
+            for (int fd = 0; fd < 3; fd++) /* srun's */
+                close(fd);
+            for (;;)
+                pause();
+        }
         printf("ready %d\n", (int)getpid());
         fflush(stdout);
         sigwait(&usr1, &sig);
