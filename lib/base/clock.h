@@ -14,4 +14,12 @@ RK_INLINE uint64_t rk_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* As of the last tick of the kernel's, some milliseconds ago at most: about 5 ns. */
+RK_INLINE uint64_t rk_clock_coarse_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 #endif

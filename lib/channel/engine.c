@@ -441,3 +441,14 @@ int rk_progress(struct rk_ctx *ctx)
         rk_threads_news(ctx);
     return n;
 }
+
+int rk_progress_once(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    int n = rk_progress(ctx);
+
+    if (n > 0 || (e->threads && e->threads->main) || rk_likely(rk_clock_coarse_ns() < e->next_check_ns))
+        return n;
+    rk_engine_check_lives(ctx, rk_clock_ns());
+    return rk_progress(ctx);
+}

@@ -181,6 +181,9 @@ RK_INLINE void rk_engine_let_go(struct rk_ctx *ctx, struct rk_link *link)
 
 /* Poll channels, retry pending sends, run hooks, notice deaths. Returns what was handled. */
 int rk_progress(struct rk_ctx *ctx);
+/* The same for calls that look and do not wait. They may come seldom, and nobody else may look for deaths here: so each does, as
+ * often as waits do. */
+int rk_progress_once(struct rk_ctx *ctx);
 
 /*
  * Waiting: the only loop round a flag in the library is rk_wait. It polls

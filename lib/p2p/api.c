@@ -268,7 +268,7 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
-    rk_progress(team->lane);
+    rk_progress_once(team->lane);
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
 }

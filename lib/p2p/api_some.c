@@ -71,7 +71,7 @@ rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indice
         *ndone = RANK_UNDEFINED;
         return RANK_OK;
     }
-    rk_progress(ctx);
+    rk_progress_once(ctx);
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
 
@@ -95,7 +95,7 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
         return RANK_OK;
     }
     if (!rk_any_done(&a))
-        rk_progress(ctx);
+        rk_progress_once(ctx);
     *done = rk_any_done(&a);
     *index = a.found;
     return *done ? rk_finish_anywhere(&reqs[a.found], envelope) : RANK_OK;
@@ -122,7 +122,7 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
         return RANK_ERR_ARG;
     ctx = rk_any_ctx(n, reqs);
     if (ctx && !all_done(n, reqs))
-        rk_progress(ctx);
+        rk_progress_once(ctx);
     *done = all_done(n, reqs);
     for (int i = 0; i < n && *done; i++) {
         RK_ENTER_REQUEST(reqs[i]);

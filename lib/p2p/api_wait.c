@@ -49,7 +49,7 @@ RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *en
             return RANK_ERR_STATE;
     }
     if (!(*req)->done)
-        rk_progress((*req)->ctx);
+        rk_progress_once((*req)->ctx);
     *done = (*req)->done;
     return *done ? rk_finish(req, envelope) : RANK_OK;
 }

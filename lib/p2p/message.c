@@ -59,7 +59,7 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = 0;
     u = rk_p2p_take(team, peer, rk_match_tag(tag));
     if (!u) {
-        rk_progress(team->lane);
+        rk_progress_once(team->lane);
         u = rk_p2p_take(team, peer, rk_match_tag(tag));
     }
     if (!u)

@@ -62,7 +62,7 @@ rank_status_t rank_progress(void)
         return RANK_ERR_STATE;
     RK_ENTER(the_ctx);
     rk_watch_end(the_ctx);
-    rk_progress(the_ctx);
+    rk_progress_once(the_ctx);
     return RANK_OK;
 }
 

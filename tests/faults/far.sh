@@ -53,6 +53,7 @@ if [ -n "${FULL:-}" ]; then
         dies death --in sends --bytes 20000 --victim $victim
         dies death --in allreduce --bytes 1000 --victim $victim
         dies death --in waitany --victim $victim
+        dies death --in test --victim $victim
     done
     for call in get many vector put-signal any-signal value; do dies rmadeath --in $call; done
 fi

@@ -3,6 +3,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/channel/engine.h"
 #include "lib/mem/node.h"
 
 #include <dirent.h>
@@ -243,6 +245,37 @@ static void killed(void **state)
 }
 
 /* Stopped is not dead. */
+/* Who only looks now and then, and never waits, finds it out too: in a few looks. */
+static void found_by_looks(void **state)
+{
+    struct words *w = words_new();
+    pid_t pid;
+    struct rk_node *node = node_with_child(w, join_and_wait, &pid);
+    int local[RANKS];
+    struct rk_boot boot = {.rank = 0, .size = RANKS, .nlocal = RANKS, .local = local};
+    struct rk_peer *peers[RANKS] = {NULL};
+    _Atomic uint64_t dead[1] = {0};
+    struct rk_engine engine = {.npeers = RANKS, .peers = peers, .boot_dead = dead};
+    struct rk_ctx ctx = {.boot = &boot, .node = node, .engine = &engine};
+
+    (void)state;
+    for (int i = 0; i < RANKS; i++)
+        local[i] = i;
+    rk_list_init(&engine.busy);
+    for (int i = 0; i < 3; i++)
+        rk_progress_once(&ctx);
+    assert_int_equal(atomic_load(&node->head->deaths), 0);
+    kill(pid, SIGKILL);
+    for (int i = 0; i < 100 && !peers[1]; i++, usleep(30000))
+        rk_progress_once(&ctx);
+    assert_non_null(peers[1]); /* busy ranks look at each 4096th call */
+    assert_int_equal(peers[1]->state, RK_PEER_DEAD);
+    unit_reap(pid);
+    free(peers[1]);
+    rk_node_close(node);
+    munmap(w, sizeof(*w));
+}
+
 static void stopped(void **state)
 {
     struct words *w = words_new();
@@ -624,6 +657,7 @@ int main(void)
         cmocka_unit_test(many_lookers),    cmocka_unit_test(wake_is_never_lost),
         cmocka_unit_test(wake_by_descriptor), cmocka_unit_test(death_wakes),
         cmocka_unit_test(no_memory),       cmocka_unit_test(leaves_nothing),
+        cmocka_unit_test(found_by_looks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
