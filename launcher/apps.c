@@ -100,8 +100,10 @@ static bool make_job_env(const struct rk_options *o, struct rk_job *job)
     rk_environ_scrub();
     job->env = copy_strings((const char *const *)environ);
     job->torch = o->torch;
-    if (!job->env || (o->torch && !rk_torch_job(&job->env)))
+    if (!job->env)
         return false;
+    if (o->torch)
+        rk_torch_job(job->env);
     return !o->prefix || (put_before(&job->env, "PATH", o->prefix, "bin") &&
                           put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
 }

@@ -40,7 +40,8 @@ enum rk_message {
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
     RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
     RK_MSG_DONE,         /* u32 node: all its processes are gone and all output was sent */
-    RK_MSG_READY,        /* u32 node, string name, u32 units, u64 what its topology looks like, u64 which machine it is */
+    RK_MSG_READY,        /* u32 node, string name, u32 units, u64 what its topology looks like, u64 which machine it is, u32 a
+                            port that nobody uses there, or 0 */
     RK_MSG_TOPOLOGY,     /* u32 node, string XML; empty: it could not be looked at */
     RK_MSG_FAILED,       /* u32 node, string: its agent did not come */
     RK_MSG_LOST,         /* u32 node, string: its agent is gone, with all below it */

@@ -115,15 +115,17 @@ static bool take_ready(struct rk_muster *m, struct rk_unpacker *u)
     const char *name = rk_unpack_string(u);
     uint32_t units = rk_unpack_u32(u);
     uint64_t looks = rk_unpack_u64(u), machine = rk_unpack_u64(u);
+    uint32_t port = rk_unpack_u32(u);
     struct rk_plan_host *k;
 
     if (!rk_unpack_done(u) || !name || node >= m->plan->hosts.n || node == m->plan->local ||
-        m->hosts[node].ready)
+        m->hosts[node].ready || port > UINT16_MAX)
         return false;
     k = &m->plan->known[node];
     k->real_name = strdup(name);
     k->units = units;
     k->machine = machine;
+    k->port = (uint16_t)port;
     m->hosts[node] = (struct host){.ready = true, .looks = looks};
     if (--m->missing == 0)
         ask_looks(m);

@@ -17,6 +17,7 @@
 struct rk_plan_host {
     char *real_name; /* as the host calls itself; NULL: not known yet */
     uint32_t units;
+    uint16_t port; /* of TCP, which nobody uses there; 0: not known, as of xrun's own */
     hwloc_topology_t topology; /* of what may be used; may be another's that looks the same; NULL: not needed or not known */
     uint64_t machine; /* see here.h */
     uint32_t names;   /* how many of the hosts that machine is; 0: not known, and so one */

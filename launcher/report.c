@@ -8,6 +8,7 @@
 #include "launcher/agent.h"
 #include "launcher/here.h"
 #include "launcher/message.h"
+#include "launcher/torch.h"
 #include "lib/topo/topo.h"
 
 #include <stdlib.h>
@@ -63,6 +64,7 @@ void rk_agent_report(struct rk_agent *agent)
     rk_pack_u32(&p, rk_topo_units());
     rk_pack_u64(&p, text ? digest(text) : 0);
     rk_pack_u64(&p, rk_here_machine());
+    rk_pack_u32(&p, rk_torch_port());
     rk_wire_send(agent->wire, RK_MSG_READY, &p);
     free(text);
 }

@@ -87,7 +87,7 @@ uint16_t rk_torch_port(void)
     return try_port(0);
 }
 
-static void take_out(char **env)
+void rk_torch_job(char **env)
 {
     char **to = env;
 
@@ -98,16 +98,6 @@ static void take_out(char **env)
             *to++ = *from;
     }
     *to = NULL;
-}
-
-bool rk_torch_job(char ***env)
-{
-    char text[64];
-
-    if (*env)
-        take_out(*env);
-    snprintf(text, sizeof(text), "MASTER_PORT=%u", rk_torch_port());
-    return rk_environ_value(*env, "MASTER_PORT") || rk_environ_put(env, text);
 }
 
 /* One that each host takes for itself. */
@@ -141,18 +131,31 @@ static char *address_of(const struct rk_plan *p, uint32_t host)
     return address;
 }
 
-bool rk_torch_place(char ***env, const struct rk_plan *plan)
+static bool put_address(char ***env, const struct rk_plan *plan, uint32_t host)
 {
-    char *address, *text = NULL;
-    bool ok;
+    char *address = address_of(plan, host), *text = NULL;
+    bool ok = address && asprintf(&text, "MASTER_ADDR=%s", address) >= 0 && rk_environ_put(env, text);
 
-    if (rk_environ_value(*env, "MASTER_ADDR"))
-        return true;
-    address = address_of(plan, plan->placement.rank[0].host);
-    ok = address && asprintf(&text, "MASTER_ADDR=%s", address) >= 0 && rk_environ_put(env, text);
     free(address);
     free(text);
     return ok;
+}
+
+/* Only an agent of that host can tell; xrun's own host is looked at by xrun itself. */
+static bool put_port(char ***env, const struct rk_plan *plan, uint32_t host)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "MASTER_PORT=%u", host == plan->local ? rk_torch_port() : plan->known[host].port);
+    return rk_environ_put(env, text);
+}
+
+bool rk_torch_place(char ***env, const struct rk_plan *plan)
+{
+    uint32_t host = plan->placement.rank[0].host;
+
+    return (rk_environ_value(*env, "MASTER_ADDR") || put_address(env, plan, host)) &&
+           (rk_environ_value(*env, "MASTER_PORT") || put_port(env, plan, host));
 }
 
 void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,

@@ -17,15 +17,13 @@
 /* Is s (NAME or NAME=value) one of them? */
 bool rk_torch_own(const char *s);
 
-/*
- * Put MASTER_PORT into a job's environment, unless it has one, and take out what each rank shall have of its own.
- * False: no memory.
- */
-bool rk_torch_job(char ***env);
-/* Where rank 0 runs, as the others reach it, is known when all are placed: the same with MASTER_ADDR. */
+/* Take out of a job's environment what each rank shall have of its own. */
+void rk_torch_job(char **env);
+/* Put MASTER_ADDR and MASTER_PORT into it, unless it has them: where rank 0 runs is known when all are placed. False: no
+ * memory. */
 bool rk_torch_place(char ***env, const struct rk_plan *plan);
 
-/* A TCP port of this host that nobody uses now; 0: there is none. */
+/* A TCP port of this host that nobody uses now, and hardly the same to two who ask; 0: there is none. */
 uint16_t rk_torch_port(void);
 
 /* A rank's own. Each of out holds 32 bytes at least. */

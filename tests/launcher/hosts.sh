@@ -168,9 +168,9 @@ else:
         except ConnectionRefusedError:
             pass
     assert c.recv(5) == b"hello"
-print("met", rank, where[0])
+print("met", rank, *where)
 PY
-# meets NAME WHERE ARGS...: three ranks, of which the others come to rank 0 at WHERE
+# meets NAME WHERE ARGS...: three ranks, of which the others come to rank 0 at WHERE, address and port
 meets() {
     local name=$1 where=$2
     shift 2
@@ -178,10 +178,21 @@ meets() {
     verdict "--env torch: $name" 0
     grep -qxE "met 0 $where" out && [ "$(cut -d' ' -f 1,2 out | sort | tr '\n' ' ')" = "met 0 met 1 met 2 " ] && good "they meet" || bad "they meet" "$(cat out)"
 }
-meets "between hosts" hosta --host hosta:1,hostb:1,hostc:1
+meets "between hosts" 'hosta [1-9][0-9]*' --host hosta:1,hostb:1,hostc:1
 printf 'rank 0=root@hostb\nrank 1=hosta\nrank 2=hosta\n' >torch.ranks
-meets "rank 0 elsewhere, by a user's name" hostb --rankfile "$PWD/torch.ranks"
-meets "this host as localhost" '[0-9a-f.:]*' --host localhost:1,hostb:2
+meets "rank 0 elsewhere, by a user's name" 'hostb [1-9][0-9]*' --rankfile "$PWD/torch.ranks"
+meets "this host as localhost" '[0-9a-f.:]* [1-9][0-9]*' --host localhost:1,hostb:2
+# Its kernel gives out all ports but two, and at the first of those somebody listens.
+on hostb sh -c 'cat /proc/sys/net/ipv4/ip_local_port_range && echo 10002 65535 >/proc/sys/net/ipv4/ip_local_port_range' >range
+"$hosts" exec hostb python3 -c 'import socket, time; s = socket.create_server(("", 10000)); print("ready", flush=True); time.sleep(1000)' >listener &
+lpid=$!
+listens() { grep -q ready listener; }
+until_true 20 listens || bad "a port that is in use on rank 0's host: a listener" "it does not come up"
+remember $here
+meets "a port that is in use on rank 0's host" 'hostb 10001' --rankfile "$PWD/torch.ranks"
+kill $lpid
+wait $lpid 2>/dev/null
+on hostb sh -c 'cat >/proc/sys/net/ipv4/ip_local_port_range' <range
 
 # ------------------------------------------------------------------------- librank and PMIx
 for args in "-n 6 --host $all" "-n 6 --host $all --map-by node --fanout 1"; do
