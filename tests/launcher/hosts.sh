@@ -120,6 +120,17 @@ for h in hosta hostb; do on $h mkdir /tmp/only-here.d; done
 remember $here
 xrun 30 --host hosta:1,hostb:1,hostc:1 -n 1 true : -n 2 --wdir /tmp/only-here.d true
 verdict "a directory that one of the second program's hosts has not" 2 'program 2: cannot start in /tmp/only-here.d on hostc'
+# What a rank elsewhere is given arrives as it is, byte by byte.
+cat >told.py <<'PY'
+import os, sys
+if os.environ["XRUN_RANK"] == "1":
+    sys.stdout.buffer.write(b"".join(os.fsencode(w) + b"\0" for w in sys.argv[1:] + [os.environ[v] for v in ("RK_GIVEN", "RK_OURS")]))
+PY
+words=($'two\nlines\n' '  blanks  around ' "it's" '"quoted"' '' '$HOME `id` \ * ~' $'tab\tand\rreturn' $'\xff\xfe\x80\x81 no UTF-8 \xc3' -n :x $'\n' '=')
+odd=$'a\n"b" \'c\'  \xff\x81 $d \\ = '
+RK_OURS="$odd." xrun 30 -n 2 --host hosta:1,hostb:1 -x "RK_GIVEN=$odd" -x RK_OURS python3 "$PWD/told.py" "${words[@]}"
+verdict "newlines, blanks, quotes and bytes that are no text, in words and variables of a rank elsewhere" 0
+printf '%s\0' "${words[@]}" "$odd" "$odd." | cmp - out && good "they arrive as they are" || bad "they arrive as they are" "$(od -c out | head -n 20)"
 
 # ------------------------------------------------------------------------- what they say and hear
 head -c 3000000 /dev/urandom >blob
