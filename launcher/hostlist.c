@@ -11,6 +11,7 @@
 #define MAX_HOSTS (1u << 17)
 #define MAX_SLOTS (1u << 20)
 #define MAX_NAME 255
+#define SEVERAL (1u << 31) /* in brief: the name before the domain is that of others, too */
 
 void rk_hostlist_clear(struct rk_hostlist *list)
 {
@@ -20,6 +21,7 @@ void rk_hostlist_clear(struct rk_hostlist *list)
         free(list->host[i].name);
     free(list->host);
     free(list->table);
+    free(list->brief);
     memset(list, 0, sizeof(*list));
 }
 
@@ -33,16 +35,34 @@ static uint32_t hash(const char *name, size_t len)
     return h;
 }
 
-/* Where the name stands in the table, or would. */
-static uint32_t *slot(const struct rk_hostlist *list, const char *name, size_t len)
+/* Where the name stands in one of the tables, or would; there it ends by that character. */
+static uint32_t *slot_of(const struct rk_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
     uint32_t at = hash(name, len) & (list->ntable - 1);
 
     for (;; at = (at + 1) & (list->ntable - 1)) {
-        const char *have = list->table[at] ? list->host[list->table[at] - 1].name : NULL;
-        if (!have || (strncmp(have, name, len) == 0 && !have[len]))
-            return &list->table[at];
+        const char *have = table[at] ? list->host[(table[at] & ~SEVERAL) - 1].name : NULL;
+        if (!have || (strncmp(have, name, len) == 0 && have[len] == end))
+            return &table[at];
     }
+}
+
+static uint32_t *slot(const struct rk_hostlist *list, const char *name, size_t len)
+{
+    return slot_of(list, list->table, '\0', name, len);
+}
+
+/* Put a host into the tables. Of several that differ in their domains one stands for all. */
+static void enter(struct rk_hostlist *list, uint32_t i)
+{
+    const char *name = list->host[i].name, *domain = rk_here_domain(name);
+    uint32_t *at;
+
+    *slot(list, name, strlen(name)) = i + 1;
+    if (!domain)
+        return;
+    at = slot_of(list, list->brief, '.', name, (size_t)(domain - name) - 1);
+    *at = *at ? *at | SEVERAL : i + 1;
 }
 
 static uint32_t find(const struct rk_hostlist *list, const char *name, size_t len)
@@ -57,20 +77,23 @@ static bool grow(struct rk_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
     struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
-    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table));
+    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table)), *brief = calloc(2 * (size_t)cap, sizeof(*brief));
 
     if (more)
         list->host = more;
-    if (!more || !table) {
+    if (!more || !table || !brief) {
         free(table);
+        free(brief);
         return false;
     }
     free(list->table);
+    free(list->brief);
     list->table = table;
+    list->brief = brief;
     list->ntable = 2 * cap;
     list->cap = cap;
     for (uint32_t i = 0; i < list->n; i++)
-        *slot(list, list->host[i].name, strlen(list->host[i].name)) = i + 1;
+        enter(list, i);
     return true;
 }
 
@@ -94,8 +117,7 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
     list->host[list->n] = (struct rk_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
-    *slot(list, name, len) = list->n + 1;
-    list->n++;
+    enter(list, list->n++);
     return RANK_OK;
 }
 
@@ -167,8 +189,9 @@ void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
         free(list->host[i].name);
     list->n = n;
     memset(list->table, 0, list->ntable * sizeof(*list->table));
+    memset(list->brief, 0, list->ntable * sizeof(*list->brief));
     for (uint32_t i = 0; i < n; i++)
-        *slot(list, list->host[i].name, strlen(list->host[i].name)) = i + 1;
+        enter(list, i);
 }
 
 /* ---------------------------------------------------------------- the short way */
@@ -325,17 +348,24 @@ rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char
     }
 }
 
-/* Are these the same but for a domain that only one of them has? No address has any. */
-static bool alike(const char *a, const char *b)
+/* The only one that is the same but for a domain, which the one has and the other has not. No address has any. */
+static uint32_t find_alike(const struct rk_hostlist *list, const char *name)
 {
-    size_t n = strcspn(a, ".");
+    const char *domain = rk_here_domain(name);
+    size_t len = strlen(name);
+    uint32_t at;
 
-    return strncmp(a, b, n) == 0 && ((!a[n] && b[n] == '.' && rk_here_domain(b)) || (a[n] && !b[n] && rk_here_domain(a)));
+    if (list->n == 0 || (!domain && memchr(name, '.', len)))
+        return UINT32_MAX;
+    if (domain)
+        return find(list, name, (size_t)(domain - name) - 1);
+    at = *slot_of(list, list->brief, '.', name, len);
+    return at && !(at & SEVERAL) ? at - 1 : UINT32_MAX;
 }
 
 uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, const char *name)
 {
-    uint32_t found = rk_hostlist_find(list, name), n = 0;
+    uint32_t found = rk_hostlist_find(list, name);
     bool own = here && rk_here_is(here, name);
 
     for (uint32_t i = 0; own && i < list->n && found == UINT32_MAX; i++) {
@@ -345,13 +375,7 @@ uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, 
     if (found != UINT32_MAX)
         return found;
     /* Names that nobody has listed are found in a rankfile one after the other: each may be a new one. */
-    for (uint32_t i = 0; list->source && i < list->n; i++) {
-        if (alike(name, list->host[i].name)) {
-            found = i;
-            n++;
-        }
-    }
-    return n == 1 ? found : UINT32_MAX;
+    return list->source ? find_alike(list, name) : UINT32_MAX;
 }
 
 rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only, struct rk_here *here,

@@ -24,6 +24,7 @@ struct rk_hostlist {
     struct rk_hostspec *host;
     uint32_t n, cap;
     uint32_t *table, ntable; /* places in host by name: an open hash table, 0 for none and else the place + 1 */
+    uint32_t *brief; /* [ntable]: those that have a domain, by the name before it */
     const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: nobody named any */
 };
 

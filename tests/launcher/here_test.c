@@ -133,6 +133,32 @@ static void meant(void **state)
     rk_here_clear(&here);
 }
 
+/* The same among many, when the list grows and when it is cut. */
+static void meant_of_many(void **state)
+{
+    struct rk_hostlist hosts = {.source = "the list"};
+    char err[256];
+
+    (void)state;
+    assert_int_equal(rk_hostlist_parse(&hosts, "n0007.b,n[0001-2000].a,m[0001-2000]", err, sizeof(err)), RANK_OK);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0001"), 1);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n2000"), 2000);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n2000.b"), UINT32_MAX);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007.b"), 0);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "m2000.far"), 4000);
+    rk_hostlist_cut(&hosts, 1000);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0999"), 999);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n1000"), UINT32_MAX);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "m0001.far"), UINT32_MAX);
+    rk_hostlist_cut(&hosts, 1);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), 0);
+    rk_hostlist_clear(&hosts);
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+    hosts.source = "an empty one";
+    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+}
+
 static void chosen(void **state)
 {
     static const struct {
@@ -168,6 +194,7 @@ int main(void)
         cmocka_unit_test(merged), cmocka_unit_test(resolved),
         cmocka_unit_test(in_a_rankfile),
         cmocka_unit_test(meant),
+        cmocka_unit_test(meant_of_many),
         cmocka_unit_test(chosen),
     };
 
