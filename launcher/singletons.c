@@ -3,6 +3,7 @@
 #include "launcher/maps.h"
 #include "launcher/needed.h"
 #include "launcher/symbols.h"
+#include "launcher/texts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 
 /* What a program has in itself that a library of MPI was linked into. */
 #define FUNCTION "MPI_Init"
+#define LINKED "an MPI linked into it"
 
 struct app {
     struct rk_singletons_app is;
@@ -55,6 +57,19 @@ static bool look_at(void *arg, const char *path)
     return false;
 }
 
+/*
+ * One whose symbols are gone still carries what errors of a call begin with, and its own variables. A launcher of MPI
+ * programs knows such variables too, but has no such errors: so xrun must not carry the name of the call itself.
+ */
+static bool carries_mpi(const char *path)
+{
+    static const char prefix[] = "MPI_";
+    char call[16];
+
+    snprintf(call, sizeof(call), "%s%s", prefix, "Finalize");
+    return rk_texts_begin(path, call) && (rk_texts_begin(path, "MPIR_CVAR_") || rk_texts_begin(path, "OMPI_MCA_"));
+}
+
 static void close_app(struct rk_singletons *s, struct app *a)
 {
     a->over = true;
@@ -82,14 +97,18 @@ static void look_into(struct app *a, int generation, pid_t pid)
         strcpy(a->uses, FUNCTION);
 }
 
-static void look(struct app *a, bool into)
+static void look(struct app *a, bool into, bool last)
 {
     pid_t pid = a->is.pid;
+    char path[64];
 
     for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = rk_maps_child(pid)) {
         rk_maps_each(pid, look_at, a);
         if (into && !a->uses[0])
             look_into(a, i, pid);
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        if (last && !a->uses[0] && carries_mpi(path))
+            strcpy(a->uses, LINKED);
     }
 }
 
@@ -106,7 +125,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         struct app *a = &s->apps[i];
         if (a->over)
             continue;
-        look(a, s->looks >= INTO_AT);
+        look(a, s->looks >= INTO_AT, s->looks == LOOKS);
         if (s->looks == LOOKS && a->uses[0])
             tell(s, a);
     }
@@ -169,9 +188,12 @@ void rk_singletons_ended(struct rk_singletons *s, uint32_t app, bool well)
 
     if (!a || a->over || (a->left-- > 1 && well))
         return;
-    if (well && !a->uses[0] && !rk_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses)) &&
-        rk_symbols_define(a->is.program, FUNCTION))
-        strcpy(a->uses, FUNCTION);
+    if (well && !a->uses[0] && !rk_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses))) {
+        if (rk_symbols_define(a->is.program, FUNCTION))
+            strcpy(a->uses, FUNCTION);
+        else if (carries_mpi(a->is.program))
+            strcpy(a->uses, LINKED);
+    }
     if (well && a->uses[0])
         tell(s, a);
     else

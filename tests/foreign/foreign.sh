@@ -186,6 +186,23 @@ wrapped() {
     until_true 2 nothing_left || { kill_all; rm -rf "$work/tmp" && mkdir "$work/tmp"; }
 }
 
+# Linked in, and without its symbols; Debian has MPICH so.
+linked_in() {
+    [ $peer = mpich4 ] || return 0
+    # shellcheck disable=SC2046 # words
+    if ! gcc -O1 -s "$top_srcdir/tests/foreign/world.c" -o world.static $(pkg-config --cflags mpich 2>/dev/null) -l:libmpich.a \
+        -lhwloc -lucp -lucs -lpthread -lm 2>err; then
+        skip "$peer: linked statically and stripped" "it cannot be linked: $(head -n 1 err)"
+        return
+    fi
+    job 30 -n 2 ./world.static allreduce
+    right "$peer: linked statically and stripped" allreduce 2
+    job 30 -n 2 ./world.static alone
+    grep -cE '^xrun: warning: none of the 2 ranks has joined.*an MPI linked into it' err | grep -qx 1 &&
+        good "$peer: singletons that are so are told of" || bad "$peer: singletons that are so are told of" "$(cat err)"
+    until_true 2 nothing_left || { kill_all; rm -rf "$work/tmp" && mkdir "$work/tmp"; }
+}
+
 # mpi4py's own programs for looking at a world, and its own tests
 from_python() {
     local libmpi
@@ -253,5 +270,6 @@ one() {
     ends
     spawns
     wrapped
+    linked_in
 }
 with_each_peer spawn

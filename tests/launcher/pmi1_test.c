@@ -12,6 +12,7 @@
 #include "launcher/pmi1/space.h"
 #include "launcher/request.h"
 #include "launcher/symbols.h"
+#include "launcher/texts.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
 
@@ -718,6 +719,7 @@ static bool is_absent(const char *name)
 /* This program; it cut off and with bytes changed; none at all. */
 static void needed(void **state)
 {
+    static const char carried[] = "what this program carries";
     char name[64], path[] = "/tmp/rk-needed-XXXXXX", *data = NULL;
     int fd = mkstemp(path), self = open("/proc/self/exe", O_RDONLY);
     unsigned seed = 7;
@@ -740,6 +742,14 @@ static void needed(void **state)
     assert_false(rk_symbols_define_in(self, "a_function_that_is_not"));
     assert_false(rk_symbols_define("/dev/null", "main"));
     assert_false(rk_symbols_define("/nonexistent", "main"));
+    assert_true(rk_texts_begin_in(self, carried));
+    assert_false(rk_texts_begin_in(self, carried + 1));
+    snprintf(name, sizeof(name), "%.12s", carried);
+    assert_true(rk_texts_begin_in(self, name));
+    name[11] = '?';
+    assert_false(rk_texts_begin_in(self, name));
+    assert_false(rk_texts_begin("/dev/null", "text"));
+    assert_false(rk_texts_begin("/nonexistent", "text"));
     for (int i = 0; i < 2000; i++) {
         size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
         char old = data[at];
@@ -748,6 +758,7 @@ static void needed(void **state)
         assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
         rk_needed_find_in(fd, is_absent, name, sizeof(name));
         rk_symbols_define_in(fd, "main");
+        rk_texts_begin_in(fd, "a text");
         data[at] = old;
     }
     free(data);

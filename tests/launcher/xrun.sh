@@ -453,6 +453,11 @@ run 20 -n 2 sh -c "'$inside' 900; exit 0"
 told "a script starts one that has it" "none of the 2 ranks has" MPI_Init
 run 20 -n 2 sh -c "sleep 0.1; exec '$inside' 900"
 told "a script becomes one that has it" "none of the 2 ranks has" MPI_Init
+stripped=$top_builddir/tests/launcher/mpi_stripped
+run 20 -n 2 "$stripped"
+told "one that was stripped" "none of the 2 ranks has" 'an MPI linked into it'
+run 20 -n 2 "$XRUN" -q true
+! grep -q warning err && check "who starts programs of an MPI has none" 0 || bad "who starts programs of an MPI has none" "$(cat err)"
 
 echo "# xrun: $passed passed, $failed failed"
 [ $failed -eq 0 ]
