@@ -182,7 +182,8 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
     bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
-    uint64_t age = for_send ? SEND_NS : OTHER_NS, bytes = 0;
+    uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
+    bool stalls = false, young = false;
 
     if (!for_send && is_matched(cond, arg))
         return false;
@@ -191,13 +192,15 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
     for (int n = 0; n < BEGIN_MESSAGES && bytes < BEGIN_BYTES && !rk_list_empty(&s->announced); n++) {
         struct rk_unexpected *u = rk_list_entry(s->announced.next, struct rk_unexpected, u.announced.link);
 
-        if (now < u->u.announced.since + age)
-            return for_send;
+        young = now < u->u.announced.since + age;
+        if (young)
+            break;
         rk_list_remove(&u->u.announced.link);
         if (u->peer->state != RK_PEER_UP) /* who receives it is told */
             continue;
         if (begin(ctx, u)) {
             bytes += u->bytes;
+            stalls = for_send && !s->sending;
         } else if (has_room(s, u)) { /* out of memory: nothing may ever be given back, so again in a while */
             u->u.announced.since = now;
             rk_list_append(&s->announced, &u->u.announced.link);
@@ -205,8 +208,12 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
             rk_list_append(&s->no_room, &u->u.announced.link);
         }
     }
+    if (stalls) {
+        s->sending = true;
+        rk_kept_open_windows(ctx->p2p);
+    }
     if (!rk_list_empty(&s->announced))
-        return true;
+        return for_send || !young;
     ctx->engine->stuck = NULL;
     return false;
 }

@@ -7,6 +7,10 @@
  *
  * What bounds it is RANK_AHEAD_MAX. Synchronous sends and collectives are left alone: the first end when they are matched,
  * the second are waited for by all. A receive that comes in time pays nothing.
+ *
+ * Who has once been found to stand still in a send is likely to do so in the next one: until it receives something
+ * that was kept, what is announced is fetched at the first look, so that a long series of sends on both sides costs the
+ * while once, and not for each of them.
  */
 #ifndef RK_P2P_AHEAD_H
 #define RK_P2P_AHEAD_H
@@ -24,6 +28,7 @@ struct rk_ahead_state {
     struct rk_link no_room;   /* those for which there was none */
     struct rk_link fetching;  /* struct rk_ahead */
     int64_t bytes;            /* of memory that those take which are fetched, or being so */
+    bool sending; /* a wait for a send has stood still; since then no receive has taken a message that was kept */
 };
 
 void rk_ahead_init(struct rk_ahead_state *s);

@@ -94,11 +94,38 @@ bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer)
     return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
 }
 
+/* Where all send first, who holds the others up would only have them announce what it fetches at once (ahead.h). */
+static bool may_stay(const struct rk_p2p *p2p, int64_t cost)
+{
+    int64_t most = p2p->ahead.sending ? rk_conf.ahead_max - p2p->ahead.bytes : 0;
+
+    return p2p->kept + cost <= (most > rk_conf.unexpected_max ? most : rk_conf.unexpected_max);
+}
+
+void rk_kept_open_windows(struct rk_p2p *p2p)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+        if (u->credited || u->kind >= RK_KIND_RNDV || u->peer->state != RK_PEER_UP)
+            continue;
+        if (!may_stay(p2p, cost))
+            return;
+        u->credited = true;
+        u->peer->kept -= cost;
+        p2p->kept += cost;
+        rk_recv_consumed(u->peer, u->bytes);
+    }
+}
+
 void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
 
-    u->credited = u->kind != RK_KIND_RNDV && p2p->kept + cost <= rk_conf.unexpected_max;
+    u->credited = u->kind != RK_KIND_RNDV && may_stay(p2p, cost);
     if (u->credited) {
         p2p->kept += cost;
         rk_recv_consumed(u->peer, u->bytes);

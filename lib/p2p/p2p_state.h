@@ -72,6 +72,8 @@ struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p);
 void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* All of its fields are there: put it into the tables. */
 void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u);
+/* From now on more may be kept (ahead.sending): what is here already no longer counts against its senders' windows. */
+void rk_kept_open_windows(struct rk_p2p *p2p);
 /* One that came whole has been received, or dropped. */
 void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u);
 /* Too much of this peer's is kept, more than one sends that keeps to its window: what comes is refused and counted, and the peer

@@ -197,6 +197,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
 {
     struct rk_peer *peer = u->peer;
 
+    p2p->ahead.sending = false;
     learned(req, u->src, u->tag, u->bytes);
     if (u->kind >= RK_KIND_RNDV) {
         struct rk_rndv rndv;
