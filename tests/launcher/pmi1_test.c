@@ -4,20 +4,15 @@
  */
 #include "launcher/foreign.h"
 #include "launcher/codec.h"
-#include "launcher/needed.h"
-#include "launcher/plain.h"
 #include "launcher/names.h"
 #include "launcher/pmi1/line.h"
 #include "launcher/pmi1/server.h"
 #include "launcher/pmi1/space.h"
 #include "launcher/request.h"
-#include "launcher/symbols.h"
-#include "launcher/texts.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -706,83 +701,6 @@ static void environment(void **state)
     rk_strings_free(env);
 }
 
-static bool is_cmocka(const char *name)
-{
-    return strncmp(name, "libcmocka.so", 12) == 0;
-}
-
-static bool is_absent(const char *name)
-{
-    return strncmp(name, "libabsent", 9) == 0;
-}
-
-/* This program; it cut off and with bytes changed; none at all. */
-static void needed(void **state)
-{
-    static const char carried[] = "what this program carries";
-    char name[64], path[] = "/tmp/rk-needed-XXXXXX", *data = NULL;
-    int fd = mkstemp(path), self = open("/proc/self/exe", O_RDONLY);
-    unsigned seed = 7;
-    ssize_t len;
-
-    (void)state;
-    assert_true(fd >= 0 && self >= 0);
-    unlink(path);
-    data = malloc(64 << 10);
-    assert_non_null(data);
-    len = read(self, data, 64 << 10);
-    assert_true(len > 4096);
-    assert_true(rk_needed_find_in(self, is_cmocka, name, sizeof(name)));
-    assert_string_equal(name, "libcmocka.so.0");
-    assert_false(rk_needed_find_in(self, is_absent, name, sizeof(name)));
-    assert_false(rk_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
-    assert_false(rk_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
-    assert_true(rk_symbols_define_in(self, "main"));
-    assert_false(rk_symbols_define_in(self, "malloc"));
-    assert_false(rk_symbols_define_in(self, "a_function_that_is_not"));
-    assert_false(rk_symbols_define("/dev/null", "main"));
-    assert_false(rk_symbols_define("/nonexistent", "main"));
-    assert_true(rk_texts_begin_in(self, carried));
-    assert_false(rk_texts_begin_in(self, carried + 1));
-    snprintf(name, sizeof(name), "%.12s", carried);
-    assert_true(rk_texts_begin_in(self, name));
-    name[11] = '?';
-    assert_false(rk_texts_begin_in(self, name));
-    assert_false(rk_texts_begin("/dev/null", "text"));
-    assert_false(rk_texts_begin("/nonexistent", "text"));
-    for (int i = 0; i < 2000; i++) {
-        size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
-        char old = data[at];
-        data[at] = (char)rand_r(&seed);
-        assert_return_code(ftruncate(fd, 0), 0);
-        assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
-        rk_needed_find_in(fd, is_absent, name, sizeof(name));
-        rk_symbols_define_in(fd, "main");
-        rk_texts_begin_in(fd, "a text");
-        data[at] = old;
-    }
-    free(data);
-    close(fd);
-    close(self);
-}
-
-/* What a job of many is likely to be, and what must never be taken for it. */
-static void plain(void **state)
-{
-    char *preload[] = {(char *)(uintptr_t) "LD_PRELOAD=x.so", NULL};
-
-    (void)state;
-    assert_true(rk_plain("/bin/true", NULL));
-    assert_false(rk_plain("/bin/true", preload));
-    assert_false(rk_plain("/bin/sh", NULL));
-    assert_false(rk_plain("/usr/bin/env", NULL));
-    assert_false(rk_plain("/usr/bin/nice", NULL));
-    assert_false(rk_plain("/usr/bin/timeout", NULL));
-    assert_false(rk_plain("/proc/self/exe", NULL));
-    assert_false(rk_plain("/dev/null", NULL));
-    assert_false(rk_plain("/nonexistent", NULL));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -795,7 +713,6 @@ int main(void)
         cmocka_unit_test(too_long),      cmocka_unit_test(never_reads),
         cmocka_unit_test(fills),         cmocka_unit_test(garbage),
         cmocka_unit_test(mapping),       cmocka_unit_test(environment),
-        cmocka_unit_test(needed),        cmocka_unit_test(plain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
