@@ -87,27 +87,57 @@ static bool runs(const struct rk_watch *w, uint32_t i)
     return r->pid > 0 && !r->exited;
 }
 
-/* Whom those in rank_init wait for: who has not come to it. */
-static void name_absent(struct rk_watch *w, struct rk_look *l)
+static bool is_off_board(const struct rk_watch *w, uint32_t i)
 {
-    int32_t absent[RK_BOARD_PEERS];
+    return !w->ranks[i].look.on_board;
+}
+
+static bool is_unconnected(const struct rk_watch *w, uint32_t i)
+{
+    return !w->agent->ranks[i].connected;
+}
+
+static bool is_outside_barrier(const struct rk_watch *w, uint32_t i)
+{
+    return !rk_pmi1_waits(w->agent->pmi1, i);
+}
+
+/* Those that run and of which that holds, as "rank 1" or "ranks 1, 2": how many they are, and the first. */
+static uint32_t ranks_that(const struct rk_watch *w, bool (*holds)(const struct rk_watch *, uint32_t), char *out, size_t len,
+                           int32_t *first)
+{
+    int32_t some[RK_BOARD_PEERS];
     uint32_t n = 0;
     char text[128];
 
     for (uint32_t i = 0; i < w->n; i++) {
-        if (!runs(w, i) || w->ranks[i].look.on_board)
+        if (!runs(w, i) || !holds(w, i))
             continue;
         if (n < RK_BOARD_PEERS)
-            absent[n] = (int32_t)w->agent->ranks[i].rank;
+            some[n] = (int32_t)w->agent->ranks[i].rank;
         n++;
     }
     if (n == 0)
+        return 0;
+    rk_ranks_text(some, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
+    snprintf(out, len, "rank%s %s", rk_plural(n), text);
+    *first = some[0];
+    return n;
+}
+
+/* Whom those in rank_init wait for: who has not come to it. */
+static void name_absent(struct rk_watch *w, struct rk_look *l)
+{
+    char text[140];
+    int32_t first;
+    uint32_t n = ranks_that(w, is_off_board, text, sizeof(text), &first);
+
+    if (n == 0)
         return;
-    rk_ranks_text(absent, RK_BOARD_PEERS, n, text, sizeof(text));
-    snprintf(l->text, sizeof(l->text), "rank_init, waits for %s %s", n > 1 ? "ranks" : "rank", text);
+    snprintf(l->text, sizeof(l->text), "rank_init, waits for %s", text);
     if (n == 1) {
         l->what.npeers = 1;
-        l->what.peers[0] = absent[0];
+        l->what.peers[0] = first;
     }
 }
 
@@ -132,46 +162,26 @@ static void name_reason(struct rk_watch *w, struct rk_look *l)
 static void name_unconnected(struct rk_watch *w, uint32_t i)
 {
     struct rk_look *l = &w->ranks[i].look;
-    int32_t absent[RK_BOARD_PEERS];
     size_t len = strlen(l->text);
-    uint32_t n = 0;
-    char text[128];
+    char text[140];
+    int32_t first;
 
     if (l->doing != RK_DOING_SLEEP || l->on_board || !w->agent->ranks[i].connected)
         return;
-    for (uint32_t k = 0; k < w->n; k++) {
-        if (!runs(w, k) || w->agent->ranks[k].connected)
-            continue;
-        if (n < RK_BOARD_PEERS)
-            absent[n] = (int32_t)w->agent->ranks[k].rank;
-        n++;
-    }
-    if (n == 0)
-        return;
-    rk_ranks_text(absent, RK_BOARD_PEERS, n, text, sizeof(text));
-    snprintf(l->text + len, sizeof(l->text) - len, "; not connected to PMIx: %s %s",
-             n > 1 ? "ranks" : "rank", text);
+    if (ranks_that(w, is_unconnected, text, sizeof(text), &first))
+        snprintf(l->text + len, sizeof(l->text) - len, "; not connected to PMIx: %s", text);
 }
 
 /* Of a barrier of PMI-1: who is here and has not come to it. False: nobody. */
 static bool name_late(struct rk_watch *w, struct rk_look *l)
 {
-    int32_t late[RK_BOARD_PEERS];
     size_t len = strlen(l->text);
-    uint32_t n = 0;
-    char text[128];
+    char text[140];
+    int32_t first;
 
-    for (uint32_t k = 0; k < w->n; k++) {
-        if (!runs(w, k) || rk_pmi1_waits(w->agent->pmi1, k))
-            continue;
-        if (n < RK_BOARD_PEERS)
-            late[n] = (int32_t)w->agent->ranks[k].rank;
-        n++;
-    }
-    if (n == 0)
+    if (!ranks_that(w, is_outside_barrier, text, sizeof(text), &first))
         return false;
-    rk_ranks_text(late, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
-    snprintf(l->text + len, sizeof(l->text) - len, "; its PMI-1 barrier waits for rank%s %s", rk_plural(n), text);
+    snprintf(l->text + len, sizeof(l->text) - len, "; its PMI-1 barrier waits for %s", text);
     return true;
 }
 
