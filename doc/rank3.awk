@@ -1,8 +1,8 @@
 # rank3.awk: makes the manual page rank(3) from lib/rank.h. Run by doc/update.sh.
 #
 # What it relies on in rank.h: sections start with a line "/* ---- title */"; a comment that is followed by
-# declarations with no empty line between belongs to them; the opening comment has "Conventions" as
-# a list of "  - " items; statuses are the lines X(code, name, "text").
+# declarations with no empty line between belongs to them; the opening comment has "Conventions" and
+# "Errors", each a list of "  - " items; statuses are the lines X(code, name, "text").
 
 function escape(s) {
     gsub(/\\/, "\\e", s)
@@ -102,8 +102,8 @@ in_opening {
     }
     line = $0
     sub(/^ \*[ ]?/, "", line)
-    if (line ~ /^Conventions/)
-        print ".SH CONVENTIONS"
+    if (line ~ /^(Conventions|Errors)$/)
+        print ".SH " toupper(line)
     else if (line ~ /^  - /) {
         print ".IP \\(bu 2"
         text(substr(line, 5))

@@ -145,6 +145,19 @@ rank_status_t rank_start(rank_request_t *req)
     return st ? st : start(*req);
 }
 
+/* One that stands in the array twice is found as under way already: until all are looked at they count as that. */
+static rank_status_t check_startall(int n, rank_request_t *reqs)
+{
+    rank_status_t st = RANK_OK;
+    int i = 0;
+
+    for (; i < n && !(st = check_start(reqs[i])); i++)
+        reqs[i]->hold |= RK_HOLD_ACTIVE;
+    while (i-- > 0)
+        reqs[i]->hold &= (uint8_t)~RK_HOLD_ACTIVE;
+    return st;
+}
+
 rank_status_t rank_startall(int n, rank_request_t *reqs)
 {
     rank_status_t st;
@@ -153,17 +166,8 @@ rank_status_t rank_startall(int n, rank_request_t *reqs)
         return RANK_ERR_COUNT;
     if (n > 0 && !reqs)
         return RANK_ERR_ARG;
-    for (int i = 0; i < n; i++) {
-        st = check_start(reqs[i]);
-        if (st)
-            return st;
-    }
-    for (int i = 0; i < n; i++) {
-        if ((reqs[i]->hold & RK_HOLD_ACTIVE) != 0)
-            return RANK_ERR_STATE; /* it stands in the array twice */
+    st = check_startall(n, reqs);
+    for (int i = 0; i < n && !st; i++)
         st = start(reqs[i]);
-        if (st)
-            return st;
-    }
-    return RANK_OK;
+    return st;
 }

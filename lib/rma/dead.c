@@ -3,16 +3,18 @@
  *
  * Loads and stores go on when the owner is gone, and who makes no other calls makes no
  * progress either, so nothing would ever tell. Calls that complete something (flush, gets, atomics with a result) count,
- * and one in so many looks: whether a death is known, and, now and then, at the life locks.
+ * and one in so many looks: whether a death is known, and, when it is time, at the life locks. Who calls seldom looks
+ * each time.
  */
 #include "lib/base/clock.h"
 #include "lib/mem/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/far.h"
 
-/* However long each of them takes, a death is to be known within a second; a look at the clock costs 30 ns. So RK_LOOK_BYTES
- * copied count as a call. */
-enum { CALLS_PER_LOOK = 64 };
+/* However long each of them takes, a death is to be known within a second; a look costs 10 ns, a call that finds its line
+ * at hand no more. So RK_LOOK_BYTES copied count as a call, and where so many calls took SELDOM_NS each looks by itself: what
+ * a look costs is nothing to it. */
+enum { CALLS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
 {
@@ -50,16 +52,18 @@ void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes)
 rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
-    uint64_t now = rk_clock_ns();
+    uint64_t now = rk_clock_coarse_ns();
+    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_LOOK : 0;
     bool told;
     int ndead;
 
+    mem->looked_ns = now;
     if (now >= mem->ctx->engine->next_check_ns)
         rk_engine_check_lives(mem->ctx, now);
     if (news(mem->ctx))
         rk_progress(mem->ctx);
     ndead = count_dead(mem);
-    __atomic_store_n(&mem->looks, ndead ? 0 : CALLS_PER_LOOK, __ATOMIC_RELAXED);
+    __atomic_store_n(&mem->looks, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
         return ndead && is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
     told = mem->flush_told == ndead;

@@ -42,7 +42,8 @@ struct rank_mem {
     uint32_t magic;
     uint8_t sort;             /* enum rk_mem_sort */
     uint8_t denied;           /* of registered memory: RK_NO_READS, RK_NO_WRITES, to peers */
-    uint16_t looks;           /* calls on mapped parts until one looks who has died (dead.c) */
+    uint16_t looks;           /* calls on mapped parts until one looks who has died (dead.c); */
+    uint64_t looked_ns;       /* when the last one did */
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */

@@ -228,13 +228,14 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
 /* ------------------------------------------------------------------------ strided */
 
-/* The first and the last block bound all others. written: the stride where the blocks are to go; they must not lie on
- * one another there. */
-static rank_status_t check_strided(const struct rank_mem *mem, const void *local, int64_t block,
-                                   int64_t count, int peer, int64_t offset, int64_t stride,
-                                   int64_t written)
+/* The first and the last block bound all others. to_local: that is where the blocks are to go; they must not lie on one
+ * another there. */
+static rank_status_t check_strided(const struct rank_mem *mem, void *local, int64_t local_stride, int64_t block,
+                                   int64_t count, int peer, int64_t offset, int64_t stride, bool to_local)
 {
+    const rank_iov_t mine = {.base = local, .bytes = block, .count = count, .stride = local_stride};
     rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
+    size_t bytes;
     int64_t last;
 
     if (st)
@@ -243,7 +244,10 @@ static rank_status_t check_strided(const struct rank_mem *mem, const void *local
         return RANK_ERR_COUNT;
     if (block == 0 || count == 0)
         return RANK_OK;
-    if (count > 1 && written < block && written > -block)
+    st = rk_pieces_check(&mine, 1, to_local, &bytes);
+    if (st)
+        return st;
+    if (!to_local && count > 1 && stride < block && stride > -block)
         return RANK_ERR_ARG;
     if (__builtin_mul_overflow(stride, count - 1, &last) ||
         __builtin_add_overflow(last, offset, &last))
@@ -256,8 +260,7 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
                                   int64_t count, int peer, struct rank_mem *mem, int64_t offset,
                                   int64_t stride)
 {
-    rank_status_t st = check_strided(mem, local, block, count, peer, offset, stride,
-                                     put ? stride : local_stride);
+    rank_status_t st = check_strided(mem, local, local_stride, block, count, peer, offset, stride, !put);
     rank_piece_t pieces[BATCH];
 
     if (st || block == 0)

@@ -4,6 +4,7 @@
  *
  *   --alloc       the memory is of rank_alloc, not registered
  *   --in NAME     what the others do: see the table at the end
+ *   --every MS    and how long they compute between two such calls
  *   --asleep      the victim is in no call of the library when it dies
  *   --seed N      decides the moment
  */
@@ -11,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -25,6 +27,7 @@ struct scene {
     struct mp mp;
     int victim;
     double when;
+    struct timespec every;
     rank_team_t living;
     char *mine, *buf;
     rank_mem_t own;     /* my memory, registered */
@@ -202,6 +205,7 @@ static void play(struct scene *s, const char *name, bool asleep)
     while (st == RANK_OK) {
         if (mp_now() > s->when + 2 * in_time)
             mp_fail(__FILE__, __LINE__, "%s still succeeds %g s after the death", name, 2 * in_time);
+        nanosleep(&s->every, NULL);
         st = calls[i].call(s, s->at[s->victim]);
     }
     check_end(__LINE__, s, name, st);
@@ -310,6 +314,7 @@ int main(int argc, char **argv)
     mp_start(&s.mp, &argc, argv);
     in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     s.victim = s.mp.size - 1;
+    s.every.tv_nsec = (long)mp_option(argc, argv, "--every", 0) * 1000000;
     s.alloc = mp_flag(argc, argv, "--alloc");
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
     set_up(&s);

@@ -402,6 +402,7 @@ static void persistent(struct mp *mp, int64_t bytes)
     char *out = mp_alloc((size_t)bytes), *in = mp_alloc((size_t)bytes);
     rank_request_t req[4] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL, RANK_REQUEST_NULL,
                              RANK_REQUEST_NULL};
+    rank_request_t twice[3];
     rank_envelope_t env[4];
     int done = 0, n, index, indices[4];
 
@@ -418,10 +419,18 @@ static void persistent(struct mp *mp, int64_t bytes)
     MP_CHECK_EQ(n, RANK_UNDEFINED);
     MP_STATUS(rank_on_done(&req[0], tell, NULL), RANK_ERR_STATE);
     MP_OK(rank_cancel(&req[0]));
+    /* twice in one array: none is started */
+    twice[0] = req[0];
+    twice[1] = req[1];
+    twice[2] = req[0];
+    MP_STATUS(rank_startall(3, twice), RANK_ERR_STATE);
+    MP_OK(rank_testall(2, req, &done, env));
+    MP_CHECK_EQ(done, 1);
     for (int round = 0; round < 50; round++) {
         mp_fill(out, (size_t)bytes, (uint64_t)(mp->rank * 100 + round));
         MP_OK(rank_startall(2, req));
         MP_STATUS(rank_start(&req[0]), RANK_ERR_STATE);
+        MP_STATUS(rank_startall(2, req), RANK_ERR_STATE);
         switch (round % 4) {
         case 0:
             MP_OK(rank_waitall(2, req, env));

@@ -157,6 +157,10 @@ static void overlaps(struct mp *mp, rank_mem_t mem, char *part)
     MP_STATUS(rank_put_strided(here, 8, 64, 3, to, mem, 0, 63), RANK_ERR_ARG);
     MP_STATUS(rank_put_strided(here, 64, 64, 3, to, mem, 1000, -63), RANK_ERR_ARG);
     MP_STATUS(rank_get_strided(here, 0, 64, 3, to, mem, 0, 64), RANK_ERR_ARG);
+    /* Nor may they lie where no address is. */
+    MP_STATUS(rank_put_strided(here, INT64_MAX / 2, 8, 4, to, mem, 0, 8), RANK_ERR_COUNT);
+    MP_STATUS(rank_get_strided(here, INT64_MIN / 2, 8, 3, to, mem, 0, 8), RANK_ERR_COUNT);
+    MP_STATUS(rank_put_strided(here, -((int64_t)(uintptr_t)here), 8, 3, to, mem, 0, 8), RANK_ERR_COUNT);
     /* Read twice is fine, and so is one block. */
     MP_OK(rank_get_strided(here, 64, 64, 3, to, mem, 0, 8));
     MP_OK(rank_put_strided(here, 0, 64, 1, to, mem, 0, 0));
