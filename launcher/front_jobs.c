@@ -113,6 +113,16 @@ bool rk_front_hear(struct front *f, uint32_t word, struct rk_unpacker *u)
         return true;
     case RK_DOWN_END:
         return take_end(f, u);
+    case RK_DOWN_AGAIN:
+        if (!rk_unpack_done(u))
+            return false;
+        rk_life_again(f->life);
+        return true;
+    case RK_DOWN_HOPELESS:
+        if (!rk_unpack_done(u))
+            return false;
+        rk_front_hopeless(f);
+        return true;
     case RK_DOWN_SIGNAL:
         sig = (int)rk_unpack_u32(u);
         if (!rk_unpack_done(u) || sig < 1 || sig > 64)
@@ -202,6 +212,14 @@ void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_si
     rk_pack_u32(&p, failed);
     rk_pack_u32(&p, by_signal);
     say(f, RK_UP_ENDED, &p);
+}
+
+void rk_front_jobs_still(struct front *f, bool still)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, still);
+    say(f, RK_UP_STILL, &p);
 }
 
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u)

@@ -19,6 +19,8 @@ rank_status_t rk_front_jobs_told(struct front *f);
 /* The ranks of one more host run. */
 void rk_front_jobs_started(struct front *f, uint32_t node);
 void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
+/* With --heartbeat S:kill: no rank of the job makes progress, or one does again. */
+void rk_front_jobs_still(struct front *f, bool still);
 /* RK_MSG_CLIENT_LOST */
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u);
 /* A host is lost. */

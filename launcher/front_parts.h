@@ -136,6 +136,8 @@ void rk_front_on_stopping(evutil_socket_t fd, short what, void *arg);
 /* front_words.c: what agents say. */
 const char *rk_front_host_of(const struct front *f, uint32_t rank);
 void rk_front_pay(struct front *f, struct node *n, uint32_t least);
+/* No rank of any job makes progress, and the user wants them to end then. */
+void rk_front_hopeless(struct front *f);
 extern const struct rk_life_ops rk_front_life_ops;
 extern const struct rk_tree_ops rk_front_tree_ops;
 

@@ -499,10 +499,17 @@ static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
     return f->done ? 0 : n;
 }
 
-static void on_hopeless(void *arg)
+/* Other jobs of this xrun may be what the ranks wait for: the hub knows of all. */
+static void on_still(void *arg, bool still)
 {
     struct front *f = arg;
 
+    if (!f->done && !f->ending && !f->given_up)
+        rk_front_jobs_still(f, still);
+}
+
+void rk_front_hopeless(struct front *f)
+{
     if (f->done || f->ending || f->given_up)
         return;
     rk_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
@@ -517,7 +524,7 @@ static const struct rk_fences *fences(void *arg)
     return f->fences;
 }
 
-const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_hopeless, fences};
+const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_still, fences};
 
 static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
 {

@@ -23,6 +23,8 @@ static bool take(struct rk_hub *h, struct rk_hub_job *j, enum rk_word word, stru
         return rk_hub_take_ended(h, j, u);
     case RK_UP_BROKEN:
         return rk_hub_take_broken(h, j, u);
+    case RK_UP_STILL:
+        return rk_hub_take_still(h, j, u);
     case RK_UP_MODEX:
         return rk_hub_take_modex(h, j, u);
     case RK_UP_FAILING:

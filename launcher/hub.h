@@ -24,13 +24,16 @@ enum rk_word {
     RK_UP_MODEX,       /* u32 id, u32 enum rk_found, bytes */
     RK_UP_FAILING,     /* u32 exit code: it has been told to end */
     RK_UP_BROKEN,      /* as RK_MSG_CLIENT_LOST */
+    RK_UP_STILL,       /* u32 no rank of it makes progress, and it is to end when that holds for all jobs */
 
     RK_DOWN_HELLO = 32, /* request.h: the first, to a spawned job */
     RK_DOWN_ANSWER,     /* u32 node, u32 its number for the errand, then the answer */
     RK_DOWN_MODEX,      /* u32 id, u32 rank, u32 time-out in s or 0 */
     RK_DOWN_DIED,       /* string job, u32 rank (RK_ALL_RANKS: the job is over), u32 by a signal, or RK_ONLY_FORGET */
     RK_DOWN_END,        /* u32 exit code of what failed, u32 ms between the signal and KILL, u32 signal */
-    RK_DOWN_SIGNAL      /* u32 signal for every rank */
+    RK_DOWN_SIGNAL,     /* u32 signal for every rank */
+    RK_DOWN_AGAIN,      /* nothing: a job has ended; say once more if no rank makes progress */
+    RK_DOWN_HOPELESS    /* nothing: no rank of any job makes progress */
 };
 
 struct rk_hub;

@@ -114,6 +114,43 @@ void rk_hub_end_others(struct rk_hub *h, uint32_t job, bool all, int code, uint3
     rk_hub_leave(h);
 }
 
+/*
+ * Connected or not, jobs may wait for each other, for a name that will be published or a connect still to come: so
+ * nobody is without hope as long as a rank of any of them works, or is about to start.
+ */
+bool rk_hub_take_still(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+{
+    uint32_t still = rk_unpack_u32(u);
+    struct rk_packer none = {0};
+
+    if (!rk_unpack_done(u) || !j->known || still > 1)
+        return false;
+    j->still = still;
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        if (!h->jobs[i]->gone && !h->jobs[i]->still)
+            return true;
+    }
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        if (!h->jobs[i]->gone)
+            h->ops->send(h->arg, h->jobs[i]->number, RK_DOWN_HOPELESS, &none);
+    }
+    return true;
+}
+
+/* Those who stand still may have waited for the end of a job. */
+static void look_again(struct rk_hub *h)
+{
+    struct rk_packer none = {0};
+
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        struct rk_hub_job *j = h->jobs[i];
+        if (j->gone || !j->still)
+            continue;
+        j->still = false; /* each says it anew */
+        h->ops->send(h->arg, j->number, RK_DOWN_AGAIN, &none);
+    }
+}
+
 static enum rk_errand_status why_not(int code)
 {
     return code == RK_EXIT_NOT_FOUND || code == RK_EXIT_CANNOT_EXECUTE ? RK_NO_PROGRAM : RK_CANNOT_START;
@@ -133,6 +170,7 @@ static void end_job(struct rk_hub *h, struct rk_hub_job *j, int code, bool ran)
     if (ran && j->known)
         tell_of_end(h, j, RK_ALL_RANKS, false);
     rk_hub_drop_questions(h, j->number);
+    look_again(h);
     if (code && ran && !h->go_on)
         rk_hub_end_others(h, j->number, false, code, RK_HUB_END_MS, 0);
 }

@@ -31,6 +31,7 @@ struct rk_hub_job {
     uint32_t number;
     struct rk_job outline;
     bool known, up, gone; /* its outline has come; its ranks run; it is over */
+    bool still;           /* no rank of it makes progress */
     uint8_t *fate;      /* [outline.size] RK_FATE_ */
     uint32_t *left;     /* [outline.napps] ranks that have not ended */
     uint32_t *on_host;  /* [outline.nhosts] the same */
@@ -100,6 +101,7 @@ void rk_hub_free_questions(struct rk_hub *h);
 /* hub_ends.c: ranks and jobs that end. */
 bool rk_hub_take_ended(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u);
 bool rk_hub_take_broken(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u);
+bool rk_hub_take_still(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u);
 /* A job is up: it is told of those who have died before it could hear of it. */
 void rk_hub_tell_past_ends(struct rk_hub *h, const struct rk_hub_job *j);
 

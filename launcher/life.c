@@ -48,6 +48,7 @@ struct rk_life {
     uint32_t token;
     int missing; /* agents that have not answered; 0: nobody was asked */
 
+    bool still;             /* no rank makes progress, and that was told */
     struct event *hopeless; /* looks again when the last that was not stalled has ended */
 
     struct event *traced;
@@ -111,6 +112,25 @@ static bool is_hopeless(const struct rk_life *l)
     return l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live;
 }
 
+static void set_still(struct rk_life *l, bool still)
+{
+    if (l->still == still)
+        return;
+    l->still = still;
+    l->ops->still(l->arg, still);
+}
+
+/* What the others have waited for may just have come: they get one more heartbeat to go on. */
+static void look_later(struct rk_life *l)
+{
+    double s = l->options->heartbeat;
+    struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+
+    set_still(l, false);
+    if (is_hopeless(l))
+        event_add(l->hopeless, &t);
+}
+
 static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
 {
     uint32_t n = rk_unpack_u32(u);
@@ -150,8 +170,7 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
     else
         rk_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
                       n > 1 ? "go" : "goes", time);
-    if (begins && is_hopeless(l))
-        l->ops->hopeless(l->arg);
+    set_still(l, is_hopeless(l));
     return true;
 }
 
@@ -161,8 +180,7 @@ static void on_hopeless(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (is_hopeless(l))
-        l->ops->hopeless(l->arg);
+    set_still(l, is_hopeless(l));
 }
 
 void rk_life_started(struct rk_life *l)
@@ -177,15 +195,16 @@ void rk_life_started(struct rk_life *l)
 
 void rk_life_exited(struct rk_life *l, uint32_t rank)
 {
-    double s = l->options->heartbeat;
-    struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
-
     if (rank >= l->job->size)
         return;
     set_state(l, rank, ENDED);
-    /* That may be what the others have waited for. */
-    if (is_hopeless(l))
-        event_add(l->hopeless, &t);
+    look_later(l);
+}
+
+void rk_life_again(struct rk_life *l)
+{
+    if (l)
+        look_later(l);
 }
 
 /* ------------------------------------------------------------------------- status */

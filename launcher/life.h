@@ -18,8 +18,8 @@ struct rk_life;
 struct rk_life_ops {
     /* Send to every agent; returns how many there are. The packer is emptied. */
     int (*send)(void *arg, uint32_t kind, struct rk_packer *payload);
-    /* No rank makes progress, and the user wants the job to end then. */
-    void (*hopeless)(void *arg);
+    /* No rank makes progress, and the user wants the job to end then; or one does again. */
+    void (*still)(void *arg, bool still);
     /* The front end's own; NULL: there are none. */
     const struct rk_fences *(*fences)(void *arg);
 };
@@ -36,6 +36,8 @@ void rk_life_close(struct rk_life *life);
 /* The ranks have been started. */
 void rk_life_started(struct rk_life *life);
 void rk_life_exited(struct rk_life *life, uint32_t rank);
+/* Another job has ended, which ranks that stand still may have waited for. NULL is fine. */
+void rk_life_again(struct rk_life *life);
 /* A message of an agent: *mine says whether it was one for this file; false: it makes no sense. */
 bool rk_life_message(struct rk_life *life, uint32_t kind, struct rk_unpacker *u, bool *mine);
 /* Print stack traces of all ranks, then call done; in bounded time, whatever happens. */

@@ -77,14 +77,15 @@ static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
     return 2;
 }
 
-static void on_hopeless(void *arg)
+static void on_still(void *arg, bool still)
 {
     (void)arg;
+    (void)still;
 }
 
 static const struct rk_fences *fences(void *arg);
 
-static const struct rk_life_ops life_ops = {send_to_agents, on_hopeless, fences};
+static const struct rk_life_ops life_ops = {send_to_agents, on_still, fences};
 
 /* ------------------------------------------------------- a node of a tree without wires */
 

@@ -120,6 +120,16 @@ check "a spawned rank fails: its code, and the end of all" 7 'rank 0 .* exited w
 run 30 -q -n 2 --on-failure continue "$client" spawn-dies 1
 check "a spawned rank dies before it connects" 137 'rank 0 .* was killed'
 count "its parents do not wait for it" ok 2
+# Four heartbeats, in which one of two jobs waits for the other.
+for who in spawn-computing spawn-compute; do
+    run 30 -q -n 1 --heartbeat 0.5:kill "$client" $who 2
+    check "--heartbeat S:kill lets jobs live that wait for one that computes, $who" 0 'no progress for'
+    count "$who" ok 3
+done
+run 30 -q -n 1 --heartbeat 0.5:kill "$client" spawn-wait 2
+check "and ends them when nobody computes" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
+run 30 -q -n 1 --heartbeat 0.5:kill "$client" spawn-leave 2
+check "also those who are left" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
 run 30 -q -n 1 --timeout 2 "$client" spawn-wait 2
 check "--timeout ends all jobs" 124 'did not end within 2 s'
 begin -q -n 1 "$client" spawn-wait 2

@@ -9,9 +9,11 @@
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define S 20 /* seconds after which a wait has failed */
+#define COMPUTE_MS 2000
 
 static const char *self;
 
@@ -425,6 +427,16 @@ static void wait_for_end(void)
         pause();
 }
 
+static void compute(unsigned ms)
+{
+    struct timespec from, now;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < (long)ms);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -450,6 +462,18 @@ int main(int argc, char **argv)
     } else if (strcmp(mode, "spawn") == 0) {
         parent_of("child", (int)number, other);
         meet(other, number, true);
+    } else if (strcmp(mode, "spawn-computing") == 0) { /* the others wait to be connected with */
+        parent_of("child-computes", (int)number, other);
+        meet(other, number, true);
+    } else if (strcmp(mode, "child-computes") == 0) {
+        compute(COMPUTE_MS);
+        child();
+    } else if (strcmp(mode, "spawn-compute") == 0) {
+        parent_of("child", (int)number, other);
+        compute(COMPUTE_MS);
+        meet(other, number, true);
+    } else if (strcmp(mode, "spawn-leave") == 0) {
+        parent_of("wait", (int)number, other);
     } else if (strcmp(mode, "spawn-twice") == 0) {
         pmix_nspace_t second = "";
         if (me.rank == 0) {

@@ -365,6 +365,65 @@ static void first_ends(void **state)
     close_world(&w);
 }
 
+static void stands_still(struct world *w, uint32_t job, uint32_t still)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, still);
+    assert_true(take(w, job, RK_UP_STILL, &p));
+}
+
+/* Such words have been said, all to those jobs. */
+static void expect_words(struct world *w, enum rk_word word, unsigned n, const uint32_t *jobs)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < w->n; i++) {
+        if (w->said[i].word != word)
+            continue;
+        assert_true(found < n);
+        assert_int_equal(w->said[i].job, jobs[found]);
+        found++;
+    }
+    assert_int_equal(found, n);
+    forget(w);
+}
+
+/* Jobs are without hope when none of them makes progress. */
+static void hopeless(void **state)
+{
+    struct rk_packer p = {0};
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    stands_still(&w, 0, 1);
+    stands_still(&w, 2, 1);
+    assert_int_equal(w.n, 0); /* the second works */
+    stands_still(&w, 0, 0);
+    stands_still(&w, 1, 1);
+    assert_int_equal(w.n, 0); /* the first again */
+    /* A job ends: the others are looked at anew, which takes all of them. */
+    assert_true(rk_hub_gone(w.hub, 1, 0));
+    expect_words(&w, RK_DOWN_AGAIN, 1, (const uint32_t[]){2});
+    stands_still(&w, 0, 1);
+    assert_int_equal(w.n, 0);
+    /* One that has been asked for is about to work. */
+    begin(&p, 0, 500, 1, RK_ERRAND_SPAWN);
+    assert_true(take(&w, 0, RK_UP_ERRAND, &p));
+    stands_still(&w, 2, 1);
+    assert_int_equal(w.n, 0);
+    assert_false(rk_hub_gone(w.hub, 3, 1)); /* it cannot be started */
+    expect_words(&w, RK_DOWN_AGAIN, 2, (const uint32_t[]){0, 2});
+    stands_still(&w, 2, 1);
+    assert_int_equal(w.n, 0);
+    stands_still(&w, 0, 1);
+    expect_words(&w, RK_DOWN_HOPELESS, 2, (const uint32_t[]){0, 2});
+    rk_pack_u32(&p, 2);
+    assert_false(take(&w, 0, RK_UP_STILL, &p));
+    close_world(&w);
+}
+
 /* Who was tied by a job that is over is still told of the other. */
 static void bridges(void **state)
 {
@@ -678,6 +737,7 @@ int main(void)
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
         cmocka_unit_test(outlines),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),
+        cmocka_unit_test(hopeless),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
