@@ -86,6 +86,9 @@ void rk_job_pack(const struct rk_job *job, struct rk_packer *p)
     rk_pack_u32(p, job->universe);
     pack_map(job, p);
     rk_pack_u64(p, job->nofile);
+    rk_pack_u32(p, job->limits.umask);
+    for (int i = 0; i < RK_ULIMITS; i++)
+        rk_pack_u64(p, job->limits.soft[i]);
     rk_pack_u64(p, job->started_ns);
     pack_origin(&job->origin, p);
 }
@@ -186,6 +189,9 @@ rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out)
     out->window.cols = (uint16_t)rk_unpack_u32(u);
     ok = ok && unpack_map(u, out);
     out->nofile = rk_unpack_u64(u);
+    out->limits.umask = rk_unpack_u32(u);
+    for (int i = 0; i < RK_ULIMITS; i++)
+        out->limits.soft[i] = rk_unpack_u64(u);
     out->started_ns = rk_unpack_u64(u);
     ok = ok && unpack_origin(u, &out->origin);
     if (!ok || !rk_unpack_done(u) || torch > 1 || report > 1)

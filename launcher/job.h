@@ -5,6 +5,7 @@
 #define RK_LAUNCHER_JOB_H
 
 #include "launcher/codec.h"
+#include "launcher/limits.h"
 #include "launcher/terminal.h"
 #include "lib/rank.h"
 
@@ -53,6 +54,7 @@ struct rk_job {
     uint32_t *host_of; /* [size] by rank */
     uint32_t fanout;   /* of the tree of agents */
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
+    struct rk_ulimits limits; /* and the others */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
     struct rk_origin origin;
 };

@@ -69,6 +69,46 @@ bool rk_limits_raise_files(uint64_t need, const char *whose, char *err, size_t e
     return false;
 }
 
+/*
+ * Memory that may be locked is only ever raised: where it is little, that is most often what a login host has by default,
+ * and not the user's wish, and networks need it.
+ */
+static const struct {
+    int resource;
+    bool raise_only;
+} ulimits[RK_ULIMITS] = {
+    {RLIMIT_STACK, false}, {RLIMIT_CORE, false}, {RLIMIT_CPU, false},     {RLIMIT_FSIZE, false},
+    {RLIMIT_DATA, false},  {RLIMIT_AS, false},   {RLIMIT_MEMLOCK, true},
+};
+
+void rk_ulimits_read(struct rk_ulimits *out)
+{
+    struct rlimit lim;
+
+    out->umask = umask(0);
+    umask(out->umask);
+    for (int i = 0; i < RK_ULIMITS; i++)
+        out->soft[i] = getrlimit((unsigned)ulimits[i].resource, &lim) ? RLIM_INFINITY : lim.rlim_cur;
+}
+
+void rk_ulimits_set(const struct rk_ulimits *limits)
+{
+    struct rlimit lim;
+
+    umask(limits->umask & 0777);
+    for (int i = 0; i < RK_ULIMITS; i++) {
+        rlim_t soft = limits->soft[i];
+        if (getrlimit((unsigned)ulimits[i].resource, &lim))
+            continue;
+        if (soft > lim.rlim_max)
+            soft = lim.rlim_max;
+        if (soft == lim.rlim_cur || (soft < lim.rlim_cur && ulimits[i].raise_only))
+            continue;
+        lim.rlim_cur = soft;
+        setrlimit((unsigned)ulimits[i].resource, &lim);
+    }
+}
+
 static bool check_files(int n, int more, uint32_t below, char *err, size_t errlen)
 {
     char whose[64];

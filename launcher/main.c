@@ -161,9 +161,11 @@ static int run(struct rk_options *o, uint64_t started_ns)
     struct rk_job job = {.started_ns = started_ns, .nofile = rk_limits_files()};
     struct rk_plan plan = {.local = RK_NO_HOST};
     bool late;
-    /* Before the environment loses what a resource manager says in it. */
-    int code = make_plan(o, &plan);
+    int code;
 
+    rk_ulimits_read(&job.limits);
+    /* Before the environment loses what a resource manager says in it. */
+    code = make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
         code = refuse("out of memory", 1);
     if (!code)

@@ -110,6 +110,8 @@ static ON_CHILD_STACK int run_child(void *arg)
         lim.rlim_cur = spec->nofile < lim.rlim_max ? spec->nofile : lim.rlim_max;
         setrlimit(RLIMIT_NOFILE, &lim);
     }
+    if (spec->limits)
+        rk_ulimits_set(spec->limits);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
     execve(spec->program, spec->argv, spec->env);
     return fail(c, "exec");

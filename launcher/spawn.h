@@ -4,6 +4,8 @@
 #ifndef RK_LAUNCHER_SPAWN_H
 #define RK_LAUNCHER_SPAWN_H
 
+#include "launcher/limits.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +21,7 @@ struct rk_spawn {
     size_t cpus_size;
     bool terminal;   /* fd[0] is one: make it the child's controlling terminal */
     uint64_t nofile; /* soft limit of open files; 0: as it is */
+    const struct rk_ulimits *limits; /* NULL: as they are */
 };
 
 /* What a thread needs to spawn: a stack for the children to begin on, and descriptors with low

@@ -169,7 +169,8 @@ static rank_status_t prepare(struct crew *c, uint32_t local)
                                 .fd = {-1, -1, -1, -1},
                                 .cpus = rk_agent_cpus(agent, local),
                                 .cpus_size = agent->set_size,
-                                .nofile = agent->job.nofile};
+                                .nofile = agent->job.nofile,
+                                .limits = &agent->job.limits};
     if (!make_env(agent, local, c->envs[app - agent->job.apps], s))
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;

@@ -324,6 +324,16 @@ verdict "too few open files on one of the hosts" 2 'host hostb: 4 ranks need [0-
 [ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
 xrun 30 -n 3 --host hosta:1,hostb:2 --agent "$PWD/tight-ssh" sh -c 'ulimit -n'
 verdict "as few as are enough" 0
+# What the user's shell has set is so on all hosts, as far as each lets it; but locked memory is not lowered.
+printf '#!/bin/sh\nhost=$1\nshift\ncase $host in hostb) s="ulimit -s 6000; ulimit -Sl 32" ;; *) s="ulimit -Sl 64" ;; esac\nexec ssh "$host" "umask 002; $s; ulimit -Sc 0; $*"\n' >odd-ssh
+chmod +x odd-ssh
+on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run bash -c 'umask 027; ulimit -Ss 7000; ulimit -Sc 100; ulimit -St 4000; ulimit -Sf 8000000; ulimit -Sl 48; exec "$@"' \
+    bash "$XRUN" -q -n 3 --host hosta:1,hostb:1,hostc:1 --agent "$PWD/odd-ssh" bash -c 'echo $XRUN_RANK $(umask) $(ulimit -Ss) $(ulimit -Sc) $(ulimit -St) $(ulimit -Sf) $(ulimit -Sl)' >out 2>err </dev/null
+rc=$?
+verdict "umask and limits on other hosts" 0
+[ "$(sort out)" = "0 0027 7000 100 4000 8000000 48
+1 0027 6000 100 4000 8000000 48
+2 0027 7000 100 4000 8000000 64" ] && good "they are the user's" || bad "they are the user's" "$(sort out)"
 xrun 30 -n 2 --host hosta:1,hostb:1 /no/such/program
 verdict "no such program" 127 'there is no program /no/such/program'
 printf '#!/bin/sh\n' >only-here
