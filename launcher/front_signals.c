@@ -147,6 +147,7 @@ rank_status_t rk_front_watch_signals(struct front *f)
         event_callback_fn fn;
     } wanted[] = {{SIGCHLD, on_child},          {SIGINT, on_end_signal},
                   {SIGTERM, on_end_signal},     {SIGHUP, on_end_signal},
+                  {SIGQUIT, on_end_signal},
                   {SIGUSR1, on_forward_signal}, {SIGUSR2, on_forward_signal},
                   {SIGWINCH, on_forward_signal},
                   {SIGCONT, on_forward_signal}, {SIGTSTP, on_stop}};

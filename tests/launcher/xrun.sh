@@ -287,6 +287,11 @@ for s in INT:130 TERM:143 HUP:129; do
     [ $((t1 - t0)) -lt $((1000000 * slow)) ] || rc="$rc after $((t1 - t0)) us"
     check "SIG${s%:*} ends the job" "${s#*:}" 'ending the job'
 done
+begin -n 2 --kill-grace 20 bash -c 'trap "echo got it; exit 0" QUIT; echo ready; while :; do sleep 0.02; done'
+until_true 5 ready 2
+kill -QUIT "$xpid"
+reap 20
+[ "$(grep -c 'got it' out)" = 2 ] && check "QUIT ends the job and comes to its ranks" 131 'got Quit; ending the job' || bad "QUIT ends the job and comes to its ranks" "$(cat out)"
 begin -n 2 sh -c 'trap "" TERM; echo ready; while :; do sleep 60; done'
 until_true 5 ready 2
 kill -TERM "$xpid"; kill -HUP "$xpid" # two different ones, so that none is lost
