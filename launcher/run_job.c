@@ -140,7 +140,8 @@ static rank_status_t watch_singletons(struct rk_agent *agent)
     struct rk_singletons_app *apps;
     rank_status_t st;
 
-    if (agent->plain || agent->job.size < 2)
+    /* Such a program has rank and size from its variables; that a library of it would know of MPI is no news. */
+    if (agent->plain || agent->job.size < 2 || agent->job.torch)
         return RANK_OK;
     apps = calloc(agent->job.napps, sizeof(*apps));
     if (!apps)
