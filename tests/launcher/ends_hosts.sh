@@ -32,10 +32,13 @@ cp "$(command -v sleep)" sleep-forever
 none_of_job() { ! left | grep -v sshd | grep -q 'process '; }
 
 # ------------------------------------------------------------- the report
-job 30 -n 4 --host $both --json "$PWD/r.json" true
+before=$(date +%s)
+job 30 -n 4 --host $both --json "$PWD/r.json" bash -c 'echo $XRUN_RANK $$ $(hostname); [ $XRUN_RANK != 3 ] || for ((i = 0; i < 60000; i++)); do :; done'
+after=$(($(date +%s) + 1))
 verdict "a report of two hosts" 0
-python3 - <<'PY' && good "what it says of each" || bad "what it says of each" "$(cat r.json)"
-import json
+python3 - $before $after <<'PY' && good "what it says of each" || bad "what it says of each" "$(cat r.json)"
+import json, sys
+before, after = map(int, sys.argv[1:])
 def no(pairs):
     assert len({k for k, _ in pairs}) == len(pairs), pairs
     return dict(pairs)
@@ -43,6 +46,14 @@ r = json.load(open("r.json"), object_pairs_hook=no)
 parts = {"PMIx server", "namespace", "ranks"}
 assert r["startup_ms"]["total"] > 0 and parts <= set(r["startup_ms"]), r
 assert len(r["hosts"]) == 2 and all(set(h["startup_ms"]) == parts for h in r["hosts"]), r
+said = {int(a): (int(b), c) for a, b, c in map(str.split, open("out"))}
+assert len(r["ranks"]) == len(said) == 4, said
+for i, x in enumerate(r["ranks"]):
+    assert x["rank"] == i and (x["pid"], x["host"]) == said[i], (x, said[i])
+    assert x["host"] == ("hosta", "hosta", "hostb", "hostb")[i] and x["exit_code"] == 0 and x["signal"] is None, x
+    assert before <= x["start"] <= x["end"] <= after and 0 < x["seconds"] <= x["end"] - x["start"] + 0.1, x
+    assert x["rusage"]["max_rss_kib"] > 500 and x["rusage"]["minor_faults"] > 0, x
+assert r["ranks"][3]["rusage"]["user"] > 0.01, r["ranks"][3] # who has computed
 PY
 
 # ------------------------------------------------------------- agents that stand still
