@@ -138,8 +138,8 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
         rk_error("some processes of the job do not end although they were killed");
 }
 
-/* An agent that died could not remove what the libraries of its ranks left. */
-static void remove_leftovers(const struct front *f)
+/* An agent that died could not remove what the libraries of its ranks left; its keeper may have died with it. */
+static void remove_leftovers(const struct front *f, const struct timespec *since)
 {
     struct rk_leftovers *l;
 
@@ -147,6 +147,7 @@ static void remove_leftovers(const struct front *f)
         return;
     rk_leftovers_remove(l, true);
     rk_leftovers_destroy(l);
+    rk_leftovers_remove_unheld(since);
 }
 
 static void close_front(struct front *f)
@@ -202,6 +203,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
+    const struct timespec since = rk_leftovers_now();
     size_t nbefore = 0;
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
     pid_t *before = rk_descend_children(&nbefore);
@@ -260,7 +262,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     f.branches = NULL;
     rk_front_jobs_close(&f);
     end_all(&f, before, nbefore);
-    remove_leftovers(&f);
+    remove_leftovers(&f, &since);
     if (f.lost)
         rk_front_judge(&f, RK_EXIT_OUTPUT_LOST);
     if (!rk_report_write(f.report, f.code, f.lost))

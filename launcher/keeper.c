@@ -45,7 +45,8 @@ static void share_name(void)
         served = NULL;
 }
 
-static void remove_leftovers(void)
+/* The agent's ranks died with it, before anybody could look at what they had. */
+static void remove_leftovers(const struct timespec *since)
 {
     struct rk_leftovers *l;
 
@@ -53,6 +54,7 @@ static void remove_leftovers(void)
         return;
     rk_leftovers_remove(l, true);
     rk_leftovers_destroy(l);
+    rk_leftovers_remove_unheld(since);
 }
 
 static void keep_only_stderr(void)
@@ -124,6 +126,7 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
 static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
                       struct rk_direct *direct)
 {
+    const struct timespec since = rk_leftovers_now();
     sigset_t set, old;
     pid_t agent;
     int status, signals;
@@ -160,7 +163,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     if (!rk_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        remove_leftovers();
+        remove_leftovers(&since);
     if (getppid() != front)
         rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;

@@ -8,24 +8,31 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SHM "/dev/shm/"
 #define FILES_MAX 1024
-/* Looking at a process takes about 0.1 ms, while all wait to be ended. */
+/* Looking at a process takes about 0.1 ms, while all wait to be ended. Of the others it is found out afterwards. */
 #define PROCESSES_MAX 256
 #define DEPTH_MAX 16
+/* Who reads /proc/PID/maps just then holds what a dead process had for a moment longer. */
+#define HELD_TRIES 10
+#define HELD_MS 10
 
 struct rk_leftovers {
     char *folder;
     char mpich[32];        /* how MPICH 5's names of this job begin there */
     char *file[FILES_MAX]; /* names in /dev/shm */
     size_t nfiles;
+    struct timespec since; /* nothing of the job's is older */
+    bool missed;           /* not all of its processes were looked at */
 };
 
 /* FNV-1a, by which MPICH makes a number of the name that PMI-1 gives its job. */
@@ -36,6 +43,14 @@ static uint32_t hash_of(const char *text)
     for (; *text; text++)
         h = (h ^ (uint8_t)*text) * 16777619u;
     return h;
+}
+
+struct timespec rk_leftovers_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now); /* which files have */
+    return now;
 }
 
 rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
@@ -50,6 +65,7 @@ rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
         return RANK_ERR_NO_MEMORY;
     }
     snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", hash_of(job));
+    l->since = rk_leftovers_now();
     *out = l;
     return RANK_OK;
 }
@@ -94,9 +110,12 @@ static bool note(void *arg, const char *path)
         if (strcmp(l->file[i], name) == 0)
             return true;
     }
-    if (l->nfiles < FILES_MAX && (l->file[l->nfiles] = strdup(name)))
-        l->nfiles++;
-    return l->nfiles < FILES_MAX;
+    if (l->nfiles == FILES_MAX || !(l->file[l->nfiles] = strdup(name))) {
+        l->missed = true;
+        return false;
+    }
+    l->nfiles++;
+    return true;
 }
 
 void rk_leftovers_note(struct rk_leftovers *l)
@@ -106,6 +125,8 @@ void rk_leftovers_note(struct rk_leftovers *l)
 
     for (size_t i = 0; pids && i < n && i < PROCESSES_MAX; i++)
         rk_maps_each(pids[i], note, l);
+    if (l && (!pids || n > PROCESSES_MAX))
+        l->missed = true;
     free(pids);
 }
 
@@ -143,6 +164,65 @@ static void remove_file(const char *name)
         unlink(path);
 }
 
+/* When it was made; where the file system does not keep that, no earlier than it was. */
+static bool made_since(int fd, const struct timespec *since)
+{
+    struct statx st;
+    const struct statx_timestamp *t = &st.stx_ctime;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_CTIME | STATX_BTIME, &st))
+        return false;
+    if (st.stx_mask & STATX_BTIME)
+        t = &st.stx_btime;
+    return t->tv_sec > since->tv_sec || (t->tv_sec == since->tv_sec && (long)t->tv_nsec >= since->tv_nsec);
+}
+
+/*
+ * The kernel grants a lease for writing only while nobody else has the file open or mapped, whoever and in whichever container
+ * that is; and until it is given back, whoever opens it waits. It is told to take it back by SIGURG, which is
+ * ignored, in place of SIGIO, which kills. False: somebody has it.
+ */
+static bool remove_if_unheld(int dir, const char *name, const struct timespec *since)
+{
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool unheld = true;
+    struct stat st;
+
+    if (fd < 0)
+        return true;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && made_since(fd, since)) {
+        unheld = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+        if (unheld)
+            unlinkat(dir, name, 0);
+    }
+    close(fd);
+    return unheld;
+}
+
+/* False: some are held, perhaps by other jobs. */
+static bool remove_all_unheld(const struct timespec *since)
+{
+    DIR *dir = opendir(SHM);
+    struct dirent *e;
+    bool all = true;
+
+    while (dir && (e = readdir(dir))) {
+        if (known(e->d_name))
+            all = remove_if_unheld(dirfd(dir), e->d_name, since) && all;
+    }
+    if (dir)
+        closedir(dir);
+    return all;
+}
+
+void rk_leftovers_remove_unheld(const struct timespec *since)
+{
+    const struct timespec pause = {0, HELD_MS * 1000000};
+
+    for (int i = 0; !remove_all_unheld(since) && i < HELD_TRIES; i++)
+        nanosleep(&pause, NULL);
+}
+
 /* A rank that died alone on its host has taken its maps with it: nobody is there to be looked at. But these names are known. */
 static void remove_by_name(const char *begin)
 {
@@ -168,5 +248,8 @@ void rk_leftovers_remove(struct rk_leftovers *l, bool pmi1)
     l->nfiles = 0;
     if (pmi1)
         remove_by_name(l->mpich);
+    if (l->missed)
+        rk_leftovers_remove_unheld(&l->since);
+    l->missed = false;
     remove_tree(AT_FDCWD, l->folder, DEPTH_MAX);
 }

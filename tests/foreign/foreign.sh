@@ -93,8 +93,6 @@ killed() {
     wait $job 2>/dev/null
     rc=$?
     [ $2 = xrun ] || [ $rc = 1 ] || bad "$peer: $1" "exit code $rc, not 1"
-    # Segments have names that only the agent knew, but for MPICH 5's.
-    [ $2 != xrun-agent ] || [ $peer = mpich5 ] || for p in $(new_segments); do rm -f "/dev/shm/$p"; done
     if until_true 4 nothing_left; then good "$peer: $1"; else bad "$peer: $1" "left: $(alive | tr '\n' ' ')$(ls tmp) $(new_segments)"; kill_all; fi
 }
 

@@ -93,10 +93,8 @@ killed() {
         rc=$?
     fi
     [ "$rc" = 0 ] || [ "$rc" = hung ] || rc=ended
-    [ "$3" != xrun-agent ] || [ $peer = mpich5 ] || forget_segments "$2" # their names were known to the agent alone
     verdict "$peer: $1" ended "${4:-}"
 }
-forget_segments() { on "$1" sh -c 'rm -f /dev/shm/vader_segment* /dev/shm/sm_segment* /dev/shm/mpich_*'; }
 
 # early NAME N: a rank has ended before MPI_Init, and nobody waits for it
 early() {

@@ -1,5 +1,12 @@
 #!/bin/bash
-# ends.sh: an agent that stands still, ^Z, and what clients have done with processes and files (PMIx_Job_control).
+# ends.sh: an agent that stands still, ^Z, segments that ranks leave, and what clients have done with processes and files
+# (PMIx_Job_control).
+
+# What lies in /dev/shm is judged: where we may, in one of our own, in which no other job removes what we put there.
+if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
+    export RK_OWN_SHM=1
+    exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
+fi
 . "$(dirname "$0")/cases.sh"
 control=$top_builddir/tests/launcher/control_client
 state_of() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
@@ -46,6 +53,49 @@ kill -CONT "$xpid"
 reap 20
 check "a stop of xrun is none of its agent" 143
 grep -q 'stands still' err && bad "nobody stands still" "$(cat err)" || good "nobody stands still"
+
+# ------------------------------------------------------------- segments, by names as MPI libraries give them
+# holders N: a rank with N processes, each of which has one
+holders() {
+    begin -n 1 sh -c 'i=0; while [ $i -lt '"$1"' ]; do exec 9>/dev/shm/vader_segment.$RK_XRUN_CASE.$i; sleep 1000 & i=$((i + 1)); done
+        exec 9>&-; echo ready; wait'
+    until_true 20 ready 1 || bad "a rank with $1 segments" "not ready"
+    [ "$(segments | wc -l)" = "$1" ] || bad "a rank with $1 segments" "it has $(segments | wc -l)"
+}
+segments() { ls /dev/shm | grep -F "vader_segment.$tag."; }
+none_stays() { [ -z "$(segments)" ] && good "$1" || { bad "$1" "$(segments | wc -l) stay"; rm -f /dev/shm/vader_segment.$tag.*; }; }
+
+holders 300
+kill -TERM "$xpid"
+reap 20
+check "a job with more segments than processes are looked at" 143
+none_stays "all of them are gone"
+# Nobody could look: they died with their agent. What is older, in use, another's or not known to be a library's stays.
+mine=/dev/shm/vader_segment.$$
+: >$mine.old
+stay="$mine.old $mine.held /dev/shm/own.$$"
+holders 3
+exec 8>$mine.held
+: >/dev/shm/own.$$
+if [ -n "${RK_OWN_SHM:-}" ] && : >$mine.other && chown 65534 $mine.other; then stay="$stay $mine.other"; fi
+kill -9 "$(pgrep -P "$(pgrep -P "$xpid" -x job-keeper)" -x xrun-agent)"
+reap 20
+check "kill -9 of an agent" 1 'xrun: error: '
+none_stays "what its ranks had in /dev/shm is gone"
+if [ -n "${RK_OWN_SHM:-}" ]; then
+    # shellcheck disable=SC2086 # names
+    ls $stay >kept 2>&1 && good "and nothing else" || bad "and nothing else" "$(cat kept)"
+fi
+exec 8>&-
+# shellcheck disable=SC2086
+rm -f $stay kept
+# Its keeper with it: then that is xrun's.
+holders 3
+keeper=$(pgrep -P "$xpid" -x job-keeper)
+kill -9 "$keeper" "$(pgrep -P "$keeper" -x xrun-agent)"
+reap 20
+check "kill -9 of an agent and its keeper" 1 'xrun: error: '
+none_stays "what the ranks had in /dev/shm is gone then, too"
 
 # ------------------------------------------------------------- ^Z
 begin -n 2 bash -c 'trap "echo saving" TSTP; echo ready $$; while [ ! -e over ]; do sleep 0.02; done; echo over'
