@@ -5,6 +5,7 @@
 #include "launcher/notice.h"
 #include "launcher/rundir.h"
 #include "launcher/watch.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #include <signal.h>
@@ -21,6 +22,8 @@
 #define AGAIN_MS 20
 /* Output that somebody outside our tree may still write is waited for this long. */
 #define QUIET_MS 200
+/* But for no longer than this in all. */
+#define OUTSIDE_MS 1000
 /* For the parent to read what was sent last. */
 #define LEAVE_S 10
 /* Children that are not ranks: those that started other agents, as many as a fan-out can be. */
@@ -147,9 +150,23 @@ static void tell_strangers(struct rk_agent *agent, uint32_t n)
     rk_wire_send(agent->wire, RK_MSG_STRANGERS, &p);
 }
 
+/* Somebody outside has our pipes: what comes is passed on until there is silence, but not for ever. */
+static void await_quiet(struct rk_agent *agent)
+{
+    const struct timeval quiet = ms(QUIET_MS);
+
+    if (!agent->alone_ns) {
+        agent->alone_ns = rk_clock_ns();
+        rk_outputs_note_last(agent->outputs);
+    } else if (rk_clock_ns() > agent->alone_ns + OUTSIDE_MS * 1000000ull) {
+        rk_outputs_cut(agent->outputs);
+    }
+    if (!rk_outputs_stalled(agent->outputs))
+        event_add(agent->on_quiet, &quiet);
+}
+
 void rk_agent_check_done(struct rk_agent *agent)
 {
-    struct timeval quiet = ms(QUIET_MS);
     struct rk_packer p = {0};
 
     if (agent->phase == RK_AGENT_IDLE || agent->phase == RK_AGENT_DONE || agent->live)
@@ -162,11 +179,10 @@ void rk_agent_check_done(struct rk_agent *agent)
             rk_agent_end(agent, GRACE_MS);
         return;
     }
-    if (rk_outputs_open_count(agent->outputs)) {
-        if (!rk_outputs_stalled(agent->outputs))
-            event_add(agent->on_quiet, &quiet);
+    if (rk_outputs_open_count(agent->outputs))
+        await_quiet(agent);
+    if (rk_outputs_open_count(agent->outputs))
         return;
-    }
     agent->phase = RK_AGENT_DONE;
     event_del(agent->on_grace);
     rk_server_end_job(agent->server);
@@ -325,6 +341,7 @@ static bool take_number(struct rk_agent *agent, uint32_t kind, uint32_t number)
 {
     if (kind == RK_MSG_OUTPUT_TAKEN) {
         rk_outputs_taken(agent->outputs, number);
+        rk_agent_check_done(agent); /* reading goes on, perhaps from a pipe that somebody outside keeps open */
         return true;
     }
     if (number > 64)

@@ -102,6 +102,7 @@ struct rk_agent {
 
     struct rk_watch *watch; /* watch.h */
     int end_signal;         /* what the end begins with, if not TERM */
+    uint64_t alone_ns;       /* since then no process of the job is left, but pipes are open */
     uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
 
     struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
@@ -159,6 +160,10 @@ rank_status_t rk_outputs_add(struct rk_outputs *outputs, uint32_t local, int str
 rank_status_t rk_outputs_add_terminal(struct rk_outputs *outputs, uint32_t local, int master);
 /* Take what its pipes hold now. */
 void rk_outputs_drain(struct rk_outputs *outputs, uint32_t local);
+/* All processes of the job are gone: what the pipes hold now is the last that counts. */
+void rk_outputs_note_last(struct rk_outputs *outputs);
+/* Those outside who write on have had their time: no more is read from pipes that have brought that. */
+void rk_outputs_cut(struct rk_outputs *outputs);
 /* Pipes that may still bring something. */
 uint32_t rk_outputs_open_count(const struct rk_outputs *outputs);
 /* Is reading stopped, or something still to be written, because the user does not keep up? */

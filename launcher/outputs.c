@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define FIRST_BUFFER 4096
@@ -54,6 +55,7 @@ struct pipe {
     bool grow;  /* the last read filled the buffer */
     bool large; /* the pipe holds LAST_BUFFER */
     bool handed; /* what came last was handed over, and was much */
+    size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
 };
 
 struct rk_outputs {
@@ -289,6 +291,11 @@ static void stop_all(struct rk_outputs *all)
     }
 }
 
+static void count_last(struct pipe *p, size_t n)
+{
+    p->last -= n < p->last ? n : p->last;
+}
+
 /* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
 static bool hand_over(struct pipe *p)
 {
@@ -304,6 +311,7 @@ static bool hand_over(struct pipe *p)
     event_del(p->silence);
     send_bytes(p, p->len, RK_OUT_PARTIAL);
     rk_stream_splice(all->direct, p->rank, p->fd, lines);
+    count_last(p, lines);
     show_direct(all);
     return true;
 }
@@ -318,6 +326,18 @@ static void watch_silence(struct pipe *p)
                               : p->burst > MUCH                  ? &much_time
                                                                  : &prompt_time);
     p->burst = 0;
+}
+
+/* Nothing more is read from it. */
+static void finish(struct pipe *p)
+{
+    p->ended = true;
+    emit(p, true);
+    event_del(p->ev);
+    if (!p->held) {
+        p->all->open--;
+        forget(p);
+    }
 }
 
 /* Read once. False: nothing more for now. */
@@ -347,15 +367,10 @@ static bool take(struct pipe *p)
     }
     event_del(p->silence);
     if (n <= 0) {
-        p->ended = true;
-        emit(p, true);
-        event_del(p->ev);
-        if (!p->held) {
-            all->open--;
-            forget(p);
-        }
+        finish(p);
         return false;
     }
+    count_last(p, (size_t)n);
     p->len += (size_t)n;
     p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
@@ -490,6 +505,29 @@ void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
         /* What it had to say is said, even if others have the pipe too. */
         if (all->pipes[i].fd >= 0 && !all->stalled)
             emit(&all->pipes[i], true);
+    }
+}
+
+void rk_outputs_note_last(struct rk_outputs *all)
+{
+    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+        struct pipe *p = &all->pipes[i];
+        int n = 0;
+
+        if (p->fd >= 0 && ioctl(p->fd, FIONREAD, &n) == 0 && n > 0)
+            p->last = (size_t)n;
+    }
+}
+
+void rk_outputs_cut(struct rk_outputs *all)
+{
+    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+        struct pipe *p = &all->pipes[i];
+
+        /* What was handed over may still be in the pipe. */
+        if (p->fd >= 0 && !p->ended && p->last == 0 &&
+            !(p->handed && all->direct && rk_stream_backlog(all->direct)))
+            finish(p);
     }
 }
 

@@ -202,5 +202,18 @@ timeout -k 5 40 "$XRUN" -n 4 sh -c 'head -c 20000000 /dev/zero & '"$client"' bas
 rc=${PIPESTATUS[0]}
 [ ! -e stalled ] && [ "$(cat bytes)" = 80000000 ] && check "nobody reads the output: PMIx goes on, no byte is lost" 0 || bad "nobody reads the output: PMIx goes on, no byte is lost" "$(cat bytes) bytes, $(cat stalled 2>/dev/null | wc -l) stalled"
 
+# Somebody outside has a rank's pipe, and writes on without a pause: the job ends all the same.
+begin sh -c 'echo ready $$; until [ -e go ]; do sleep 0.02; done; echo last'
+until_true 10 ready 1
+pid=$(sed -n 's/ready //p' out)
+(while echo outside; do read -rt 0.02 <> <(:); done) >"/proc/$pid/fd/1" 2>/dev/null &
+outside=$!
+until_true 10 grep -qs outside out || bad "somebody outside writes" "nothing comes"
+touch go
+reap 10
+kill $outside 2>/dev/null
+wait $outside 2>/dev/null
+[ "$(grep -c last out)" = 1 ] && check "a job ends though somebody outside writes on" 0 || bad "a job ends though somebody outside writes on" "rc $rc, $(grep -c last out) last words"
+
 echo "# output: $passed passed, $failed failed"
 [ $failed -eq 0 ]
