@@ -163,6 +163,11 @@ spawns() {
             spawned "$n ranks spawn $children on two hosts, all compute" $children $n
         done
     done
+    for n in 8 16; do
+        [ -n "${FULL:-}" ] || break
+        job 90 -n $n ./spawn.$peer $n
+        spawned "$n ranks spawn as many on two hosts, all compute" $n $n
+    done
     job 30 -n 2 ./spawn.$peer die
     case $rc in
     0 | hung | 124) bad "$peer: a spawned rank that dies is the end of all" "exit code $rc" ;;
