@@ -2,6 +2,7 @@
 # output.sh: where ranks' output goes and where their input comes from: --output-dir, also on a full disk, --quiet,
 # --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
 . "$(dirname "$0")/cases.sh"
+. "$top_srcdir/tests/launcher/pace.sh"
 client=$top_builddir/tests/launcher/pmix_client
 mark="touch $work/started"
 sorted() { sort out >sorted && mv sorted out; }
@@ -164,17 +165,15 @@ begin --quiet sh -c 'echo ready; sleep 60'; until_true 5 ready 1; kill -TERM "$x
 [ ! -s err ] && check "--quiet: nothing of signals" 143 || bad "--quiet: nothing of signals" "$(cat err)"
 
 # ------------------------------------------------------------- much output, and slow readers
-lines=$top_builddir/tests/launcher/lines
-for to in stdout files; do
-    new_case
-    opts=; [ $to = stdout ] || opts='--output-dir many'
-    t0=${EPOCHREALTIME/./}
-    timeout -k 5 $((60 * slow)) "$XRUN" -n 32 $opts "$lines" write 10000 2 >out 2>err; rc=$?
-    t1=${EPOCHREALTIME/./}
+paced() {
+    run 60 -n 32 $opts "$lines" "$@"
     [ $to = stdout ] || cat many/*.out >out
-    "$lines" check 32 20000 <out >verdict || { rc="wrong lines: $(cat verdict)"; }
-    echo "# 32 ranks, each 10,000 lines a second for 2 s, to $to: $(((t1 - t0) / 1000)) ms"
+}
+for to in stdout files; do
+    opts=; [ $to = stdout ] || opts='--output-dir many'
+    in_pace paced
     check "32 ranks x 10,000 lines a second arrive byte-exact ($to)" 0
+    [ -z "$late" ] && good "and at that rate ($to): $ms ms for 2 s" || bad "and at that rate ($to)" "$late"
 done
 rm -rf many
 # As fast as they can: then pages change hands, where the user's end can take them.
