@@ -6,6 +6,9 @@
 #   left [HOST...]     a line for each thing there now that was not (default: all that are remembered)
 #   none_left [HOST...]
 #   sweep [HOST...]    end and remove what is left, so that the next case is not blamed for it
+#   watch_ends HOST... when do the processes end that are left there now, but those whose line has unwatched in it? Before a fault
+#   all_ended          waits for that, 60 s at most; then ended_at says when the last did, in microseconds since 1970, and watched
+#                      how many they were
 #   verdict NAME CODE [pattern of err]   after a job that has set rc, err and perhaps ms: it ended so, and nothing is left
 #
 # What a script has that judges by more or by less: stays, what verdict takes for left; tidy, how it goes; patience, seconds
@@ -71,6 +74,38 @@ sweep() {
     # What does not go is known from now on.
     # shellcheck disable=SC2086
     until_true 5 none_left "$@" || remember ${*:-$remembered}
+}
+# The kernel tells when a process is over.
+ends_py='import os, select, sys, time
+those, limit = [], time.monotonic() + 60
+for pid in sys.argv[1:]:
+    try:
+        those.append(os.pidfd_open(int(pid)))
+    except ProcessLookupError:
+        pass
+print("watched", len(those), flush=True)
+for one in those:
+    if not select.select([one], [], [], max(0, limit - time.monotonic()))[0]:
+        sys.exit("they do not end")
+print("ended", time.time_ns() // 1000)'
+unwatched='^$'
+watch_ends() {
+    local h
+    watchers=
+    rm -f "$work"/ends.*
+    for h; do
+        # shellcheck disable=SC2046 # numbers
+        on "$h" python3 -c "$ends_py" $(left "$h" | grep -vE -e "$unwatched" | sed -n 's/^[^ ]*: process \([0-9]*\) .*/\1/p') \
+            >"$work/ends.$h" </dev/null &
+        watchers="$watchers $!"
+        until_true 20 grep -qs '^watched' "$work/ends.$h" || return 1
+    done
+}
+all_ended() {
+    # shellcheck disable=SC2086 # numbers
+    wait $watchers
+    watched=$(awk '$1 == "watched" { n += $2 } END { print n + 0 }' "$work"/ends.*)
+    ended_at=$(awk '$1 == "watched" { n++ } $1 == "ended" { n--; if ($2 > last) last = $2 } END { printf "%.0f", last; exit n != 0 }' "$work"/ends.*)
 }
 stays() { left; }
 tidy() { sweep; }

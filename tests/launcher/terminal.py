@@ -90,6 +90,13 @@ if scenario == "jobs-pty":
     os.write(fd, b"one\r")
     until(b"got one")
     os.write(fd, b"\x04")
+if scenario == "twice":  # four ranks hear the first ^C, and go on
+    until(b"(?s)(ready.*){4}")
+    os.write(fd, b"\x03")
+    until(b"once more to kill it at once")
+    until(b"(?s)(heard.*){4}")
+    typed = time.monotonic()
+    os.write(fd, b"\x03")
 if scenario == "killed":
     until(b"ready")
     os.kill(pid, signal.SIGTERM)
@@ -104,4 +111,6 @@ while True:
     if time.monotonic() > limit:
         sys.exit("does not end: %r" % shown)
 status = os.waitpid(pid, 0)[1]
+if scenario == "twice":
+    print("ms from the second ^C to the end:", int(1000 * (time.monotonic() - typed)))
 sys.stdout.write("%s %d\n" % (repr(shown), os.waitstatus_to_exitcode(status)))
