@@ -30,11 +30,12 @@ xrun() { # LIMIT ARGS...
     begin_on "$@"
     finish_in "$limit"
 }
-# Seven times all that left.sh looks at takes its time.
+# Seven times all that left.sh looks at takes its time: that is looked at once more, at the end.
 stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|lines|sleep-forever' | sed "s/^/$h: /"; done; }
 tidy() { for h in $names; do on $h pkill -9 'xrun|job-|lines'; done; }
 patience=10
 cp "$(command -v sleep)" sleep-forever
+remember $names
 
 # ------------------------------------------------------------------------- the tree
 # A file with ranges and comments. xrun does not know its own host by such a name: all agents are started by ssh.
@@ -117,7 +118,7 @@ fi
 # ------------------------------------------------------------------------- PMIx
 # Ranks of one host and of all, on one way up the tree and on several.
 far=$top_builddir/tests/launcher/pmix_far
-for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leave-before-some 13"; do
+for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leave-before-some 13" "notify 13 session" "notify 13 custom"; do
     come=14
     [ "$what" != "absent-some 13" ] || come=13
     rm -f came.* left.*
@@ -193,5 +194,7 @@ verdict "too few descriptors for files" 2 'error: --output-dir for 14 ranks need
 few "-Sn 100"
 verdict "few, but they may be more" 0
 [ "$(cat files/rank.*.out | sort | uniq -c | tr -s ' ')" = " 14 100" ] && good "ranks have the user's limit" || bad "ranks have the user's limit" "$(cat files/rank.*)"
+until_true 30 none_left && good "nothing is left on any host: process, port, socket, file or segment" ||
+    bad "nothing is left on any host" "$(left)"
 echo "# tree_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
