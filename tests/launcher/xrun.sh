@@ -411,6 +411,26 @@ until_true 10 eval '[ "$(grep -c staying out)" = 4 ]'
 agent_of "$xpid"; kill -9 "$agent"; reap 5
 check "kill -9 of the agent under PMIx clients" 1
 
+# What a rank by PMI-1 is told of the place where its job's values stand, which MPICH also names its memory by, no other job is told.
+told_place='ask() { echo "cmd=$1" >&$PMI_FD && read -ru $PMI_FD answer; }; ask "init pmi_version=1 pmi_subversion=1" && ask get_my_kvsname &&
+    echo "${answer#cmd=my_kvsname rc=0 kvsname=}" && until [ -e over ]; do sleep 0.02; done && ask finalize'
+new_case
+: >err
+pids=
+for job in one two; do
+    timeout -k 5 $((30 * slow)) "$XRUN" -q -n 2 bash -c "$told_place" >place.$job 2>>err </dev/null &
+    pids="$pids $!"
+done
+all_told() { [ "$(cat place.one place.two | wc -l)" = 4 ]; }
+until_true 20 all_told
+touch over
+rc=0
+for p in $pids; do wait $p || rc=$?; done
+timeout -k 5 $((30 * slow)) "$XRUN" -q -n 2 bash -c "$told_place" >place.later 2>>err </dev/null || rc=$?
+rm -f over
+sort place.* | uniq -c | awk '$1 == 2 && NF == 2 { n++ } END { exit n != 3 || NR != 3 }' && check "PMI-1: two jobs at once, and a later one, have each a place of its own" 0 ||
+    bad "PMI-1: two jobs at once, and a later one, have each a place of its own" "$(head place.*)"
+
 # PMIx's one thread reads the first words of who has connected, and waits for the rest: 4 s in all, were it not told otherwise.
 heard_soon() {
     run 30 -q -n 1 bash -c 'exec 3<>/dev/tcp/127.0.0.1/${PMIX_SERVER_URI41##*:} && printf half >&3 || exit 9
