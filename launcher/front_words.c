@@ -233,8 +233,10 @@ static void lose(struct front *f, uint32_t top, const char *why)
         lost++;
         if (!f->told || !f->options->go_on || f->ending)
             continue;
-        for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++)
+        for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++) {
+            rk_life_exited(f->life, f->of_host.ranks[r]);
             tell_death(f, f->of_host.ranks[r], true);
+        }
     }
     if (lost == 0)
         return;

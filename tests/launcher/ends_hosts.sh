@@ -91,6 +91,14 @@ grep -q 'agent on hostb stands still' err || bad "an agent and its keeper stand 
 on hostb pkill -CONT 'job-keeper'
 verdict "an agent and its keeper stand still" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
+# Ranks that went with their host are none that may still compute.
+begin_on -n 4 --host $both --heartbeat 4:kill --on-failure continue "$top_builddir/tests/launcher/stall" recv 0
+until_true 20 ready 1 || bad "a host is lost and nobody goes on: start" "$(cat out err)"
+on hostb pkill -KILL -x xrun-agent
+finish_in 30
+verdict "a host is lost and nobody goes on" 1 'the agent on hostb died.*the others go on'
+grep -q 'no rank makes progress' err && good "and says why" || bad "and says why" "$(cat err)"
+
 # One that nobody wants to end is noticed by its silence; xrun ends when what that one had started has ended. With fan-out 1
 # the agent of hosta is its parent, and waits in the same way.
 for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
