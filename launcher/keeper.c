@@ -164,7 +164,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
         rk_error("some processes of the job do not end although they were killed");
     if (status)
         remove_leftovers(&since);
-    if (getppid() != front)
+    if (job && getppid() != front)
         rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;
 }
