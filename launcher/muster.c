@@ -12,6 +12,7 @@
 
 struct host {
     bool ready;
+    bool asked; /* for its topology, and has not answered */
     uint64_t looks; /* 0: it could not be looked at */
 };
 
@@ -27,22 +28,33 @@ struct rk_muster {
     struct event *slow, *late;
 };
 
-static void name_missing(const struct rk_muster *m, char *to, size_t len)
+/* Those who have not come, or if all have, who do not say what they look like. */
+static bool is_awaited(const struct rk_muster *m, uint32_t i)
+{
+    return m->missing ? !m->hosts[i].ready : m->hosts[i].asked;
+}
+
+static uint32_t awaited(const struct rk_muster *m)
+{
+    return m->missing ? m->missing : m->unseen;
+}
+
+static void name_awaited(const struct rk_muster *m, char *to, size_t len)
 {
     uint32_t named = 0;
     size_t at = 0;
 
     to[0] = '\0';
     for (uint32_t i = 0; i < m->plan->hosts.n && named < NAMES; i++) {
-        if (m->hosts[i].ready)
+        if (!is_awaited(m, i))
             continue;
         at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "",
                                m->plan->hosts.host[i].name);
         if (at >= len)
             return;
     }
-    if (m->missing > named)
-        snprintf(to + at, len - at, " and %u more", m->missing - named);
+    if (awaited(m) > named)
+        snprintf(to + at, len - at, " and %u more", awaited(m) - named);
 }
 
 static void on_slow(evutil_socket_t fd, short what, void *arg)
@@ -52,10 +64,10 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (m->over || !m->missing)
+    if (m->over || !awaited(m))
         return;
-    name_missing(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", m->missing, m->plan->hosts.n, rk_plural(m->plan->hosts.n),
+    name_awaited(m, names, sizeof(names));
+    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", awaited(m), m->plan->hosts.n, rk_plural(m->plan->hosts.n),
              names);
     m->ops->on_slow(m->arg, line);
 }
@@ -70,9 +82,9 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     if (m->over)
         return;
     m->over = true;
-    name_missing(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "%u of %u host%s did not come within %g s (--start-timeout): %s", m->missing, m->plan->hosts.n,
-             rk_plural(m->plan->hosts.n), m->timeout_s, names);
+    name_awaited(m, names, sizeof(names));
+    snprintf(line, sizeof(line), "%u of %u host%s did not %s within %g s (--start-timeout): %s", awaited(m), m->plan->hosts.n,
+             rk_plural(m->plan->hosts.n), m->missing ? "come" : "say what they look like", m->timeout_s, names);
     m->ops->on_failed(m->arg, line);
 }
 
@@ -105,6 +117,7 @@ static void ask_looks(struct rk_muster *m)
         if (asked)
             continue;
         m->unseen++;
+        m->hosts[i].asked = true;
         rk_tree_send(m->tree, i, RK_MSG_ASK_TOPOLOGY, NULL);
     }
 }
@@ -153,8 +166,9 @@ static bool take_topology(struct rk_muster *m, struct rk_unpacker *u)
     const char *xml = rk_unpack_string(u);
     hwloc_topology_t t;
 
-    if (!rk_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->unseen)
+    if (!rk_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->hosts[node].asked)
         return false;
+    m->hosts[node].asked = false;
     t = read_xml(xml);
     if (t && rk_plan_keep(m->plan, t) == RANK_OK)
         m->plan->known[node].topology = t;
