@@ -2,12 +2,14 @@
 #include "launcher/fences.h"
 #include "launcher/message.h"
 #include "lib/base/list.h"
+#include "lib/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST (-2) /* a status: somebody is gone */
+#define LOST (-2)     /* a status: somebody is gone */
+#define TOO_MUCH (-3) /* a status: what all have to say is more than a message holds */
 /* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
 #define MOST_KEPT 256
 #define MOST_NAMED 4 /* hosts that are waited for */
@@ -136,6 +138,12 @@ static struct rk_fence *find(struct rk_fences *fs, uint32_t space, const uint32_
     return f;
 }
 
+/* How long pack's message is with so many bytes of data. */
+static size_t message_of(const struct rk_fence *f, size_t len)
+{
+    return 4 * (4 + (size_t)f->nranks) + len;
+}
+
 static void pack(const struct rk_fence *f, const void *data, size_t len, struct rk_packer *p)
 {
     rk_pack_u32(p, f->space);
@@ -207,13 +215,28 @@ static void move_on(struct rk_fences *fs, struct rk_fence *f)
     release(fs, f, f->data.data, f->data.len);
 }
 
+/* A message that is too long would cost the agent that it comes to its wire. So that fence fails, and no more. */
+static void add_data(struct rk_fence *f, const void *data, size_t len)
+{
+    if (f->status == TOO_MUCH)
+        return;
+    if (message_of(f, f->data.len + len) <= RK_MESSAGE_MAX) {
+        rk_pack_raw(&f->data, data, len);
+        return;
+    }
+    rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
+             f->space == RK_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), RK_MESSAGE_MAX);
+    rk_packer_free(&f->data);
+    f->status = TOO_MUCH;
+}
+
 static void join(struct rk_fences *fs, struct rk_fence *f, uint32_t source, int status,
                  const void *data, size_t len)
 {
     f->from[source] = true;
     if (status && !f->status)
         f->status = status;
-    rk_pack_raw(&f->data, data, len);
+    add_data(f, data, len);
     if (f->data.failed && !f->status)
         f->status = -1;
     move_on(fs, f);

@@ -2,6 +2,7 @@
 #include "launcher/modexes.h"
 #include "launcher/message.h"
 #include "lib/base/list.h"
+#include "lib/base/log.h"
 
 #include <stdlib.h>
 
@@ -77,7 +78,13 @@ static void answer(struct rk_modexes *m, uint32_t node, uint32_t id, bool found,
                    size_t len)
 {
     struct rk_packer p = {0};
+    const uint32_t most = RK_MESSAGE_MAX - 12; /* what goes before it; of a longer message the wire would break */
 
+    if (len > most) {
+        rk_error("a rank has committed %zu bytes, which is more than another host can be told (%u)", len, most);
+        found = false;
+        len = 0;
+    }
     rk_pack_u32(&p, id);
     rk_pack_u32(&p, found);
     rk_pack_bytes(&p, data, len);

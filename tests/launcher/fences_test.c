@@ -1,8 +1,9 @@
 /*
  * fences_test.c: fences that a host's ranks gave up: they need not come again for
  * the others, and when they do they are answered by the same fence, also if that
- * is over by then. However many fences there are, little of them is kept. And whom a
- * fence waits for is told as far as a node knows.
+ * is over by then. However many fences there are, little of them is kept. Whom a
+ * fence waits for is told as far as a node knows. And one of more data than a message
+ * holds fails, and breaks nothing.
  */
 #include "launcher/fences.h"
 #include "launcher/message.h"
@@ -322,6 +323,40 @@ static void gone_and_forgotten(void **state)
     expect(w, &three, 0, "xy");
 }
 
+/* So much comes from the child. */
+static void much_below(struct world *w, const char *data, size_t len)
+{
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+
+    rk_pack_u32(&p, RK_FENCE_PMIX);
+    rk_pack_u32(&p, 0);
+    rk_pack_u32(&p, 0);
+    rk_pack_bytes(&p, data, len);
+    u = (struct rk_unpacker){p.data, p.len, p.failed};
+    assert_true(rk_fences_take(w->fences, 2, RK_MSG_FENCE_UP, &u));
+    rk_packer_free(&p);
+}
+
+/* Each host's part would go, all of them do not; nor does one that is a message but for what stands before it. */
+static void too_much(void **state)
+{
+    struct world *w = *state;
+    char *data = calloc(1, RK_MESSAGE_MAX);
+
+    assert_non_null(data);
+    much_below(w, data, RK_MESSAGE_MAX / 2);
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, data, RK_MESSAGE_MAX / 2, &one);
+    expect(w, &one, -3, "");
+    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, data, RK_MESSAGE_MAX - 15, &two);
+    come_below(w, NULL, 0);
+    expect(w, &two, -3, "");
+    enter(w, &three); /* the next one */
+    come_below(w, NULL, 0);
+    expect(w, &three, 0, "xy");
+    free(data);
+}
+
 /* The fence of this rank waits for those; NULL: it is in none that is known here. */
 static void waits(struct world *w, uint32_t rank, const char *whom)
 {
@@ -405,6 +440,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_given_up, open_world, close_world),
         cmocka_unit_test_setup_teardown(gone_below, open_tree, close_world),
         cmocka_unit_test_setup_teardown(gone_and_forgotten, open_tree, close_world),
+        cmocka_unit_test_setup_teardown(too_much, open_tree, close_world),
         cmocka_unit_test_setup_teardown(whom_those_here_wait_for, open_tree, close_world),
         cmocka_unit_test_setup_teardown(whom_those_above_wait_for, open_world, close_world),
         cmocka_unit_test_setup_teardown(whom_branches_wait_for, open_front, close_world),

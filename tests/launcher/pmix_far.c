@@ -428,6 +428,45 @@ static int get_what_is_left(bool dies, bool late)
     return finish();
 }
 
+/*
+ * The ranks at both ends have committed more than one message between hosts holds: each a part that would go with nothing
+ * else, and then the first one more. A fence of both parts fails, and a get of that one's; no more.
+ */
+static int too_much(void)
+{
+    static const size_t share = 40u << 20, more = 30u << 20;
+    bool yes = true;
+    pmix_proc_t first;
+    pmix_value_t v, *got = NULL;
+    pmix_info_t info;
+
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_BYTE_OBJECT;
+    v.data.bo.size = share;
+    v.data.bo.bytes = calloc(1, share);
+    if (!v.data.bo.bytes)
+        return wrong("no memory");
+    if (me.rank == 0 || me.rank == size - 1) {
+        need("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "much", &v));
+        need("PMIx_Commit", PMIx_Commit());
+    }
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    if (PMIx_Fence(NULL, 0, &info, 1) == PMIX_SUCCESS)
+        return wrong("80 MiB go by one message");
+    v.data.bo.size = more;
+    if (me.rank == 0) {
+        need("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "more", &v));
+        need("PMIx_Commit", PMIx_Commit());
+    }
+    free(v.data.bo.bytes);
+    need("PMIx_Fence", fence());
+    PMIX_LOAD_PROCID(&first, me.nspace, 0);
+    if (me.rank == size - 1 && PMIx_Get(&first, "more", NULL, 0, &got) == PMIX_SUCCESS)
+        return wrong("70 MiB go by one message");
+    need("PMIx_Fence", fence());
+    return finish();
+}
+
 /* The bits of a mask stand for a quarter of the ranks each. */
 static uint32_t quarters(uint32_t mask)
 {
@@ -610,6 +649,8 @@ int main(int argc, char **argv)
         return fence_too_late();
     if (strcmp(mode, "fence-some") == 0)
         return fences_of_some();
+    if (strcmp(mode, "too-much") == 0)
+        return too_much();
     if (strcmp(mode, "finalize-before-some") == 0)
         return fence_of_who_has_left(false, false);
     if (strcmp(mode, "leave-in-some") == 0)
