@@ -182,7 +182,7 @@ static void on_child_closed(void *arg, const char *why)
     finish_if_over(c);
 }
 
-static const struct rk_wire_ops child_ops = {on_child_word, on_child_closed, NULL};
+static const struct rk_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
 
 void rk_front_jobs_reap(struct front *f)
 {

@@ -163,7 +163,7 @@ static void on_link_drained(void *arg)
     rk_front_leave_if_over(arg);
 }
 
-static const struct rk_wire_ops link_ops = {on_word, on_link_closed, on_link_drained};
+static const struct rk_wire_ops link_ops = {on_word, on_link_closed, on_link_drained, NULL};
 
 /* ------------------------------------------------------- what the front end says */
 

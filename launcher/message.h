@@ -73,7 +73,8 @@ enum rk_message {
     RK_MSG_BEAT = 192,
     RK_MSG_FENCE_UP,  /* u32 space, u32 status, u32 ranks (0: all), u32 each, bytes */
     RK_MSG_FENCE_DOWN, /* the same */
-    RK_MSG_FENCE_ENDED /* u32 enum rk_gone_what: RANK or HOST, u32 number: as gone.h says; to the parent, and on to its parent */
+    RK_MSG_FENCE_ENDED, /* u32 enum rk_gone_what: RANK or HOST, u32 number: as gone.h says; to the parent, and on to its parent */
+    RK_MSG_BUSY        /* nothing more comes until what takes long there is done; to the parent: tree.h */
 };
 
 #define RK_NO_RANK UINT32_MAX

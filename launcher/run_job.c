@@ -193,6 +193,7 @@ void rk_agent_run_job(struct rk_agent *agent)
         rk_agent_check_done(agent);
         return;
     }
+    rk_tree_excuse(agent->tree); /* from here to the end each step may take its time */
     if (!st && !check_limits(agent, text, sizeof(text))) {
         code = RK_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;

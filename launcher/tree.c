@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,6 +16,9 @@
 /* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
 #define BEAT_S 1
 #define LOST_AFTER_S 6
+/* For who has said that it is busy: with the table of a million ranks, a file system that wakes up. */
+#define BUSY_S 120
+#define FOR_EVER UINT32_MAX
 #define UNANSWERED_PROBES 3
 /* For the keeper of an agent that stands still to end all that was below it: keeper.c. */
 #define KEEPER_S 9
@@ -27,7 +31,9 @@ struct link {
     bool hung_up; /* nothing more is sent, and nothing but its end expected */
     bool patient; /* the kernel may not give it up for what waits to be sent */
     bool lost;    /* the owner knows; only the end of what its keeper ends is waited for */
-    uint64_t heard_ns, lost_ns;
+    uint32_t silent; /* beats of ours since something came from it: if we get no time ourselves, it has more */
+    uint32_t may_be; /* so many */
+    uint64_t lost_ns;
 };
 
 struct rk_tree {
@@ -141,6 +147,18 @@ void rk_tree_step(struct rk_tree *t, uint32_t child, uint32_t kind, struct rk_pa
         rk_packer_free(p);
 }
 
+void rk_tree_excuse(struct rk_tree *t)
+{
+    if (t->parent.remote)
+        rk_tree_step(t, RK_NODE_FRONT, RK_MSG_BUSY, NULL);
+    if (t->parent.wire)
+        rk_wire_flush(t->parent.wire);
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        if (t->child[i].wire)
+            rk_wire_flush(t->child[i].wire);
+    }
+}
+
 size_t rk_tree_backlog(const struct rk_tree *t)
 {
     size_t sum = t->parent.wire ? rk_wire_backlog(t->parent.wire) : 0;
@@ -157,8 +175,8 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
     struct link *l = arg;
     struct rk_tree *t = l->tree;
 
-    l->heard_ns = rk_clock_ns();
-    if (kind == RK_MSG_BEAT || l->lost)
+    l->may_be = kind == RK_MSG_BUSY ? BUSY_S : LOST_AFTER_S;
+    if (kind == RK_MSG_BEAT || kind == RK_MSG_BUSY || l->lost)
         return true;
     if (node == RK_NODE_NEXT)
         return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
@@ -209,7 +227,15 @@ static void on_drained(void *arg)
         t->ops->on_drained(t->arg);
 }
 
-static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained};
+/* A long message takes its time on a thin link, and beats come behind it. */
+static void on_bytes(void *arg)
+{
+    struct link *l = arg;
+
+    l->silent = 0;
+}
+
+static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained, on_bytes};
 
 /* ----------------------------------------------------------------- heartbeats */
 
@@ -247,11 +273,13 @@ static void bear_with(struct link *l)
 static void lose(struct link *l, uint64_t now)
 {
     struct rk_tree *t = l->tree;
+    char why[64];
 
     l->lost = true;
     l->lost_ns = now;
     rk_tree_hang_up(t, l->node);
-    t->ops->on_child_gone(t->arg, l->node, "it has not answered for 6 s");
+    snprintf(why, sizeof(why), "it has not answered for %u s", l->may_be * BEAT_S);
+    t->ops->on_child_gone(t->arg, l->node, why);
 }
 
 static void look_at(struct link *l, uint64_t now)
@@ -265,7 +293,7 @@ static void look_at(struct link *l, uint64_t now)
     rk_wire_send_to(l->wire, RK_NODE_NEXT, RK_MSG_BEAT, NULL);
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
-    if (l != &l->tree->parent && now - l->heard_ns > LOST_AFTER_S * 1000000000ull)
+    if (l != &l->tree->parent && l->silent++ >= l->may_be)
         lose(l, now);
 }
 
@@ -278,8 +306,10 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     (void)what;
     /* If we were stopped ourselves, the others' words still wait to be read. */
     if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
-        for (uint32_t i = 0; i < t->nchildren; i++)
-            t->child[i].heard_ns = t->child[i].lost_ns = now;
+        for (uint32_t i = 0; i < t->nchildren; i++) {
+            t->child[i].silent = 0;
+            t->child[i].lost_ns = now;
+        }
     }
     t->beat_ns = now;
     look_at(&t->parent, now);
@@ -310,7 +340,8 @@ static rank_status_t add(struct link *l, int fd, bool remote)
         return st;
     }
     l->remote = remote;
-    l->heard_ns = rk_clock_ns();
+    l->silent = 0;
+    l->may_be = FOR_EVER;
     if (!remote)
         return RANK_OK;
     rk_tree_watch(fd);

@@ -47,9 +47,15 @@ bool rk_tree_is_root(const struct rk_tree *tree);
 /* The child of this node that the way to another one, which is below it, goes by; RK_NODE_FRONT: that is not below. */
 uint32_t rk_tree_way(const struct rk_tree *tree, uint32_t node);
 
-/* Take over a connection. remote: it crosses a network, and is watched with heartbeats. */
+/*
+ * Take over a connection. remote: it crosses a network, and is watched with heartbeats. A child is expected to speak at least
+ * every 6 s once it has said its first word; until then who waits for it has a limit (muster.h).
+ */
 rank_status_t rk_tree_add_parent(struct rk_tree *tree, int fd, bool remote);
 rank_status_t rk_tree_add_child(struct rk_tree *tree, uint32_t node, int fd, bool remote);
+/* The loop will not run for a while, for up to two minutes: those below are sent what waits for them as far as it goes, and
+ * the parent is told, so that it does not take silence for death. That the host is there its kernel says all the while. */
+void rk_tree_excuse(struct rk_tree *tree);
 /* The kernel shall notice when the host at the other end of a connection is gone. */
 void rk_tree_watch(int fd);
 /* The parent's wire, or NULL. */

@@ -127,6 +127,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     wire->len += (size_t)n;
     wire->full = wire->len == wire->cap;
     wire->in_call = true;
+    if (wire->ops->on_bytes)
+        wire->ops->on_bytes(wire->arg);
     if (!deliver(wire) && !wire->closing)
         broke(wire, "a message makes no sense");
     wire->in_call = false;
@@ -234,6 +236,17 @@ void rk_wire_send_to(struct rk_wire *wire, uint32_t node, uint32_t kind, struct 
 void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
 {
     rk_wire_send_to(wire, RK_NODE_FRONT, kind, payload);
+}
+
+void rk_wire_flush(struct rk_wire *wire)
+{
+    struct evbuffer *out = bufferevent_get_output(wire->bev);
+
+    /* A bufferevent keeps others from taking something off its front. What fails here fails in the loop once more. */
+    evbuffer_unfreeze(out, 1);
+    while (evbuffer_get_length(out) && evbuffer_write(out, bufferevent_getfd(wire->bev)) > 0)
+        continue;
+    evbuffer_freeze(out, 1);
 }
 
 void rk_wire_finish(struct rk_wire *wire)

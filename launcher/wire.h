@@ -27,6 +27,8 @@ struct rk_wire_ops {
     void (*on_close)(void *arg, const char *why);
     /* Of what was queued, little is left. May be NULL. */
     void (*on_drained)(void *arg);
+    /* Bytes have come, of a message that may not be whole yet. May be NULL. */
+    void (*on_bytes)(void *arg);
 };
 
 /* Takes fd over. */
@@ -42,6 +44,8 @@ void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload
 /* Queue what came in by another wire. */
 void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len);
+/* Send of what is queued as much as the kernel takes at once: the loop, which does that else, will not run for a while. */
+void rk_wire_flush(struct rk_wire *wire);
 /* All has been sent: say so, and leave it to the other end to close. A socket of TCP that is closed with something
  * still to be read takes back what the other has not read yet. */
 void rk_wire_finish(struct rk_wire *wire);

@@ -583,6 +583,35 @@ for way in "PMIx fence:32:host hostb:host hostb" "PMI-1 barrier:1:some of hosts 
     verdict "a late host is waited for, $what" 0
 done
 
+# ------------------------------------------------------------------------- a start that takes long
+# Who opens the program there waits, as where a file system is mounted only then: the agent, in the middle of its start, and
+# with it what it passes on. /tmp is each host's own.
+cat >asleep.py <<'PY'
+import fcntl, os, signal, sys, time
+fd = os.open("/tmp/asleep", os.O_RDONLY)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+open("sleeps", "w").close()
+signal.sigwait([signal.SIGIO])
+open("asked", "w").close()
+time.sleep(float(sys.argv[1]))
+PY
+falls_asleep() { # HOST SECONDS
+    rm -f sleeps asked
+    on hosta cp "$(type -P true)" /tmp/asleep # xrun's own host is not to miss it
+    on "$1" cp "$(type -P true)" /tmp/asleep
+    on "$1" python3 asleep.py "$2" 2>slept &
+    sleeper=$!
+    until_true 20 test -e sleeps || bad "a program that is asleep" "$(cat slept)"
+}
+falls_asleep hostb 9
+xrun 60 --fanout 1 --host hosta:1,hostb:1,hostc:1 -n 1 true : -n 1 /tmp/asleep : -n 1 true
+[ "$ms" -ge 9000 ] && [ -e asked ] || bad "a start that takes long" "it took $ms ms; $(cat slept)"
+wait $sleeper
+on hosta rm /tmp/asleep
+on hostb rm /tmp/asleep
+verdict "an agent that is busy with the start for 9 s is not given up" 0
+
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
 until_true 10 ready 3 || bad "a host is cut off: start" "$(cat out err)"
@@ -602,9 +631,12 @@ of_job() { left hostb | grep -v ' sshd: '; }
 until_true 20 eval '[ -z "$(of_job)" ]' && good "nothing else is left there" || bad "nothing else is left there" "$(of_job)"
 "$hosts" link hostb up
 here="hosta hostb hostc"
-begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
-until_true 20 ready 3 || bad "a host crashes: start" "$(cat out err)"
+# Its agent is not through with the start: its silence alone would not tell.
+falls_asleep hostc 1000
+begin_on --host hosta:1,hostb:1,hostc:1 --timeout 100 -n 2 sh -c 'echo ready; exec sleep 1000' : -n 1 /tmp/asleep
+until_true 20 ready 2 && until_true 20 test -e asked || bad "a host crashes: start" "$(cat out err slept)"
 "$hosts" crash hostc
+on hosta rm /tmp/asleep
 finish_in 20
 here="hosta hostb"
 verdict "a host crashes" 1 'the agent on hostc died'
