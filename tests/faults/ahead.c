@@ -3,6 +3,7 @@
  * whole or ends with RANK_ERR_PEER_DEAD, be it received afterwards or by a receive that waits for the fetch.
  *
  *   --after US  when it dies after all have met (6000)
+ *   --within S  seconds in which all know it
  */
 #include "tests/mp/mp.h"
 
@@ -10,9 +11,9 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double in_time = 8.0;
+static double in_time = 8.0;
 #else
-static const double in_time = 2.0;
+static double in_time = 2.0;
 #endif
 
 enum { N = 16, BYTES = 3 << 20, TAG = 4 };
@@ -68,6 +69,7 @@ int main(int argc, char **argv)
     char c;
 
     mp_start(&mp, &argc, argv);
+    in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     victim = mp.size - 1;
     for (int i = 0; i < N; i++) {
         mine[i] = mp_alloc(BYTES);

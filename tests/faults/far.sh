@@ -46,6 +46,13 @@ dies death --in any-source --victim 0
 dies rmadeath --in put
 dies rmadeath --in fetch-add
 dies rmadeath --in signal
+dies putdeath --in mixed
+dies putdeath --alloc --in mixed
+dies ahead --after 30000
+job 40 "$top_builddir/tests/faults/twice.mp"
+verdict "two deaths" 2 137
+job 40 -x RANK_AHEAD_MAX=0 "$top_builddir/tests/faults/pending.mp" --within $within
+verdict "requests of every kind" 3 137
 if [ -n "${FULL:-}" ]; then
     for victim in 3 0; do
         dies death --in echo --bytes 5000000 --victim $victim
