@@ -1,12 +1,14 @@
 /*
  * hostile.c: frames of the channel's own kinds that name what the sender has no
- * business with. They are dropped; what they aimed at stays as it was, and what
+ * business with. They are dropped and counted, each of them; what they aimed at stays as it was, and what
  * comes after them arrives.
  */
 #include "tests/ucx/rig.h"
 #include "lib/channel/ucx/decode.h"
+#include "lib/channel/ucx/ucx.h"
 
-enum { BYTES = 64, LAST_TAG = 4711 };
+enum { BYTES = 64, LAST_TAG = 4711, INDICES = 8, GENS = 4, KINDS = (RK_KIND_COUNT - RK_KIND_USER_FIRST + 12) / 13,
+       THROWN = INDICES * GENS * 3 + 1 + KINDS };
 
 static int nlast, nother;
 static struct rk_rndv announced;
@@ -60,8 +62,8 @@ static void attack(struct rig *r)
     unsigned char data[sizeof(struct rk_id) + BYTES];
 
     memset(data, 0xbb, sizeof(data));
-    for (uint32_t index = 0; index < 8; index++) {
-        for (uint32_t gen = 0; gen < 4; gen++) {
+    for (uint32_t index = 0; index < INDICES; index++) {
+        for (uint32_t gen = 0; gen < GENS; gen++) {
             struct rk_id id = {index, gen};
             pull.sender = id;
             memcpy(data, &id, sizeof(id));
@@ -86,6 +88,8 @@ void hostile_body(struct rig *r)
     static unsigned char out[BYTES], in[BYTES];
     struct rank_request send = {0}, recv = {0};
     struct rk_view out_view = {out, BYTES, NULL}, in_view = {in, BYTES, NULL};
+    const struct rk_ucx *ucx = r->state;
+    uint64_t bad = ucx->bad_frames, late = ucx->late_frames;
     struct rk_peer *p;
 
     nlast = nother = 0;
@@ -109,6 +113,7 @@ void hostile_body(struct rig *r)
     if (r->me == 0)
         rk_wait(r->ctx, came, NULL);
     RIG_CHECK(nother == 0 && !send.done);
+    RIG_CHECK(ucx->bad_frames - bad == (r->me == 0 ? THROWN : 0) && ucx->late_frames - late == (r->me == 0));
     rig_meet(r, r->n);
     p->channel->rndv_recv(&announced, &in_view, &recv);
     rk_wait(r->ctx, is_done, &recv);
