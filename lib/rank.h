@@ -26,22 +26,15 @@
  *     requests with other peers go on.
  *
  * Errors
- *   - What is wrong with the arguments is found before anything is sent, moved
- *     or started, and leaves all as it was: RANK_ERR_HANDLE (a team, memory, a
- *     request or a message that is none, or was freed), RANK_ERR_RANK,
- *     RANK_ERR_TAG, RANK_ERR_COUNT (negative, or beyond what addresses can be),
- *     RANK_ERR_DTYPE, RANK_ERR_OP, RANK_ERR_ARG (NULL where there is something
- *     to read or write, and all else), RANK_ERR_BOUNDS of one-sided calls,
- *     RANK_ERR_STATE (a call that is not for now). Comments below name those
- *     of other meanings only.
- *   - Any call that reaches a peer may give RANK_ERR_PEER_DEAD,
- *     RANK_ERR_UNREACHABLE (no channel leads there, or its host does not
- *     answer; the peer may live), RANK_ERR_NO_MEMORY, or RANK_ERR_CHANNEL
- *     (the channel failed in itself). A blocking call returns it; a
- *     nonblocking one either does, and there is no request then, or returns
- *     RANK_OK and the request ends with it, in its envelope's status and as
- *     what its test or wait returns. One-sided calls without a request leave it to
- *     the next rank_flush.
+ *   - What is wrong with the arguments is found before anything is sent, moved or started, and leaves all as it was:
+ *     RANK_ERR_HANDLE (a team, memory, a request or a message that is none, or was freed), RANK_ERR_RANK, RANK_ERR_TAG,
+ *     RANK_ERR_COUNT (negative, or beyond what addresses can be), RANK_ERR_DTYPE, RANK_ERR_OP, RANK_ERR_ARG (NULL where there
+ *     is something to read or write, and all else), RANK_ERR_BOUNDS of one-sided calls, RANK_ERR_STATE (a call that is not for
+ *     now). Comments below name those of other meanings only.
+ *   - Any call that reaches a peer may give RANK_ERR_PEER_DEAD, RANK_ERR_UNREACHABLE (no channel leads there, or its host does
+ *     not answer; the peer may live), RANK_ERR_NO_MEMORY, or RANK_ERR_CHANNEL (the channel failed in itself). A blocking call
+ *     returns it; a nonblocking one does, and there is no request then, or returns RANK_OK and the request ends with it, in its
+ *     envelope's status and as what its test or wait returns. One-sided calls without a request leave it to the next rank_flush.
  */
 #ifndef RANK_H
 #define RANK_H
@@ -363,8 +356,7 @@ RANK_API rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t 
 RANK_API rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                   int64_t tag, rank_team_t team, rank_request_t *req);
 
-/* A send and a receive at once; cannot deadlock against the same call elsewhere. Both have ended when it returns; its
- * status is the receive's, and the send's where that is RANK_OK. */
+/* A send and a receive at once; cannot deadlock against the same call elsewhere. The receive's status, or if that is well the send's. */
 RANK_API rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype,
                                      int dest, int64_t stag, void *rbuf, int64_t rcount,
                                      rank_dtype_t rdtype, int source, int64_t rtag,
@@ -512,9 +504,9 @@ RANK_API rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtyp
 RANK_API rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                       int64_t tag, rank_team_t team, rank_request_t *req);
 
-/* RANK_ERR_STATE if it is under way already, RANK_ERR_HANDLE if it is not persistent or its team
- * has been freed. startall starts in array order, and none if it would find that of one of them, or one twice; where a
- * receive is refused for what debug builds look for, those before it are under way. */
+/* RANK_ERR_STATE if it is under way already, RANK_ERR_HANDLE if it is not persistent or its team has been freed. startall
+ * starts in array order, and none if it finds that of one of them, or one twice; where debug builds refuse a receive for an
+ * overlap, those before it are under way. */
 RANK_API rank_status_t rank_start(rank_request_t *req);
 RANK_API rank_status_t rank_startall(int n, rank_request_t *reqs);
 
