@@ -363,6 +363,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
 {
     struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .unrung = w->unrung,
                            .background = w->background};
+    const struct rk_waiting *p;
 
     rk_list_append(&t->waiting, &s.link);
     t->nwaiting++;
@@ -383,7 +384,9 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     rk_list_remove(&s.link);
     t->nwaiting--;
     forget_told(t, &s);
-    if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s)
+    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    /* Nobody's: whoever left it before saw nobody who would take it, since we counted, or gave it to us and we are over. */
+    if (p == &s || !p)
         leave_place(t);
 }
 

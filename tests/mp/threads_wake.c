@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LARGE = 1 << 20, ANSWERS = 40, QUESTIONS = 200, TRIES = 5, PROBES = 20 };
+enum { LARGE = 1 << 20, ANSWERS = 40, QUESTIONS = 200, TRIES = 5, PROBES = 20, ROUNDS = 20 };
 
 /* -------------------------------------------------------------- while a callback runs */
 
@@ -72,19 +72,85 @@ static void callbacks(struct crew *crew)
     free(large);
 }
 
-/* ------------------------------------------------------------------ beside an event loop */
-
-struct beside {
-    _Atomic int answers; /* that have come */
-    int slow;
-};
-
 static void rest(int ms)
 {
     struct timespec t = {0, ms * 1000 * 1000};
 
     nanosleep(&t, NULL);
 }
+
+/* ------------------------------------------------------------- when all waits are over */
+
+struct over {
+    _Atomic uint64_t *ended;
+    rank_request_t asked;
+};
+
+/* Both wait so long that the progress thread sleeps for long, and what they wait for comes at once. Then they call nothing
+ * until rank 1 has sent a message that only progress of ours can take. */
+static void wait_and_compute(struct hand *me)
+{
+    struct over *o = me->arg;
+    rank_team_t world = me->mp->world;
+    uint64_t word = 0, taken;
+
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        double start;
+
+        if (me->t == 0) {
+            MP_OK(rank_irecv(&taken, 1, RANK_UINT64, 1, 8, world, &o->asked));
+            MP_OK(rank_send(&round, 1, RANK_UINT64, 1, 5, world));
+        }
+        MP_OK(rank_recv(&word, 1, RANK_UINT64, 1, 6 + me->t, world, NULL));
+        MP_CHECK_EQ(word, round);
+        start = mp_now();
+        while (*o->ended < round)
+            MP_CHECK(mp_now() < start + 20);
+        if (me->t == 0)
+            MP_OK(rank_wait(&o->asked, NULL));
+    }
+}
+
+static void after_waits(struct crew *crew)
+{
+    struct mp *mp = crew->mp;
+    rank_mem_t mem;
+    uint64_t *mine;
+    struct over o;
+    int late = 0;
+
+    mp_case(mp, "when all waits are over");
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&mine, &mem));
+    o.ended = (_Atomic uint64_t *)mine;
+    if (mp->rank == 0)
+        crew_run(crew, wait_and_compute, &o);
+    for (uint64_t round = 1; mp->rank == 1 && round <= ROUNDS; round++) {
+        uint64_t word;
+        double start;
+
+        MP_OK(rank_recv(&word, 1, RANK_UINT64, 0, 5, mp->world, NULL));
+        rest(25);
+        MP_OK(rank_send(&word, 1, RANK_UINT64, 0, 6, mp->world));
+        MP_OK(rank_send(&word, 1, RANK_UINT64, 0, 7, mp->world));
+        rest(3); /* by then both are back, mostly */
+        start = mp_now();
+        MP_OK(rank_ssend(&word, 1, RANK_UINT64, 0, 8, mp->world));
+        late += mp_now() - start > 0.05;
+        MP_OK(rank_put(&round, 8, 0, mem, 0));
+        MP_OK(rank_flush(mem, 0));
+    }
+    /* Whom nobody wakes looks after a tenth of a second; a busy machine is late now and then, too. */
+    if (late > ROUNDS / 2)
+        mp_fail(__FILE__, __LINE__, "of %d messages %d were taken late", ROUNDS, late);
+    MP_OK(rank_free(&mem));
+}
+
+/* ------------------------------------------------------------------ beside an event loop */
+
+struct beside {
+    _Atomic int answers; /* that have come */
+    int slow;
+};
 
 /* Asks rank 1 over and over, whose answers take so long that we sleep. */
 static void ask(struct hand *me, struct beside *b)
@@ -404,6 +470,7 @@ int main(int argc, char **argv)
     crew.threads = 2;
     if (mp_flag(argc, argv, "--callbacks")) {
         callbacks(&crew);
+        after_waits(&crew);
     } else {
         event_loop(&crew);
         in_its_place(&crew);
