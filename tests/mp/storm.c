@@ -9,7 +9,7 @@
  * free to choose which of the calls that mean the same it uses: in pieces or in
  * one, persistent, matched by a probe, waited for one by one or told by callbacks.
  *
- *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N
+ *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N --delay N (see mp_linger)
  */
 #include "tests/mp/mp.h"
 
@@ -353,6 +353,7 @@ static void run_round(struct storm *s)
         bool send = s->shape == RECV_FIRST ? r == s->nrecv
                     : s->shape == SEND_FIRST ? i < s->nmsg
                                              : mp_below(&s->own, 2);
+        mp_linger(&s->mp, &s->own);
         if (i == s->nmsg)
             send = false;
         else if (r == s->nrecv)
