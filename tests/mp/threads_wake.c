@@ -1,7 +1,7 @@
 /*
  * threads_wake.c: threads that keep each other from nothing: the progress thread goes on while a callback runs in the one
- * thread that waits, a thread that sleeps in a wait is woken beside one with an event loop of its own, and that one hears of
- * all that others do in its place.
+ * thread that waits, and when all waits are over; a thread that sleeps in a wait is woken beside one with an event loop of
+ * its own, and that one hears of all that others do in its place.
  *
  * Rank 0 is looked at, rank 1 answers it.
  */
@@ -104,8 +104,10 @@ static void wait_and_compute(struct hand *me)
         MP_OK(rank_recv(&word, 1, RANK_UINT64, 1, 6 + me->t, world, NULL));
         MP_CHECK_EQ(word, round);
         start = mp_now();
-        while (*o->ended < round)
+        while (*o->ended < round) {
             MP_CHECK(mp_now() < start + 20);
+            rest(1); /* the cores are others', who would be late else */
+        }
         if (me->t == 0)
             MP_OK(rank_wait(&o->asked, NULL));
     }
@@ -139,8 +141,8 @@ static void after_waits(struct crew *crew)
         MP_OK(rank_put(&round, 8, 0, mem, 0));
         MP_OK(rank_flush(mem, 0));
     }
-    /* Whom nobody wakes looks after a tenth of a second; a busy machine is late now and then, too. */
-    if (late > ROUNDS / 2)
+    /* Whom nobody wakes looks after a tenth of a second, in nearly each round; a busy machine is late now and then, too. */
+    if (late > ROUNDS * 3 / 4)
         mp_fail(__FILE__, __LINE__, "of %d messages %d were taken late", ROUNDS, late);
     MP_OK(rank_free(&mem));
 }
