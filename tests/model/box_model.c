@@ -1,8 +1,9 @@
 /*
  * box_model.c: the box of the shm channel (lib/channel/shm/box.h, the code itself) in every order of its accesses:
  * frames of all forms through a ring of two cells, several laps; with and without a consumer who tells, in frames of
- * its own, how far it is. And the search is held to what it claims: a box whose producer does not wait for room, or
- * begins anew where the consumer still reads, has to be found out.
+ * its own, how far it is, and where the ring of bytes gets deeper while frames are in it. And the search is held to what
+ * it claims: a box whose producer does not wait for room, begins anew where the consumer still reads, or takes
+ * a deeper ring for an empty one, has to be found out.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"
@@ -19,6 +20,10 @@ static _Alignas(64) struct {
 static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
                                           .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
                                           .frame = RING / 4};
+/* Of four lines, and then eight. */
+static const struct rk_box_shape growing = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING / 2,
+                                            .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
+                                            .frame = RING / 4};
 
 /* Each is a sequence of lengths; those of 200 and more are of another kind, which fills a cell; 100: of another team. */
 static const uint32_t sequences[][7] = {
@@ -29,11 +34,15 @@ static const uint32_t sequences[][7] = {
     {32, 200, 33, 8, 56, 8, 208},
     {100, 8, 100, 56, 56, 24, 24},
     {233, 234, 0, 0, 235, 0, 0},
+    {233, 266, 266, 8, 233, 266, 266},
 };
+/* The last is for a ring that gets deeper. */
 enum { SEQUENCES = sizeof(sequences) / sizeof(sequences[0]), PERIOD = 7 };
 
 static int sequence, frames = 12;
-static bool impatient, telling, rash;
+static const struct rk_box_shape *used = &shape;
+static int deeper_from; /* the frame from which on a ring that is full gets deeper */
+static bool impatient, telling, rash, greedy;
 
 static struct rk_hdr header(int i)
 {
@@ -58,13 +67,26 @@ static void fill(unsigned char *p, int i, uint32_t n)
         p[n / 2] = (unsigned char)(i + 3);
 }
 
+/* As found_full in shm.c does, each time. */
+static bool gets_deeper(struct rk_box_out *o, int i, uint32_t len)
+{
+    if (i < deeper_from || len <= RK_CELL_INLINE || o->used == o->ring_bytes || !rk_box_cell_room(o))
+        return false;
+    o->used *= 2;
+    if (greedy) {
+        o->at = (o->at + o->ring_bytes - 1) & ~(uint64_t)(o->ring_bytes - 1);
+        o->ring_limit = o->at + o->ring_bytes;
+    }
+    return true;
+}
+
 static void produce(void)
 {
     struct rk_box_out o;
     struct rk_box_in opposite = {.told = 0};
     unsigned char data[128];
 
-    rk_box_out_init(&o, memory.box, &shape);
+    rk_box_out_init(&o, memory.box, used);
     if (telling)
         o.opposite = &opposite;
     for (int i = 0; i < frames; i++) {
@@ -73,13 +95,14 @@ static void produce(void)
         if (impatient)
             o.limit = o.next + 1;
         for (;;) {
-            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.slot << 32 | opposite.told,
+            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.used << 36 | (uint64_t)o.slot << 32 | opposite.told,
                        o.at << 32 | o.ring_limit);
             if (telling)
                 opposite.told = rash ? o.at : atomic_load_explicit(&memory.told, memory_order_acquire);
             if (rk_box_put(&o, &h, data, h.len, NULL))
                 break;
-            model_block();
+            if (!gets_deeper(&o, i, h.len))
+                model_block();
         }
     }
 }
@@ -89,7 +112,7 @@ static void consume(void)
     struct rk_box_in in;
     unsigned char data[128];
 
-    rk_box_in_init(&in, memory.box, &shape);
+    rk_box_in_init(&in, memory.box, used);
     for (int i = 0; i < frames; i++) {
         struct rk_hdr want = header(i), got;
         uint64_t behind;
@@ -101,7 +124,7 @@ static void consume(void)
                 break;
             model_block();
         }
-        p = rk_box_read(&in, shape.frame, &got, &behind);
+        p = rk_box_read(&in, used->frame, &got, &behind);
         fill(data, i, want.len);
         model_expect(p && got.kind == want.kind && got.len == want.len && got.tag == want.tag &&
                          got.team == want.team && got.src == want.src && memcmp(p, data, want.len) == 0,
@@ -134,16 +157,27 @@ int main(void)
                       .memory = &memory, .bytes = sizeof(memory)};
     int failed = 0;
 
-    for (sequence = 0; sequence < SEQUENCES; sequence++)
+    for (sequence = 0; sequence < SEQUENCES - 1; sequence++)
         failed += model_check(&m, false);
+    m.name = "a ring that gets deeper";
+    used = &growing;
+    frames = 6;
+    for (deeper_from = 0; deeper_from < frames; deeper_from += 3)
+        failed += model_check(&m, false);
+    m.name = "a ring that gets deeper and counts as empty";
+    greedy = true;
+    deeper_from = 0;
+    failed += model_check(&m, true);
+    greedy = false;
+    used = &shape;
     m.name = "the same, and the consumer tells how far it is";
     telling = true;
     frames = 9;
-    for (sequence = 3; sequence < SEQUENCES; sequence += sequence == 3 ? 3 : 1)
+    for (sequence = 3; sequence < SEQUENCES - 1; sequence += sequence == 3 ? 3 : 1)
         failed += model_check(&m, false);
     m.name = "a producer that begins anew before it may";
     rash = true;
-    sequence = SEQUENCES - 1;
+    sequence = SEQUENCES - 2;
     failed += model_check(&m, true);
     telling = rash = false;
     frames = 12;
