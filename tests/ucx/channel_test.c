@@ -15,6 +15,7 @@ static const struct {
     {"sleep and wake", sleep_body, 2, -1, false},
     {"hostile one-sided calls", hostile_rma_body, 3, -1, false},
     {"hostile messages", hostile_p2p_body, 3, -1, false},
+    {"packets of noise", noise_body, 3, -1, false},
     {"too many messages", hostile_much_body, 4, -1, false},
     {"death", death_body, 3, 1, false},
     {"death in a one-sided call", death_onesided_body, 3, 1, true},

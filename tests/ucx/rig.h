@@ -82,5 +82,6 @@ void hostile_body(struct rig *r);
 void hostile_rma_body(struct rig *r);
 void hostile_p2p_body(struct rig *r);
 void hostile_much_body(struct rig *r);
+void noise_body(struct rig *r);
 
 #endif
