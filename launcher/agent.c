@@ -96,9 +96,11 @@ void rk_agent_end(struct rk_agent *agent, uint32_t grace_ms)
     if (agent->phase != RK_AGENT_TERM) {
         rk_server_ending(agent->server);
         /* MPICH's ranks tell nobody of their files: they must not make one after they have been
-         * looked at. */
+         * looked at. Others go on, and may. */
         if (rk_pmi1_used(agent->pmi1))
             rk_descend_signal(SIGSTOP, NULL, 0);
+        else
+            rk_leftovers_expect(agent->leftovers);
         rk_leftovers_note(agent->leftovers);
     }
     if (grace_ms == 0) {

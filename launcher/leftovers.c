@@ -32,7 +32,7 @@ struct rk_leftovers {
     char *file[FILES_MAX]; /* names in /dev/shm */
     size_t nfiles;
     struct timespec since; /* nothing of the job's is older */
-    bool missed;           /* not all of its processes were looked at */
+    bool missed;           /* there may be some that nobody has seen with a process */
 };
 
 /* FNV-1a, by which MPICH makes a number of the name that PMI-1 gives its job. */
@@ -152,6 +152,12 @@ static void remove_tree(int at, const char *name, int depth)
     }
     closedir(dir);
     unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void rk_leftovers_expect(struct rk_leftovers *l)
+{
+    if (l)
+        l->missed = true;
 }
 
 static void remove_file(const char *name)

@@ -27,6 +27,8 @@ const char *rk_leftovers_folder(const struct rk_leftovers *leftovers);
 
 /* The processes below this one are about to be killed: note what they have. NULL is fine. */
 void rk_leftovers_note(struct rk_leftovers *leftovers);
+/* They go on once they have been looked at, and may make more, which are then found as those are that nobody noted. NULL is fine. */
+void rk_leftovers_expect(struct rk_leftovers *leftovers);
 /* They are gone: remove it. pmi1: some may have spoken that, as MPICH does. NULL is fine. */
 void rk_leftovers_remove(struct rk_leftovers *leftovers, bool pmi1);
 

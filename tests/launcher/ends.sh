@@ -70,6 +70,12 @@ kill -TERM "$xpid"
 reap 20
 check "a job with more segments than processes are looked at" 143
 none_stays "all of them are gone"
+begin -n 1 sh -c 'trap ": >/dev/shm/vader_segment.$RK_XRUN_CASE.late; echo made; exit" TERM; echo ready; while :; do sleep 0.02; done'
+until_true 20 ready 1
+kill -TERM "$xpid"
+reap 20
+check "a segment is made after the signal to end" 143
+grep -q made out && none_stays "and gone with its job" || bad "and gone with its job" "none was made"
 # Nobody could look: they died with their agent. What is older, in use, another's or not known to be a library's stays.
 mine=/dev/shm/vader_segment.$$
 : >$mine.old
