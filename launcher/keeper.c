@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -123,6 +124,35 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
     }
 }
 
+/* Has the front end ended, or is it about to? One that was killed together with the agent may take its time (it has
+ * to come to run, and gives its memory back first) and is the keeper's parent until then: its entry in /proc tells. */
+static bool front_has_ended(pid_t front)
+{
+    enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) }; /* in fields 9 and 31 of proc(5): flags, pending signals */
+    char path[48], text[1024], *after;
+    unsigned long pending;
+    unsigned flags;
+    ssize_t n;
+    int file;
+
+    if (getppid() != front)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)front);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno == ENOENT;
+    n = read(file, text, sizeof(text) - 1);
+    close(file);
+    if (n <= 0)
+        return true;
+    text[n] = '\0';
+    after = strrchr(text, ')'); /* the name may hold anything */
+    return after &&
+           sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %*d "
+                             "%*u %*u %*u %*u %*u %*u %lu", &flags, &pending) == 2 &&
+           ((flags & PF_EXITING) || (pending & KILLED));
+}
+
 static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
                       struct rk_direct *direct)
 {
@@ -164,7 +194,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
         rk_error("some processes of the job do not end although they were killed");
     if (status)
         remove_leftovers(&since);
-    if (job && getppid() != front)
+    if (job && front_has_ended(front))
         rk_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;
 }
