@@ -305,7 +305,19 @@ static bool take_notice(struct rk_agent *agent, struct rk_unpacker *u)
     if (!rk_notice_unpack(u, agent->job.size, &notice))
         return false;
     if (agent->server && agent->job.host_of[notice.rank] != agent->node)
-        rk_server_tell(agent->server, &notice);
+        rk_server_tell(agent->server, NULL, &notice);
+    return true;
+}
+
+static bool take_other_notice(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    const char *job = rk_unpack_string(u);
+    struct rk_notice notice;
+
+    if (!job || !rk_notice_unpack(u, UINT32_MAX, &notice))
+        return false;
+    if (agent->server)
+        rk_server_tell(agent->server, job, &notice);
     return true;
 }
 
@@ -395,6 +407,8 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
         return take_over(agent, u);
     case RK_MSG_NOTICE:
         return take_notice(agent, u);
+    case RK_MSG_OTHER_NOTICE:
+        return take_other_notice(agent, u);
     case RK_MSG_END:
         number = rk_unpack_u32(u);
         sig = rk_unpack_u32(u);

@@ -289,13 +289,13 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
     rk_modexes_found(agent->modexes, id, found, data, len);
 }
 
-/* xrun passes it on to all hosts. */
+/* xrun passes it on to all hosts, and to other jobs. */
 static void on_raised(void *arg, const struct rk_notice *notice)
 {
     struct rk_agent *agent = arg;
     struct rk_packer p = {0};
 
-    if (agent->nused < 2 || !agent->wire)
+    if ((agent->nused < 2 && !notice->wide) || !agent->wire)
         return;
     rk_notice_pack(notice, &p);
     rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);

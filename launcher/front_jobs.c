@@ -111,6 +111,12 @@ bool rk_front_hear(struct front *f, uint32_t word, struct rk_unpacker *u)
         rk_pack_raw(&p, u->at, u->left);
         rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_OTHER_DIED, &p);
         return true;
+    case RK_DOWN_NOTICE:
+        if (f->ending)
+            return true;
+        rk_pack_raw(&p, u->at, u->left);
+        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_OTHER_NOTICE, &p);
+        return true;
     case RK_DOWN_END:
         return take_end(f, u);
     case RK_DOWN_AGAIN:
@@ -220,6 +226,14 @@ void rk_front_jobs_still(struct front *f, bool still)
 
     rk_pack_u32(&p, still);
     say(f, RK_UP_STILL, &p);
+}
+
+void rk_front_jobs_notice(struct front *f, const struct rk_notice *notice)
+{
+    struct rk_packer p = {0};
+
+    rk_notice_pack(notice, &p);
+    say(f, RK_UP_NOTICE, &p);
 }
 
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u)

@@ -6,6 +6,7 @@
 #define RK_LAUNCHER_FRONT_JOBS_H
 
 #include "launcher/front_parts.h"
+#include "launcher/notice.h"
 
 /* Once there is a loop. */
 rank_status_t rk_front_jobs_open(struct front *f);
@@ -23,6 +24,8 @@ void rk_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_si
 void rk_front_jobs_still(struct front *f, bool still);
 /* RK_MSG_CLIENT_LOST */
 void rk_front_jobs_broken(struct front *f, struct rk_unpacker *u);
+/* An event whose range goes beyond the job. */
+void rk_front_jobs_notice(struct front *f, const struct rk_notice *notice);
 /* A host is lost. */
 void rk_front_jobs_lost(struct front *f, uint32_t node);
 /* All of the job here has ended. */

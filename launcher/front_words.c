@@ -285,7 +285,7 @@ static bool on_strangers(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
-/* An event that a rank has raised: to all hosts. */
+/* An event that a rank has raised: to all hosts, and perhaps to other jobs. */
 static bool on_notice(struct front *f, struct rk_unpacker *u)
 {
     struct rk_notice notice;
@@ -295,6 +295,8 @@ static bool on_notice(struct front *f, struct rk_unpacker *u)
         return false;
     if (f->ending)
         return true;
+    if (notice.wide)
+        rk_front_jobs_notice(f, &notice);
     rk_notice_pack(&notice, &p);
     rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_NOTICE, &p);
     return true;

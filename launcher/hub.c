@@ -1,7 +1,27 @@
 /* hub.c: opens the hub, and hears what front ends say. See hub.h. */
 #include "launcher/hub_parts.h"
+#include "launcher/notice.h"
 
 #include <stdlib.h>
+
+/* An event whose range goes beyond its job: to all others, as they are now. */
+static bool take_notice(struct rk_hub *h, const struct rk_hub_job *j, struct rk_unpacker *u)
+{
+    struct rk_notice notice;
+
+    if (!j->known || !rk_notice_unpack(u, j->outline.size, &notice))
+        return false;
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        const struct rk_hub_job *to = h->jobs[i];
+        struct rk_packer p = {0};
+        if (to == j || !to->known || to->gone)
+            continue;
+        rk_pack_string(&p, j->outline.id);
+        rk_notice_pack(&notice, &p);
+        h->ops->send(h->arg, to->number, RK_DOWN_NOTICE, &p);
+    }
+    return true;
+}
 
 static bool take(struct rk_hub *h, struct rk_hub_job *j, enum rk_word word, struct rk_unpacker *u)
 {
@@ -25,6 +45,8 @@ static bool take(struct rk_hub *h, struct rk_hub_job *j, enum rk_word word, stru
         return rk_hub_take_broken(h, j, u);
     case RK_UP_STILL:
         return rk_hub_take_still(h, j, u);
+    case RK_UP_NOTICE:
+        return take_notice(h, j, u);
     case RK_UP_MODEX:
         return rk_hub_take_modex(h, j, u);
     case RK_UP_FAILING:

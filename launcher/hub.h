@@ -25,6 +25,7 @@ enum rk_word {
     RK_UP_FAILING,     /* u32 exit code: it has been told to end */
     RK_UP_BROKEN,      /* as RK_MSG_CLIENT_LOST */
     RK_UP_STILL,       /* u32 no rank of it makes progress, and it is to end when that holds for all jobs */
+    RK_UP_NOTICE,      /* notice.h: for other jobs, too */
 
     RK_DOWN_HELLO = 32, /* request.h: the first, to a spawned job */
     RK_DOWN_ANSWER,     /* u32 node, u32 its number for the errand, then the answer */
@@ -33,7 +34,8 @@ enum rk_word {
     RK_DOWN_END,        /* u32 exit code of what failed, u32 ms between the signal and KILL, u32 signal */
     RK_DOWN_SIGNAL,     /* u32 signal for every rank */
     RK_DOWN_AGAIN,      /* nothing: a job has ended; say once more if no rank makes progress */
-    RK_DOWN_HOPELESS    /* nothing: no rank of any job makes progress */
+    RK_DOWN_HOPELESS,   /* nothing: no rank of any job makes progress */
+    RK_DOWN_NOTICE      /* string job, then as RK_UP_NOTICE: one of its ranks has raised an event */
 };
 
 struct rk_hub;

@@ -17,6 +17,7 @@ enum rk_message {
     RK_MSG_OUTPUT_TAKEN, /* u32 bytes of output that have been passed on */
     RK_MSG_ERRAND_DONE = 44, /* u32 its number for the errand, then as errands.h says */
     RK_MSG_OTHER_DIED,       /* as RK_DOWN_DIED: to all */
+    RK_MSG_OTHER_NOTICE = 49, /* as RK_DOWN_NOTICE: to all */
     RK_MSG_OVER = 47,        /* u32 nodes, u32 each: they have ended well, while others go on; to all */
     RK_MSG_DIED = 5,  /* u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue */
     RK_MSG_INPUT,     /* bytes for the ranks' stdin; no bytes: end of file */

@@ -18,7 +18,7 @@
 #include "lib/rank.h"
 
 #define RK_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define RK_PROTOCOL 4 /* one more with each change of what xrun and its agents say to each other */
+#define RK_PROTOCOL 5 /* one more with each change of what xrun and its agents say to each other */
 
 struct rk_setup {
     uint8_t secret[RK_SECRET];

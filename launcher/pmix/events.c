@@ -3,7 +3,7 @@
  *
  * The library keeps the registrations and carries events between clients of
  * one server. What is raised for more than this host goes to the agent, and
- * what comes from other hosts is handed to the library as if it were our own.
+ * what comes from other hosts and jobs is handed to the library as if it were our own.
  */
 #include "launcher/notice.h"
 #include "launcher/pmix/upcalls.h"
@@ -90,6 +90,12 @@ static bool travels(pmix_data_range_t range)
     return range != PMIX_RANGE_RM && range != PMIX_RANGE_LOCAL && range != PMIX_RANGE_PROC_LOCAL;
 }
 
+/* To other jobs, too. Who of them is in a range of named processes, their servers find out. */
+static bool is_wide(pmix_data_range_t range)
+{
+    return range == PMIX_RANGE_SESSION || range == PMIX_RANGE_GLOBAL || range == PMIX_RANGE_CUSTOM;
+}
+
 pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t done, void *done_arg)
@@ -106,7 +112,7 @@ pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     if (!r)
         return PMIX_ERR_NOMEM;
     r->post.run = run;
-    r->notice = (struct rk_notice){.rank = rank, .range = range, .code = code};
+    r->notice = (struct rk_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
         PMIX_INFO_CREATE(r->info, ninfo);
@@ -120,7 +126,7 @@ pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* ----------------------------------------------------------- one of another host did */
+/* ------------------------------------------------------ one of another host or job did */
 
 struct told {
     pmix_proc_t source;
@@ -164,15 +170,15 @@ static bool unpack(const struct rk_notice *notice, struct told *t)
     return ok;
 }
 
-void rk_server_tell(struct rk_server *server, const struct rk_notice *notice)
+void rk_server_tell(struct rk_server *server, const char *job, const struct rk_notice *notice)
 {
     struct told *t = calloc(1, sizeof(*t));
 
     if (!t)
         return;
-    PMIX_LOAD_PROCID(&t->source, server->nspace, notice->rank);
+    PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, notice->rank);
     if (!unpack(notice, t)) {
-        rk_warn("an event of rank %u on another host cannot be read here", notice->rank);
+        rk_warn("an event of rank %u of %s cannot be read here", notice->rank, t->source.nspace);
         on_told(PMIX_ERROR, t);
         return;
     }

@@ -127,8 +127,9 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id);
 /* The rank has ended: events->looked_up is called soon in any case, perhaps once more than there was an answer. */
 void rk_server_settle(struct rk_server *server, uint32_t id);
 
-/* Tell the clients of this host that want to know of an event that a rank of another has raised. */
-void rk_server_tell(struct rk_server *server, const struct rk_notice *notice);
+/* Tell the clients of this host that want to know of an event that a rank of another has raised, or one of another job;
+ * job: its name, or NULL for the own one. */
+void rk_server_tell(struct rk_server *server, const char *job, const struct rk_notice *notice);
 
 /* The job ends: PMIx need not forget those who die from now on. */
 void rk_server_ending(struct rk_server *server);

@@ -114,6 +114,12 @@ check "output of two jobs" 0
 [ "$(grep -cE '^<(parent|child) [01] says that this is line number [0-9]+ of its own, and that it is whole>$' out)" = 20000 ] &&
     [ "$(wc -l <out)" = 20004 ] && good "in whole lines, and all of it" || bad "in whole lines, and all of it" "$(grep -vcE '^<.* whole>$' out) others"
 
+for n in 1 2; do
+    run 60 -q -n $n "$client" events $n
+    check "events of all ranges between jobs of $n ranks" 0
+    count "events of all ranges between jobs of $n ranks" ok $((3 * n))
+done
+
 # ------------------------------------------------------------------------------ ends
 run 30 -q -n 2 "$client" spawn-fail 2
 check "a spawned rank fails: its code, and the end of all" 7 'rank 0 .* exited with code 7'

@@ -421,6 +421,126 @@ static void hear_of_end(void)
     want("the end of the parent's job", heard ? PMIX_SUCCESS : PMIX_ERR_TIMEOUT, PMIX_SUCCESS);
 }
 
+/* ------------------------------------------------------------------------ events */
+
+#define OUR_EVENT (PMIX_EXTERNAL_ERR_BASE - 42)
+
+/* What is raised, in this order: 1 to 6 by rank 0 of the first job, the last by that of job a, which has heard 6. */
+enum { NAMESPACE = 1, LOCAL, CUSTOM_A, SESSION, CUSTOM_B0, GLOBAL, BACK };
+
+static pmix_nspace_t first_job, job_a;
+static char heard_all[32]; /* digits */
+static _Atomic int nheard;
+
+static void on_raised(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+                      pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    int n = nheard;
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        bool from_a = source->rank == 0 && PMIX_CHECK_NSPACE(source->nspace, job_a);
+        bool from_first = source->rank == 0 && PMIX_CHECK_NSPACE(source->nspace, first_job);
+        uint32_t number = info[i].value.data.uint32;
+        bool own = source->rank == me.rank && PMIX_CHECK_NSPACE(source->nspace, me.nspace); /* libpmix may tell it */
+        if (own || !PMIX_CHECK_KEY(&info[i], "our.number") || n + 1 >= (int)sizeof(heard_all))
+            continue;
+        heard_all[n] = (char)((number == BACK ? from_a : from_first) ? '0' + (int)number : '?');
+        nheard = n + 1;
+    }
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+static void raise_event(uint32_t number, pmix_data_range_t range, const char *nspace, pmix_rank_t rank)
+{
+    pmix_info_t info[2];
+    pmix_proc_t to;
+    pmix_status_t rc;
+
+    PMIX_LOAD_PROCID(&to, nspace, rank);
+    PMIX_INFO_LOAD(&info[0], "our.number", &number, PMIX_UINT32);
+    PMIX_INFO_LOAD(&info[1], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
+    rc = PMIx_Notify_event(OUR_EVENT, &me, range, info, range == PMIX_RANGE_CUSTOM ? 2 : 1, NULL, NULL);
+    if (rc != PMIX_OPERATION_SUCCEEDED)
+        need("PMIx_Notify_event", rc);
+}
+
+static void wait_for_event(char last)
+{
+    for (int i = 0; i < S * 1000 && (!nheard || heard_all[nheard - 1] != last); i++)
+        usleep(1000);
+}
+
+static void look_up_name(const char *key, char *nspace)
+{
+    int wait_s = S;
+    pmix_info_t info;
+    pmix_pdata_t data;
+
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, key);
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &wait_s, PMIX_INT);
+    need(key, PMIx_Lookup(&data, 1, &info, 1));
+    PMIX_LOAD_NSPACE(nspace, data.value.data.string);
+    PMIX_PDATA_DESTRUCT(&data);
+}
+
+/* Three jobs, two of them spawned by the first with n ranks each: who hears what, of which the last says that no more is under way. */
+static void events(char which, uint32_t n)
+{
+    static const char *const of[] = {"p", "a", "b"};
+    char key[48], wanted[16];
+    pmix_nspace_t job_b = "";
+    pmix_status_t code = OUR_EVENT, rc;
+
+    if (which == 'p' && me.rank == 0) {
+        need("PMIx_Spawn", spawn(self, "events-a", (int)n, job_a));
+        need("PMIx_Spawn", spawn(self, "events-b", (int)n, job_b));
+        need("PMIx_Publish", publish("the first", me.nspace, PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+        need("PMIx_Publish", publish("job a", job_a, PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+    }
+    look_up_name("the first", first_job);
+    look_up_name("job a", job_a);
+    rc = PMIx_Register_event_handler(&code, 1, NULL, 0, on_raised, NULL, NULL);
+    if (rc < 0)
+        need("PMIx_Register_event_handler", rc);
+    snprintf(key, sizeof(key), "%c%u hears", which, me.rank);
+    need("PMIx_Publish", publish(key, "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
+    if (which == 'p' && me.rank == 0) {
+        for (int job = 0; job < 3; job++) {
+            for (uint32_t i = 0; i < (job ? n : size); i++) {
+                snprintf(key, sizeof(key), "%s%u hears", of[job], i);
+                need(key, look_up(key, "x", S));
+            }
+        }
+        raise_event(NAMESPACE, PMIX_RANGE_NAMESPACE, "", 0);
+        raise_event(LOCAL, PMIX_RANGE_LOCAL, "", 0);
+        raise_event(CUSTOM_A, PMIX_RANGE_CUSTOM, job_a, PMIX_RANK_WILDCARD);
+        raise_event(SESSION, PMIX_RANGE_SESSION, "", 0);
+        raise_event(CUSTOM_B0, PMIX_RANGE_CUSTOM, job_b, 0);
+        raise_event(GLOBAL, PMIX_RANGE_GLOBAL, "", 0);
+    }
+    if (which == 'a' && me.rank == 0) {
+        wait_for_event('0' + GLOBAL);
+        raise_event(BACK, PMIX_RANGE_SESSION, "", 0);
+        strcpy(wanted, "346");
+    } else {
+        wait_for_event('0' + BACK);
+        strcpy(wanted, which == 'a' ? "3467" : which == 'b' && me.rank == 0 ? "4567" : which == 'b' ? "467" : me.rank == 0 ? "7" : "1467");
+    }
+    /* Whether one of the first job hears what is for its host depends on where it is. */
+    if (which == 'p' && me.rank != 0 && strcmp(heard_all, "12467") == 0)
+        strcpy(wanted, "12467");
+    if (strcmp(heard_all, wanted) != 0) {
+        fprintf(stderr, "rank %u of job %c has heard '%s', not '%s'\n", me.rank, which, heard_all, wanted);
+        exit(9);
+    }
+    need("PMIx_Fence", fence());
+}
+
 static void wait_for_end(void)
 {
     for (;;)
@@ -523,6 +643,10 @@ int main(int argc, char **argv)
         ready_to_hear(number, true);
     } else if (strcmp(mode, "orphan") == 0) {
         hear_of_end();
+    } else if (strcmp(mode, "events") == 0) {
+        events('p', number);
+    } else if (strcmp(mode, "events-a") == 0 || strcmp(mode, "events-b") == 0) {
+        events(mode[7], 0);
     } else if (strcmp(mode, "spawn-on") == 0 && argc > 3) {
         need("PMIx_Spawn", spawn_on(argv[3], (int)number, other));
         printf("spawned\n");

@@ -49,6 +49,10 @@ for fanout in 1 2; do
     xrun 60 -n 2 --host $both --map-by node --fanout $fanout "$client" spawn 3
     verdict "a spawned job on the same hosts, fan-out $fanout" 0 5
 done
+for fanout in 1 2; do
+    xrun 60 -n 2 --host $both --map-by node --fanout $fanout "$client" events 3
+    verdict "events of all ranges between jobs on the same hosts, fan-out $fanout" 0 8
+done
 xrun 60 -n 1 --host hostb:1 "$client" spawn 2
 verdict "none of it where xrun is" 0 3
 # Files that are not there any more when a job is spawned, and hosts that only a rankfile has named.

@@ -5,6 +5,7 @@
  */
 #include "launcher/hub.h"
 #include "launcher/message.h"
+#include "launcher/notice.h"
 #include "launcher/pmix/server.h"
 #include "launcher/outline.h"
 #include "launcher/request.h"
@@ -424,6 +425,39 @@ static void hopeless(void **state)
     close_world(&w);
 }
 
+/* An event for all goes to the jobs that are there, but not back; one of no rank of its job goes nowhere. */
+static void notices(void **state)
+{
+    struct rk_notice notice = {.rank = 3, .range = 4, .wide = true, .code = -42, .info = "what it says", .len = 12}, got;
+    struct rk_packer p = {0};
+    struct rk_unpacker u;
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    rk_notice_pack(&notice, &p);
+    assert_true(take(&w, 1, RK_UP_NOTICE, &p));
+    assert_int_equal(w.n, 2);
+    u = (struct rk_unpacker){w.said[1].data, w.said[1].len, false};
+    assert_string_equal(rk_unpack_string(&u), "second");
+    assert_true(rk_notice_unpack(&u, UINT32_MAX, &got));
+    assert_int_equal(got.rank, 3);
+    assert_int_equal(got.code, -42);
+    assert_int_equal(got.range, 4);
+    assert_memory_equal(got.info, notice.info, notice.len);
+    expect_words(&w, RK_DOWN_NOTICE, 2, (const uint32_t[]){0, 2});
+    assert_true(rk_hub_gone(w.hub, 2, 0));
+    forget(&w);
+    rk_notice_pack(&notice, &p);
+    assert_true(take(&w, 1, RK_UP_NOTICE, &p));
+    expect_words(&w, RK_DOWN_NOTICE, 1, (const uint32_t[]){0});
+    notice.rank = 4;
+    rk_notice_pack(&notice, &p);
+    assert_false(take(&w, 1, RK_UP_NOTICE, &p));
+    assert_int_equal(w.n, 0);
+    close_world(&w);
+}
+
 /* Who was tied by a job that is over is still told of the other. */
 static void bridges(void **state)
 {
@@ -737,7 +771,7 @@ int main(void)
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
         cmocka_unit_test(outlines),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),
-        cmocka_unit_test(hopeless),
+        cmocka_unit_test(hopeless),    cmocka_unit_test(notices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
