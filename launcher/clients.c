@@ -3,6 +3,8 @@
 #include "launcher/message.h"
 #include "launcher/notice.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -102,6 +104,20 @@ static void on_lost(void *arg, uint32_t rank)
     tell_lost(agent, r, true);
 }
 
+/* Of what a client says as it aborts this much is shown: it stands in one line of xrun's, and in its report. */
+#define ABORT_TEXT_MAX (64u << 10)
+
+static void pack_abort_text(struct rk_packer *p, const char *text)
+{
+    size_t len = strlen(text);
+    char *cut = NULL;
+
+    if (len > ABORT_TEXT_MAX && asprintf(&cut, "%.*s [and more: %zu bytes in all]", (int)ABORT_TEXT_MAX, text, len) < 0)
+        cut = NULL;
+    rk_pack_string(p, cut ? cut : len > ABORT_TEXT_MAX ? "" : text);
+    free(cut);
+}
+
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 {
     struct rk_agent *agent = arg;
@@ -114,22 +130,31 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
         rk_pack_u32(&p, rank);
         rk_pack_u32(&p, (uint32_t)r->pid);
         rk_pack_u32(&p, (uint32_t)code);
-        rk_pack_string(&p, text);
+        pack_abort_text(&p, text);
         rk_wire_send(agent->wire, RK_MSG_ABORT, &p);
     }
 }
 
+/* A text that is longer than this goes in several messages, between which others find their way. */
+#define LOG_PIECE (1u << 20)
+
 static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct rk_agent *agent = arg;
-    struct rk_packer p = {0};
+    size_t left = strlen(text), n;
 
     if (!agent->wire || rk_outputs_log(agent->outputs, rank, stream, text))
         return;
-    rk_pack_u32(&p, rank);
-    rk_pack_u32(&p, (uint32_t)stream);
-    rk_pack_bytes(&p, text, strlen(text));
-    rk_wire_send(agent->wire, RK_MSG_LOG, &p);
+    do {
+        struct rk_packer p = {0};
+        n = left < LOG_PIECE ? left : LOG_PIECE;
+        rk_pack_u32(&p, rank);
+        rk_pack_u32(&p, (uint32_t)stream);
+        rk_pack_bytes(&p, text, n);
+        rk_wire_send(agent->wire, RK_MSG_LOG, &p);
+        text += n;
+        left -= n;
+    } while (left);
 }
 
 /* xrun has it sent to ranks of all hosts. */

@@ -39,7 +39,7 @@ enum rk_message {
     RK_MSG_INPUT_CLOSED, /* u32 node: nobody reads there any more */
     RK_MSG_EXITED,       /* u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 RK_EXIT_* */
     RK_MSG_ABORT,        /* u32 rank, u32 pid, u32 code, string text */
-    RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: a rank's PMIx_Log */
+    RK_MSG_LOG,          /* u32 rank, u32 stream, bytes: of a rank's PMIx_Log, which may take several */
     RK_MSG_DONE,         /* u32 node: all its processes are gone and all output was sent */
     RK_MSG_READY,        /* u32 node, string name, u32 units, u64 what its topology looks like, u64 which machine it is, u32 a
                             port that nobody uses there, or 0 */

@@ -46,6 +46,14 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     done
     job 30 "$far" notify 3 namespace
     right "an event of the last rank" 4 0
+    job 60 "$far" log-much 3
+    right "65 MiB of PMIx_Log" 4 0
+    [ "$(grep -v '^ok$' out | tr -d 'x\n' | wc -c) $(grep -cE '^x{99}$' out) $(wc -c <out)" = "0 681574 $(((65 << 20) + 12))" ] &&
+        good "and all of it" || bad "and all of it" "$(wc out)"
+    job 60 "$far" abort-at-length 3
+    right "65 MiB to abort with" 0 42
+    [ "$(wc -c <err)" -lt 100000 ] && grep -q 'aborted the job with code 42: xxx' err && grep -q 'and more: 68157440 bytes in all' err &&
+        good "of which the beginning is shown" || bad "of which the beginning is shown" "$(wc err)"
     job 40 "$far" get-in-vain 3
     right "PMIx_Get with a time-out of what is never committed" 4 0
     job 40 "$far" get-late 3

@@ -1,6 +1,7 @@
 /*
  * pmix_far.c: a plain PMIx client, for what crosses hosts: events that ranks
- * raise, PMIx_Get with a time-out, fences of some ranks, and clients that die.
+ * raise, long texts to log and to abort with, PMIx_Get with a time-out, fences
+ * of some ranks, and clients that die.
  *
  * pmix_far MODE RANK [RANGE]: RANK is the one that raises, keeps silent or
  * dies. Prints "ok" from each rank that came to its end as the mode wants.
@@ -108,6 +109,50 @@ static bool is_near(uint32_t rank)
         near = near || (uint32_t)strtoul(p, NULL, 10) == rank;
     PMIX_VALUE_RELEASE(v);
     return near;
+}
+
+#define TOO_MUCH_MIB 65 /* more than a message between hosts holds */
+
+/* MiB of lines of a hundred bytes. */
+static char *long_text(size_t mib)
+{
+    size_t len = mib << 20;
+    char *text = malloc(len + 1);
+
+    if (!text)
+        need("memory", PMIX_ERR_NOMEM);
+    memset(text, 'x', len);
+    for (size_t i = 99; i < len; i += 100)
+        text[i] = '\n';
+    text[len - 1] = '\n';
+    text[len] = '\0';
+    return text;
+}
+
+static int log_much(size_t mib)
+{
+    pmix_info_t info;
+
+    need("PMIx_Fence", fence());
+    if (me.rank == special) {
+        memset(&info, 0, sizeof(info));
+        PMIX_LOAD_KEY(info.key, PMIX_LOG_STDOUT);
+        info.value.type = PMIX_STRING;
+        info.value.data.string = long_text(mib);
+        need("PMIx_Log", PMIx_Log(&info, 1, NULL, 0));
+        free(info.value.data.string);
+    }
+    need("PMIx_Fence", fence());
+    return finish();
+}
+
+__attribute__((noreturn)) static void abort_at_length(size_t mib)
+{
+    need("PMIx_Fence", fence());
+    if (me.rank == special)
+        PMIx_Abort(42, long_text(mib), NULL, 0);
+    for (;;)
+        pause();
 }
 
 static int raise_and_hear(const char *name)
@@ -625,6 +670,10 @@ int main(int argc, char **argv)
     start();
     if (strcmp(mode, "notify") == 0 && argc > 3)
         return raise_and_hear(argv[3]);
+    if (strcmp(mode, "log-much") == 0)
+        return log_much(TOO_MUCH_MIB);
+    if (strcmp(mode, "abort-at-length") == 0)
+        abort_at_length(TOO_MUCH_MIB);
     if (strcmp(mode, "get-in-vain") == 0)
         return get_in_vain();
     if (strcmp(mode, "get-late") == 0)
