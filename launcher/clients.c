@@ -371,6 +371,13 @@ static bool on_ended(void *arg, uint32_t rank)
     return r && has_ended(agent, r);
 }
 
+static void on_busy(void *arg)
+{
+    struct rk_agent *agent = arg;
+
+    rk_tree_excuse(agent->tree);
+}
+
 const struct rk_server_events rk_clients_server_events = {
     .connected = on_connected,
     .finalized = on_finalized,
@@ -385,7 +392,8 @@ const struct rk_server_events rk_clients_server_events = {
     .errand = on_errand,
     .control = on_control,
     .process = on_process,
-    .ended = on_ended};
+    .ended = on_ended,
+    .busy = on_busy};
 const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
 
 /* On one host nothing is exchanged. */

@@ -41,6 +41,9 @@ static void about_rank(pmix_info_t *info, const struct rk_job *job, uint32_t num
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
+/* To tell PMIx of so many ranks may take seconds. */
+#define MANY_RANKS 50000u
+
 /*
  * Not by maps: from those PMIx would tell that ranks of the other job are local
  * peers, but only the clients that happen to ask. Open MPI then takes the same
@@ -80,6 +83,8 @@ bool rk_server_take_outline(struct rk_server *s, struct rk_unpacker *u, char *id
         PMIX_LOAD_NSPACE(id, job.id);
     if (ok && !rk_server_knows(s, job.id)) {
         rk_flights_keep(&s->flights, job.id);
+        if (job.size >= MANY_RANKS)
+            s->events->busy(s->arg);
         rc = tell(&job);
         ok = rc == PMIX_SUCCESS && rk_request_word(&s->others, job.id);
         if (rc != PMIX_SUCCESS)

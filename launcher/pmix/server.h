@@ -64,6 +64,8 @@ struct rk_server_events {
     void (*process)(void *arg, uint32_t rank, struct rk_server_process *out);
     /* Has a rank of this host ended? */
     bool (*ended)(void *arg, uint32_t rank);
+    /* The call under way will take long. */
+    void (*busy)(void *arg);
 };
 
 struct rk_server_app {
