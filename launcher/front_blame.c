@@ -4,8 +4,8 @@
  * When a rank dies, those who wait for it may fail by that within milliseconds,
  * sooner than the kernel has done with the first; and what the agents of several
  * hosts say need not come in the order in which it happened. So a rank that
- * exits badly is not blamed at once: one that was killed by a signal, and is
- * heard of meanwhile, is the likelier cause.
+ * exits badly is not blamed at once: one that was killed by a signal, or a host
+ * that was lost, and is heard of meanwhile, is the likelier cause.
  */
 #include "launcher/front_parts.h"
 #include "launcher/verdict.h"
@@ -38,6 +38,18 @@ void rk_front_blame(struct front *f)
     event_del(f->blame);
     if (!f->ending)
         blame(f, &f->failure);
+}
+
+void rk_front_blame_host(struct front *f)
+{
+    uint32_t node = f->blaming && f->told && f->failure.rank < f->job->size ? f->job->host_of[f->failure.rank] : RK_NO_HOST;
+
+    if (node == RK_NO_HOST || f->nodes[node].gone) { /* it has failed before its host was lost */
+        rk_front_blame(f);
+        return;
+    }
+    f->blaming = false;
+    event_del(f->blame);
 }
 
 void rk_front_on_blame(evutil_socket_t fd, short what, void *arg)

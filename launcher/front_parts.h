@@ -124,6 +124,8 @@ void rk_front_on_insist(evutil_socket_t fd, short what, void *arg);
 void rk_front_failed(struct front *f, const struct rk_failure *failure);
 /* Nothing more will be heard: say now whose fault it was, if that has not been said. */
 void rk_front_blame(struct front *f);
+/* A host is lost: a rank elsewhere that has just exited badly did so by that. */
+void rk_front_blame_host(struct front *f);
 void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
 
 /* front_signals.c */

@@ -241,7 +241,7 @@ static void lose(struct front *f, uint32_t top, const char *why)
     if (lost == 0)
         return;
     rk_branches_lost(f->branches, top);
-    rk_front_blame(f);
+    rk_front_blame_host(f);
     if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
         why = rk_branches_words(f->branches);
     if (!(why && *why) && *rk_branches_killed(f->branches))

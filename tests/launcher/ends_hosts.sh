@@ -110,6 +110,27 @@ for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
     verdict "an agent falls silent, $how" 1 'the agent on hostb died: it has not answered for 6 s'
     ! grep -q 'left there' err || bad "an agent falls silent, $how: its end is seen" "$(cat err)"
 done
+# A rank that ends badly in the moment in which another host is lost does so by that, whatever xrun hears of first: here of the rank.
+for lost in yes no; do
+    begin_on -n 2 --host hosta:1,hostb:1 sh -c "echo ready; [ \$XRUN_RANK = 0 ] || exec $PWD/sleep-forever 1000; until [ -e over ]; do sleep 0.02; done; exit 3"
+    until_true 20 ready 2 || bad "a host is lost and a rank fails by it: start" "$(cat out err)"
+    rank=$(on hosta pgrep -f '^sh -c echo ready')
+    on hosta pkill -STOP -x xrun
+    touch over
+    until_true 10 eval '! on hosta kill -0 $rank 2>/dev/null' || bad "the rank has ended" "$(on hosta ps -ef)"
+    [ $lost = no ] || on hostb pkill -KILL -x xrun-agent
+    on hosta pkill -CONT -x xrun
+    pkill -CONT -P "$xpid" # as below
+    kill -CONT "$xpid" 2>/dev/null
+    finish_in 30
+    rm over
+    if [ $lost = yes ]; then
+        verdict "the cause is the host that was lost, not the rank that failed by it" 1 'the agent on hostb died'
+        ! grep -q 'rank 0' err || bad "and it alone is named" "$(cat err)"
+    else
+        verdict "and without such a loss the rank" 3 'rank 0 .* exited with code 3'
+    fi
+done
 if [ -n "${FULL:-}" ]; then
     begin_on -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
     until_true 20 ready 4 || bad "an agent and its keeper fall silent: start" "$(cat out err)"
