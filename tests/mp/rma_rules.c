@@ -1,14 +1,13 @@
 /*
  * rma_rules.c: what one-sided calls have in common on all channels: there is a request behind each nonblocking call,
- * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written; and who waits
- * for a word sees a plain put soon.
+ * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written. How soon who waits
+ * for a word sees a plain put: naps.c.
  */
 #include "tests/mp/mp.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BYTES = 100000 };
 
@@ -226,80 +225,6 @@ static void torn(struct mp *mp, rank_mem_t mem, char *part)
     mp_barrier(mp->world);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double monotonic(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* How much longer than a millisecond a sleep of that takes here and now. */
-static double oversleep(void)
-{
-    struct timespec ms = {0, 1000000};
-    double t = monotonic();
-
-    nanosleep(&ms, NULL);
-    return monotonic() - t - 1e-3;
-}
-
-/*
- * Rank 0 waits for so long that it sleeps; the last rank puts a word, with nothing that would wake it. Most of the times it has seen
- * that after 2 ms, and what the machine takes to wake anybody. Rounds, as a machine can have other things to do.
- */
-static void waits(struct mp *mp, rank_mem_t mem, char *part)
-{
-    enum { ROUNDS = 12, TRIES = 9 };
-    int last = mp->size - 1;
-    double late[TRIES], slow[TRIES], then;
-    uint64_t word = 0, seed = mp->seed;
-    bool well = false;
-
-    memset(part, 0, 64);
-    for (int round = 0; round < ROUNDS && !well; round++) {
-        for (int i = 0; i < TRIES; i++) {
-            uint64_t us = 4000 + mp_below(&seed, 8000);
-            word++;
-            mp_barrier(mp->world);
-            if (mp->rank == last) {
-                nanosleep(&(struct timespec){0, (long)us * 1000}, NULL);
-                then = monotonic();
-                MP_OK(rank_put(&then, 8, 0, mem, 8));
-                MP_OK(rank_fence(mem));
-                MP_OK(rank_put(&word, 8, 0, mem, 0));
-                MP_OK(rank_flush(mem, 0));
-            }
-            if (mp->rank != 0) { /* nobody's next message shall wake it */
-                nanosleep(&(struct timespec){0, (mp->rank == last ? 25 : 40) * 1000000L}, NULL);
-            } else {
-                MP_OK(rank_wait_until(mem, 0, RANK_CMP_GE, word));
-                late[i] = monotonic();
-                memcpy(&then, part + 8, 8);
-                late[i] -= then;
-                slow[i] = oversleep();
-            }
-        }
-        if (mp->rank == 0) {
-            qsort(late, TRIES, sizeof(late[0]), ascending);
-            qsort(slow, TRIES, sizeof(slow[0]), ascending);
-            well = late[TRIES / 2] <= 2e-3 + 2 * slow[TRIES / 2];
-        }
-        MP_OK(rank_bcast(&well, 1, RANK_BYTE, 0, mp->world));
-    }
-    if (!well && mp->rank == 0)
-        mp_fail(__FILE__, __LINE__, "a plain put is seen %.2f ms later, where a sleep is %.2f ms late", late[TRIES / 2] * 1e3,
-                slow[TRIES / 2] * 1e3);
-    mp_barrier(mp->world);
-}
-
 int main(int argc, char **argv)
 {
     rank_mem_t mem;
@@ -314,10 +239,6 @@ int main(int argc, char **argv)
     overlaps(&mp, mem, part);
     mp_case(&mp, "torn");
     torn(&mp, mem, part);
-    if (mp.size > 1) {
-        mp_case(&mp, "waits");
-        waits(&mp, mem, part);
-    }
     MP_OK(rank_free(&mem));
     mp_end(&mp);
     return 0;
