@@ -14,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a busy rank looks whether it is time to look at the life locks. */
-enum { TICKS_MASK = 4095 };
+/* How often a busy rank looks whether it is time to look at the life locks: of all passes, as who waits without news does so
+ * himself, and of those that brought something; if so many of these took SELDOM_NS each does by itself (as rma/dead.c). */
+enum { TICKS_MASK = 4095, NEWS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
 /* How long the news of a death on another host may take from there to here. */
 enum { NEWS_NS = 1000 * 1000 * 1000 };
@@ -414,6 +415,29 @@ static void retry_pending(struct rk_ctx *ctx)
     }
 }
 
+/*
+ * Something comes each time. So who waits does not get as far as his own looks, and who calls now and then, and computes
+ * between, would have looked after hours.
+ */
+static RK_COLD void look_among_news(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now;
+
+    e->news_left = NEWS_PER_LOOK - 1;
+    if (e->threads && e->threads->main)
+        return;
+    now = rk_clock_coarse_ns();
+    if (now - e->looked_ns >= SELDOM_NS)
+        e->news_left = 0;
+    e->looked_ns = now;
+    if (now < e->next_check_ns)
+        return;
+    rk_engine_check_lives(ctx, rk_clock_ns());
+    if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
+        handle_deaths(ctx); /* the next call may be far */
+}
+
 int rk_progress(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
@@ -437,8 +461,11 @@ int rk_progress(struct rk_ctx *ctx)
         if (now >= e->next_check_ns)
             rk_engine_check_lives(ctx, now);
     }
-    if (n > 0)
+    if (n > 0) {
         rk_threads_news(ctx);
+        if (rk_unlikely(e->news_left-- == 0))
+            look_among_news(ctx);
+    }
     return n;
 }
 

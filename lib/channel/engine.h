@@ -90,6 +90,8 @@ struct rk_engine {
         uint32_t pass;      /* and so often more it will not be tried */
     } linger;
     uint32_t ticks;         /* progress calls, for the rare checks */
+    uint32_t news_left;     /* progress calls that bring something, until the next look at the clock; the last was at */
+    uint64_t looked_ns;
     uint64_t next_check_ns; /* when to look at the life locks again */
     uint64_t spin_ns;
     struct rk_epoll naps;   /* our own; there if a channel has a descriptor */
@@ -181,8 +183,8 @@ RK_INLINE void rk_engine_let_go(struct rk_ctx *ctx, struct rk_link *link)
 
 /* Poll channels, retry pending sends, run hooks, notice deaths. Returns what was handled. */
 int rk_progress(struct rk_ctx *ctx);
-/* The same for calls that look and do not wait. They may come seldom, and nobody else may look for deaths here: so each does, as
- * often as waits do. */
+/* The same for calls that look and do not wait. They may come seldom, and nobody else may look for deaths here: so each to which
+ * nothing has come does, as often as waits do; the others as rk_progress says. */
 int rk_progress_once(struct rk_ctx *ctx);
 
 /*
