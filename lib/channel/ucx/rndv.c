@@ -56,7 +56,11 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
         status = UCS_OK;
-    if (status == UCS_OK && op->announced && l->bye) /* it has left, and dropped what it had not received */
+    /* It has left, and dropped what it had not received, which UCP calls a success. What it had received has ended before its goodbye is
+     * here: what UCP fetches is acknowledged in order with that, and tcp and shared memory end what they write as they
+     * write it. Verbs does not, where UCP lets the sender write (UCX_RNDV_SCHEME): it takes in what has come before it looks at what
+     * has left, so a message may count as lost that the peer took just before it left. */
+    if (status == UCS_OK && op->announced && l->bye)
         finish(op, RANK_ERR_PEER_DEAD);
     else
         finish(op, rk_ucx_status(status));
