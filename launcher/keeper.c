@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,22 +29,55 @@
 #define END_MS 5000
 #define TICK_MS 100
 
-#define JOB_NAME 256
+/* An agent that is stopped is given up by its parent after 6 s, for its silence; but while it is busy that says nothing,
+ * and its keeper looks. */
+#define STOPPED_S 6
+#define LOOK_MS 1000
 
-/* Which job it is an agent on another host learns only when it is connected: a page that both see. */
-static char *served;
+/* What the agent tells: a page that both see. Which job it is one on another host learns only when it is connected. */
+static struct shared {
+    char job[256];
+    atomic_bool busy;
+} *shared;
 
 void rk_keeper_serves(const char *job)
 {
-    if (served && strlen(job) < JOB_NAME)
-        memcpy(served, job, strlen(job) + 1);
+    if (shared && strlen(job) < sizeof(shared->job))
+        memcpy(shared->job, job, strlen(job) + 1);
 }
 
-static void share_name(void)
+void rk_keeper_busy(bool busy)
 {
-    served = mmap(NULL, JOB_NAME, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (served == MAP_FAILED)
-        served = NULL;
+    if (shared)
+        atomic_store(&shared->busy, busy);
+}
+
+static void share(bool busy)
+{
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        shared = NULL;
+    rk_keeper_busy(busy);
+}
+
+/* What /proc/PID/stat says from the state on; NULL: there is no such process. */
+static const char *read_stat(pid_t pid, char *text, size_t len)
+{
+    char path[48], *after;
+    ssize_t n = 0;
+    int file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        n = read(file, text, len - 1);
+        close(file);
+    }
+    if (n <= 0)
+        return NULL;
+    text[n] = '\0';
+    after = strrchr(text, ')'); /* the name may hold anything */
+    return after && after[1] ? after + 2 : NULL;
 }
 
 /* The agent's ranks died with it, before anybody could look at what they had. */
@@ -51,7 +85,7 @@ static void remove_leftovers(const struct timespec *since)
 {
     struct rk_leftovers *l;
 
-    if (!served || !*served || rk_leftovers_create(served, &l))
+    if (!shared || !*shared->job || rk_leftovers_create(shared->job, &l))
         return;
     rk_leftovers_remove(l, true);
     rk_leftovers_destroy(l);
@@ -102,14 +136,34 @@ static bool is_over(int signals, int wire, int ms)
     return term || (p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
+/* Has the agent been stopped for too long? since: when that was seen first, or 0. */
+static bool has_stood(pid_t agent, uint64_t *since)
+{
+    char text[1024];
+    const char *stat = read_stat(agent, text, sizeof(text));
+    uint64_t now = rk_clock_ns();
+
+    if (!stat || *stat != 'T') {
+        *since = 0;
+        return false;
+    }
+    if (!*since)
+        *since = now;
+    if (now - *since < STOPPED_S * 1000000000ull)
+        return false;
+    rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks", STOPPED_S);
+    return true;
+}
+
 /* Wait until the agent is gone. Returns its wait status. wire: the agent's, or -1; *orphan: it has lost its parent. */
 static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan)
 {
-    uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull;
+    uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull, stopped_ns = 0;
     int status;
 
     for (;;) {
-        bool over = is_over(signals, deadline ? -1 : wire, deadline ? TICK_MS : -1);
+        bool busy = shared && atomic_load(&shared->busy);
+        bool over = is_over(signals, deadline ? -1 : wire, deadline ? TICK_MS : busy ? LOOK_MS : -1);
         pid_t pid;
 
         *orphan = deadline || over;
@@ -121,6 +175,8 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
             deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
         if (deadline && rk_clock_ns() > deadline)
             kill(agent, SIGKILL);
+        if (busy && has_stood(agent, &stopped_ns))
+            kill(agent, SIGKILL);
     }
 }
 
@@ -129,28 +185,18 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
 static bool front_has_ended(pid_t front)
 {
     enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) }; /* in fields 9 and 31 of proc(5): flags, pending signals */
-    char path[48], text[1024], *after;
+    char text[1024];
+    const char *stat;
     unsigned long pending;
     unsigned flags;
-    ssize_t n;
-    int file;
 
     if (getppid() != front)
         return true;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)front);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return errno == ENOENT;
-    n = read(file, text, sizeof(text) - 1);
-    close(file);
-    if (n <= 0)
-        return true;
-    text[n] = '\0';
-    after = strrchr(text, ')'); /* the name may hold anything */
-    return after &&
-           sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %*d "
-                             "%*u %*u %*u %*u %*u %*u %lu", &flags, &pending) == 2 &&
-           ((flags & PF_EXITING) || (pending & KILLED));
+    stat = read_stat(front, text, sizeof(text));
+    return !stat ||
+           (sscanf(stat, "%*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %*d "
+                         "%*u %*u %*u %*u %*u %*u %lu", &flags, &pending) == 2 &&
+            ((flags & PF_EXITING) || (pending & KILLED)));
 }
 
 static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
@@ -175,7 +221,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN); /* whoever read what goes wrong may be gone */
     keep_only_stderr();
-    share_name();
+    share(remote);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     agent = signals < 0 ? -1 : start_agent(fd, setup, remote, direct, &old, signals);
     rk_direct_leave_fd(direct);

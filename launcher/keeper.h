@@ -26,6 +26,9 @@ pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const 
 /* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
 int rk_keeper_run(int fd, const struct rk_setup *setup);
 
+/* In the agent: its loop does not run for a while, or does again (one on another host begins so). */
+void rk_keeper_busy(bool busy);
+
 /* In the agent: the job that it serves, so that its keeper can remove the job's files should the agent be killed. */
 void rk_keeper_serves(const char *job);
 

@@ -190,6 +190,7 @@ void rk_agent_run_job(struct rk_agent *agent)
     agent->phase = RK_AGENT_RUNNING;
     rk_keeper_serves(agent->job.id);
     if (agent->nlocal == 0) { /* it only passes on what others say */
+        rk_keeper_busy(false);
         rk_agent_check_done(agent);
         return;
     }
@@ -222,5 +223,6 @@ void rk_agent_run_job(struct rk_agent *agent)
         refuse(agent, code, text);
         rk_agent_end(agent, 0);
     }
+    rk_keeper_busy(false);
     rk_ranks_reap(agent);
 }

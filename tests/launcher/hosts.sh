@@ -614,6 +614,18 @@ on hosta rm /tmp/asleep
 on hostb rm /tmp/asleep
 verdict "an agent that is busy with the start for 9 s is not given up" 0
 
+falls_asleep hostb 1000
+begin_on --host hosta:1,hostb:1 -n 1 true : -n 1 /tmp/asleep
+until_true 20 test -e asked || bad "an agent is stopped in the middle of its start: start" "$(cat out err slept)"
+on hostb pkill -STOP -x xrun-agent
+finish_in 40
+on hostb pkill -KILL -f asleep.py
+wait $sleeper 2>/dev/null
+on hosta rm /tmp/asleep
+on hostb rm /tmp/asleep
+verdict "an agent that is stopped in the middle of its start is given up" 1 'the agent on hostb died'
+grep -q 'the agent has been stopped for 6 s' err && good "and its keeper says why" || bad "and its keeper says why" "$(cat err)"
+
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
 until_true 10 ready 3 || bad "a host is cut off: start" "$(cat out err)"
