@@ -78,7 +78,7 @@ check "a segment is made after the signal to end" 143
 grep -q made out && none_stays "and gone with its job" || bad "and gone with its job" "none was made"
 # Nobody could look: they died with their agent. What is older, in use, another's or not known to be a library's stays.
 mine=/dev/shm/vader_segment.$$
-: >$mine.old
+touch -d '1 minute ago' $mine.old # files' times are of the last tick of the clock
 stay="$mine.old $mine.held /dev/shm/own.$$"
 holders 3
 exec 8>$mine.held
@@ -98,7 +98,9 @@ rm -f $stay kept
 # Its keeper with it: then that is xrun's.
 holders 3
 keeper=$(pgrep -P "$xpid" -x job-keeper)
-kill -9 "$keeper" "$(pgrep -P "$keeper" -x xrun-agent)"
+both="$keeper $(pgrep -P "$keeper" -x xrun-agent)"
+kill -STOP $both # or the agent may yet end its ranks, told of the keeper's end
+kill -9 $both
 reap 20
 check "kill -9 of an agent and its keeper" 1 'xrun: error: '
 none_stays "what the ranks had in /dev/shm is gone then, too"
