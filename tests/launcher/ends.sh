@@ -78,7 +78,10 @@ check "a segment is made after the signal to end" 143
 grep -q made out && none_stays "and gone with its job" || bad "and gone with its job" "none was made"
 # Nobody could look: they died with their agent. What is older, in use, another's or not known to be a library's stays.
 mine=/dev/shm/vader_segment.$$
-touch -d '1 minute ago' $mine.old # files' times are of the last tick of the clock
+: >$mine.old
+# Files have the time of the clock's last tick, and the job is to begin after that.
+ticked() { rm -f tick; : >tick; [ "$(stat -c %w tick)" != "$(stat -c %w $mine.old)" ]; }
+until_true 10 ticked
 stay="$mine.old $mine.held /dev/shm/own.$$"
 holders 3
 exec 8>$mine.held
