@@ -351,10 +351,10 @@ static void leave_place(struct rk_threads *t)
         if (!w->deep || (w->background && others_can_poll(t)) ||
             atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
             continue;
-        if (atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
+        /* In this order: who falls asleep between the two is woken; who wakes up between them comes and looks by itself. */
+        if (!atomic_compare_exchange_strong(&w->state, &spins, TURN) &&
+            atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
             syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-        else
-            atomic_compare_exchange_strong(&w->state, &spins, TURN);
         return;
     }
 }
