@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 3, BUFFER = 24, STACK = 128 << 10, DEPTH = 4096, SEEN = 1 << 22 };
+enum { THREADS = 4, BUFFER = 24, STACK = 128 << 10, DEPTH = 4096, SEEN = 1 << 22 };
 
 struct pending {
     volatile void *p;
@@ -20,6 +20,8 @@ struct thread {
     bool over, blocked;
     bool looks, changed;    /* since model_look */
     volatile void *futex;   /* asleep on it */
+    const volatile void *awaits; /* bits of this word */
+    uint32_t mask, value;
     uint64_t read;          /* hash of all that it has read since model_here: with the code, where it is */
     struct pending buf[BUFFER];
     int n;
@@ -219,6 +221,54 @@ void model_here(uint64_t a, uint64_t b, uint64_t c)
     thread[running].read = mix(mix(mix(9, a), b), c);
 }
 
+void model_note(uint64_t v)
+{
+    thread[running].read = mix(thread[running].read, v + 10);
+}
+
+int model_me(void)
+{
+    return running;
+}
+
+/* A decision as that who goes on: the next on the path. */
+unsigned model_choose(unsigned n)
+{
+    depth++;
+    if (depth >= prefix) {
+        path[depth].chosen = 0;
+        path[depth].of = (unsigned char)n;
+    }
+    model_note(path[depth].chosen);
+    return path[depth].chosen;
+}
+
+void model_await(const volatile void *p, uint32_t mask, uint32_t value)
+{
+    struct thread *t = &thread[running];
+
+    t->awaits = p;
+    t->mask = mask;
+    t->value = value;
+    step();
+    t->awaits = NULL;
+    t->read = mix(t->read, 11);
+}
+
+void model_take(volatile void *p)
+{
+    model_await(p, UINT32_MAX, 0);
+    drain(&thread[running]);
+    put(p, 1, 4);
+}
+
+/* No step: who waits for it cannot come before, and to all others it is the same whether they do. */
+void model_give(volatile void *p)
+{
+    drain(&thread[running]);
+    put(p, 0, 4);
+}
+
 void model_look(void)
 {
     thread[running].looks = true;
@@ -285,10 +335,12 @@ static uint64_t state(void)
     for (int t = 0; t < model->threads; t++) {
         const struct thread *c = &thread[t];
         h = mix(mix(h, c->read), (uint64_t)(c->over | c->blocked << 1 | (c->futex != NULL) << 2 | c->looks << 3 |
-                                           c->changed << 4) + 8);
+                                           c->changed << 4 | (c->awaits != NULL) << 5) + 8);
         for (int k = 0; k < c->n; k++)
             h = mix(mix(h, (uint64_t)((volatile char *)c->buf[k].p - (char *)model->memory)), c->buf[k].v);
     }
+    if (model->more)
+        h = mix(h, model->more());
     return h ? h : 1;
 }
 
@@ -311,7 +363,7 @@ static bool met(uint64_t h)
 
 static bool can_run(const struct thread *t)
 {
-    return !t->over && !t->blocked && !t->futex;
+    return !t->over && !t->blocked && !t->futex && (!t->awaits || ((uint32_t)get(t->awaits, 4) & t->mask) == t->value);
 }
 
 static void go_on(int t)
@@ -348,7 +400,7 @@ static void run_once(void)
                 wrong = "all who are left wait for ever";
             return;
         }
-        if (depth >= DEPTH) {
+        if (depth >= DEPTH - 64) { /* and what is chosen within a step */
             wrong = "no end";
             return;
         }

@@ -26,6 +26,7 @@ struct model {
     void (*begin)(void); /* put memory into its first state */
     void *memory;        /* what threads share */
     size_t bytes;
+    uint64_t (*more)(void); /* a hash of what they share on their stacks; NULL: nothing */
     /* Faults that a machine does not have, to see that they would be found. */
     bool weak; /* nothing but a fence empties the store buffer */
     bool torn; /* and are a read and a write */
@@ -52,6 +53,16 @@ void model_fence(void);
 void model_membarrier(void);
 /* All that this thread knows is in these values: how it came here, and how often it has looked, is forgotten. */
 void model_here(uint64_t a, uint64_t b, uint64_t c);
+/* It knows this, too, from memory that is no atomic. */
+void model_note(uint64_t v);
+/* Which thread this is; and one of n ways to go on. */
+int model_me(void);
+unsigned model_choose(unsigned n);
+/* Goes on once those bits of *p are so; to take a lock is to find it 0 and make it 1. What is not atomic may change only under
+ * one. */
+void model_await(const volatile void *p, uint32_t mask, uint32_t value);
+void model_take(volatile void *p);
+void model_give(volatile void *p);
 /* Before a look at several things, ... */
 void model_look(void);
 /* Nothing to do until memory changes; where there was a model_look, since that. */

@@ -1,0 +1,398 @@
+/*
+ * threads_model.c: threads of one process that wait (lib/channel/threads.c and the nap of wait.c, the code itself), in every
+ * order of their steps: who polls, who stands by, and how the place goes from one to the other and to the progress thread. A
+ * sleep for long has no limit here: so a wake-up that is lost, or a place that nobody has taken, is a wait for ever.
+ *
+ * What comes is bits of a word that a peer sets; it rings, and where the scene says so it sends on only after the wait for it is over,
+ * so that who has been forgotten cannot be saved by what comes later. The lock is one step (lock.c is not looked at), the doorbell
+ * what sleep_model.c has shown it to be, and ten short sleeps are two. A bout of the poller's naps or does not, as the
+ * search likes. After each time the lock is held the list of who waits, the poller and the napper have to fit.
+ */
+#define MODEL_REDIRECT
+#include "lib/base/compiler.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/model/model.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/channel/engine.h"
+#include "lib/channel/lives.h"
+#include "lib/channel/tell.h"
+#include "lib/channel/threads.h"
+#include "lib/channel/watch.h"
+#include "lib/mem/node.h"
+
+enum { THREADS = 3 };
+
+/* Bits of came, done and over: a wait's is that of its thread; what the progress thread is for, and its end. */
+enum { SERVED = 1 << 4, STOP = 1 << 5 };
+
+static struct {
+    struct rk_threads threads;
+    _Atomic uint32_t lock;
+    _Atomic uint32_t sleeping;
+    uint32_t bell; /* counts rings, up to what none can miss: else there were ever new states */
+    _Atomic uint32_t came; /* set by the peer */
+    _Atomic uint32_t over; /* waits that have ended */
+    uint32_t done;         /* under the lock: what progress has brought */
+    uint32_t depth;
+} RK_ALIGNED_LINE memory;
+
+/* Of each thread: it looks on without a pause, which is one look at the last moment of it; it is within a bout. */
+static bool looks_on[THREADS + 1], in_bout[THREADS + 1], has_lock[THREADS + 1];
+
+/* Nobody but who has the lock changes these, so to him a look at them is no step. */
+static uint64_t look(const volatile void *p, size_t bytes)
+{
+    uint64_t v = 0;
+    int me = model_me();
+
+    if (!looks_on[me] && !(has_lock[me] && p == (const volatile void *)&memory.threads.poller))
+        return model_load(p, bytes);
+    memmove(&v, (const void *)(uintptr_t)p, bytes);
+    model_note(v);
+    return v;
+}
+#undef atomic_load
+#undef atomic_load_explicit
+#define atomic_load_explicit(p, order) ((__typeof__((void)0, *(p)))look(p, sizeof(*(p))))
+#define atomic_load(p) atomic_load_explicit(p, memory_order_seq_cst)
+
+static void model_relax(void)
+{
+    looks_on[model_me()] = !has_lock[model_me()];
+}
+
+static uint64_t model_clock(void)
+{
+    looks_on[model_me()] = false;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------ the lock, and what it guards */
+
+static uint64_t hash_waiting(void);
+static void expect_fit(void);
+
+static void take(uint32_t depth)
+{
+    int me = model_me();
+
+    looks_on[me] = false;
+    model_take(&memory.lock);
+    has_lock[me] = true;
+    memory.depth = depth;
+    model_note(hash_waiting()); /* it may read of all this as long as it has the lock */
+}
+
+static uint32_t give(void)
+{
+    uint32_t depth = memory.depth;
+
+    expect_fit();
+    memory.depth = 0;
+    has_lock[model_me()] = false;
+    model_give(&memory.lock);
+    return depth;
+}
+
+static void give_one(void)
+{
+    if (memory.depth > 1)
+        memory.depth--;
+    else
+        give();
+}
+
+/* ------------------------------------------------------------------------------------ sleep and doorbell */
+
+static void ring(void)
+{
+    if (!atomic_load(&memory.sleeping) || !atomic_exchange(&memory.sleeping, RK_AWAKE))
+        return;
+    memory.bell = ((uint32_t)model_load(&memory.bell, sizeof(memory.bell)) + 1) % 8;
+    model_futex_wake(&memory.bell);
+}
+
+static uint32_t sleep_begin(void)
+{
+    uint32_t bell = (uint32_t)model_load(&memory.bell, sizeof(memory.bell));
+
+    atomic_store(&memory.sleeping, RK_ASLEEP_FUTEX);
+    return bell;
+}
+
+static void sleep_rung(uint32_t bell, uint64_t ns)
+{
+    if (ns > 1000 * 1000)
+        model_futex_wait(&memory.bell, bell);
+}
+
+static long model_syscall(long number, ...);
+static int progress(struct rk_ctx *c);
+
+#define syscall(...) model_syscall(__VA_ARGS__)
+#define sched_yield() model_relax()
+#define rk_cpu_relax() model_relax()
+#define rk_clock_ns() model_clock()
+#define rk_progress(c) progress(c)
+#define rk_lock_me() ((uintptr_t)model_me() + 1)
+#define rk_lock_is_mine(l) ((void)(l), has_lock[model_me()])
+#define rk_lock_take(l) ((void)(l), rk_lock_is_mine(l) ? (void)memory.depth++ : take(1))
+#define rk_lock_give(l) ((void)(l), give_one())
+#define rk_lock_give_all(l) ((void)(l), give())
+#define rk_lock_take_again(l, depth) ((void)(l), take(depth))
+#define rk_node_wake(n, index) ((void)(n), (void)(index), ring())
+#define rk_node_sleep_begin(n, how) ((void)(n), (void)(how), sleep_begin())
+#define rk_node_sleep(n, bell, ns) ((void)(n), sleep_rung(bell, ns))
+#define rk_node_sleep_end(n) ((void)(n), atomic_store(&memory.sleeping, RK_AWAKE))
+#include "lib/channel/threads.c"
+
+#define rk_wait_bout wait_bout
+void wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+#include "lib/channel/wait.c"
+#undef rk_wait_bout
+
+static struct rk_engine engine;
+static struct rk_node node;
+static struct rk_ctx ctx;
+
+static long model_syscall(long number, ...)
+{
+    volatile void *word;
+    va_list ap;
+    int op;
+
+    va_start(ap, number);
+    model_expect(number == SYS_futex, "another system call");
+    word = va_arg(ap, volatile void *);
+    op = va_arg(ap, int);
+    if (op == FUTEX_WAKE_PRIVATE) {
+        model_futex_wake(word);
+    } else {
+        uint32_t value = va_arg(ap, uint32_t);
+        struct rk_waiting *w = rk_container_of((_Atomic uint32_t *)(uintptr_t)word, struct rk_waiting, state);
+        if (va_arg(ap, struct timespec *)->tv_nsec == LONG_NS)
+            model_futex_wait(word, value);
+        else if (w->sleeps > 0)
+            w->sleeps = SHORT_SLEEPS - 1;
+    }
+    va_end(ap);
+    return 0;
+}
+
+static uint64_t fold(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_waiting(void)
+{
+    const struct rk_threads *t = &memory.threads;
+    uint64_t h = fold(t->nwaiting, t->nbusy << 16 | t->ntold << 8 | (uint32_t)(t->napping << 1) | t->nap_armed);
+    struct rk_link *l;
+
+    h = fold(fold(h, memory.done), (uint64_t)(uintptr_t)t->napper);
+    rk_list_for_each(l, &t->waiting)
+    {
+        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        uint32_t state;
+
+        memmove(&state, (const void *)&w->state, sizeof(state));
+        h = fold(fold(h, w->thread << 8 | state), (uint64_t)(uintptr_t)w->arg);
+        h = fold(h, (w->sleeps < SHORT_SLEEPS ? w->sleeps : SHORT_SLEEPS) << 8 | (uint32_t)(w->deep << 1) | w->told);
+    }
+    return h;
+}
+
+static void expect_fit(void)
+{
+    struct rk_threads *t = &memory.threads;
+    uint32_t n = 0, told = 0;
+    const struct rk_waiting *poller = t->poller;
+    bool has_poller = !poller, has_napper = !t->napper;
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        n++;
+        told += w->told;
+        has_poller |= w == poller;
+        has_napper |= w == t->napper;
+    }
+    model_expect(n == t->nwaiting && told == t->ntold, "counts of who waits, or has been told, that do not fit");
+    model_expect(has_poller, "the poller is one who does not wait any more");
+    model_expect(has_napper, "the napper is one who does not wait any more");
+}
+
+/* -------------------------------------------------------------------------------------------- the scenes */
+
+struct scene {
+    const char *name;
+    int waiters;      /* threads of the program, each with one wait or more */
+    int times;
+    bool background;  /* and the progress thread */
+    bool crowded;     /* fewer cores than threads */
+    bool unrung;      /* the first waits for what nobody rings for */
+    struct {
+        uint32_t send, after; /* once these waits are over */
+    } peer[4];        /* to the first that sends nothing */
+};
+
+static const struct scene *scene;
+static uint32_t waits_for[THREADS];
+
+static bool is_done(void *arg)
+{
+    return (memory.done & *(uint32_t *)arg) != 0;
+}
+
+/* At the top of wait_here's loop: what a thread knows there stands in its struct rk_waiting. */
+static bool cond(void *arg)
+{
+    int me = model_me();
+
+    if (arg == &waits_for[me] && !in_bout[me])
+        model_here(waits_for[me], 0, hash_waiting());
+    return is_done(arg);
+}
+
+static uint32_t bit(int which, int time)
+{
+    return 1u << (which + 2 * time);
+}
+
+static int progress(struct rk_ctx *c)
+{
+    uint32_t news = (uint32_t)atomic_load(&memory.came) & ~memory.done;
+
+    (void)c;
+    memory.done |= news;
+    return news != 0;
+}
+
+/* As in wait.c, with patience that the search decides on. */
+void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), void *arg)
+{
+    int me = model_me();
+    struct rk_waiting *p;
+
+    in_bout[me] = true;
+    if (progress(c) == 0 && (!scene->crowded || rk_threads_yield(c->engine->threads)) && model_choose(2) &&
+        rk_threads_may_nap(c->engine->threads))
+        nap(c, w->unrung, is, arg);
+    p = memory.threads.poller;
+    if (p && p->thread == rk_lock_me())
+        p->passes = scene->crowded ? PASSES_PER_YIELD - 1 : 0; /* with few cores always the pass that yields */
+    in_bout[me] = false;
+}
+
+static void wait_for(uint32_t bits, struct rk_waiter w)
+{
+    int me = model_me();
+    RK_ENTER(&ctx);
+
+    waits_for[me] = bits;
+    if (!cond(&waits_for[me]))
+        rk_threads_wait(&ctx, &w, cond, &waits_for[me]);
+    model_expect(is_done(&waits_for[me]), "a wait ends too soon");
+}
+
+static void stop(void)
+{
+    RK_ENTER(&ctx);
+
+    memory.done |= STOP;
+}
+
+static void program(int which)
+{
+    for (int i = 0; i < scene->times; i++) {
+        wait_for(bit(which, i), (struct rk_waiter){.unrung = which == 0 && scene->unrung});
+        atomic_fetch_or(&memory.over, bit(which, i));
+    }
+    if (scene->background && which == 0) {
+        model_await(&memory.done, SERVED, SERVED); /* it computes, and somebody makes progress */
+        model_await(&memory.over, (1u << scene->waiters) - 1, (1u << scene->waiters) - 1);
+        stop();
+    }
+}
+
+static void peer(void)
+{
+    for (int i = 0; scene->peer[i].send; i++) {
+        model_await(&memory.over, scene->peer[i].after, scene->peer[i].after);
+        atomic_fetch_or(&memory.came, scene->peer[i].send);
+        ring();
+    }
+}
+
+static void one(int which)
+{
+    if (which < scene->waiters)
+        program(which);
+    else if (which == scene->waiters)
+        peer();
+    else
+        wait_for(STOP, (struct rk_waiter){.background = true});
+}
+
+static void begin(void)
+{
+    struct rk_threads *t = &memory.threads;
+
+    memset(&memory, 0, sizeof(memory));
+    memset(&engine, 0, sizeof(engine));
+    memset(looks_on, 0, sizeof(looks_on));
+    memset(in_bout, 0, sizeof(in_bout));
+    memset(has_lock, 0, sizeof(has_lock));
+    memset(waits_for, 0, sizeof(waits_for));
+    *t = (struct rk_threads){.ctx = &ctx, .cores = scene->crowded ? 1 : 8};
+    rk_list_init(&t->waiting);
+    rk_list_init(&t->lanes);
+    rk_list_init(&t->lane);
+    rk_list_init(&t->free_lanes);
+    rk_list_init(&engine.calls);
+    rk_list_init(&engine.busy);
+    engine.threads = t;
+    engine.naps = engine.watch.epoll = (struct rk_epoll){-1, 0};
+    engine.watch.timer = -1;
+    ctx = (struct rk_ctx){.node = &node, .engine = &engine};
+}
+
+static const struct scene scenes[] = {
+    {.name = "two threads wait, each for its own", .waiters = 2, .times = 1, .peer = {{1, 0}, {2, 0}}},
+    {.name = "one waits for what comes when the other has got its own", .waiters = 2, .times = 1, .peer = {{2, 0}, {1, 2}}},
+    {.name = "both waits end together", .waiters = 2, .times = 1, .peer = {{3, 0}}},
+    {.name = "two threads and one core", .waiters = 2, .times = 1, .crowded = true, .peer = {{2, 0}, {1, 2}}},
+    {.name = "one naps for a moment only", .waiters = 2, .times = 1, .unrung = true, .peer = {{2, 0}, {1, 2}}},
+    {.name = "one thread and the progress thread", .waiters = 1, .times = 1, .background = true, .peer = {{1, 0}, {SERVED, 1}}},
+};
+
+int main(void)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(scenes); i++) {
+        struct model m = {.name = scenes[i].name, .thread = one, .begin = begin, .memory = &memory, .bytes = sizeof(memory),
+                          .more = hash_waiting};
+
+        scene = &scenes[i];
+        m.threads = scene->waiters + 1 + scene->background;
+        failed += model_check(&m, false);
+    }
+    return failed != 0;
+}
