@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(p, bytes) ((void)(p), (void)(bytes))
+#endif
+
 enum { THREADS = 4, BUFFER = 24, STACK = 128 << 10, DEPTH = 4096, SEEN = 1 << 22 };
 
 struct pending {
@@ -380,6 +386,7 @@ static void run_once(void)
     for (int t = 0; t < model->threads; t++) {
         char *stack = thread[t].stack;
         thread[t] = (struct thread){.stack = stack};
+        ASAN_UNPOISON_MEMORY_REGION(stack, STACK); /* it may have been left in the middle of a function */
         fiber_make(&thread[t].at, stack, STACK, run_thread);
     }
     runs++;
