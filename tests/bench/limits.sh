@@ -25,9 +25,9 @@ expect() {
         bad=1
     fi
 }
-expect 42
+expect 43
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 46 --hosts
+    expect 47 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi
