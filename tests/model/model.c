@@ -37,6 +37,7 @@ static const struct model *model;
 static struct thread thread[THREADS];
 static fiber_t search;
 static int running;
+static int switches; /* in this run: who could have gone on did not */
 static const char *wrong;
 
 /* The decisions of this run: what was chosen, of how many. */
@@ -347,6 +348,8 @@ static uint64_t state(void)
     }
     if (model->more)
         h = mix(h, model->more());
+    if (model->switches)
+        h = mix(mix(h, (uint64_t)running), (uint64_t)switches);
     return h ? h : 1;
 }
 
@@ -390,11 +393,15 @@ static void run_once(void)
         fiber_make(&thread[t].at, stack, STACK, run_thread);
     }
     runs++;
+    running = -1; /* whoever begins */
+    switches = 0;
     for (depth = 0;; depth++) {
         int options[2 * THREADS], n = 0, over = 0, choice;
+        bool stays = model->switches && running >= 0 && can_run(&thread[running]);
+        bool any = !stays || switches < model->switches;
 
         for (int t = 0; t < model->threads; t++) {
-            if (can_run(&thread[t]))
+            if (can_run(&thread[t]) && (any || t == running))
                 options[n++] = t;
             if (thread[t].n)
                 options[n++] = THREADS + t;
@@ -418,10 +425,12 @@ static void run_once(void)
             path[depth].of = (unsigned char)n;
         }
         choice = options[path[depth].chosen];
-        if (choice >= THREADS)
+        if (choice >= THREADS) {
             drain_one(&thread[choice - THREADS]);
-        else
+        } else {
+            switches += stays && choice != running;
             go_on(choice);
+        }
     }
 }
 

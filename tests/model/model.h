@@ -27,6 +27,9 @@ struct model {
     void *memory;        /* what threads share */
     size_t bytes;
     uint64_t (*more)(void); /* a hash of what they share on their stacks; NULL: nothing */
+    /* Where all orders are too many: those in which no more than so many times one goes on while who was going on could have
+     * (Musuvathi, Qadeer: Iterative context bounding, PLDI 2007). 0: all. */
+    int switches;
     /* Faults that a machine does not have, to see that they would be found. */
     bool weak; /* nothing but a fence empties the store buffer */
     bool torn; /* and are a read and a write */

@@ -7,6 +7,7 @@
  * so that who has been forgotten cannot be saved by what comes later. The lock is one step (lock.c is not looked at), the doorbell
  * what sleep_model.c has shown it to be, and ten short sleeps are two. A bout of the poller's naps or does not, as the
  * search likes. After each time the lock is held the list of who waits, the poller and the napper have to fit.
+ * With more than three threads there are too many orders: those scenes are searched as far as a few switches go.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"
@@ -35,8 +36,8 @@
 
 enum { THREADS = 3 };
 
-/* Bits of came, done and over: a wait's is that of its thread; what the progress thread is for, and its end. */
-enum { SERVED = 1 << 4, STOP = 1 << 5 };
+/* Bits of came, done and over: a wait's is that of its thread; what the progress thread is for, and its end; a callback is due. */
+enum { SERVED = 1 << 4, STOP = 1 << 5, CALL = 1 << 6 };
 
 static struct {
     struct rk_threads threads;
@@ -244,8 +245,11 @@ struct scene {
     const char *name;
     int waiters;      /* threads of the program, each with one wait or more */
     int times;
+    int switches;     /* 0: in every order (model.h) */
     bool background;  /* and the progress thread */
     bool crowded;     /* fewer cores than threads */
+    uint32_t dead;    /* what these wait for comes by no channel: a poller who looks at the clock finds their peers dead */
+    bool gives;       /* thread 1 does itself what thread 0 waits for, as it begins to wait */
     bool unrung;      /* the first waits for what nobody rings for */
     struct {
         uint32_t send, after; /* once these waits are over */
@@ -253,7 +257,7 @@ struct scene {
 };
 
 static const struct scene *scene;
-static uint32_t waits_for[THREADS];
+static uint32_t waits_for[THREADS + 1];
 
 static bool is_done(void *arg)
 {
@@ -275,12 +279,22 @@ static uint32_t bit(int which, int time)
     return 1u << (which + 2 * time);
 }
 
+/* The user's, and it goes on only when all waits but that of its own thread are over. */
+static void callback(struct rk_threads *t)
+{
+    uint32_t others = ((1u << scene->waiters) - 1) & ~(1u << model_me()), depth = rk_threads_call_begin(t);
+
+    model_await(&memory.over, others, others);
+    rk_threads_call_end(t, depth);
+}
+
 static int progress(struct rk_ctx *c)
 {
     uint32_t news = (uint32_t)atomic_load(&memory.came) & ~memory.done;
 
-    (void)c;
     memory.done |= news;
+    if (news & CALL)
+        callback(c->engine->threads);
     return news != 0;
 }
 
@@ -291,9 +305,11 @@ void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), voi
     struct rk_waiting *p;
 
     in_bout[me] = true;
-    if (progress(c) == 0 && (!scene->crowded || rk_threads_yield(c->engine->threads)) && model_choose(2) &&
-        rk_threads_may_nap(c->engine->threads))
-        nap(c, w->unrung, is, arg);
+    if (progress(c) == 0 && (!scene->crowded || rk_threads_yield(c->engine->threads)) && model_choose(2)) {
+        memory.done |= scene->dead;
+        if (rk_threads_may_nap(c->engine->threads))
+            nap(c, w->unrung, is, arg);
+    }
     p = memory.threads.poller;
     if (p && p->thread == rk_lock_me())
         p->passes = scene->crowded ? PASSES_PER_YIELD - 1 : 0; /* with few cores always the pass that yields */
@@ -305,6 +321,8 @@ static void wait_for(uint32_t bits, struct rk_waiter w)
     int me = model_me();
     RK_ENTER(&ctx);
 
+    if (scene->gives && me == 1)
+        memory.done |= bit(0, 0);
     waits_for[me] = bits;
     if (!cond(&waits_for[me]))
         rk_threads_wait(&ctx, &w, cond, &waits_for[me]);
@@ -380,6 +398,15 @@ static const struct scene scenes[] = {
     {.name = "two threads and one core", .waiters = 2, .times = 1, .crowded = true, .peer = {{2, 0}, {1, 2}}},
     {.name = "one naps for a moment only", .waiters = 2, .times = 1, .unrung = true, .peer = {{2, 0}, {1, 2}}},
     {.name = "one thread and the progress thread", .waiters = 1, .times = 1, .background = true, .peer = {{1, 0}, {SERVED, 1}}},
+    {.name = "two threads and the progress thread", .waiters = 2, .times = 1, .background = true, .switches = 2,
+     .peer = {{3, 0}, {SERVED, 3}}},
+    {.name = "their waits end in turn, and the progress thread", .waiters = 2, .times = 1, .background = true, .switches = 2,
+     .peer = {{1, 0}, {2, 1}, {SERVED, 3}}},
+    {.name = "one gives the other what it waits for", .waiters = 2, .times = 1, .gives = true, .peer = {{2, 1}}},
+    {.name = "a death ends a wait, and nobody rings for that", .waiters = 2, .times = 1, .dead = 1, .peer = {{2, 1}}},
+    {.name = "a callback that waits for the other thread", .waiters = 2, .times = 1, .peer = {{CALL, 0}, {3, 0}}},
+    {.name = "a callback and the progress thread", .waiters = 1, .times = 1, .background = true, .switches = 3,
+     .peer = {{CALL, 0}, {1, 0}, {SERVED, 1}}},
 };
 
 int main(void)
@@ -391,6 +418,7 @@ int main(void)
                           .more = hash_waiting};
 
         scene = &scenes[i];
+        m.switches = scene->switches;
         m.threads = scene->waiters + 1 + scene->background;
         failed += model_check(&m, false);
     }
