@@ -425,8 +425,9 @@ static void hear_of_end(void)
 
 #define OUR_EVENT (PMIX_EXTERNAL_ERR_BASE - 42)
 
-/* What is raised, in this order: 1 to 6 by rank 0 of the first job, the last by that of job a, which has heard 6. */
-enum { NAMESPACE = 1, LOCAL, CUSTOM_A, SESSION, CUSTOM_B0, GLOBAL, BACK };
+/* What is raised, in this order: 1 to 7 by rank 0 of the first job, the last by that of job a, which has heard 7. SOME: the last of
+ * job a and the first of job b. */
+enum { NAMESPACE = 1, LOCAL, CUSTOM_A, SESSION, CUSTOM_B0, SOME, GLOBAL, BACK };
 
 static pmix_nspace_t first_job, job_a;
 static char heard_all[32]; /* digits */
@@ -454,16 +455,19 @@ static void on_raised(size_t id, pmix_status_t code, const pmix_proc_t *source, 
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-static void raise_event(uint32_t number, pmix_data_range_t range, const char *nspace, pmix_rank_t rank)
+/* to: for PMIX_RANGE_CUSTOM, one process or several. */
+static void raise_event(uint32_t number, pmix_data_range_t range, const pmix_proc_t *to, size_t n)
 {
+    pmix_data_array_t array = {.type = PMIX_PROC, .size = n, .array = (void *)(uintptr_t)to};
     pmix_info_t info[2];
-    pmix_proc_t to;
     pmix_status_t rc;
 
-    PMIX_LOAD_PROCID(&to, nspace, rank);
     PMIX_INFO_LOAD(&info[0], "our.number", &number, PMIX_UINT32);
-    PMIX_INFO_LOAD(&info[1], PMIX_EVENT_CUSTOM_RANGE, &to, PMIX_PROC);
-    rc = PMIx_Notify_event(OUR_EVENT, &me, range, info, range == PMIX_RANGE_CUSTOM ? 2 : 1, NULL, NULL);
+    if (n == 1)
+        PMIX_INFO_LOAD(&info[1], PMIX_EVENT_CUSTOM_RANGE, to, PMIX_PROC);
+    else if (n > 1)
+        PMIX_INFO_LOAD(&info[1], PMIX_EVENT_CUSTOM_RANGE, &array, PMIX_DATA_ARRAY);
+    rc = PMIx_Notify_event(OUR_EVENT, &me, range, info, n ? 2 : 1, NULL, NULL);
     if (rc != PMIX_OPERATION_SUCCEEDED)
         need("PMIx_Notify_event", rc);
 }
@@ -494,6 +498,7 @@ static void events(char which, uint32_t n)
     static const char *const of[] = {"p", "a", "b"};
     char key[48], wanted[16];
     pmix_nspace_t job_b = "";
+    pmix_proc_t all_of_a, some[2];
     pmix_status_t code = OUR_EVENT, rc;
 
     if (which == 'p' && me.rank == 0) {
@@ -516,24 +521,30 @@ static void events(char which, uint32_t n)
                 need(key, look_up(key, "x", S));
             }
         }
-        raise_event(NAMESPACE, PMIX_RANGE_NAMESPACE, "", 0);
-        raise_event(LOCAL, PMIX_RANGE_LOCAL, "", 0);
-        raise_event(CUSTOM_A, PMIX_RANGE_CUSTOM, job_a, PMIX_RANK_WILDCARD);
-        raise_event(SESSION, PMIX_RANGE_SESSION, "", 0);
-        raise_event(CUSTOM_B0, PMIX_RANGE_CUSTOM, job_b, 0);
-        raise_event(GLOBAL, PMIX_RANGE_GLOBAL, "", 0);
+        PMIX_LOAD_PROCID(&all_of_a, job_a, PMIX_RANK_WILDCARD);
+        PMIX_LOAD_PROCID(&some[0], job_a, n - 1);
+        PMIX_LOAD_PROCID(&some[1], job_b, 0);
+        raise_event(NAMESPACE, PMIX_RANGE_NAMESPACE, NULL, 0);
+        raise_event(LOCAL, PMIX_RANGE_LOCAL, NULL, 0);
+        raise_event(CUSTOM_A, PMIX_RANGE_CUSTOM, &all_of_a, 1);
+        raise_event(SESSION, PMIX_RANGE_SESSION, NULL, 0);
+        raise_event(CUSTOM_B0, PMIX_RANGE_CUSTOM, &some[1], 1);
+        raise_event(SOME, PMIX_RANGE_CUSTOM, some, 2);
+        raise_event(GLOBAL, PMIX_RANGE_GLOBAL, NULL, 0);
     }
     if (which == 'a' && me.rank == 0) {
         wait_for_event('0' + GLOBAL);
-        raise_event(BACK, PMIX_RANGE_SESSION, "", 0);
-        strcpy(wanted, "346");
+        raise_event(BACK, PMIX_RANGE_SESSION, NULL, 0);
+        strcpy(wanted, size == 1 ? "3467" : "347");
     } else {
         wait_for_event('0' + BACK);
-        strcpy(wanted, which == 'a' ? "3467" : which == 'b' && me.rank == 0 ? "4567" : which == 'b' ? "467" : me.rank == 0 ? "7" : "1467");
+        strcpy(wanted, which == 'a' ? (me.rank == size - 1 ? "34678" : "3478")
+                       : which == 'b' ? (me.rank == 0 ? "45678" : "478")
+                                      : (me.rank == 0 ? "8" : "1478"));
     }
     /* Whether one of the first job hears what is for its host depends on where it is. */
-    if (which == 'p' && me.rank != 0 && strcmp(heard_all, "12467") == 0)
-        strcpy(wanted, "12467");
+    if (which == 'p' && me.rank != 0 && strcmp(heard_all, "12478") == 0)
+        strcpy(wanted, "12478");
     if (strcmp(heard_all, wanted) != 0) {
         fprintf(stderr, "rank %u of job %c has heard '%s', not '%s'\n", me.rank, which, heard_all, wanted);
         exit(9);
