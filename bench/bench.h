@@ -119,8 +119,8 @@ void bench_read(struct bench_run *run, const void *buf, int64_t bytes);
 void bench_pattern(struct bench_run *run, int r, void *buf, int64_t bytes);
 int64_t bench_pattern_wrong(const struct bench_run *run, int r, const void *buf, int64_t bytes);
 
-/* Elements for reductions: rank r's input, and whether the result over n ranks is right. */
-void bench_fill(const struct bench_run *run, int r, void *buf, int64_t first, int64_t count);
+/* Elements for reductions over n ranks: rank r's input, and how many of the result are wrong. */
+void bench_fill(const struct bench_run *run, int n, int r, void *buf, int64_t first, int64_t count);
 int64_t bench_wrong(const struct bench_run *run, int n, const void *buf, int64_t first,
                     int64_t count);
 

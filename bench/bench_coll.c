@@ -134,7 +134,7 @@ static int64_t reduction_check(struct bench_run *run, void (*one)(struct bench_r
 {
     int64_t all = run->entry->pieces & 1 ? run->count * be_size() : run->count;
 
-    bench_fill(run, be_rank(), run->sbuf, 0, all);
+    bench_fill(run, be_size(), be_rank(), run->sbuf, 0, all);
     memset(run->rbuf, 0x55, (size_t)block(run));
     one(run);
     return has_result ? bench_wrong(run, be_size(), run->rbuf, first, run->count) : 0;

@@ -271,7 +271,7 @@ static void sums_are_judged(void **state)
 
     (void)state;
     for (int r = 0; r < 3; r++)
-        bench_fill(&run, r, in[r], 100, 64);
+        bench_fill(&run, 3, r, in[r], 100, 64);
     for (int i = 0; i < 64; i++)
         sum[i] = in[0][i] + in[1][i] + in[2][i];
     assert_int_equal(bench_wrong(&run, 3, sum, 100, 64), 0);
@@ -282,13 +282,46 @@ static void sums_are_judged(void **state)
 
     run.dtype = RANK_F64;
     for (int r = 0; r < 3; r++)
-        bench_fill(&run, r, din[r], 0, 64);
+        bench_fill(&run, 3, r, din[r], 0, 64);
     for (int i = 0; i < 64; i++)
         dsum[i] = din[0][i] + din[1][i] + din[2][i];
     assert_int_equal(bench_wrong(&run, 3, dsum, 0, 64), 0);
     dsum[0] = __builtin_nan("");
     dsum[1] += 1e-9;
     assert_int_equal(bench_wrong(&run, 3, dsum, 0, 64), 2);
+}
+
+/* However many ranks: at most 256, which is exact in every type and on every way there, and each rank counts somewhere. */
+static void many_ranks_are_judged(void **state)
+{
+    static const int ranks[] = {63, 64, 65, 128, 200, 520, 1000};
+    enum { PLACES = 256 };
+    struct bench_opts o = {0};
+    uint64_t in[PLACES], all[PLACES];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
+        for (int op = RANK_SUM; op <= RANK_PROD; op++) {
+            struct bench_run run = {.opts = &o, .dtype = RANK_UINT64, .op = (rank_op_t)op, .turn = 3};
+            uint64_t nothing = op == RANK_PROD;
+            for (int i = 0; i < PLACES; i++)
+                all[i] = nothing;
+            for (int r = 0; r < ranks[k]; r++) {
+                int counts = 0;
+                bench_fill(&run, ranks[k], r, in, 0, PLACES);
+                for (int i = 0; i < PLACES; i++) {
+                    all[i] = nothing ? all[i] * in[i] : all[i] + in[i];
+                    counts += in[i] != nothing;
+                }
+                assert_true(counts > 0);
+            }
+            assert_int_equal(bench_wrong(&run, ranks[k], all, 0, PLACES), 0);
+            for (int i = 0; i < PLACES; i++)
+                assert_in_range(all[i], 1, 256);
+            all[7]++;
+            assert_int_equal(bench_wrong(&run, ranks[k], all, 0, PLACES), 1);
+        }
+    }
 }
 
 /* One rank's own input is the result over one rank, whatever the type and operation. */
@@ -304,7 +337,7 @@ static void every_type_and_operation_is_judged(void **state)
             struct bench_run run = {.opts = &o, .dtype = (rank_dtype_t)d, .op = (rank_op_t)op};
             if (!rank_op_defined(run.op, run.dtype))
                 continue;
-            bench_fill(&run, 0, buf, 0, 64);
+            bench_fill(&run, 1, 0, buf, 0, 64);
             assert_int_equal(bench_wrong(&run, 1, buf, 0, 64), 0);
             memset(buf, 0x55, sizeof(buf));
             assert_true(bench_wrong(&run, 1, buf, 0, 64) > 32);
@@ -328,6 +361,7 @@ int main(void)
         cmocka_unit_test(bus_factors_of_nccl_tests),
         cmocka_unit_test(patterns_tell_ranks_and_places),
         cmocka_unit_test(sums_are_judged),
+        cmocka_unit_test(many_ranks_are_judged),
         cmocka_unit_test(every_type_and_operation_is_judged),
     };
 
