@@ -83,15 +83,15 @@ static rank_status_t bad(const struct rk_conf_row *row, const char *text, char *
     case RK_CONF_SIZE:
         snprintf(lo, sizeof(lo), "%lld", (long long)row->min);
         snprintf(hi, sizeof(hi), "%lld", (long long)(row->max ? row->max : INT64_MAX));
-        snprintf(err, errlen, "%s is '%s'; allowed is %s from %s to %s%s", row->name, text,
+        snprintf(err, errlen, "%s is '%s'; allowed is %s from %s to %s%s%s", row->name, text,
                  row->type == RK_CONF_INT ? "a whole number" : "a size (4096, 64K, 1M)", lo, hi,
-                 row->allowed ? ", or auto" : "");
+                 row->allowed ? ", or " : "", row->allowed ? row->allowed : "");
         break;
     case RK_CONF_TIME:
-        snprintf(err, errlen, "%s is '%s'; allowed is a time (50us, 2ms, 1s) up to %llds%s",
+        snprintf(err, errlen, "%s is '%s'; allowed is a time (50us, 2ms, 1s) up to %llds%s%s",
                  row->name, text,
                  (long long)((row->max ? row->max : INT64_MAX) / 1000000000LL),
-                 row->allowed ? ", or auto" : "");
+                 row->allowed ? ", or " : "", row->allowed ? row->allowed : "");
         break;
     case RK_CONF_STRING:
         snprintf(err, errlen, "%s is '%s'; allowed is one of %s, or a path with a / in it", row->name, text, row->allowed);
@@ -190,7 +190,7 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
         break;
     }
     if (row->allowed && strcasecmp(text, row->allowed) == 0) {
-        *(int64_t *)at = -1; /* auto */
+        *(int64_t *)at = -1;
         return RANK_OK;
     }
     if (row->type == RK_CONF_INT) {

@@ -32,7 +32,8 @@ struct rk_conf_row {
     const char *dflt;
     const char *unit; /* "" if none */
     const char *doc;
-    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see picks.h; STRING: such words, or a path; NULL: any text */
+    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see picks.h; STRING: such words, or a path; NULL: any text;
+                          * INT, SIZE, TIME: a word that stands for -1, or NULL */
     int64_t min, max;    /* INT, SIZE, TIME; both 0: not negative */
     size_t offset;       /* in the struct that a table fills */
 };
@@ -78,7 +79,7 @@ void rk_conf_unload(void);
 
 /* The engine itself, for any table (tests, the launcher). */
 rank_status_t rk_conf_set_defaults(const struct rk_conf_row *rows, void *into);
-/* where: "RANK_X" or "file:line", for messages. err gets the message on failure. */
+/* err gets the message on RANK_ERR_CONFIG. */
 rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *text, void *into,
                                   char *err, size_t errlen);
 /* name=value lines with # comments. Never reads past len; NUL bytes are an error. */

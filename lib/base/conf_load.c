@@ -148,7 +148,7 @@ rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, con
     return first;
 }
 
-/* A file that is not there is fine unless the user named it; *text is NULL then. */
+/* A file that is not there is fine unless the user named it; *out is NULL then. */
 static rank_status_t read_file(const char *path, bool required, char **out, size_t *len)
 {
     FILE *f = fopen(path, "re");

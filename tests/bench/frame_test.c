@@ -155,7 +155,8 @@ static void mistakes_are_named(void **state)
         {{"-b", "x", NULL}, "--minbytes is 'x'"},
         {{"-f", "1", NULL}, "--stepfactor is '1'"},
         {{"-d", "f128", NULL}, "--datatype is 'f128'"},
-        {{"-n", "0", NULL}, "--iters is '0'"},
+        {{"-n", "0", NULL}, "--iters is '0'; allowed is a whole number from 1 to 1000000000, or auto"},
+        {{"-r", "-1", NULL}, "--root is '-1'; allowed is a whole number from 0 to 1073741824, or all"},
         {{"-b", NULL}, "-b needs a value"},
         {{"-b64", "-e8", NULL}, "--minbytes 64 is more than --maxbytes 8"},
     };

@@ -20,13 +20,14 @@ static const struct rk_conf_row rows[] = {
     {"RANK_T_SIZE", RK_CONF_SIZE, "16K", "bytes", "a size", NULL, 0, 1 << 20, AT(size)},
     {"RANK_T_TIME", RK_CONF_TIME, "2ms", "", "a time", NULL, 0, 10000000000LL, AT(time)},
     {"RANK_T_MAYBE", RK_CONF_TIME, "auto", "", "a time or not", "auto", 0, 10000000000LL, AT(maybe)},
+    {"RANK_T_SOME", RK_CONF_INT, "3", "", "a number or all", "all", 0, 100, AT(i)},
     {"RANK_T_ENUM", RK_CONF_ENUM, "two", "", "one of", "one|two|three", 0, 0, AT(e)},
     {"RANK_T_SET", RK_CONF_SET, "red,blue", "", "some of", "red|green|blue", 0, 0, AT(set)},
     {"RANK_T_TEXT", RK_CONF_STRING, "nothing", "", "a text", NULL, 0, 0, AT(s)},
     {"RANK_T_PATH", RK_CONF_STRING, "auto", "", "a word or a path", "auto|off", 0, 0, AT(path)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},
 };
-enum { BOOL, INT, SIZE, TIME, MAYBE, ENUM, SET, TEXT, PATH };
+enum { BOOL, INT, SIZE, TIME, MAYBE, SOME, ENUM, SET, TEXT, PATH };
 
 static int setup(void **state)
 {
@@ -170,6 +171,10 @@ static void times(void **state)
     assert_int_equal(t->maybe, -1);
     bad(t, MAYBE, "automatic", "or auto");
     bad(t, MAYBE, "-1", "or auto");
+    good(t, SOME, "all");
+    assert_int_equal(t->i, -1);
+    good(t, SOME, "3");
+    bad(t, SOME, "-1", "from 0 to 100, or all");
 }
 
 static void enums(void **state)
@@ -226,7 +231,7 @@ static void texts(void **state)
 static void round_trip(void **state)
 {
     static const char *const values[][4] = {{"on", "off"}, {"-5", "0", "77"}, {"0", "1000", "16K", "1M"},
-                                            {"0", "7ns", "50us", "1s"}, {"auto", "3ns", "0"},
+                                            {"0", "7ns", "50us", "1s"}, {"auto", "3ns", "0"}, {"all", "5"},
                                             {"one", "three"}, {"red", "red,blue", "red,green,blue"},
                                             {"", "some text"}, {"auto", "off", "a/b"}};
     struct target *t = *state, u = {.s = NULL};
