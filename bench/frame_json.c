@@ -3,11 +3,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char end_of_array[] = "\n]\n";
 
 int bench_json_open(struct bench_json *json, const char *path)
 {
+    struct stat st;
+
     json->some = json->in_record = false;
     json->out = fopen(path, "we");
+    json->rewinds = json->out && fstat(fileno(json->out), &st) == 0 && S_ISREG(st.st_mode);
     return json->out ? 0 : -1;
 }
 
@@ -17,7 +24,7 @@ int bench_json_close(struct bench_json *json)
 
     if (!json->out)
         return 0;
-    fputs(json->some ? "\n]\n" : "[]\n", json->out);
+    fputs(json->some ? end_of_array : "[]\n", json->out);
     bad = ferror(json->out);
     if (fclose(json->out))
         bad = 1;
@@ -41,7 +48,11 @@ void bench_json_end(struct bench_json *json)
     if (!json->out)
         return;
     fputc('}', json->out);
-    fflush(json->out); /* what was measured survives a later failure */
+    /* What was measured survives a later failure, and can be read then. */
+    if (json->rewinds)
+        fputs(end_of_array, json->out);
+    if (fflush(json->out) == 0 && json->rewinds)
+        fseek(json->out, -(long)strlen(end_of_array), SEEK_CUR);
 }
 
 static void quoted(FILE *out, const char *text)
@@ -101,4 +112,12 @@ void bench_json_real(struct bench_json *json, const char *key, double value)
         fprintf(json->out, "%.6g", value);
     else
         fputs("null", json->out);
+}
+
+void bench_json_null(struct bench_json *json, const char *key)
+{
+    if (!json->out)
+        return;
+    key_of(json, key);
+    fputs("null", json->out);
 }

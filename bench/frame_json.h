@@ -1,4 +1,4 @@
-/* frame_json.h: an array of flat records, written as it grows. */
+/* frame_json.h: an array of flat records, written as it grows. A file is whole after each record, however the program ends. */
 #ifndef BENCH_FRAME_JSON_H
 #define BENCH_FRAME_JSON_H
 
@@ -9,6 +9,7 @@
 struct bench_json {
     FILE *out; /* NULL: nothing is written */
     bool some, in_record;
+    bool rewinds; /* a record may be written over the end of the array */
 };
 
 /* Returns 0, or -1 with errno. */
@@ -23,5 +24,6 @@ void bench_json_int(struct bench_json *json, const char *key, int64_t value);
 void bench_json_bool(struct bench_json *json, const char *key, bool value);
 /* null where the value is not a number that JSON has. */
 void bench_json_real(struct bench_json *json, const char *key, double value);
+void bench_json_null(struct bench_json *json, const char *key);
 
 #endif

@@ -183,12 +183,19 @@ static void words_follow_rank_h(void **state)
     assert_string_equal(bench_word(bench_op_words, RANK_OP_COUNT, word, sizeof(word)), "all");
 }
 
+static void read_text(const char *path, char *text, size_t room)
+{
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    text[fread(text, 1, room - 1, f)] = '\0';
+    fclose(f);
+}
+
 static void json_is_written_and_quoted(void **state)
 {
     char path[] = "/tmp/frame_test.XXXXXX", text[512];
     struct bench_json json = {0};
-    FILE *f;
-    size_t n;
     int fd = mkstemp(path);
 
     (void)state;
@@ -199,25 +206,22 @@ static void json_is_written_and_quoted(void **state)
     bench_json_text(&json, "a", "q\"b\\c\n");
     bench_json_int(&json, "i", -5);
     bench_json_end(&json);
+    read_text(path, text, sizeof(text)); /* as if the program ended here */
+    assert_string_equal(text, "[\n{\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5}\n]\n");
     bench_json_begin(&json);
     bench_json_real(&json, "r", 0.25);
     bench_json_real(&json, "n", __builtin_inf());
     bench_json_bool(&json, "t", true);
+    bench_json_null(&json, "u");
     bench_json_end(&json);
     assert_int_equal(bench_json_close(&json), 0);
-    f = fopen(path, "r");
-    n = fread(text, 1, sizeof(text) - 1, f);
-    text[n] = '\0';
-    fclose(f);
+    read_text(path, text, sizeof(text));
     assert_string_equal(text, "[\n{\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5},\n"
-                              "{\"r\": 0.25, \"n\": null, \"t\": true}\n]\n");
+                              "{\"r\": 0.25, \"n\": null, \"t\": true, \"u\": null}\n]\n");
 
     assert_int_equal(bench_json_open(&json, path), 0); /* no records: still an array */
     assert_int_equal(bench_json_close(&json), 0);
-    f = fopen(path, "r");
-    n = fread(text, 1, sizeof(text) - 1, f);
-    text[n] = '\0';
-    fclose(f);
+    read_text(path, text, sizeof(text));
     assert_string_equal(text, "[]\n");
     unlink(path);
     assert_int_equal(bench_json_open(&json, "/nowhere/at/all"), -1);

@@ -92,6 +92,8 @@ for target in private shared; do
     job 3 -b 8 -e 64K -f 128 --time 2ms -c 2 --target $target $single && ok "--target $target" || not_ok "--target $target"
 done
 job 2 -b 8 -e 8 -n 100 -w 10 lat && grep -q '^8 ' "$work/out" && ok "-n and -w" || not_ok "-n and -w"
+job 2 -b 8 -e 8 -n 2 -c 0 -j "$work/j" lat matchq_posted && [ "$(grep -c '"wrong": null' "$work/j")" = 2 ] &&
+    ok "-c 0: nobody has looked" || not_ok "-c 0: nobody has looked"
 
 if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" lat bw allreduce &&
