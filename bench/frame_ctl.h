@@ -13,8 +13,6 @@
 
 /* Rank 0's bytes come to every rank. */
 void bench_ctl_bcast(void *buf, size_t bytes);
-/* bytes of every rank come to rank 0: all holds them in rank order, and is not used elsewhere. */
-void bench_ctl_gather(const void *mine, size_t bytes, void *all);
 /* The sum over all ranks, at rank 0; elsewhere value. */
 int64_t bench_ctl_sum(int64_t value);
 /* Element by element, the way of --average; v of rank 0 holds the result. */
