@@ -35,7 +35,7 @@ struct bench_run {
     int lanes;      /* messages that move at the time of each that is timed */
     double ack_us;  /* one way of a single byte */
     double extra;   /* of the last sample, where the entry has one */
-    int64_t batch;  /* iterations of one sample */
+    int64_t iters;  /* that have been timed */
     uint64_t turn;  /* differs in every iteration */
     uint64_t sink;  /* what was read, so that it is */
     void *state;    /* the entry's own, from begin to end */

@@ -97,6 +97,11 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
         snprintf(err, len, "--pairs %lld: there are %d ranks", (long long)o->pairs, be_size());
         return err;
     }
+    if (o->hist && o->iters > FRAME_MAX_SAMPLES) {
+        snprintf(err, len, "--hist keeps the time of each iteration: --iters %lld is more than %d", (long long)o->iters,
+                 FRAME_MAX_SAMPLES);
+        return err;
+    }
     if (o->root >= be_size()) {
         snprintf(err, len, "--root %lld: there are %d ranks", (long long)o->root, be_size());
         return err;
@@ -130,14 +135,9 @@ static int run(struct frame *f, int argc, char **argv)
     if (mistake(f, err, sizeof(err)))
         return fail(err);
     be_library(f->library, sizeof(f->library));
-    if (gethostname(f->host, sizeof(f->host) - 1))
+    if (gethostname(f->host, sizeof(f->host)))
         snprintf(f->host, sizeof(f->host), "unknown");
     snprintf(f->channel, sizeof(f->channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
-    f->max_samples = f->opts.hist ? FRAME_HIST_SAMPLES : FRAME_MAX_SAMPLES;
-    f->samples = calloc((size_t)f->max_samples, sizeof(double));
-    f->extras = calloc((size_t)f->max_samples, sizeof(double));
-    if (!f->samples || !f->extras)
-        be_abort(1, "out of memory");
     if (frame_speaks() && f->opts.json[0] && bench_json_open(&f->json, f->opts.json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(2, err);
@@ -148,6 +148,10 @@ static int run(struct frame *f, int argc, char **argv)
     }
     if (f->json.out && bench_json_close(&f->json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
+        be_abort(1, err);
+    }
+    if (frame_speaks() && (fflush(stdout) || ferror(stdout))) {
+        snprintf(err, sizeof(err), "cannot write the results: %m");
         be_abort(1, err);
     }
     if (f->wrong)

@@ -12,14 +12,17 @@
 #include "bench/frame_json.h"
 #include "bench/frame_stats.h"
 
-enum { FRAME_MAX_SAMPLES = 20000, FRAME_HIST_SAMPLES = 200000, FRAME_MIN_SAMPLES = 10 };
+#include <limits.h>
+
+/* Samples of a size: ever, in 100 ms of its time, the same with --hist, and at least. */
+enum { FRAME_MAX_SAMPLES = 1 << 24, FRAME_TIME_SAMPLES = 20000, FRAME_HIST_SAMPLES = 200000, FRAME_MIN_SAMPLES = 10 };
 
 struct frame {
     struct bench_opts opts;
     struct bench_json json;
-    char library[128], host[64], channel[16];
+    char library[128], host[HOST_NAME_MAX + 1], channel[16];
     double *samples, *extras; /* room for as many as the next */
-    int64_t max_samples;
+    int64_t room;
     int64_t wrong; /* of all */
 };
 

@@ -5,6 +5,7 @@
 #include "bench/frame.h"
 #include "bench/frame_ctl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,16 +29,17 @@ static double sample(struct bench_run *run, int n)
 }
 
 /* Warm up, and learn how long one iteration takes: twice as many until a quarter of the time is
- * over. */
+ * over, or as many as asked for, of which the first are slower. */
 static double warm_up(struct bench_run *run)
 {
-    double us = 0, budget = (double)run->opts->time / 4e3, start = bench_now_us();
-    int64_t n = 1;
+    double us = 0, later, budget = (double)run->opts->time / 4e3, start = bench_now_us();
+    int64_t n = 1, asked = run->opts->warmup;
 
-    if (run->opts->warmup != BENCH_AUTO) {
-        if (run->opts->warmup > 0)
-            us = sample(run, (int)run->opts->warmup);
-        return us;
+    if (asked != BENCH_AUTO) {
+        if (asked / 2 > 0)
+            us = sample(run, (int)(asked / 2));
+        later = asked > 0 ? sample(run, (int)(asked - asked / 2)) : 0;
+        return later < us ? later : us;
     }
     for (;;) {
         us = sample(run, (int)n);
@@ -47,36 +49,96 @@ static double warm_up(struct bench_run *run)
     }
 }
 
-static int measure(struct frame *f, struct bench_run *run)
+static void make_room(struct frame *f, int64_t n)
+{
+    size_t more = n > f->room ? (size_t)(n - f->room) : 0;
+    double *samples, *extras;
+
+    if (!more)
+        return;
+    samples = realloc(f->samples, (size_t)n * sizeof(*samples));
+    f->samples = samples ? samples : f->samples;
+    extras = realloc(f->extras, (size_t)n * sizeof(*extras));
+    f->extras = extras ? extras : f->extras;
+    if (!samples || !extras)
+        be_abort(1, "out of memory for the samples; -n asks for fewer");
+    /* No page is touched for the first time while others wait. */
+    memset(samples + f->room, 0, more * sizeof(*samples));
+    memset(extras + f->room, 0, more * sizeof(*extras));
+    f->room = n;
+}
+
+static double take(struct frame *f, struct bench_run *run, int64_t i, int iterations)
+{
+    run->iters += iterations;
+    f->samples[i] = sample(run, iterations);
+    f->extras[i] = run->extra;
+    return f->samples[i];
+}
+
+/* Who is not to warm up learns it from the first two that count. Returns how many have been taken. */
+static int64_t probe(struct frame *f, struct bench_run *run, double *us)
+{
+    int64_t n = run->opts->iters == 1 ? 1 : 2;
+
+    make_room(f, n);
+    for (int64_t i = 0; i < n; i++) {
+        double t = take(f, run, i, 1);
+        *us = i == 0 || t < *us ? t : *us;
+    }
+    return n;
+}
+
+/* How many iterations the time holds, where one takes so long. */
+static int64_t within_time(const struct bench_run *run, double us)
+{
+    double each = run->entry->table == BENCH_IDLE ? us + (double)run->bytes : us;
+    double n = each > 0 ? (double)run->opts->time / 1e3 / each : 0;
+
+    return n < 1e12 ? (int64_t)n : 1000000000000;
+}
+
+/* The most samples where the time says how many: a short one is not all that its iteration takes. */
+static int64_t most_samples(const struct bench_opts *o)
+{
+    int64_t times = o->time / 100000000, n = o->hist ? FRAME_HIST_SAMPLES : FRAME_TIME_SAMPLES;
+
+    return times > FRAME_MAX_SAMPLES / n ? FRAME_MAX_SAMPLES : times > 1 ? times * n : n;
+}
+
+static int64_t measure(struct frame *f, struct bench_run *run)
 {
     const struct bench_entry *e = run->entry;
-    /* A window's sample is a message's share of it. */
-    double us = warm_up(run) * run->inflight * (e->rounds ? e->rounds : 1);
-    double least_us = e->sample_us > 0 ? e->sample_us : 20;
-    int64_t batch = 1, n, min = e->table == BENCH_IDLE ? 3 : FRAME_MIN_SAMPLES;
+    const struct bench_opts *o = run->opts;
+    double us = warm_up(run), least_us = e->sample_us > 0 ? e->sample_us : 20;
+    int64_t batch = 1, n, left, done = 0, min = e->table == BENCH_IDLE ? 3 : FRAME_MIN_SAMPLES;
 
-    /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
-    if (bench_inside(run) && !run->opts->hist)
-        batch = us > 0 && us < least_us ? (int64_t)(least_us / us) + 1 : 1;
-    if (run->opts->iters != BENCH_AUTO) {
-        if (batch > run->opts->iters)
-            batch = run->opts->iters;
-        n = (run->opts->iters + batch - 1) / batch;
-    } else {
-        n = us > 0 ? (int64_t)((double)run->opts->time / 1e3 / us / (double)batch) : min;
-        n = n < min ? min : n;
-    }
-    n = n > f->max_samples ? f->max_samples : n;
-    run->batch = batch = agreed(batch);
-    n = agreed(n);
     bench_ctl_meet();
-    for (int64_t i = 0; i < n; i++) {
-        f->samples[i] = sample(run, (int)batch);
-        f->extras[i] = run->extra;
+    if (o->warmup == 0 || o->warmup == 1)
+        done = probe(f, run, &us);
+    us *= run->inflight * (e->rounds ? e->rounds : 1); /* a window's sample is a message's share of it */
+    /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
+    if (bench_inside(run) && !o->hist)
+        batch = us > 0 && us < least_us ? (int64_t)(least_us / us) + 1 : 1;
+    if (o->iters != BENCH_AUTO) {
+        left = o->iters - done;
+        n = (left + batch - 1) / batch;
+        n = n > FRAME_MAX_SAMPLES ? FRAME_MAX_SAMPLES : n;
+    } else {
+        n = within_time(run, us) / batch;
+        n = n < min ? min : n > most_samples(o) ? most_samples(o) : n;
+        left = n * batch;
     }
+    left = agreed(left);
+    n = agreed(n);
+    make_room(f, done + n);
+    bench_ctl_meet();
+    for (int64_t i = 0; i < n; i++)
+        take(f, run, done + i, (int)(left / n + (i < left % n)));
+    n += done;
     if (e->table == BENCH_COLLECTIVE || e->all)
-        bench_ctl_combine(f->samples, (size_t)n, e->all ? BENCH_MAX : run->opts->average);
-    return (int)n;
+        bench_ctl_combine(f->samples, (size_t)n, e->all ? BENCH_MAX : o->average);
+    return n;
 }
 
 static int64_t verify(struct bench_run *run)
@@ -93,6 +155,14 @@ static int64_t verify(struct bench_run *run)
 
 /* ----------------------------------------------------------------------- one size */
 
+static void no_room(const char *who, size_t bytes)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s no memory for %zu bytes (--maxbytes, --window)", who, bytes);
+    be_abort(1, text);
+}
+
 static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **mem)
 {
     void *p = NULL;
@@ -102,9 +172,9 @@ static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **
     if (f->opts.mem != BENCH_MEM_ANY) {
         *mem = be_memory_create(bytes, f->opts.mem == BENCH_MEM_ALLOC ? BE_ALLOC : BE_SHARED, &p);
         if (!*mem)
-            be_abort(1, "the library has no memory for the buffers");
+            no_room("the library has", bytes);
     } else if (posix_memalign(&p, 4096, bytes)) {
-        be_abort(1, "out of memory for the buffers");
+        no_room("there is", bytes);
     }
     memset(p, 0, bytes);
     return p;
@@ -128,11 +198,10 @@ static size_t lay_out(struct bench_run *run)
     return (size_t)run->stride * (size_t)run->inflight;
 }
 
-static void conclude(struct frame *f, const struct bench_run *run, int n, int64_t wrong)
+static void conclude(struct frame *f, const struct bench_run *run, int64_t n, int64_t wrong)
 {
     const struct bench_entry *e = run->entry;
-    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = n * run->batch,
-                             .wrong = wrong};
+    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = run->iters, .wrong = wrong};
 
     if (r.s.median > 0) {
         r.rate = run->lanes * 1e6 / r.s.median;
@@ -153,9 +222,9 @@ static void one_size(struct frame *f, struct bench_run *run)
     const struct bench_entry *e = run->entry;
     struct be_memory *smem, *rmem;
     size_t room = lay_out(run);
-    int64_t wrong;
-    int n;
+    int64_t wrong, n;
 
+    run->iters = 0;
     run->sbuf = get_buffer(f, room, &smem);
     run->rbuf = get_buffer(f, room, &rmem);
     run->reqs = calloc(2 * (size_t)run->inflight, sizeof(*run->reqs));
@@ -167,7 +236,7 @@ static void one_size(struct frame *f, struct bench_run *run)
             room = room * (size_t)e->window + BEHIND;
         run->window = be_window_create(room ? room : 1, (enum be_sort)f->opts.target, &base);
         if (!run->window)
-            be_abort(1, "the library has no memory for the window");
+            no_room("the library has", room);
         run->window_base = base;
     }
     if (e->begin)
@@ -193,7 +262,7 @@ static void one_size(struct frame *f, struct bench_run *run)
 }
 
 /* One way of a byte: what an answer costs. */
-static double ack_time(struct bench_run *run)
+static double ack_time(void)
 {
     char c[2] = {0, 0};
     double v[200], t;
@@ -213,7 +282,6 @@ static double ack_time(struct bench_run *run)
         }
         v[i] = (bench_now_us() - t) / 40;
     }
-    (void)run;
     return bench_stats_of(v, 200).median;
 }
 
@@ -250,22 +318,18 @@ static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *ma
 
 static void all_sizes(struct frame *f, struct bench_run *run)
 {
-    int64_t *sizes, last = -1, min, max;
+    int64_t last = -1, min, max;
     const struct bench_opts *o = &f->opts;
-    int n;
 
     default_sizes(run->entry, &min, &max);
     if (min != max) {
         min = o->min != BENCH_AUTO ? o->min : min;
         max = o->max != BENCH_AUTO ? o->max : max;
     }
-    sizes = bench_sizes(min, max < min ? min : max, o->step, o->factor, &n);
-    if (!sizes)
-        be_abort(1, "out of memory");
-    for (int i = 0; i < n; i++) {
+    for (int64_t size = min; size >= 0; size = bench_next_size(size, max, o->step, o->factor)) {
         int64_t *counts = NULL, *displs = NULL;
 
-        if (!fit_size(run, sizes[i]) || run->bytes == last)
+        if (!fit_size(run, size) || run->bytes == last)
             continue;
         last = run->bytes;
         if (run->entry->pieces == 2) {
@@ -286,7 +350,6 @@ static void all_sizes(struct frame *f, struct bench_run *run)
         free(counts);
         free(displs);
     }
-    free(sizes);
 }
 
 void frame_run_entry(struct frame *f, const struct bench_entry *e)
@@ -295,7 +358,7 @@ void frame_run_entry(struct frame *f, const struct bench_entry *e)
     int dt0 = o->dtype, dt1 = o->dtype, op0 = o->op, op1 = o->op;
     int r0 = (int)o->root, r1 = (int)o->root;
     double ack;
-    struct bench_run run = {.opts = o, .entry = e};
+    struct bench_run run;
 
     if (!e->dtype)
         dt0 = dt1 = RANK_BYTE;
@@ -309,7 +372,7 @@ void frame_run_entry(struct frame *f, const struct bench_entry *e)
         r0 = r1 = 0;
     else if (o->root == BENCH_AUTO)
         r0 = 0, r1 = be_size() - 1;
-    ack = e->table == BENCH_COLLECTIVE ? 0 : ack_time(&run);
+    ack = e->table == BENCH_COLLECTIVE ? 0 : ack_time();
     frame_print_head(f, e);
     for (int d = dt0; d <= dt1; d++) {
         for (int op = op0; op <= op1; op++) {

@@ -223,31 +223,9 @@ void bench_opts_print(FILE *out)
     }
 }
 
-int64_t *bench_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int *n)
+int64_t bench_next_size(int64_t size, int64_t max, int64_t step, int64_t factor)
 {
-    int64_t *sizes = NULL, size = min;
-    int room = 0;
-
-    *n = 0;
-    for (;;) {
-        if (*n == room) {
-            int64_t *more;
-            room = room ? room * 2 : 32;
-            more = realloc(sizes, (size_t)room * sizeof(*sizes));
-            if (!more) {
-                free(sizes);
-                return NULL;
-            }
-            sizes = more;
-        }
-        sizes[(*n)++] = size;
-        if (step)
-            size += step;
-        else if (size == 0)
-            size = 1;
-        else if (__builtin_mul_overflow(size, factor, &size))
-            return sizes;
-        if (size > max)
-            return sizes;
-    }
+    if (step ? __builtin_add_overflow(size, step, &size) : __builtin_mul_overflow(size ? size : 1, size ? factor : 1, &size))
+        return -1;
+    return size <= max ? size : -1;
 }

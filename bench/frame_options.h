@@ -42,7 +42,7 @@ void bench_opts_free(struct bench_opts *opts);
 /* The options for --help. */
 void bench_opts_print(FILE *out);
 
-/* The sizes from min to max: by factor, or by step where step is not 0. The caller frees. NULL: no memory. */
-int64_t *bench_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int *n);
+/* The size after that one: by factor, or by step where step is not 0; -1: it would be more than max. */
+int64_t bench_next_size(int64_t size, int64_t max, int64_t step, int64_t factor);
 
 #endif

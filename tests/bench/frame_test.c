@@ -77,14 +77,11 @@ static void histogram_as_text(void **state)
 static void expect_sizes(int64_t min, int64_t max, int64_t step, int64_t factor, int n,
                          const int64_t *want)
 {
-    int got_n;
-    int64_t *got = bench_sizes(min, max, step, factor, &got_n);
+    int64_t got = min;
 
-    assert_non_null(got);
-    assert_int_equal(got_n, n);
-    for (int i = 0; i < n; i++)
-        assert_int_equal(got[i], want[i]);
-    free(got);
+    for (int i = 0; i < n; i++, got = bench_next_size(got, max, step, factor))
+        assert_int_equal(got, want[i]);
+    assert_int_equal(got, -1);
 }
 
 static void sizes_by_factor_and_step(void **state)
@@ -95,6 +92,7 @@ static void sizes_by_factor_and_step(void **state)
     expect_sizes(10, 35, 10, 2, 3, (int64_t[]){10, 20, 30});
     expect_sizes(5, 5, 0, 2, 1, (int64_t[]){5});
     expect_sizes(INT64_MAX / 2 + 1, INT64_MAX, 0, 2, 1, (int64_t[]){INT64_MAX / 2 + 1});
+    expect_sizes(INT64_MAX - 1, INT64_MAX, 2, 2, 1, (int64_t[]){INT64_MAX - 1});
 }
 
 static int parse(struct bench_opts *o, char *err, size_t len, const char *const *words)

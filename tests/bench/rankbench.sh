@@ -91,9 +91,42 @@ done
 for target in private shared; do
     job 3 -b 8 -e 64K -f 128 --time 2ms -c 2 --target $target $single && ok "--target $target" || not_ok "--target $target"
 done
-job 2 -b 8 -e 8 -n 100 -w 10 lat && grep -q '^8 ' "$work/out" && ok "-n and -w" || not_ok "-n and -w"
+# As many iterations as asked for; without a warm-up also as many as the time holds, of which waiting is a part.
+if [ -n "$have_python" ]; then
+    # iterations LEAST MOST words...
+    iterations() {
+        local least=$1 most=$2
+        shift 2
+        if job 2 -j "$work/j" "$@" && json "$work/j" 2 >>"$work/out" 2>>"$work/err" &&
+            python3 - "$work/j" "$least" "$most" >>"$work/out" 2>>"$work/err" <<'END'; then
+import json, sys
+for r in json.load(open(sys.argv[1])):
+    print(r['bench'], r['iters'])
+    assert int(sys.argv[2]) <= r['iters'] <= int(sys.argv[3])
+END
+            ok "$*: $least to $most iterations"
+        else
+            not_ok "$*: $least to $most iterations"
+        fi
+    }
+    for warmup in 0 1 2 11; do
+        for n in 1 2 7 150; do
+            iterations $n $n -b 8 -e 8 -n $n -w $warmup lat rate allreduce bcast
+        done
+    done
+    iterations 30000 30000 -b 8 -e 8 -n 30000 bcast
+    iterations 11 1000000000000 -b 8 -e 8 -w 0 --time 500ms lat
+    iterations 3 3 -b 100000 -e 100000 --time 200ms wake
+fi
 job 2 -b 8 -e 8 -n 2 -c 0 -j "$work/j" lat matchq_posted && [ "$(grep -c '"wrong": null' "$work/j")" = 2 ] &&
     ok "-c 0: nobody has looked" || not_ok "-c 0: nobody has looked"
+if [ -w /dev/full ]; then
+    "$bench" --time 1ms barrier >/dev/full 2>"$work/err"
+    rc=$?
+    : >"$work/out"
+    [ $rc = 1 ] && grep -q 'cannot write the results: No space left' "$work/err" && ok "a full disk" ||
+        not_ok "a full disk (exit code $rc)"
+fi
 
 if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" lat bw allreduce &&
@@ -127,6 +160,7 @@ refused 2 "did you mean --maxbytes?" 2 --maxbyte 8 lat
 refused 2 "no benchmark is named" 2
 refused 2 "lat needs 2 ranks" 1 lat
 refused 2 "there are 2 ranks" 2 -r 2 bcast
+refused 2 "--iters 20000000 is more than" 2 --hist -n 20000000 lat
 refused 2 "there are 3 ranks" 3 --pairs 2 mrate
 refused 2 "did you mean get_lat?" 2 get_la
 refused 2 "unknown benchmark mat" 2 mat
