@@ -191,7 +191,7 @@ typedef struct rank_init_opts {
  * Join the world. Collective over the job; opts may be NULL.
  * Under a PMIx server (xrun, srun --mpi=pmix, mpirun, prterun) the world is
  * the job; started alone, a world of one.
- * Errors: RANK_ERR_STATE if the library is or was initialized, RANK_ERR_CONFIG
+ * Errors: RANK_ERR_STATE if the library is or was initialized, RANK_ERR_ARG for opts, RANK_ERR_CONFIG
  * for a bad RANK_* value, RANK_ERR_BOOT, RANK_ERR_NO_MEMORY, RANK_ERR_SYSTEM (no
  * thread for RANK_PROGRESS_THREAD), RANK_ERR_PEER_DEAD.
  */

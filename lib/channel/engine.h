@@ -149,7 +149,6 @@ void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 /* Look at the life locks of the node now, and say when to look again. */
 void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now);
 
-/* Queue the peer for rk_progress to retry its pending sends. */
 /* A frame is refused: counted by the room that does so, and where the launcher can look it up. */
 RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)
 {
@@ -158,6 +157,7 @@ RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)
         rk_board_refused(ctx->board);
 }
 
+/* Queue the peer for rk_progress to retry its pending sends. */
 RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     if (!peer->queued) {

@@ -32,7 +32,7 @@ enum rk_kind {
     RK_KIND_MATCHED, /* p2p: answer to SMSG: payload is the struct rk_id */
     RK_KIND_CREDIT, /* p2p: tag = eager bytes consumed since the last one */
     RK_KIND_RNDV,   /* a channel's rendezvous envelope; handed up as struct rk_rndv */
-    RK_KIND_RMA_REQ, RK_KIND_RMA_REP, /* room for one-sided emulation */
+    RK_KIND_RMA_REQ, RK_KIND_RMA_REP, /* lib/rma: what the memory's owner does itself, and its answer */
     RK_KIND_CHANNEL_FIRST = 16,       /* 16-31: private to a channel, never handed up */
     RK_KIND_USER_FIRST = 64,          /* 64-255: for registration at run time */
     RK_KIND_COUNT = 256

@@ -102,7 +102,6 @@ RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
 #define RK_SRC_ANY UINT32_MAX
 #define RK_TAG_ANY UINT64_MAX
 
-
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);
 /* The last step of that: all of it for one that has no name, is in no list, and whose status says what it learned. */

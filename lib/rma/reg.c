@@ -97,12 +97,13 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     rank_team_t world = rank_world();
     struct rank_mem *mem;
     rank_status_t st;
+    int64_t end;
 
     if (!world)
         return RANK_ERR_STATE;
     if (!ptr || !out)
         return RANK_ERR_ARG;
-    if (bytes < 0)
+    if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
         return RANK_ERR_COUNT;
     RK_ENTER(world->ctx);
     mem = rk_mem_new(world, (size_t)bytes);

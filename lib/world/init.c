@@ -93,6 +93,8 @@ static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
         return RANK_ERR_ARG;
+    if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* it may mean something to a later library */
+        return RANK_ERR_ARG;
     return *level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
 }
 

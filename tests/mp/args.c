@@ -160,6 +160,9 @@ static void memory(const struct mp *mp)
     MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &p, NULL), RANK_ERR_ARG);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
 
+    MP_STATUS(rank_reg(NULL, 8, &mem), RANK_ERR_ARG);
+    MP_STATUS(rank_reg(&p, -1, &mem), RANK_ERR_COUNT);
+    MP_STATUS(rank_reg(&p, INT64_MAX, &mem), RANK_ERR_COUNT);
     MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 100, 0, &p, &mem));
     bad[0] = RANK_MEM_NULL;
     bad[1] = (rank_mem_t)(void *)&junk;

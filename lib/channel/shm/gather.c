@@ -12,7 +12,6 @@
 /* Pieces of a call; longer lists than LIST_MAX are streamed. */
 enum { PIECES = 128, NEAR = 16, LIST_MAX = 1 << 20 };
 
-/* Whole pieces that both sides have; the longer list is cut. */
 static size_t sum(const struct iovec *v, int n)
 {
     size_t s = 0;
@@ -34,6 +33,7 @@ static int cut(struct iovec *v, int n, size_t bytes)
     return i;
 }
 
+/* Whole pieces that both sides have; the longer list is cut. */
 static rank_status_t copy(int pid, const struct rk_view *to, const struct rk_view *from,
                           uint64_t want)
 {

@@ -337,7 +337,8 @@ void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, ui
         return;
     }
     c->hdr = hdr;
-    memcpy(c->payload, payload, len);
+    if (len) /* an empty one has no payload to point to */
+        memcpy(c->payload, payload, len);
     rk_list_append(&l->control, &c->link);
     rk_ucx_mark_busy(l);
 }
