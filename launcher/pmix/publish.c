@@ -249,26 +249,6 @@ static void on_found(struct rk_server *server, struct rk_errand_call *call, pmix
         PMIX_PDATA_FREE(data, n);
 }
 
-static uint32_t number_of(const pmix_value_t *v)
-{
-    uint32_t n = 0;
-
-    switch (v->type) {
-    case PMIX_INT:
-        return v->data.integer < 0 ? 0 : (uint32_t)v->data.integer;
-    case PMIX_INT32:
-        return v->data.int32 < 0 ? 0 : (uint32_t)v->data.int32;
-    case PMIX_UINT32:
-        return v->data.uint32;
-    case PMIX_UINT:
-        return v->data.uint;
-    case PMIX_SIZE:
-        return v->data.size > UINT32_MAX ? UINT32_MAX : (uint32_t)v->data.size;
-    default: /* a flag, for all */
-        return n;
-    }
-}
-
 pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                size_t ninfo, pmix_lookup_cbfunc_t done, void *done_arg)
 {
@@ -286,9 +266,9 @@ pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
             l->call.refused = PMIX_ERR_NOT_SUPPORTED;
         if (PMIX_CHECK_KEY(&info[i], PMIX_WAIT) &&
             (info[i].value.type != PMIX_BOOL || info[i].value.data.flag))
-            want = number_of(&info[i].value);
+            want = rk_value_number(&info[i].value); /* a flag: 0, for all */
         else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
-            s = number_of(&info[i].value);
+            s = rk_value_number(&info[i].value);
     }
     rk_pack_u32(&l->call.payload, range);
     rk_pack_u32(&l->call.payload, want);

@@ -173,6 +173,8 @@ pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, con
                                    void *done_arg);
 /* fence.c: has the library counted out clients that it has lost? It says so to collectives. */
 bool rk_infos_say_broken(const pmix_info_t info[], size_t n);
+/* A number of whatever type the client took for it: negative ones are 0, and so is what is none. */
+uint32_t rk_value_number(const pmix_value_t *v);
 /* Their PMIX_TIMEOUT in seconds, or 0. */
 uint32_t rk_infos_timeout(const pmix_info_t info[], size_t n);
 

@@ -354,16 +354,17 @@ static void told_late(uint32_t rank, bool tell)
     PMIX_PDATA_DESTRUCT(&data);
 }
 
-/* One comes to a fence when the time of all others is over; then all come again, and it is whole. */
+/* One comes to a fence when the time of all others is over; then all come again, and it is whole. The time is a number of any type. */
 static int fence_too_late(void)
 {
+    size_t another = 1;
     int timeout_s = 1;
     pmix_info_t info;
     pmix_status_t rc;
     double begin;
 
-    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout_s, PMIX_INT);
     for (int round = 0; round < 2; round++) {
+        PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, round ? (void *)&another : &timeout_s, round ? PMIX_SIZE : PMIX_INT);
         need("PMIx_Fence", fence());
         begin = now();
         if (me.rank != special) {
