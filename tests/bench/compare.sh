@@ -59,4 +59,47 @@ started 6 .
 compares "compare, $peer"
 started 0 "/peers/"
 started 3 .
+
+# refused TEXT WORDS...
+refused() {
+    local text=$1
+    shift
+    if timeout 60 "$top_srcdir/bench/compare" "$@" >"$work/out" 2>"$work/err" </dev/null || ! grep -qF -e "$text" "$work/err"; then
+        echo "not ok - $*: $text"
+        sed 's/^/    /' "$work/out" "$work/err"
+        bad=1
+    else
+        echo "ok - $*: $text"
+    fi
+}
+mkdir "$work/empty"
+refused "run bench/peers.sh" "$work/empty"
+refused "no peer is named nobody; there are $peer" "$work" --peers nobody
+refused "--runs 0: at least 1" "$work" --runs 0
+refused "no row is named nothing" "$work" --rows nothing
+"$top_srcdir/bench/compare" "$work/empty" --list | grep -q '^lat8 ' && echo "ok - the rows, without peers" || {
+    echo "not ok - the rows, without peers"
+    bad=1
+}
+
+# What is being measured ends with it, and does not go on until its time is over.
+printf '#!/bin/sh\n[ "$XRUN_RANK" = 0 ] || exit 0\nsleep 1000 &\necho $! >"%s/pid.new" && mv "%s/pid.new" "%s/pid"\nwait\n' "$work" "$work" "$work" >"$work/rankbench"
+"$top_srcdir/bench/compare" "$work" --rows lat8 --runs 1 --limit 1000 >"$work/out" 2>"$work/err" &
+comparing=$!
+while [ ! -s "$work/pid" ] && kill -0 $comparing 2>/dev/null; do sleep 0.05; done
+kill -TERM $comparing
+wait $comparing
+rc=$?
+for _ in $(seq 600); do
+    kill -0 "$(cat "$work/pid")" 2>/dev/null || break
+    sleep 0.05
+done
+if [ $rc = 143 ] && [ -s "$work/pid" ] && ! kill -0 "$(cat "$work/pid")" 2>/dev/null; then
+    echo "ok - what is measured ends with compare"
+else
+    echo "not ok - what is measured ends with compare (exit code $rc)"
+    sed 's/^/    /' "$work/out" "$work/err"
+    kill "$(cat "$work/pid")" 2>/dev/null
+    bad=1
+fi
 exit $bad
