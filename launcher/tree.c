@@ -436,13 +436,3 @@ void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
     l->hung_up = true;
     rk_wire_finish(l->wire);
 }
-
-void rk_tree_drop_child(struct rk_tree *t, uint32_t node)
-{
-    struct link *l = rk_tree_has_child(t, node) ? child_of(t, node) : NULL;
-
-    if (!l)
-        return;
-    rk_wire_close(l->wire);
-    l->wire = NULL;
-}

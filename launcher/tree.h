@@ -65,8 +65,6 @@ bool rk_tree_has_child(const struct rk_tree *tree, uint32_t node);
 uint32_t rk_tree_child_count(const struct rk_tree *tree);
 /* Say no more to a child, which shows its keeper that the agent's time is over; its end is heard of all the same. */
 void rk_tree_hang_up(struct rk_tree *tree, uint32_t node);
-/* Give a child up. */
-void rk_tree_drop_child(struct rk_tree *tree, uint32_t node);
 
 /* To one agent, to RK_NODE_FRONT, or from the root to RK_NODE_ALL. The packer is emptied. */
 void rk_tree_send(struct rk_tree *tree, uint32_t node, uint32_t kind, struct rk_packer *payload);

@@ -149,20 +149,6 @@ const char *rk_pmi1_space_get(const struct rk_pmi1_space *s, const char *key)
     return p ? p->value : NULL;
 }
 
-bool rk_pmi1_space_remove(struct rk_pmi1_space *s, const char *key)
-{
-    struct pair **at = place(s, key, hash_of(key)), *p = *at;
-
-    if (!p)
-        return false;
-    *at = p->next;
-    s->npairs--;
-    s->bytes -= strlen(p->value) + strlen(p->key) + sizeof(*p);
-    free(p->value);
-    free(p);
-    return true;
-}
-
 void *rk_pmi1_space_blob(struct rk_pmi1_space *s, size_t *len)
 {
     void *data = s->fresh.data;

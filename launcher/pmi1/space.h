@@ -31,8 +31,6 @@ rank_status_t rk_pmi1_space_set(struct rk_pmi1_space *space, const char *key, co
 rank_status_t rk_pmi1_space_put(struct rk_pmi1_space *space, const char *key, const char *value);
 /* NULL: not there. */
 const char *rk_pmi1_space_get(const struct rk_pmi1_space *space, const char *key);
-/* False: not there. */
-bool rk_pmi1_space_remove(struct rk_pmi1_space *space, const char *key);
 
 /* What was put since the last call; the caller frees it. NULL and 0 if nothing was. */
 void *rk_pmi1_space_blob(struct rk_pmi1_space *space, size_t *len);
