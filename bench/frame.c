@@ -117,6 +117,16 @@ static int fail(const char *text)
     return frame_speaks() ? 2 : 0;
 }
 
+/* Has all that was printed got there? Returns 0, or ends the job. */
+static int written(char *err, size_t len)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        snprintf(err, len, "cannot write to the standard output: %m");
+        be_abort(1, err);
+    }
+    return 0;
+}
+
 /* What the command line asks for, on a library that is up. Returns the exit code. */
 static int run(struct frame *f, int argc, char **argv)
 {
@@ -130,7 +140,7 @@ static int run(struct frame *f, int argc, char **argv)
             help();
         else if (frame_speaks())
             list(stdout);
-        return 0;
+        return written(err, sizeof(err));
     }
     if (mistake(f, err, sizeof(err)))
         return fail(err);
@@ -150,10 +160,7 @@ static int run(struct frame *f, int argc, char **argv)
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(1, err);
     }
-    if (frame_speaks() && (fflush(stdout) || ferror(stdout))) {
-        snprintf(err, sizeof(err), "cannot write the results: %m");
-        be_abort(1, err);
-    }
+    written(err, sizeof(err));
     if (f->wrong)
         fprintf(stderr, "%s: %lld elements were wrong\n", be_program, (long long)f->wrong);
     return f->wrong ? 1 : 0;

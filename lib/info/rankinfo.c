@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { PART_BUILD = 1, PART_CHANNELS = 2, PART_TOPOLOGY = 4, PART_CONF = 8, PART_COLL = 16,
-       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256 };
+       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256, DONE = 512 };
 
 static const struct option known[] = {
     {"build", no_argument, NULL, 'b'},    {"channels", no_argument, NULL, 'c'},
@@ -59,7 +59,7 @@ static const char *nearest(const char *name)
     return best;
 }
 
-/* The parts asked for, or -1 (and a line that says why). */
+/* The parts asked for; DONE: all has been said; or -1 (and a line that says why). */
 static int parse(int argc, char **argv)
 {
     int c, parts = 0;
@@ -96,10 +96,10 @@ static int parse(int argc, char **argv)
             break;
         case 'V':
             printf("rankinfo %s\n", rank_version());
-            exit(0);
+            return DONE;
         case 'h':
             usage(stdout);
-            exit(0);
+            return DONE;
         default: {
             const char *bad = argv[optind - 1], *near = nearest(bad + strspn(bad, "-"));
 
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         return 2;
     if (parts & PART_MAN) {
         info_print_conf_man(stdout);
-    } else {
+    } else if (parts != DONE) {
         /* A bad value was named on stderr; the rest is still worth showing. */
         ok = rk_conf_load() == RANK_OK;
         ok = print_parts(parts) && ok;

@@ -125,8 +125,10 @@ run extra
 judge $? "an argument"
 
 if [ -e /dev/full ]; then
-    timeout 60 "$info" >/dev/full 2>"$work/err"
-    [ $? = 1 ] && grep -q 'cannot write: No space left' "$work/err"
-    judge $? "a full disk is noticed"
+    for option in --build --version --help; do
+        timeout 60 "$info" $option >/dev/full 2>"$work/err"
+        [ $? = 1 ] && grep -q 'cannot write: No space left' "$work/err"
+        judge $? "a full disk is noticed, $option"
+    done
 fi
 exit $bad
