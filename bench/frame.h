@@ -36,6 +36,8 @@ static inline bool frame_speaks(void)
 void frame_run_entry(struct frame *f, const struct bench_entry *e);
 
 void frame_print_head(const struct frame *f, const struct bench_entry *e);
+/* In place of all sizes: none of them would do. */
+void frame_print_nothing(const struct bench_run *run, int64_t min, int64_t max);
 
 /* What came of one size. */
 struct frame_result {

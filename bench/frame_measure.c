@@ -318,7 +318,7 @@ static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *ma
 
 static void all_sizes(struct frame *f, struct bench_run *run)
 {
-    int64_t last = -1, min, max;
+    int64_t last = -1, min, max, n = 0;
     const struct bench_opts *o = &f->opts;
 
     default_sizes(run->entry, &min, &max);
@@ -332,6 +332,7 @@ static void all_sizes(struct frame *f, struct bench_run *run)
         if (!fit_size(run, size) || run->bytes == last)
             continue;
         last = run->bytes;
+        n++;
         if (run->entry->pieces == 2) {
             counts = calloc((size_t)be_size(), sizeof(int64_t));
             displs = calloc((size_t)be_size(), sizeof(int64_t));
@@ -350,6 +351,8 @@ static void all_sizes(struct frame *f, struct bench_run *run)
         free(counts);
         free(displs);
     }
+    if (n == 0 && frame_speaks())
+        frame_print_nothing(run, min, max);
 }
 
 void frame_run_entry(struct frame *f, const struct bench_entry *e)

@@ -51,6 +51,14 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
     }
 }
 
+void frame_print_nothing(const struct bench_run *run, int64_t min, int64_t max)
+{
+    char type[24];
+
+    printf("# no size from %lld to %lld B is so much as one %s%s\n", (long long)min, (long long)max,
+           bench_word(bench_dtype_words, (int)run->dtype, type, sizeof(type)), run->entry->pieces ? " for each rank" : "");
+}
+
 static void print_row(const struct bench_run *run, const struct frame_result *res)
 {
     const struct bench_entry *e = run->entry;

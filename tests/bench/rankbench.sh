@@ -32,7 +32,9 @@ for r in records:
     for key in 'min_us median_us p99_us algbw_gbps busbw_gbps'.split():
         assert isinstance(r[key], (int, float)), (key, r)
     assert r['wrong'] == 0 and r['iters'] > 0 and r['bytes'] >= 0, r
-    assert 0 < r['min_us'] <= r['median_us'] <= r['p99_us'], r
+    assert r['min_us'] <= r['median_us'] <= r['p99_us'], r
+    # Of some an answer's way is taken off, which was measured before: on a busy machine little may be left, or nothing.
+    assert 0 < r['min_us'] or r['bench'] in 'lat bw bibw overlap wake'.split(), r
     assert r['ranks'] == int(sys.argv[2]) and r['library'].startswith('librank ') and r['version'] and r['host'], r
     assert r['channel'] in ('self', 'shm', 'ucx'), r
 print(len(records))
@@ -164,10 +166,13 @@ refused 2 "no benchmark is named" 2
 refused 2 "lat needs 2 ranks" 1 lat
 refused 2 "there are 2 ranks" 2 -r 2 bcast
 refused 2 "--iters 20000000 is more than" 2 --hist -n 20000000 lat
+refused 2 "allreduce: there is no sum of pair_f32" 2 -d pair_f32 allreduce
 refused 2 "there are 3 ranks" 3 --pairs 2 mrate
 refused 2 "did you mean get_lat?" 2 get_la
 refused 2 "unknown benchmark mat" 2 mat
 refused 2 "/nowhere/j" 2 -j /nowhere/j lat
+job 3 -b 8 -e 23 -d f64 --time 1ms allgather && grep -q '^# no size from 8 to 23 B is so much as one f64 for each rank$' "$work/out" &&
+    ok "a size that is too small" || not_ok "a size that is too small"
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
 job 2 --list && [ "$(wc -l <"$work/out")" = 37 ] && ok "--list" || not_ok "--list"
 exit $bad
