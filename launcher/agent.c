@@ -484,7 +484,8 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
     note_lost(agent, node);
     /* xrun knows whether it was done. */
     tell_of_node(agent, RK_MSG_LOST, node, why);
-    rk_branches_lost(agent->branches, node);
+    if (why && *why) /* else its keeper is there, which may say more */
+        rk_branches_lost(agent->branches, node);
     if (agent->phase == RK_AGENT_DONE)
         leave_if_sent(agent);
 }

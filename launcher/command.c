@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define KEPT 1024 /* bytes of what it said last */
+#define LAST_READS 64 /* of that, once it has ended */
 
 struct rk_command {
     const struct rk_command_ops *ops;
@@ -82,27 +83,34 @@ static void settle(struct rk_command *c)
     c->ops->on_end(c->arg, c->status);
 }
 
-static void on_output(evutil_socket_t fd, short what, void *arg)
+/* False: for now there is no more. */
+static bool take_output(struct rk_command *c)
 {
-    struct rk_command *c = arg;
     ssize_t n;
 
-    (void)what;
     if (c->len == KEPT - 1) { /* while it is kept only the last counts */
         memmove(c->text, c->text + KEPT / 2, c->len - KEPT / 2);
         c->len -= KEPT / 2;
     }
-    n = read(fd, c->text + c->len, KEPT - 1 - c->len);
+    n = read(event_get_fd(c->output), c->text + c->len, KEPT - 1 - c->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (n > 0) {
         c->len += (size_t)n;
         if (c->passing)
             pass_lines(c, false);
-        return;
+        return true;
     }
     shut(&c->output);
     settle(c);
+    return false;
+}
+
+static void on_output(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    take_output(arg);
 }
 
 static void on_input(evutil_socket_t fd, short what, void *arg)
@@ -215,6 +223,9 @@ bool rk_command_reaped(struct rk_command *c, pid_t pid, int status)
         return false;
     c->pid = 0;
     c->status = status;
+    /* Its last words are there; whoever waits for its end only may not wait for them. (Some ssh leave a child that has the pipe.) */
+    for (uint32_t i = 0; c->output && i < LAST_READS && take_output(c); i++)
+        ;
     c->ended = true;
     settle(c);
     return true;

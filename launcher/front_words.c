@@ -240,7 +240,8 @@ static void lose(struct front *f, uint32_t top, const char *why)
     }
     if (lost == 0)
         return;
-    rk_branches_lost(f->branches, top);
+    if (why && *why) /* else its keeper is there, may say more than we know, and ends when all has */
+        rk_branches_lost(f->branches, top);
     rk_front_blame_host(f);
     if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
         why = rk_branches_words(f->branches);

@@ -155,10 +155,12 @@ static bool has_stood(pid_t agent, uint64_t *since)
     return true;
 }
 
-/* Wait until the agent is gone. Returns its wait status. wire: the agent's, or -1; *orphan: it has lost its parent. */
-static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan)
+/* Wait until the agent is gone. Returns its wait status. wire: the agent's, or -1; *orphan: it has lost its parent; *killed: by
+ * somebody else than us. */
+static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
 {
     uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull, stopped_ns = 0;
+    bool spared = true;
     int status;
 
     for (;;) {
@@ -168,15 +170,16 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
 
         *orphan = deadline || over;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            *killed = spared && WIFSIGNALED(status);
             if (pid == agent)
                 return status;
         }
         if (over && !deadline) /* the agent knows by itself, unless it stands still */
             deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
-        if (deadline && rk_clock_ns() > deadline)
+        if ((deadline && rk_clock_ns() > deadline) || (busy && has_stood(agent, &stopped_ns))) {
             kill(agent, SIGKILL);
-        if (busy && has_stood(agent, &stopped_ns))
-            kill(agent, SIGKILL);
+            spared = false;
+        }
     }
 }
 
@@ -206,7 +209,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     sigset_t set, old;
     pid_t agent;
     int status, signals;
-    bool orphan;
+    bool orphan, killed;
 
     prctl(PR_SET_NAME, "job-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -233,7 +236,9 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
         close(fd);
         fd = -1;
     }
-    status = wait_agent(agent, front, signals, fd, &orphan);
+    status = wait_agent(agent, front, signals, fd, &orphan, &killed);
+    if (killed && !orphan && !front_has_ended(front)) /* else nobody is there who wants to know */
+        rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent hears of its death at once; else it hears when all has ended */
         close(fd);
     if (!rk_descend_end(END_MS, NULL, 0))

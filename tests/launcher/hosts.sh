@@ -259,6 +259,7 @@ until_true 10 ready 6 || bad "kill -9 of an agent that has others below: start" 
 on hostb pkill -9 -x xrun-agent
 finish_in 10
 verdict "kill -9 of an agent that has others below" 1 'the agent on hostb died'
+verdict "and what has killed it is said" 1 'hostb: xrun-agent: error: the agent was killed by signal 9'
 
 # ------------------------------------------------------------------------- what does not start
 xrun 30 -n 3 --host hosta:1,hostb:1,no-such-host:1 sh -c 'touch /tmp/ran'

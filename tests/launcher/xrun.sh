@@ -361,6 +361,7 @@ case $rc-$held in
 esac
 begin -n 2 sh -c "$plain"; until_true 5 ready 2; agent_of "$xpid"; kill -9 "$agent"; reap 5
 check "xrun says that the agent died" 1 'the agent on .* died'
+check "and by what" 1 'the agent was killed by signal 9 \(Killed\)'
 
 # ------------------------------------------------------------------------------ PMIx clients
 all_ok() { [ "$(grep -cx ok out)" = "$1" ]; }
