@@ -3,6 +3,7 @@
  * all comes to. See frame.h.
  */
 #include "bench/frame.h"
+#include "bench/frame_ctl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,12 +135,37 @@ static int written(char *err, size_t len)
     return 0;
 }
 
+/* The words of a command line, in a row; cut where there is no room. */
+static void join(char *out, size_t len, char **words)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (; *words && n < len; words++)
+        n += (size_t)snprintf(out + n, len - n, "%s%s", n ? " " : "", *words);
+}
+
+/* Ranks that measure different things wait for each other for ever (xrun -n 1 rankbench lat : -n 1 rankbench bw). */
+static void agree(char **argv)
+{
+    char first[256], mine[sizeof(first)] = "", err[2 * sizeof(first) + 100];
+
+    join(mine, sizeof(mine), argv + 1);
+    memcpy(first, mine, sizeof(first));
+    bench_ctl_bcast(first, sizeof(first));
+    if (strcmp(first, mine) == 0)
+        return;
+    snprintf(err, sizeof(err), "rank %d is to measure '%s' and rank 0 '%s': all ranks need the same words", be_rank(), mine, first);
+    be_abort(2, err);
+}
+
 /* What the command line asks for, on a library that is up. Returns the exit code. */
 static int run(struct frame *f, int argc, char **argv)
 {
     const struct bench_entry *e;
     char err[512];
 
+    agree(argv);
     if (bench_opts_parse(&f->opts, argc, argv, err, sizeof(err)))
         return fail(err);
     if (f->opts.help || f->opts.list) {

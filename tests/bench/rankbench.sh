@@ -170,6 +170,7 @@ refused 2 "allreduce: there is no sum of pair_f32" 2 -d pair_f32 allreduce
 refused 2 "there are 3 ranks" 3 --pairs 2 mrate
 refused 2 "did you mean get_lat?" 2 get_la
 refused 2 "unknown benchmark mat" 2 mat
+refused 2 "rank 1 is to measure 'bw -b 8' and rank 0 'lat'" 1 lat : -n 1 "$bench" bw -b 8
 refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 3 -b 8 -e 23 -d f64 --time 1ms allgather && grep -q '^# no size from 8 to 23 B is so much as one f64 for each rank$' "$work/out" &&
     ok "a size that is too small" || not_ok "a size that is too small"
