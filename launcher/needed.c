@@ -43,11 +43,14 @@ static bool read_name(int fd, uint64_t at, char *name, size_t len)
 /* How many entries the dynamic section has before its end. */
 static size_t read_dynamic(int fd, const ElfW(Phdr) *segment, ElfW(Dyn) *dyn)
 {
-    size_t n = 0;
+    size_t all = segment->p_filesz / sizeof(*dyn), n = 0;
+    ssize_t got;
 
-    while (n < ENTRIES_MAX && (n + 1) * sizeof(*dyn) <= segment->p_filesz &&
-           read_at(fd, &dyn[n], sizeof(*dyn), segment->p_offset + n * sizeof(*dyn)) &&
-           dyn[n].d_tag != DT_NULL)
+    if (all > ENTRIES_MAX)
+        all = ENTRIES_MAX;
+    got = segment->p_offset <= INT64_MAX ? pread(fd, dyn, all * sizeof(*dyn), (off_t)segment->p_offset) : -1;
+    all = got > 0 ? (size_t)got / sizeof(*dyn) : 0;
+    while (n < all && dyn[n].d_tag != DT_NULL)
         n++;
     return n;
 }

@@ -20,16 +20,33 @@ static bool is_other(const char *name)
     return !is_libc(name);
 }
 
-/* Names of functions stand in the file with a NUL behind them, perhaps as the end of a longer one. */
+/* Do the characters before end, of which there are so many, end in the name of a function that could bring in more? */
+static bool ends_in_one(const char *end, size_t before)
+{
+    static const struct name {
+        const char *text;
+        size_t len;
+    } functions[] = {
+#define NAME(s) {s, sizeof(s) - 1}
+        NAME("execv"),  NAME("execve"),  NAME("execveat"),    NAME("execvp"),       NAME("execvpe"), NAME("execl"),  NAME("execle"),
+        NAME("execlp"), NAME("fexecve"), NAME("posix_spawn"), NAME("posix_spawnp"), NAME("fork"),    NAME("clone"),  NAME("system"),
+        NAME("popen"),  NAME("wordexp"), NAME("dlopen"),      NAME("dlmopen"),      NAME("syscall"),
+#undef NAME
+    };
+
+    for (const struct name *f = functions; f < functions + RK_ARRAY_LEN(functions); f++) {
+        if (f->text[f->len - 1] == end[-1] && f->len <= before && memcmp(end - f->len, f->text, f->len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Names of functions stand in the file with a NUL behind them, perhaps as the end of a longer one. All are looked for in one
+ * pass: this stands between a user and the start of each small tool. */
 static bool holds_none(const char *data, size_t len)
 {
-    static const char *const functions[] = {
-        "execv",  "execve",      "execveat",     "execvp", "execvpe", "execl",  "execle",  "execlp",
-        "fexecve", "posix_spawn", "posix_spawnp", "fork",  "clone",   "system", "wordexp", "popen",
-        "dlopen", "dlmopen",     "syscall"};
-
-    for (size_t i = 0; i < RK_ARRAY_LEN(functions); i++) {
-        if (memmem(data, len, functions[i], strlen(functions[i]) + 1))
+    for (size_t i = 1; i < len; i++) {
+        if (data[i] == '\0' && data[i - 1] >= 'a' && ends_in_one(data + i, i))
             return false;
     }
     return !memmem(data, len, "PMI_", 4) && !memmem(data, len, "MPI_Init", 8); /* of a static MPI library */
