@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
@@ -50,10 +50,11 @@ enum { MEET = 3000, MEET_INTEL = 550 };
 
 static bool is_intel(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
     unsigned int most, b, c, d;
 
-    return __get_cpuid(0, &most, &b, &c, &d) && b == signature_INTEL_ebx;
+    __cpuid(0, most, b, c, d);
+    return b == signature_INTEL_ebx;
 #else
     return false;
 #endif
@@ -61,9 +62,11 @@ static bool is_intel(void)
 
 void rk_paths_built_in(struct rk_paths *paths)
 {
+    bool intel = is_intel(); /* takes its time in a virtual machine */
+
     memset(paths, 0, sizeof(*paths));
-    memcpy(paths->rate, is_intel() ? built_in_intel : built_in, sizeof(built_in));
-    paths->meet = is_intel() ? MEET_INTEL : MEET;
+    memcpy(paths->rate, intel ? built_in_intel : built_in, sizeof(built_in));
+    paths->meet = intel ? MEET_INTEL : MEET;
     rk_paths_choose(paths);
 }
 
