@@ -69,13 +69,13 @@ struct rk_agent {
     cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: nobody is bound */
     size_t set_size;
     void *topology; /* for the PMIx server, or NULL */
-    struct rk_server *server;
+    struct rk_server *server; /* NULL: no rank can want one */
     struct rk_gone *gone;
     struct rk_fences *fences;
     struct rk_modexes *modexes;
     struct rk_errands *errands;
     struct rk_pmi1 *pmi1;
-    bool plain; /* the program is known to need none of it: plain.h */
+    bool plain; /* the programs are known to need none of it: plain.h */
     struct rk_leftovers *leftovers;
     struct rk_singletons *singletons;
     bool *joined; /* [programs]: the front end knows that a rank of it here is a client */

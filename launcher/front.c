@@ -4,6 +4,7 @@
 #include "launcher/front_jobs.h"
 #include "launcher/keeper.h"
 #include "launcher/leftovers.h"
+#include "launcher/plain.h"
 #include "launcher/program.h"
 #include "launcher/words.h"
 #include "lib/base/clock.h"
@@ -224,6 +225,7 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
         f.setup.early.job = job->id;
         f.setup.early.host = rk_plan_name(plan, plan->local);
         f.setup.early.ranks = job->size;
+        f.setup.early.plain = f.nnodes == 1 && rk_plain_job(job);
     }
     if (!st && plan->local != RK_NO_HOST)
         st = start_agent(&f, &fd);

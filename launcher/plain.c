@@ -1,9 +1,11 @@
 /* plain.c: see plain.h. */
 #include "launcher/plain.h"
+#include "launcher/environ.h"
 #include "launcher/needed.h"
 #include "lib/base/compiler.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,28 +22,29 @@ static bool is_other(const char *name)
     return !is_libc(name);
 }
 
-/* Do the characters before end, of which there are so many, end in the name of a function that could bring in more? */
+/* Do the characters before end, of which there are so many, end in the name of something that could bring in more, or show what
+ * is not there? */
 static bool ends_in_one(const char *end, size_t before)
 {
     static const struct name {
         const char *text;
         size_t len;
-    } functions[] = {
+    } names[] = {
 #define NAME(s) {s, sizeof(s) - 1}
         NAME("execv"),  NAME("execve"),  NAME("execveat"),    NAME("execvp"),       NAME("execvpe"), NAME("execl"),  NAME("execle"),
         NAME("execlp"), NAME("fexecve"), NAME("posix_spawn"), NAME("posix_spawnp"), NAME("fork"),    NAME("clone"),  NAME("system"),
-        NAME("popen"),  NAME("wordexp"), NAME("dlopen"),      NAME("dlmopen"),      NAME("syscall"),
+        NAME("popen"),  NAME("wordexp"), NAME("dlopen"),      NAME("dlmopen"),      NAME("syscall"), NAME("environ"),
 #undef NAME
     };
 
-    for (const struct name *f = functions; f < functions + RK_ARRAY_LEN(functions); f++) {
+    for (const struct name *f = names; f < names + RK_ARRAY_LEN(names); f++) {
         if (f->text[f->len - 1] == end[-1] && f->len <= before && memcmp(end - f->len, f->text, f->len) == 0)
             return true;
     }
     return false;
 }
 
-/* Names of functions stand in the file with a NUL behind them, perhaps as the end of a longer one. All are looked for in one
+/* Names stand in the file with a NUL behind them, perhaps as the end of a longer one. All are looked for in one
  * pass: this stands between a user and the start of each small tool. */
 static bool holds_none(const char *data, size_t len)
 {
@@ -49,7 +52,7 @@ static bool holds_none(const char *data, size_t len)
         if (data[i] == '\0' && data[i - 1] >= 'a' && ends_in_one(data + i, i))
             return false;
     }
-    return !memmem(data, len, "PMI_", 4) && !memmem(data, len, "MPI_Init", 8); /* of a static MPI library */
+    return !memmem(data, len, "PMI", 3) && !memmem(data, len, "MPI_Init", 8); /* of a static MPI library */
 }
 
 bool rk_plain(const char *program, char *const *env)
@@ -64,6 +67,8 @@ bool rk_plain(const char *program, char *const *env)
         if (strncmp(*env, "LD_PRELOAD=", 11) == 0 || strncmp(*env, "LD_AUDIT=", 9) == 0)
             return false;
     }
+    if (access("/etc/ld.so.preload", F_OK) == 0)
+        return false;
     fd = open(program, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -76,4 +81,28 @@ bool rk_plain(const char *program, char *const *env)
     free(data);
     close(fd);
     return plain;
+}
+
+/* Relative to where it will start; one that is still to be looked for on its host is not known. */
+static bool app_is_plain(const struct rk_job *job, const struct rk_app *app)
+{
+    char **env, *path;
+    bool plain;
+
+    if (!strchr(app->program, '/') || asprintf(&path, "%s/%s", *app->program == '/' ? "" : app->wdir, app->program) < 0)
+        return false;
+    env = rk_environ_merge(job->env, app->env);
+    plain = env && rk_plain(path, env);
+    free(env);
+    free(path);
+    return plain;
+}
+
+bool rk_plain_job(const struct rk_job *job)
+{
+    for (uint32_t i = 0; i < job->napps; i++) {
+        if (!app_is_plain(job, &job->apps[i]))
+            return false;
+    }
+    return true;
 }

@@ -20,7 +20,8 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
 
     /* It may have finalized just before: that was posted earlier, and counts only while it is not
      * said to have exited. */
-    rk_server_catch_up(agent->server);
+    if (agent->server)
+        rk_server_catch_up(agent->server);
     r->exited = true;
     r->status = status;
     r->exit_ns = rk_clock_ns();
@@ -33,7 +34,7 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (r->connected && !r->finalized)
         agent->clients--;
-    if (agent->phase == RK_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
+    if (agent->server && agent->phase == RK_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     rk_gone_note(agent->gone, RK_GONE_RANK, r->rank);

@@ -3,6 +3,7 @@
 #include "launcher/keeper.h"
 #include "launcher/limits.h"
 #include "launcher/message.h"
+#include "launcher/plain.h"
 #include "launcher/program.h"
 #include "launcher/watch.h"
 #include "lib/base/clock.h"
@@ -31,11 +32,12 @@ static void say_started(struct rk_agent *agent, uint64_t init, uint64_t nspace, 
         const char *name;
         uint64_t ns;
     } phase[] = {{"PMIx server", init}, {"namespace", nspace}, {"ranks", ranks}};
+    uint32_t first = agent->server ? 0 : 2;
     struct rk_packer p = {0};
 
     rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, 3);
-    for (int i = 0; i < 3; i++) {
+    rk_pack_u32(&p, 3 - first);
+    for (uint32_t i = first; i < 3; i++) {
         rk_pack_string(&p, phase[i].name);
         rk_pack_u64(&p, phase[i].ns);
     }
@@ -172,12 +174,22 @@ static void widen_file_table(const struct rk_agent *agent, uint32_t ranks)
         close(fd);
 }
 
+/*
+ * Might anybody speak to a PMIx server? Its start is a third of what starting two small tools takes. A job on several hosts has
+ * one: what one host holds for such a tool may be something else on another. So has one that was spawned, as its parent may ask.
+ */
+static bool wants_server(const struct rk_agent *agent)
+{
+    return !agent->plain || agent->setup->shape.nodes > 1 || agent->job.origin.job;
+}
+
 void rk_agent_begin(struct rk_agent *agent)
 {
     if (!agent->setup->early.job)
         return;
     widen_file_table(agent, agent->setup->early.ranks);
-    rk_server_begin(agent->setup->early.job, agent->setup->early.host);
+    if (!agent->setup->early.plain)
+        rk_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
 void rk_agent_run_job(struct rk_agent *agent)
@@ -204,7 +216,8 @@ void rk_agent_run_job(struct rk_agent *agent)
     if (!st)
         st = rk_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
-    if (!st)
+    agent->plain = agent->setup->early.plain || rk_plain_job(&agent->job);
+    if (!st && wants_server(agent))
         st = open_server(agent, &init_ns, &register_ns);
     if (st && !text[0])
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);

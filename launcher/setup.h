@@ -39,6 +39,7 @@ struct rk_setup {
     struct {
         const char *job, *host; /* job NULL: it knows nothing before it is told the job */
         uint32_t ranks;
+        bool plain; /* and all its programs are as rk_plain_job says */
     } early; /* where xrun's own agent can begin before the ranks are placed; borrowed */
 };
 

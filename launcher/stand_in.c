@@ -76,7 +76,7 @@ void rk_stand_in_check(struct rk_agent *agent)
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
 
-    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in)
+    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in || !agent->server)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct rk_rank *r = &agent->ranks[i];

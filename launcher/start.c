@@ -14,7 +14,6 @@
 #include "launcher/aside.h"
 #include "launcher/environ.h"
 #include "launcher/foreign.h"
-#include "launcher/plain.h"
 #include "launcher/program.h"
 #include "launcher/spawn.h"
 #include "launcher/torch.h"
@@ -86,7 +85,7 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
                                      .pmi1 = !agent->plain};
     size_t npmix, nforeign, njob = count(env), n = 0;
 
-    s->pmix = rk_server_rank_env(agent->server, rank);
+    s->pmix = agent->server ? rk_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
     s->foreign = rk_foreign_env(&where, env);
     npmix = count(s->pmix);
     nforeign = count(s->foreign);
@@ -420,19 +419,6 @@ static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
     return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-/* Are all programs of the job known to need nothing of what only MPI programs do? */
-static bool all_plain(const struct rk_job *job)
-{
-    bool plain = true;
-
-    for (uint32_t i = 0; plain && i < job->napps; i++) {
-        char **env = rk_environ_merge(job->env, job->apps[i].env);
-        plain = env && rk_plain(job->apps[i].program, env);
-        free(env);
-    }
-    return plain;
-}
-
 rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -442,7 +428,6 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
     rank_status_t st = RANK_OK;
 
     *code = 1;
-    agent->plain = all_plain(&agent->job);
     if (c)
         c->starts = calloc(n, sizeof(*c->starts));
     if (!c || !c->starts || null < 0)

@@ -89,6 +89,7 @@ static void plain(void **state)
     assert_false(rk_plain("/bin/true", preload));
     assert_false(rk_plain("/bin/sh", NULL));
     assert_false(rk_plain("/usr/bin/env", NULL));
+    assert_false(rk_plain("/usr/bin/printenv", NULL)); /* who asks it wants to see PMIx's variables */
     assert_false(rk_plain("/usr/bin/nice", NULL));
     assert_false(rk_plain("/usr/bin/timeout", NULL));
     assert_false(rk_plain("/proc/self/exe", NULL));
@@ -96,9 +97,34 @@ static void plain(void **state)
     assert_false(rk_plain("/nonexistent", NULL));
 }
 
+/* Programs are named as they will be found: in the rank's folder, and by its host. */
+static void plain_jobs(void **state)
+{
+    static char bin_true[] = "/bin/true", bin_sh[] = "/bin/sh", sleep_there[] = "./sleep", by_path[] = "true", bin[] = "/bin",
+                tmp[] = "/tmp", preload[] = "LD_PRELOAD=x.so";
+    char *none[] = {NULL}, *with[] = {preload, NULL};
+    struct rk_app apps[2] = {{.program = bin_true, .wdir = tmp, .env = none}, {.program = sleep_there, .wdir = bin, .env = none}};
+    struct rk_job job = {.env = none, .apps = apps, .napps = 2};
+
+    (void)state;
+    assert_true(rk_plain_job(&job));
+    apps[1].wdir = tmp;
+    assert_false(rk_plain_job(&job));
+    apps[1] = (struct rk_app){.program = bin_sh, .wdir = bin, .env = none};
+    assert_false(rk_plain_job(&job));
+    apps[1] = (struct rk_app){.program = by_path, .wdir = bin, .env = none};
+    assert_false(rk_plain_job(&job));
+    apps[1] = (struct rk_app){.program = bin_true, .wdir = tmp, .env = with};
+    assert_false(rk_plain_job(&job));
+    job.napps = 1;
+    assert_true(rk_plain_job(&job));
+    job.env = with;
+    assert_false(rk_plain_job(&job));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(needed), cmocka_unit_test(plain)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(needed), cmocka_unit_test(plain), cmocka_unit_test(plain_jobs)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

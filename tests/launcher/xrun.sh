@@ -44,7 +44,12 @@ for n in 0 1; do
     [ "$(grep -cx "$word" out)" = $(($(nproc) + n)) ] && check "ranks are told whether there is $word" 0 || bad "ranks are told whether there is $word" "$(cat out)"
 done
 run 10 -v -n 2 true
-check "-v: what the start took" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, PMIx server [0-9.]+, namespace [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 2 ranks on '
+check "-v: what the start took; nobody starts a PMIx server for true" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 2 ranks on '
+run 10 -n 2 printenv PMIX_RANK
+[ "$(sort out | tr '\n' ' ')" = "0 1 " ] && check "a tool that shows its variables has PMIx's" 0 || bad "a tool that shows its variables has PMIx's" "$(cat out)"
+run 10 -v -n 2 sh -c 'echo "$PMIX_RANK"' : true
+[ "$(sort out | tr '\n' ' ')" = "0 1 " ] && good "who may start a client has PMIx's variables" || bad "who may start a client has PMIx's variables" "$(cat out)"
+check "-v: what the start took, with a PMIx server" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, PMIx server [0-9.]+, namespace [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 3 ranks on '
 max=$(cat /proc/sys/kernel/pid_max)
 [ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark
 (failed=0; ulimit -n 64; refused "too few descriptors" 2 ' 100 ranks need [0-9]* open files' -n 100 $mark; refused "too few for one" 2 ' 1 rank needs [0-9]* open files' $mark; exit $failed) || failed=$((failed + 1))
