@@ -22,6 +22,7 @@
 #include "lib/base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,20 @@ static void fill_standard_fds(void)
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
+}
+
+/*
+ * What a parent has left to us and its ranks would be lost by: where CHLD is ignored, the kernel reaps the ranks and
+ * nobody hears of their end, and blocked signals could not end the job. Ignored ones stay so (nohup).
+ */
+static void open_to_signals(void)
+{
+    struct sigaction dflt = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigaction(SIGCHLD, &dflt, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static int refuse(const char *text, int code)
@@ -244,6 +259,7 @@ int main(int argc, char **argv)
     if (argc > 0 && strcmp(argv[0], RK_STAND_IN_NAME) == 0)
         return rk_stand_in_main();
     fill_standard_fds();
+    open_to_signals();
     if (argc == 2 && strcmp(argv[1], RK_AGENT_PROCESS) == 0)
         return rk_agent_remote_main();
     environment = copy_environment();

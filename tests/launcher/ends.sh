@@ -1,6 +1,6 @@
 #!/bin/bash
-# ends.sh: an agent that stands still, ^Z, segments that ranks leave, and what clients have done with processes and files
-# (PMIx_Job_control).
+# ends.sh: an agent that stands still, ^Z, signals that a parent has ignored or blocked, segments that ranks leave, and
+# what clients have done with processes and files (PMIx_Job_control).
 
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job removes what we put there.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
@@ -53,6 +53,18 @@ kill -CONT "$xpid"
 reap 20
 check "a stop of xrun is none of its agent" 143
 grep -q 'stands still' err && bad "nobody stands still" "$(cat err)" || good "nobody stands still"
+
+# ------------------------------------------------------------- what a parent has ignored or blocked
+printf '#!/bin/sh\nexec env --ignore-signal=CHLD "%s" "$@"\n' "$XRUN" >childless
+printf '#!/bin/sh\nexec env --block-signal "%s" "$@"\n' "$XRUN" >deaf
+chmod +x childless deaf
+XRUN=$PWD/childless run 20 -n 2 sh -c 'exit 3'
+check "CHLD is ignored by who starts xrun" 3 'exited with code 3'
+XRUN=$PWD/deaf begin -n 2 sh -c 'echo ready; exec sleep 1000'
+until_true 10 ready 2
+kill -TERM "$xpid"
+reap 20
+check "all signals are blocked by who starts xrun" 143 'got Terminated'
 
 # ------------------------------------------------------------- segments, by names as MPI libraries give them
 # holders N: a rank with N processes, each of which has one
