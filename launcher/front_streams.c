@@ -42,11 +42,14 @@ void rk_front_on_lost(void *arg, const char *file, int error)
                   strerror(error));
 }
 
-static void on_input(void *arg, const void *data, size_t len)
+static void on_input(void *arg, const void *data, size_t len, int error)
 {
     struct front *f = arg;
     struct rk_packer p = {0};
 
+    if (error) /* to the ranks it is the end: nothing else can be told by a pipe */
+        rk_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
+                      strerror(error));
     if (!f->told)
         return;
     /* The payload is the bytes themselves. */

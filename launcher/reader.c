@@ -22,7 +22,7 @@ struct rk_reader {
     struct event *look;
     bool file, terminal, socket;
     uint32_t credit;
-    void (*on_data)(void *arg, const void *data, size_t len);
+    void (*on_data)(void *arg, const void *data, size_t len, int error);
     void *arg;
 };
 
@@ -53,6 +53,12 @@ static ssize_t read_some(struct rk_reader *r, void *to, size_t len)
     return r->socket ? recv(r->fd, to, len, MSG_DONTWAIT) : read(r->fd, to, len);
 }
 
+/* Nobody meant it to be read, or a terminal is gone: nohup leaves an input that is open for writing only. */
+static bool is_no_input(const struct rk_reader *r, int error)
+{
+    return error == EBADF || (r->terminal && error == EIO);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct rk_reader *r = arg;
@@ -73,12 +79,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     }
     if (n > 0) {
         r->credit -= (uint32_t)n;
-        r->on_data(r->arg, data, (size_t)n);
+        r->on_data(r->arg, data, (size_t)n, 0);
         go_on(r);
     } else {
+        int error = n < 0 && !is_no_input(r, errno) ? errno : 0;
         event_free(r->ev);
         r->ev = NULL;
-        r->on_data(r->arg, NULL, 0); /* an error ends the input as its end does */
+        r->on_data(r->arg, NULL, 0, error);
     }
 }
 
@@ -94,7 +101,7 @@ static void reopen(struct rk_reader *r)
 }
 
 rank_status_t rk_reader_open(struct event_base *base, int fd,
-                             void (*on_data)(void *arg, const void *data, size_t len), void *arg,
+                             void (*on_data)(void *arg, const void *data, size_t len, int error), void *arg,
                              struct rk_reader **out)
 {
     struct rk_reader *r = calloc(1, sizeof(*r));

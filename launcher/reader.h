@@ -14,9 +14,9 @@
 
 struct rk_reader;
 
-/* on_data gets what was read; no bytes: the end. */
+/* on_data gets what was read; no bytes: the end, and error says why it could not be read on, or is 0. */
 rank_status_t rk_reader_open(struct event_base *base, int fd,
-                             void (*on_data)(void *arg, const void *data, size_t len), void *arg,
+                             void (*on_data)(void *arg, const void *data, size_t len, int error), void *arg,
                              struct rk_reader **out);
 void rk_reader_close(struct rk_reader *reader);
 

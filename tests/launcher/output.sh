@@ -87,6 +87,13 @@ new_case
 rc=$(cat code); sorted
 cmp -s rest blob && same "--stdin none leaves it all" "0
 0" || bad "--stdin none leaves it all" "$(wc -c <rest) bytes are left"
+new_case
+timeout $((20 * slow)) "$XRUN" -n 2 sh -c 'wc -c' >out 2>err <.; rc=$?
+sorted; same "an input that cannot be read is its end" "0
+0" && grep -q '^xrun: error: cannot read standard input: Is a directory; it ends here' err && good "and it is said" || bad "and it is said" "it is not"
+timeout $((20 * slow)) "$XRUN" -n 2 sh -c 'wc -c' >out 2>err 0>/dev/null; rc=$?
+sorted; same "one that is for writing only, as nohup leaves it" "0
+0" && ! grep -q "standard input" err && good "is nothing to be said" || bad "is nothing to be said" "it is"
 refused "--stdin of no rank" 2 '--stdin is 4, but the ranks are 0 to 3' --stdin 4 -n 4 $mark
 refused "bad --stdin" 2 "--stdin is '-1'; give all, none or a rank" --stdin -1 $mark
 
