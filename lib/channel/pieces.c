@@ -145,13 +145,15 @@ RK_INLINE void move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes
         uint64_t block = (offset - p->before) / each, left = blocks_of(v) - block;
         char *at = (char *)v->base + (int64_t)block * v->stride + skip;
 
-        for (; left && bytes; left--, n = each) {
+        for (;; n = each) {
             if (n > bytes)
                 n = bytes;
             copy_block(in ? at : flat, in ? flat : at, n);
             flat += n;
             offset += n;
             bytes -= n;
+            if (!bytes || --left == 0) /* behind the last block a stride may lead anywhere: nobody has checked it */
+                break;
             at += v->stride - (int64_t)skip;
             skip = 0;
         }

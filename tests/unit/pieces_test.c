@@ -23,7 +23,7 @@ static size_t model(const rank_iov_t *iov, int n, unsigned char **at)
 static int example(rank_iov_t *iov)
 {
     iov[0] = (rank_iov_t){.base = NULL, .bytes = 0};
-    iov[1] = (rank_iov_t){.base = memory + 100, .bytes = 5};
+    iov[1] = (rank_iov_t){.base = memory + 100, .bytes = 5, .count = 1, .stride = INT64_MIN}; /* one block: any stride */
     iov[2] = (rank_iov_t){.base = memory + 200, .bytes = 3, .count = 7, .stride = 10};
     iov[3] = (rank_iov_t){.base = NULL, .bytes = 0, .count = 9, .stride = 3};
     iov[4] = (rank_iov_t){.base = memory + 1000, .bytes = 8, .count = 4, .stride = -20};
