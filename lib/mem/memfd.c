@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define NAME "librank"
+enum { STEP = 2 << 20 }; /* a few hundred microseconds' work; a huge page */
 
 static uint64_t make_nonce(void)
 {
@@ -127,18 +128,24 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
 rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, const char *what)
 {
     rank_status_t st = rk_mem_check_room(offset + bytes, bytes, level, what);
-    int rc;
+    size_t n;
 
-    if (st)
-        return st;
-    do
-        rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-    while (rc < 0 && errno == EINTR);
-    if (rc < 0) {
-        rk_log(level, "%s: no memory for %zu shared bytes: %m", what, bytes);
-        return RANK_ERR_NO_MEMORY;
+    /* Older kernels give up at any signal, and take back what the call has got so far: under a profiler's timer a large one would
+     * never end. */
+    for (; !st && bytes; offset += n, bytes -= n) {
+        int rc;
+        n = STEP - offset % STEP;
+        if (n > bytes)
+            n = bytes;
+        do
+            rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n);
+        while (rc < 0 && errno == EINTR);
+        if (rc < 0) {
+            rk_log(level, "%s: no memory for %zu shared bytes: %m", what, bytes);
+            st = RANK_ERR_NO_MEMORY;
+        }
     }
-    return RANK_OK;
+    return st;
 }
 
 void rk_memfd_close(int fd, void *base, size_t bytes)
