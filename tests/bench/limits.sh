@@ -25,9 +25,9 @@ expect() {
         bad=1
     fi
 }
-expect 43
+expect 44
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 47 --hosts
+    expect 48 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi
