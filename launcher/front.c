@@ -72,6 +72,8 @@ static rank_status_t open_front(struct front *f)
     if (!st)
         st = rk_stream_open(f->base, STDERR_FILENO, &label, &rk_front_stream_ops, f, &f->err);
     if (!st)
+        rk_stream_pair(f->out, f->err);
+    if (!st)
         st = rk_front_jobs_open(f);
     if (!st)
         st = rk_front_watch_signals(f);

@@ -33,6 +33,7 @@ struct rk_stream {
     bool large; /* the pipe was made so */
     bool open_line; /* the last byte put did not end a line */
     uint32_t open_rank;
+    struct rk_stream *twin; /* goes to the same terminal, pipe or file; or NULL */
     struct event *ev;
     struct evbuffer *queue;
     int from;    /* the pipe in which more lies than is queued */
@@ -187,10 +188,22 @@ rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_la
     return RANK_OK;
 }
 
+void rk_stream_pair(struct rk_stream *a, struct rk_stream *b)
+{
+    struct stat sa, sb;
+
+    if (fstat(a->fd, &sa) || fstat(b->fd, &sb) || sa.st_dev != sb.st_dev || sa.st_ino != sb.st_ino)
+        return;
+    a->twin = b;
+    b->twin = a;
+}
+
 void rk_stream_close(struct rk_stream *s)
 {
     if (!s)
         return;
+    if (s->twin)
+        s->twin->twin = NULL;
     if (s->ev)
         event_free(s->ev);
     if (s->queue)
@@ -223,12 +236,14 @@ static size_t put_at_once(struct rk_stream *s, const char *data, size_t len)
     return (size_t)n;
 }
 
-/* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open. */
+/* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open, here or in the twin. */
 static void separate(struct rk_stream *s, uint32_t rank)
 {
-    if (s->open_line && s->open_rank != rank && (s->separate || rank == UINT32_MAX)) {
+    struct rk_stream *open = s->twin && s->twin->open_line ? s->twin : s;
+
+    if (open->open_line && open->open_rank != rank && (s->separate || rank == UINT32_MAX)) {
         evbuffer_add(s->queue, "\n", 1);
-        s->open_line = false;
+        s->open_line = open->open_line = false;
     }
 }
 

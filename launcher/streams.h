@@ -31,6 +31,8 @@ struct rk_label {
 rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,
                              const struct rk_stream_ops *ops, void *arg, struct rk_stream **out);
 void rk_stream_close(struct rk_stream *stream);
+/* Where both go to one terminal, pipe or file a line that is open in one is ended before another's in the other, too. */
+void rk_stream_pair(struct rk_stream *a, struct rk_stream *b);
 
 /* Output of a rank. partial: the bytes do not end a line. */
 void rk_stream_put(struct rk_stream *stream, uint32_t rank, const char *data, size_t len,

@@ -159,6 +159,12 @@ if command -v python3 >/dev/null; then
     new_case
     timeout -k 5 30 python3 "$parts/terminal.py" no-colour "$XRUN" -n 2 --tag-output sh -c 'echo x; exit 3' >out 2>err; rc=$?
     grep -qF '[0] x' out && ! grep -qF '\x1b' out && check "none with NO_COLOR" 0 || bad "none with NO_COLOR" "$(cat out)"
+    new_case
+    timeout -k 5 30 python3 "$parts/terminal.py" prompt "$XRUN" -n 2 sh -c '
+        if [ $XRUN_RANK = 0 ]; then printf "name? "; until [ -e said ]; do sleep 0.02; done; printf "again? "; exit 3; fi
+        until [ -e shown ]; do sleep 0.02; done; echo other >&2; : >said; sleep 60' >out 2>err; rc=$?
+    grep -qF 'name? \r\nother\r\nagain? \r\n\x1b[1mxrun: error: rank 0' out && check "an open line of stdout ends before one of stderr on the same terminal" 0 ||
+        bad "an open line of stdout ends before one of stderr on the same terminal" "$(cat out)"
 fi
 run 10 -n 2 --tag-output sh -c 'echo x; exit 3'
 ! grep -q $'\033' out err && check "none elsewhere" 3 || bad "none elsewhere" "$(cat out err)"

@@ -97,6 +97,9 @@ if scenario == "twice":  # four ranks hear the first ^C, and go on
     until(b"(?s)(heard.*){4}")
     typed = time.monotonic()
     os.write(fd, b"\x03")
+if scenario == "prompt":
+    until(rb"name\? ")
+    open("shown", "w").close()
 if scenario == "killed":
     until(b"ready")
     os.kill(pid, signal.SIGTERM)
