@@ -17,6 +17,8 @@
 #define FDS_PER_RANK 8
 /* Processes and threads beside the ranks: keeper, agent with PMIx's two, and room to breathe. */
 #define TASKS_OWN 8
+/* libpmix's server has frames of more than half of it. */
+#define LEAST_STACK (256 << 10)
 
 /* The first line of a file, without its end. */
 static bool read_line(const char *path, char *line, size_t len)
@@ -250,8 +252,19 @@ static bool check_system(int n, char *err, size_t errlen)
     return true;
 }
 
+static bool check_stack(char *err, size_t errlen)
+{
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_STACK, &lim) || lim.rlim_cur >= LEAST_STACK)
+        return true;
+    snprintf(err, errlen, "a stack of %llu KiB is too small to start ranks, %d KiB are needed; raise the limit (ulimit -s)",
+             (unsigned long long)lim.rlim_cur >> 10, LEAST_STACK >> 10);
+    return false;
+}
+
 bool rk_limits_check(int n, int more, uint32_t below, char *err, size_t errlen)
 {
-    return check_system(n, err, errlen) && check_user(n, err, errlen) &&
+    return check_stack(err, errlen) && check_system(n, err, errlen) && check_user(n, err, errlen) &&
            check_cgroups(n, err, errlen) && check_files(n, more, below, err, errlen);
 }

@@ -37,7 +37,7 @@ void rk_ulimits_set(const struct rk_ulimits *limits);
 /*
  * Raise the soft limit of open files to what an agent of n ranks needs (with
  * more than the usual for each) that has others below it, and look at the limits
- * of processes (of the user, of the cgroups, of the system). False: err holds
+ * of processes (of the user, of the cgroups, of the system) and of the stack. False: err holds
  * the one that is too low.
  */
 bool rk_limits_check(int n, int more, uint32_t below, char *err, size_t errlen);

@@ -53,7 +53,8 @@ check "-v: what the start took, with a PMIx server" 0 '^xrun: start-up in ms: fr
 max=$(cat /proc/sys/kernel/pid_max)
 [ "$max" -ge 1048576 ] || refused "more ranks than the system holds" 2 'pid_max' -n $((max + 1)) $mark
 (failed=0; ulimit -n 64; refused "too few descriptors" 2 ' 100 ranks need [0-9]* open files' -n 100 $mark; refused "too few for one" 2 ' 1 rank needs [0-9]* open files' $mark; exit $failed) || failed=$((failed + 1))
-passed=$((passed + 1))
+(failed=0; ulimit -s 192; refused "too small a stack" 2 ' a stack of 192 KiB is too small .* 256 KiB are needed; .*ulimit -s' -n 2 $mark; exit $failed) || failed=$((failed + 1))
+passed=$((passed + 2))
 
 run 10 -x RANK_LGO=info true
 check "unknown RANK_ variable: a warning with the nearest" 0 'RANK_LGO is not a variable.*did you mean RANK_LOG'
