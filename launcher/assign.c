@@ -2,6 +2,7 @@
 #include "launcher/assign.h"
 #include "launcher/limits.h"
 #include "launcher/output_dir.h"
+#include "launcher/program.h"
 #include "launcher/spawned.h"
 #include "launcher/torch.h"
 #include "launcher/words.h"
@@ -100,6 +101,57 @@ static char *library_path(const struct rk_options *o)
                : path;
 }
 
+/* In front of a program that is named as seen from here: an agent starts others from elsewhere. */
+static char *from_here(const char *command)
+{
+    char *cwd = getcwd(NULL, 0), *text = NULL;
+    size_t len = 0;
+    FILE *to = cwd ? open_memstream(&text, &len) : NULL;
+    bool ok;
+
+    if (to) {
+        if (strpbrk(cwd, " \t\r\n\\\"'"))
+            rk_words_quote(to, cwd);
+        else
+            fputs(cwd, to);
+        fprintf(to, "/%s", command + strspn(command, " \t\r\n"));
+        ok = !ferror(to);
+        if (fclose(to) || !ok) {
+            free(text);
+            text = NULL;
+        }
+    }
+    free(cwd);
+    return text;
+}
+
+char *rk_assign_command(const struct rk_options *o, const struct rk_plan *plan, char *err, size_t errlen)
+{
+    const char *given = o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh", *wrong;
+    char **words = rk_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
+    int code;
+
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* rk_where_check has told */
+    if (words && words[0])
+        command = strchr(words[0], '/') && words[0][0] != '/' ? from_here(given) : strdup(given);
+    rk_strings_free(words);
+    words = command ? rk_words_split(command, &wrong) : NULL;
+    if (words && !(path = rk_program_find(words[0], NULL, rk_env("PATH"), "/", why, sizeof(why), &code))) {
+        if (strchr(words[0], '/'))
+            snprintf(err, errlen, "%s%s", o->where.agent ? "--agent: " : "", why);
+        else
+            snprintf(err, errlen, "there is no program %s in PATH%s", words[0],
+                     o->where.agent ? " (--agent)" : ", by which other hosts are reached; --agent names another");
+    }
+    if (!path) {
+        free(command);
+        command = NULL;
+    }
+    rk_strings_free(words);
+    free(path);
+    return command;
+}
+
 static rank_status_t make_secret(uint8_t *secret)
 {
     if (getrandom(secret, RK_SECRET, 0) == RK_SECRET)
@@ -112,6 +164,7 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
                               struct rk_setup *out)
 {
     const char *wrong; /* rk_where_check has told */
+    char text[1024];
 
     memset(out, 0, sizeof(*out));
     out->shape.nodes = plan->hosts.n;
@@ -131,7 +184,7 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
         return RANK_ERR_NO_MEMORY;
     if (!rk_plan_remote(plan))
         return RANK_OK;
-    out->agent = strdup(o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh");
+    out->agent = rk_assign_command(o, plan, text, sizeof(text)); /* it was there a moment ago */
     out->ssh_args = rk_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
     out->program = program_path(o);
     out->library_path = library_path(o);

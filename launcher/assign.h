@@ -24,6 +24,10 @@ rank_status_t rk_assign_size(const struct rk_options *options, const struct rk_p
 bool rk_assign_files(const struct rk_options *options, const struct rk_plan *plan, uint32_t n, char *err,
                      size_t errlen);
 
+/* The command that starts agents on other hosts, with a path that holds wherever it is run. To be freed. NULL: err says that
+ * it is not there. */
+char *rk_assign_command(const struct rk_options *options, const struct rk_plan *plan, char *err, size_t errlen);
+
 /* What agents of other hosts are told at first; this host's agent, too. Clear it in any case. */
 rank_status_t rk_assign_setup(const struct rk_options *options, const struct rk_plan *plan,
                               struct rk_setup *out);

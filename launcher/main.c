@@ -155,6 +155,20 @@ static struct rk_plan_program *name_programs(const struct rk_options *o, struct 
     return programs;
 }
 
+/* Can other hosts be reached, as far as that is this host's matter? */
+static bool check_ways(const struct rk_options *o, const struct rk_plan *plan, char *err, size_t errlen)
+{
+    char *command;
+
+    if (!rk_plan_remote(plan))
+        return true;
+    if (o->where.interface && !rk_door_can_open(o->where.interface, err, errlen))
+        return false;
+    command = rk_assign_command(o, plan, err, errlen);
+    free(command);
+    return command != NULL;
+}
+
 /* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
 static int make_plan(struct rk_options *o, struct rk_plan *plan)
 {
@@ -162,8 +176,7 @@ static int make_plan(struct rk_options *o, struct rk_plan *plan)
     uint32_t n = (uint32_t)o->n;
 
     if (!rk_where_check(&o->where, text, sizeof(text)) || rk_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
-        (n && !rk_options_check_ranks(o, n, text, sizeof(text))) ||
-        (rk_plan_remote(plan) && o->where.interface && !rk_door_can_open(o->where.interface, text, sizeof(text))))
+        (n && !rk_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
         return refuse(text, RK_EXIT_USAGE);
     if (o->n == 0)
         o->n = o->apps[0].n = (int)n;

@@ -197,7 +197,7 @@ rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, siz
     uint32_t protocol;
 
     memset(out, 0, sizeof(*out));
-    snprintf(err, errlen, "what came on standard input is no agent's setup");
+    snprintf(err, errlen, "what came on standard input is no agent's setup (does a start-up file of the login shell read it?)");
     if (!rk_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
         !rk_setup_read_all(fd, ms, head + 8, GREETING - 8))
         return RANK_ERR_ARG;

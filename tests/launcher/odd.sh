@@ -61,6 +61,14 @@ noted "no name is an option of ssh's" '<--><elsewhere><exec ' --agent "$agent" $
 ln -s "$PWD/a dir/ssh" other
 noted "other commands get what they got" '<elsewhere><exec ' --agent "$PWD/other x" $elsewhere true
 ! grep -qF '<-->' noted && good "they get no --" || bad "they get no --" "$(cat noted)"
+noted "a command seen from here" '<elsewhere><exec ' --agent "./other x" $elsewhere true
+ln -s ../noted "a dir/noted"
+cd "a dir" && noted "and from a directory with a blank" '<x><-x>' --agent " ./ssh x" $elsewhere true && cd ..
+wrong "a command that is not there" "error: there is no program no\?-ssh in PATH \(--agent\)$" --agent "no$escape-ssh" $elsewhere
+wrong "nor here" "error: --agent: there is no program $PWD/\./no-ssh$" --agent "./no-ssh x" $elsewhere
+new_case
+PATH=/nowhere "$XRUN" $elsewhere /bin/true >out 2>err; rc=$?
+check "ssh is not there" 2 'there is no program ssh in PATH, by which other hosts are reached; --agent names another$'
 wrong "a quote that stays open" "--ssh-args is '-o 'a b': a ' is not closed" --ssh-args "-o 'a b"
 wrong "another" '--agent is .*: a " is not closed' --agent 'a "b'
 wrong "a \\ at the end" 'nothing stands behind the last' --agent 'a\'
