@@ -122,7 +122,7 @@ static void on_end(void *arg, int status)
         snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
     snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, rk_plural(s->missing), names,
              *s->reason ? ": " : "", s->reason,
-             strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : "");
+             strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : " (--agent ssh does without srun)");
     s->ops->on_failed(s->arg, text);
 }
 

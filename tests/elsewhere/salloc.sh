@@ -184,7 +184,7 @@ within "an agent that does not come" 6000
 salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --agent "srun --no-such-option" true
 verdict "srun refuses" 1 'srun ended with code [0-9]+ before'
 salloc 30 "-N2 -n2" env SLURM_JOB_ID=9999 "$XRUN" -q -n 2 true
-verdict "a job that is over" 1 'srun ended with code [0-9]+ before .*9999'
+verdict "a job that is over" 1 'srun ended with code [0-9]+ before .*9999.*--agent ssh does without srun'
 salloc 30 "-N2 -n2" "$XRUN" -q -n 2 --map-by node --if 192.0.2.0/24 true
 verdict "no such network" 2 'no network address of 192\.0\.2\.0/24'
 
