@@ -55,6 +55,13 @@ int main(int argc, char **argv)
     if (leaving) {
         MP_OK(st);
         mp_barrier(rank_world());
+        /* What the victim has sent may still lie in its channel when it is killed: all have to have come out of the barrier. */
+        if (me) {
+            for (int i = 1; i < rank_team_size(rank_world()); i++)
+                MP_OK(rank_recv(NULL, 0, RANK_BYTE, RANK_ANY_SOURCE, 2, rank_world(), NULL));
+        } else {
+            MP_OK(rank_send(NULL, 0, RANK_BYTE, victim, 2, rank_world()));
+        }
         if (me) {
             if (is(argc, argv, "forked") && fork() == 0) {
                 for (;;)
