@@ -474,8 +474,17 @@ int rk_progress_once(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     int n = rk_progress(ctx);
 
-    if (n > 0 || (e->threads && e->threads->main) || rk_likely(rk_clock_coarse_ns() < e->next_check_ns))
+    if (n == 0 && !(e->threads && e->threads->main) && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
+        rk_engine_check_lives(ctx, rk_clock_ns());
+        n = rk_progress(ctx);
+    }
+    if (rk_likely(!ctx->node->oversubscribed))
         return n;
-    rk_engine_check_lives(ctx, rk_clock_ns());
-    return rk_progress(ctx);
+    if (n > 0) {
+        e->looks.vain = 0;
+        e->looks.again = false;
+    } else {
+        rk_wait_looked(ctx);
+    }
+    return n;
 }

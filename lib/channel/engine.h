@@ -89,6 +89,11 @@ struct rk_engine {
         uint32_t missed;    /* so often in turn it was in vain, */
         uint32_t pass;      /* and so often more it will not be tried */
     } linger;
+    struct {                /* there, too: calls that look and do not wait */
+        uint64_t since_ns;  /* the first of these */
+        uint32_t vain;      /* so many in turn brought nothing, */
+        bool again;         /* after it has made way for that */
+    } looks;
     uint32_t ticks;         /* progress calls, for the rare checks */
     uint32_t news_left;     /* progress calls that bring something, until the next look at the clock; the last was at */
     uint64_t looked_ns;
@@ -204,6 +209,9 @@ struct rk_waiter {
     bool unrung;   /* nobody may ring: sleep for a millisecond at most */
     bool background; /* the progress thread: polls for a moment only, and leaves that to others */
 };
+
+/* Where ranks share cores: a call that looks and does not wait has found nothing. */
+void rk_wait_looked(struct rk_ctx *ctx);
 
 /* One bout: progress, then relax, yield or sleep. */
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);

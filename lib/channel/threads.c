@@ -191,6 +191,17 @@ bool rk_threads_yield(struct rk_threads *t)
     return yield_place(t);
 }
 
+void rk_threads_make_way(struct rk_threads *t)
+{
+    uint32_t depth;
+
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    depth = rk_lock_give_all(&t->lock);
+    sched_yield();
+    rk_lock_take_again(&t->lock, depth);
+}
+
 bool rk_threads_may_nap(struct rk_threads *t)
 {
     return !t->napping;

@@ -72,6 +72,8 @@ void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void 
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
 /* What a bout does without the lock: a yield (false: another thread polls now), and the sleep of a nap. */
 bool rk_threads_yield(struct rk_threads *t);
+/* A yield of a call that does not wait. */
+void rk_threads_make_way(struct rk_threads *t);
 struct rk_nap {
     struct rk_waiting *who;
     uint32_t depth;

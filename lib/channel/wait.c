@@ -29,6 +29,8 @@ enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 
 /* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long; how long at most without a
  * yield; and after how many in vain in turn it is tried once in 2^that. */
 enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, STAY_NS = 500 * 1000, LOOKS_PER_CLOCK = 16, MISSED_MOST = 6 };
+/* Of who only looks: looks in vain before it makes way, and then, again; who takes longer for each does something else, too. */
+enum { LOOKS_FIRST = 32, LOOKS_AGAIN = 4, POLLING_NS = 10 * 1000 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
@@ -171,6 +173,32 @@ static bool yield(struct rk_engine *e)
         return rk_threads_yield(e->threads);
     sched_yield();
     return true;
+}
+
+/*
+ * A program that looks again and again (test, iprobe, progress) waits without saying so, and where ranks share cores those whom it
+ * waits for need this one. As soon as so many looks in turn have brought nothing, and were all that it did meanwhile: who computes
+ * between looks keeps its core.
+ */
+void rk_wait_looked(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now;
+
+    if (e->looks.vain++ == 0)
+        e->looks.since_ns = rk_clock_ns();
+    if (e->looks.vain < (e->looks.again ? LOOKS_AGAIN : LOOKS_FIRST))
+        return;
+    now = rk_clock_ns();
+    e->looks.again = now - e->looks.since_ns < e->looks.vain * (uint64_t)POLLING_NS;
+    e->looks.vain = 0;
+    if (!e->looks.again || (e->threads ? rk_threads_in_call(e->threads) : e->calling))
+        return;
+    e->linger.since_ns = 0;
+    if (e->threads)
+        rk_threads_make_way(e->threads);
+    else
+        sched_yield();
 }
 
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
