@@ -79,7 +79,6 @@ struct rk_box {
     _Atomic uint64_t claims RK_ALIGNED_LINE;
     _Atomic uint32_t helped;
     /* written by the producer */
-    _Atomic uint32_t has_bytes RK_ALIGNED_LINE; /* the byte ring is backed */
     union rk_cell cells[];
 };
 
