@@ -110,7 +110,7 @@ static void name_missing(const struct rk_step *s, char *to, size_t len)
 static void on_end(void *arg, int status)
 {
     struct rk_step *s = arg;
-    char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 128];
+    char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 192];
 
     if (!s->missing)
         return;
