@@ -3,7 +3,7 @@
  *
  * Every answer has rc; MPICH 4 looks for it in some only, MPICH 5 in all.
  */
-#include "launcher/pmi1/client.h"
+#include "launcher/pmi1/pmi1_internal.h"
 
 #include <limits.h>
 #include <string.h>

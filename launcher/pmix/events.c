@@ -5,8 +5,8 @@
  * one server. What is raised for more than this host goes to the agent, and
  * what comes from other hosts and jobs is handed to the library as if it were our own.
  */
-#include "launcher/notice.h"
-#include "launcher/pmix/upcalls.h"
+#include "launcher/overlay/event.h"
+#include "launcher/pmix/pmix_internal.h"
 #include "lib/base/log.h"
 
 #include <pmix.h>

@@ -1,5 +1,5 @@
 /* finalized.c: a client is in PMIx_Finalize. */
-#include "launcher/pmix/upcalls.h"
+#include "launcher/pmix/pmix_internal.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * for a host that has this upcall; those of the whole job, when it is told that
  * the job is over. What comes here is the rest: signals for ranks of the own job.
  */
-#include "launcher/pmix/upcalls.h"
+#include "launcher/pmix/pmix_internal.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,10 +5,10 @@
  * with no limit to the time that they take in all: another user of the host who says a long word byte by byte would stop
  * PMIx for all ranks. Who a connection belongs to the kernel knows (sock_diag(7)), and so it is asked before the library
  * reads. The library accepts by accept(2), which the dynamic linker takes from the program first, as the functions in
- * order.c; a library that accepts in another way, or a kernel that does not answer, leaves the door as it was. Root, whom
+ * event_order.c; a library that accepts in another way, or a kernel that does not answer, leaves the door as it was. Root, whom
  * nothing keeps out, is let in; clients of other users the library refuses anyhow, by what they say of themselves.
  */
-#include "launcher/pmix/upcalls.h"
+#include "launcher/pmix/pmix_internal.h"
 #include "lib/base/log.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* publish.c: a client publishes values under names, looks names up, or takes its own back. */
-#include "launcher/pmix/upcalls.h"
+#include "launcher/pmix/pmix_internal.h"
 
 #include <pmix.h>
 #include <stdlib.h>

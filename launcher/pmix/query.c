@@ -5,7 +5,7 @@
  * table says holds. Of all that can be asked for, this is what ranks need
  * in order not to wait for one that is gone.
  */
-#include "launcher/pmix/upcalls.h"
+#include "launcher/pmix/pmix_internal.h"
 
 #include <pmix.h>
 #include <signal.h>

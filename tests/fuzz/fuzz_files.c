@@ -3,12 +3,12 @@
  * files of variables, what resource managers say, programs (which libraries do they name?), and the slot of the status
  * board that a rank writes. The first byte says which.
  */
-#include "launcher/environ.h"
-#include "launcher/codec.h"
-#include "launcher/hostlist.h"
-#include "launcher/needed.h"
-#include "launcher/rankfile.h"
-#include "launcher/symbols.h"
+#include "launcher/exec/environ.h"
+#include "launcher/util/pack.h"
+#include "launcher/alloc/hostlist.h"
+#include "launcher/compat/elf.h"
+#include "launcher/map/rankfile.h"
+#include "launcher/compat/symbols.h"
 #include "lib/base/board.h"
 #include "lib/base/log.h"
 

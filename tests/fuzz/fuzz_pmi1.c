@@ -3,7 +3,7 @@
  * key-value space, its answers. The first byte says into pieces of what size
  * they fall; they come as if the rank had joined.
  */
-#include "launcher/pmi1/client.h"
+#include "launcher/pmi1/pmi1_internal.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * fuzz_wire.c: libFuzzer target: what comes over the wires between xrun and its
  * agents, and to their doors; and lists of hosts. The first byte says which.
  */
-#include "launcher/door_words.h"
-#include "launcher/hostlist.h"
-#include "launcher/job.h"
+#include "launcher/bootstrap/handshake.h"
+#include "launcher/alloc/hostlist.h"
+#include "launcher/job/job.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  * for what ranks committed, events, and what agents report of their ranks. The input is a list of messages, each with
  * one byte for its kind, one for whom it comes from and two for its length.
  */
-#include "launcher/fences.h"
-#include "launcher/job_report.h"
-#include "launcher/life.h"
-#include "launcher/message.h"
-#include "launcher/modexes.h"
-#include "launcher/notice.h"
-#include "launcher/options.h"
-#include "launcher/status.h"
+#include "launcher/overlay/fence.h"
+#include "launcher/frontend/job_report.h"
+#include "launcher/monitor/heartbeat.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/overlay/dmodex.h"
+#include "launcher/overlay/event.h"
+#include "launcher/cli/options.h"
+#include "launcher/monitor/status_server.h"
 #include "lib/base/log.h"
 
 #include <stdarg.h>

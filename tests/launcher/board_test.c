@@ -1,6 +1,6 @@
 /* board_test.c: the status board: what a rank writes is what the launcher reads, as text; and what is no board. */
-#include "launcher/board.h"
-#include "launcher/look.h"
+#include "launcher/monitor/status_board.h"
+#include "launcher/monitor/proc_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
  * door_test.c: an agent that has spoken is not taken for one of the silent, and one that was thrown out comes again.
  */
-#include "launcher/door.h"
-#include "launcher/door_words.h"
+#include "launcher/bootstrap/listener.h"
+#include "launcher/bootstrap/handshake.h"
 #include "lib/base/clock.h"
 
 #include <arpa/inet.h>

@@ -5,8 +5,8 @@
  * fence waits for is told as far as a node knows. And one of more data than a message
  * holds fails, and breaks nothing.
  */
-#include "launcher/fences.h"
-#include "launcher/message.h"
+#include "launcher/overlay/fence.h"
+#include "launcher/overlay/protocol.h"
 
 #include <malloc.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /*
  * here_test.c: which of the names in a list are this host's, whatever the host of the test is called.
  */
-#include "launcher/rankfile.h"
-#include "launcher/twins.h"
+#include "launcher/map/rankfile.h"
+#include "launcher/alloc/local_alias.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

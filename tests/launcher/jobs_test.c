@@ -3,12 +3,12 @@
  * errands go in, answers come out; who has ended leaves nobody waiting. And that
  * what is packed for other jobs comes out again.
  */
-#include "launcher/hub.h"
-#include "launcher/message.h"
-#include "launcher/notice.h"
-#include "launcher/pmix/server.h"
-#include "launcher/outline.h"
-#include "launcher/request.h"
+#include "launcher/dpm/hub.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/overlay/event.h"
+#include "launcher/pmix/pmix_server.h"
+#include "launcher/dpm/job_info.h"
+#include "launcher/dpm/spawn_request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

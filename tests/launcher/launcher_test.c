@@ -1,12 +1,12 @@
 /* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
-#include "launcher/codec.h"
-#include "launcher/environ.h"
-#include "launcher/feed.h"
-#include "launcher/job.h"
-#include "launcher/options.h"
-#include "launcher/setup.h"
-#include "launcher/shape.h"
-#include "launcher/verdict.h"
+#include "launcher/util/pack.h"
+#include "launcher/exec/environ.h"
+#include "launcher/iof/feed.h"
+#include "launcher/job/job.h"
+#include "launcher/cli/options.h"
+#include "launcher/bootstrap/setup.h"
+#include "launcher/overlay/kary.h"
+#include "launcher/job/exit_status.h"
 #include "lib/base/compiler.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
  * names_test.c: what processes publish and look up: many of them, of each range, and
  * answers of any size.
  */
-#include "launcher/message.h"
-#include "launcher/names.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/dpm/nameserver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * A case is a line: hosts, a request, and what must come out, as
  * "host/cpus" of each rank in order; "-" stands for a rank that is not bound.
  */
-#include "launcher/place.h"
+#include "launcher/map/mapper.h"
 #include "lib/base/compiler.h"
 
 #include <setjmp.h>

@@ -2,13 +2,13 @@
  * pmi1_test.c: the PMI-1 server over real socket pairs, with clients that are
  * right and ones that are not, alone and as two hosts; and what it is made of.
  */
-#include "launcher/foreign.h"
-#include "launcher/codec.h"
-#include "launcher/names.h"
-#include "launcher/pmi1/line.h"
-#include "launcher/pmi1/server.h"
-#include "launcher/pmi1/space.h"
-#include "launcher/request.h"
+#include "launcher/compat/mpi_env.h"
+#include "launcher/util/pack.h"
+#include "launcher/dpm/nameserver.h"
+#include "launcher/pmi1/parser.h"
+#include "launcher/pmi1/pmi1_server.h"
+#include "launcher/pmi1/pmi1_kvs.h"
+#include "launcher/dpm/spawn_request.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
 

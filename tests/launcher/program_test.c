@@ -2,10 +2,10 @@
  * program_test.c: what a program's file tells the launcher: the libraries it needs, functions and texts it carries, and
  * whether it is known to need no server. Files that are cut off or changed, too.
  */
-#include "launcher/needed.h"
-#include "launcher/plain.h"
-#include "launcher/symbols.h"
-#include "launcher/texts.h"
+#include "launcher/compat/elf.h"
+#include "launcher/compat/non_mpi.h"
+#include "launcher/compat/symbols.h"
+#include "launcher/compat/texts.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

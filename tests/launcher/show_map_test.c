@@ -3,7 +3,7 @@
  *
  * A case is a machine, a request, and the whole text.
  */
-#include "launcher/plan.h"
+#include "launcher/map/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

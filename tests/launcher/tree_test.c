@@ -3,9 +3,9 @@
  * that has said nothing yet, and one whose long message comes byte by byte need not. And who keeps a start waiting is
  * named, whatever is awaited.
  */
-#include "launcher/message.h"
-#include "launcher/muster.h"
-#include "launcher/tree.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/frontend/wait_hosts.h"
+#include "launcher/overlay/tree.h"
 #include "lib/base/clock.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "launcher/plan.h"
+#include "launcher/map/plan.h"
 
 #include <string.h>
 

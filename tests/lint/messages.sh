@@ -2,7 +2,7 @@
 work=$(mktemp -d "$top_builddir/messages.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 {
-    echo '#include "launcher/message.h"'
+    echo '#include "launcher/overlay/protocol.h"'
     echo 'int all(int kind); int all(int kind) { switch (kind) {'
     grep -rhoE '^ +RK_MSG_[A-Z_]+( =|,| +/\*)' "$top_srcdir"/launcher --include='*.h' | grep -oE 'RK_MSG_[A-Z_]+' | sort -u | sed 's/.*/case &: return 1;/'
     echo 'default: return 0; } }'

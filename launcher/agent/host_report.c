@@ -1,0 +1,81 @@
+/*
+ * host_report.c: an agent tells xrun what its host is like. See agent.h.
+ *
+ * Most hosts of a job look the same. So each tells only a number made of what
+ * its topology looks like, and xrun asks one of each kind for the topology
+ * itself: without names and other remarks, which would make all of them differ.
+ */
+#include "launcher/agent/agent.h"
+#include "launcher/alloc/local_host.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/job/torch_env.h"
+#include "lib/topo/topo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* XML without its <info> lines; NULL: not known. */
+static char *describe(struct rk_agent *agent)
+{
+    hwloc_topology_t t = NULL;
+    char *xml = NULL, *text = NULL, *to;
+    int len;
+
+    if (!agent->topology) {
+        if (rk_topo_load(true, &t))
+            return NULL;
+        agent->topology = t;
+    }
+    if (hwloc_topology_export_xmlbuffer(agent->topology, &xml, &len, 0))
+        return NULL;
+    to = text = malloc((size_t)len + 1);
+    for (const char *line = xml; text && *line;) {
+        size_t n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        if (strncmp(line + strspn(line, " "), "<info ", 6) != 0) {
+            memcpy(to, line, n);
+            to += n;
+        }
+        line += n;
+    }
+    if (text)
+        *to = '\0';
+    hwloc_free_xmlbuffer(agent->topology, xml);
+    return text;
+}
+
+/* FNV-1a */
+static uint64_t digest(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h ? h : 1;
+}
+
+void rk_agent_report(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+    char *text = describe(agent);
+
+    rk_pack_u32(&p, agent->node);
+    rk_pack_string(&p, agent->host);
+    rk_pack_u32(&p, rk_topo_units());
+    rk_pack_u64(&p, text ? digest(text) : 0);
+    rk_pack_u64(&p, rk_here_machine());
+    rk_pack_u32(&p, rk_torch_port());
+    rk_wire_send(agent->wire, RK_MSG_READY, &p);
+    free(text);
+}
+
+void rk_agent_report_topology(struct rk_agent *agent)
+{
+    struct rk_packer p = {0};
+    char *text = describe(agent);
+
+    rk_pack_u32(&p, agent->node);
+    rk_pack_string(&p, text ? text : "");
+    rk_wire_send(agent->wire, RK_MSG_TOPOLOGY, &p);
+    free(text);
+}

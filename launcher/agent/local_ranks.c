@@ -1,0 +1,98 @@
+/* local_ranks.c: what an agent is told of the job: its own part of it. See agent.h. */
+#include "launcher/agent/agent.h"
+
+#include <hwloc.h>
+#include <stdlib.h>
+
+struct rk_rank *rk_agent_rank(const struct rk_agent *agent, uint32_t rank)
+{
+    uint32_t low = 0, high = agent->ranks ? agent->nlocal : 0;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (agent->ranks[mid].rank == rank)
+            return &agent->ranks[mid];
+        if (agent->ranks[mid].rank < rank)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+/* Its ranks, and its place among the hosts that have any. */
+static bool find_ranks(struct rk_agent *agent)
+{
+    const struct rk_job *job = &agent->job;
+    bool *used = calloc(job->nhosts, sizeof(*used));
+    uint32_t at = 0;
+
+    agent->nlocal = rk_job_ranks_on(job, agent->node);
+    agent->ranks = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*agent->ranks));
+    for (uint32_t r = 0; used && agent->ranks && r < job->size; r++) {
+        used[job->host_of[r]] = true;
+        if (job->host_of[r] == agent->node)
+            agent->ranks[at++] = (struct rk_rank){.rank = r, .pidfd = -1};
+    }
+    for (uint32_t h = 0; used && h < job->nhosts; h++) {
+        agent->order += used[h] && h < agent->node;
+        agent->nused += used[h];
+    }
+    free(used);
+    return used && agent->ranks;
+}
+
+bool rk_agent_take_job(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    if (rk_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
+        agent->job.fanout != agent->setup->shape.fanout)
+        return false;
+    return find_ranks(agent);
+}
+
+static bool make_sets(struct rk_agent *agent, uint32_t n)
+{
+    hwloc_bitmap_t map = hwloc_bitmap_alloc();
+    int last = -1;
+    bool ok = map != NULL;
+
+    for (uint32_t i = 0; ok && i < n; i++) {
+        ok = hwloc_bitmap_list_sscanf(map, agent->seats.cpus[i]) == 0;
+        if (hwloc_bitmap_last(map) > last)
+            last = hwloc_bitmap_last(map);
+    }
+    if (!ok || last < 0 || last > 1 << 20) { /* nobody is bound */
+        hwloc_bitmap_free(map);
+        return ok && last < 0;
+    }
+    agent->set_size = CPU_ALLOC_SIZE((size_t)last + 1);
+    agent->sets = calloc(n, agent->set_size);
+    for (uint32_t i = 0; agent->sets && i < n; i++) {
+        cpu_set_t *set = (cpu_set_t *)(void *)((char *)agent->sets + i * agent->set_size);
+        unsigned cpu;
+        hwloc_bitmap_list_sscanf(map, agent->seats.cpus[i]);
+        hwloc_bitmap_foreach_begin(cpu, map)
+            CPU_SET_S((size_t)cpu, agent->set_size, set);
+        hwloc_bitmap_foreach_end();
+    }
+    hwloc_bitmap_free(map);
+    return agent->sets != NULL;
+}
+
+bool rk_agent_take_seats(struct rk_agent *agent, struct rk_unpacker *u)
+{
+    uint32_t n = 0;
+
+    if (agent->seats.cpus || rk_seats_unpack(u, &agent->seats))
+        return false;
+    while (agent->seats.cpus[n])
+        n++;
+    return make_sets(agent, n);
+}
+
+const cpu_set_t *rk_agent_cpus(const struct rk_agent *agent, uint32_t local)
+{
+    if (!agent->sets || !agent->seats.cpus[local][0])
+        return NULL;
+    return (const cpu_set_t *)(const void *)((const char *)agent->sets + local * agent->set_size);
+}

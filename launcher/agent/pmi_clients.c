@@ -1,0 +1,410 @@
+/* pmi_clients.c: what PMIx's and PMI-1's clients among the ranks do, and whom the agent tells of it. See agent.h. */
+#include "launcher/agent/agent.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/overlay/event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* One of the ranks here is a client. Another host's may not have come so far, or be done. */
+static void tell_joined(struct rk_agent *agent, uint32_t rank)
+{
+    uint32_t app = (uint32_t)(rk_job_app_of(&agent->job, rank) - agent->job.apps);
+    struct rk_packer p = {0};
+
+    rk_singletons_joined(agent->singletons, app);
+    if (agent->joined[app] || (agent->nused < 2 && agent->job.napps < 2) || !agent->wire)
+        return;
+    agent->joined[app] = true;
+    rk_pack_u32(&p, agent->node);
+    rk_pack_u32(&p, app);
+    rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
+}
+
+/* A script may live on where its client is gone: who waits for it in other jobs, or on other hosts, must know. */
+static void tell_lost(struct rk_agent *agent, struct rk_rank *r, bool lost)
+{
+    struct rk_packer p = {0};
+
+    if (r->told_lost == lost || !agent->wire)
+        return;
+    r->told_lost = lost;
+    rk_pack_u32(&p, r->rank);
+    rk_pack_u32(&p, lost);
+    rk_wire_send(agent->wire, RK_MSG_CLIENT_LOST, &p);
+}
+
+/* Ranks that have ended in peace without ever joining: those who join would wait for them. */
+static void tell_absent(struct rk_agent *agent)
+{
+    if (agent->had_clients)
+        return; /* they are told of as they end */
+    agent->had_clients = true;
+    for (uint32_t i = 0; i < agent->nlocal; i++) {
+        if (agent->ranks[i].exited && !agent->ranks[i].connected)
+            rk_server_tell_death(agent->server, agent->ranks[i].rank, false);
+    }
+}
+
+static void on_connected(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited) /* its stand-in */
+        return;
+    r->clients++;
+    tell_joined(agent, rank);
+    tell_absent(agent);
+    /* A program that a rank runs after another starts anew. */
+    if (!r->connected || r->finalized)
+        agent->clients++;
+    r->connected = true;
+    r->finalized = false;
+    tell_lost(agent, r, false);
+    rk_stand_in_check(agent);
+}
+
+static void on_finalized(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || r->exited)
+        return;
+    r->clients--;
+    if (r->finalized)
+        return;
+    r->finalized = true;
+    agent->clients--;
+}
+
+/* Its client has ended without finalizing, and no other has come after it. */
+static bool is_broken(const struct rk_rank *r)
+{
+    return r->connected && !r->finalized && r->clients <= 0;
+}
+
+static void on_lost(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r)
+        return;
+    r->clients--;
+    if (r->exited || !is_broken(r)) /* it was quicker to be reaped, or it was its stand-in */
+        return;
+    /* From now on PMIx refuses what a script may yet run in its place. */
+    rk_gone_note(agent->gone, RK_GONE_RANK, rank);
+    if (agent->nused > 1)
+        rk_fences_say_lost(agent->fences, rank);
+    tell_lost(agent, r, true);
+}
+
+/* Of what a client says as it aborts this much is shown: it stands in one line of xrun's, and in its report. */
+#define ABORT_TEXT_MAX (64u << 10)
+
+static void pack_abort_text(struct rk_packer *p, const char *text)
+{
+    size_t len = strlen(text);
+    char *cut = NULL;
+
+    if (len > ABORT_TEXT_MAX && asprintf(&cut, "%.*s [and more: %zu bytes in all]", (int)ABORT_TEXT_MAX, text, len) < 0)
+        cut = NULL;
+    rk_pack_string(p, cut ? cut : len > ABORT_TEXT_MAX ? "" : text);
+    free(cut);
+}
+
+static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
+{
+    struct rk_agent *agent = arg;
+    struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct rk_packer p = {0};
+
+    /* It may be gone when xrun's answer comes. */
+    rk_leftovers_note(agent->leftovers);
+    if (agent->wire && r) {
+        rk_pack_u32(&p, rank);
+        rk_pack_u32(&p, (uint32_t)r->pid);
+        rk_pack_u32(&p, (uint32_t)code);
+        pack_abort_text(&p, text);
+        rk_wire_send(agent->wire, RK_MSG_ABORT, &p);
+    }
+}
+
+/* A text that is longer than this goes in several messages, between which others find their way. */
+#define LOG_PIECE (1u << 20)
+
+static void on_log(void *arg, uint32_t rank, int stream, const char *text)
+{
+    struct rk_agent *agent = arg;
+    size_t left = strlen(text), n;
+
+    if (!agent->wire || rk_outputs_log(agent->outputs, rank, stream, text))
+        return;
+    do {
+        struct rk_packer p = {0};
+        n = left < LOG_PIECE ? left : LOG_PIECE;
+        rk_pack_u32(&p, rank);
+        rk_pack_u32(&p, (uint32_t)stream);
+        rk_pack_bytes(&p, text, n);
+        rk_wire_send(agent->wire, RK_MSG_LOG, &p);
+        text += n;
+        left -= n;
+    } while (left);
+}
+
+/* xrun has it sent to ranks of all hosts. */
+static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    rk_pack_u32(&p, (uint32_t)sig);
+    rk_pack_u32(&p, n);
+    for (uint32_t i = 0; i < n; i++)
+        rk_pack_u32(&p, ranks[i]);
+    rk_wire_send(agent->wire, RK_MSG_CONTROL, &p);
+}
+
+static void send_errand(struct rk_agent *agent, enum rk_errand what, uint32_t rank, struct rk_packer *payload,
+                        rk_errand_done_fn done, void *token)
+{
+    /* The new job's output will come by the front end: ours must go there, too. */
+    if (what == RK_ERRAND_SPAWN)
+        rk_outputs_share(agent->outputs);
+    rk_errands_send(agent->errands, what, rank, payload, done, agent, token);
+}
+
+/* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
+static void on_pmi1_joined(void *arg, uint32_t local)
+{
+    struct rk_agent *agent = arg;
+
+    tell_joined(agent, agent->ranks[local].rank);
+}
+
+static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
+{
+    struct rk_agent *agent = arg;
+
+    on_aborted(agent, agent->ranks[local].rank, code, text);
+}
+
+static void on_pmi1_stranded(void *arg, uint32_t local)
+{
+    on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
+}
+
+static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+}
+
+static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum rk_errand what, struct rk_packer *payload)
+{
+    struct rk_agent *agent = arg;
+
+    send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
+}
+
+/* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
+static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_enter(agent->fences, RK_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
+}
+
+/* It may not have been reaped yet. */
+static bool has_ended(const struct rk_agent *agent, const struct rk_rank *r)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return rk_gone(agent->gone, RK_GONE_RANK, r->rank) || is_broken(r) ||
+           (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
+}
+
+static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
+                     size_t len, void *token)
+{
+    struct rk_agent *agent = arg;
+    /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
+    bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
+
+    for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
+        lost = lost || has_ended(agent, &agent->ranks[i]);
+    for (uint32_t i = 0; i < nranks; i++) {
+        const struct rk_rank *r = rk_agent_rank(agent, ranks[i]);
+        lost = lost || (r && has_ended(agent, r));
+    }
+    rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
+}
+
+static void on_fence_late(void *arg, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    rk_fences_abandon(agent->fences, token);
+}
+
+void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    /* MPICH 5's ranks end when they hear that, and leave their segments. */
+    if (token == agent->pmi1 && status)
+        rk_leftovers_note(agent->leftovers);
+    if (token == agent->pmi1)
+        rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
+    else
+        rk_server_fence_done(agent->server, token, status, data, len);
+}
+
+static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    /* Those of this host PMIx finds itself. */
+    if (agent->job.host_of[rank] == agent->node)
+        rk_server_modex_done(agent->server, token, RK_FOUND_NEVER, NULL, 0);
+    else
+        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
+}
+
+static void on_modex_answer(void *arg, void *token, enum rk_found found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_modex_done(agent->server, token, found, data, len);
+}
+
+static void on_asked(void *arg, uint32_t rank, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    if (!r || !agent->server || (r->exited && !r->connected))
+        rk_modexes_found(agent->modexes, id, false, NULL, 0);
+    else
+        rk_server_look_up(agent->server, rank, id);
+    if (r && agent->server && has_ended(agent, r))
+        rk_server_settle(agent->server, id);
+}
+
+/* The answer may be on its way. */
+static void on_modex_ended(void *arg, uint32_t id)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_settle(agent->server, id);
+}
+
+static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
+{
+    struct rk_agent *agent = arg;
+
+    rk_modexes_found(agent->modexes, id, found, data, len);
+}
+
+/* xrun passes it on to all hosts, and to other jobs. */
+static void on_raised(void *arg, const struct rk_notice *notice)
+{
+    struct rk_agent *agent = arg;
+    struct rk_packer p = {0};
+
+    if ((agent->nused < 2 && !notice->wide) || !agent->wire)
+        return;
+    rk_notice_pack(notice, &p);
+    rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
+}
+
+static void on_errand_done(void *arg, void *token, struct rk_unpacker *answer)
+{
+    struct rk_agent *agent = arg;
+
+    rk_server_errand_done(agent->server, token, answer);
+}
+
+static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token)
+{
+    struct rk_agent *agent = arg;
+
+    send_errand(agent, what, rank, payload, on_errand_done, token);
+}
+
+static void on_process(void *arg, uint32_t rank, struct rk_server_process *out)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+    siginfo_t info = {.si_pid = 0};
+
+    if (!r)
+        return;
+    *out = (struct rk_server_process){.host = agent->host,
+                                      .program = rk_job_app_of(&agent->job, rank)->argv[0],
+                                      .pid = r->pid,
+                                      .connected = r->connected,
+                                      .ended = r->exited,
+                                      .unfinished = r->connected && !r->finalized,
+                                      .status = r->status};
+    /* It may not have been reaped yet. */
+    if (r->pid && !r->exited && waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid) {
+        out->ended = true;
+        out->status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status;
+    }
+}
+
+static bool on_ended(void *arg, uint32_t rank)
+{
+    struct rk_agent *agent = arg;
+    const struct rk_rank *r = rk_agent_rank(agent, rank);
+
+    return r && has_ended(agent, r);
+}
+
+static void on_busy(void *arg)
+{
+    struct rk_agent *agent = arg;
+
+    rk_tree_excuse(agent->tree);
+}
+
+const struct rk_server_events rk_clients_server_events = {
+    .connected = on_connected,
+    .finalized = on_finalized,
+    .lost = on_lost,
+    .aborted = on_aborted,
+    .log = on_log,
+    .fence = on_fence,
+    .fence_late = on_fence_late,
+    .modex = on_modex,
+    .looked_up = on_looked_up,
+    .raised = on_raised,
+    .errand = on_errand,
+    .control = on_control,
+    .process = on_process,
+    .ended = on_ended,
+    .busy = on_busy};
+const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
+
+/* On one host nothing is exchanged. */
+const struct rk_pmi1_ops rk_clients_pmi1_ops[2] = {
+    {.joined = on_pmi1_joined,
+     .aborted = on_pmi1_aborted,
+     .stranded = on_pmi1_stranded,
+     .errand = on_pmi1_errand},
+    {.joined = on_pmi1_joined,
+     .aborted = on_pmi1_aborted,
+     .exchange = on_pmi1_exchange,
+     .stranded = on_pmi1_stranded,
+     .errand = on_pmi1_errand},
+};

@@ -1,0 +1,80 @@
+/*
+ * remote_main.c: an agent that was started on another host. See agent.h, setup.h.
+ *
+ * Its standard input says whom to connect to and how to prove itself. What goes
+ * wrong before that is told on standard error, which leads to its parent.
+ */
+#include "launcher/agent/agent.h"
+#include "launcher/bootstrap/listener.h"
+#include "launcher/agent/supervisor.h"
+#include "launcher/alloc/slurm.h"
+#include "launcher/bootstrap/parent_lookup.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SETUP_MS 30000
+#define ENTER_MS 20000
+
+/* Started with others by one srun: which of the hosts is this? */
+static bool find_self(struct rk_setup *setup)
+{
+    static char speaker[300]; /* the words of all come from one command */
+    const char *node = rk_slurm_node();
+
+    if (!node || !rk_setup_become(setup, node)) {
+        rk_error("Slurm calls this host %s, which is none of the job's (--agent ssh does without srun)",
+                 node ? node : "nothing");
+        return false;
+    }
+    snprintf(speaker, sizeof(speaker), "xrun-agent on %s", node);
+    rk_log_identity(speaker, -1, NULL);
+    return true;
+}
+
+int rk_agent_remote_main(void)
+{
+    struct rk_setup setup;
+    bool step;
+    char text[1024];
+    int fd, null, code;
+
+    rk_log_identity("xrun-agent", -1, NULL);
+    if (isatty(STDIN_FILENO)) {
+        rk_error("%s is for xrun's own use", RK_AGENT_PROCESS);
+        return 2;
+    }
+    if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup, text, sizeof(text))) {
+        rk_error("%s", text);
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    step = setup.node == RK_NODE_ALL;
+    if (step && !find_self(&setup)) {
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    setup.step = step;
+    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    if (chdir("/"))
+        rk_error("cannot go to /: %m");
+    fd = step && rk_usher_ask(&setup, ENTER_MS, text, sizeof(text)) != RANK_OK
+             ? -1
+             : rk_door_enter(&setup, ENTER_MS, text, sizeof(text));
+    if (fd < 0) {
+        rk_error("%s", text);
+        rk_setup_clear(&setup);
+        return 1;
+    }
+    code = rk_keeper_run(fd, &setup);
+    rk_setup_clear(&setup);
+    /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
+    return step ? 0 : code;
+}

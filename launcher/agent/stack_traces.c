@@ -1,0 +1,314 @@
+/*
+ * stack_traces.c: stack traces of this host's ranks. See watch.h.
+ *
+ * A debugger is run for each rank, a few at a time. It may hang or be refused;
+ * so each is killed after a while, and all of it ends in the time given. What
+ * it prints is sent on rank by rank.
+ */
+#include "launcher/agent/agent.h"
+#include "launcher/monitor/proc_state.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/exec/find_program.h"
+#include "launcher/exec/spawn_proc.h"
+#include "launcher/agent/rank_progress.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AT_ONCE = 4, TOOL_MS = 10000, TICK_MS = 100, TEXT_MAX = 256 << 10, ARGS_MAX = 12 };
+
+extern char **environ;
+
+struct trace {
+    struct rk_traces *all;
+    uint32_t rank;
+    pid_t pid;   /* whose */
+    pid_t child; /* the tool; 0: none runs */
+    int fd;      /* what it prints; -1: nothing more */
+    struct event *ev;
+    uint64_t deadline;
+    bool late; /* it was killed for that */
+    char *text;
+    size_t len;
+};
+
+struct rk_traces {
+    struct rk_agent *agent;
+    struct trace *list;
+    uint32_t n, next, running;
+    uint64_t deadline;
+    char *tool; /* path; NULL: there is none */
+    bool gdb;
+    char **env;
+    struct event *tick;
+    struct rk_spawner spawner;
+    bool done;
+};
+
+static void tell(struct rk_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
+{
+    struct rk_packer p = {0};
+
+    if (!t->agent->wire || len == 0)
+        return;
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, (uint32_t)pid);
+    rk_pack_bytes(&p, text, len);
+    rk_wire_send(t->agent->wire, RK_MSG_TRACE_TEXT, &p);
+}
+
+static void say(struct rk_traces *t, const struct trace *x, const char *why)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "no stack trace: %s\n", why);
+    tell(t, x->rank, x->pid, text, strlen(text));
+}
+
+/* -------------------------------------------------------------------- one rank */
+
+static void stop_reading(struct trace *x)
+{
+    if (x->ev)
+        event_free(x->ev);
+    x->ev = NULL;
+    if (x->fd >= 0)
+        close(x->fd);
+    x->fd = -1;
+}
+
+static void take(struct trace *x)
+{
+    char rest[4096];
+    ssize_t n;
+
+    for (;;) {
+        bool room = x->text && x->len < TEXT_MAX;
+        n = room ? read(x->fd, x->text + x->len, TEXT_MAX - x->len)
+                 : read(x->fd, rest, sizeof(rest));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        if (room)
+            x->len += (size_t)n;
+    }
+    if (n == 0)
+        stop_reading(x);
+}
+
+static void on_text(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    take(arg);
+}
+
+static char *const *arguments(const struct rk_traces *t, const char *pid, char *out[ARGS_MAX])
+{
+    static const char *const gdb[] = {"gdb", "-nx", "-q", "-batch", "-ex", "thread apply all bt",
+                                      "-p"};
+    static const char *const eu_stack[] = {"eu-stack", "-p"};
+    size_t n = t->gdb ? RK_ARRAY_LEN(gdb) : RK_ARRAY_LEN(eu_stack);
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (char *)(uintptr_t)(t->gdb ? gdb[i] : eu_stack[i]);
+    out[n] = (char *)(uintptr_t)pid;
+    out[n + 1] = NULL;
+    return out;
+}
+
+static bool begin(struct rk_traces *t, struct trace *x)
+{
+    int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd = -1;
+    struct rk_spawn spec = {.program = t->tool, .env = t->env, .wdir = "/"};
+    const char *step = "";
+    char *argv[ARGS_MAX], pid[16];
+
+    if (null < 0)
+        return false;
+    if (pipe2(ends, O_CLOEXEC)) {
+        close(null);
+        return false;
+    }
+    snprintf(pid, sizeof(pid), "%d", (int)x->pid);
+    spec.argv = arguments(t, pid, argv);
+    spec.fd[0] = null;
+    spec.fd[1] = spec.fd[2] = ends[1];
+    x->child = rk_spawn(&spec, &t->spawner, &pidfd, &step);
+    close(null);
+    close(ends[1]);
+    if (pidfd >= 0)
+        close(pidfd);
+    if (x->child < 0) {
+        x->child = 0;
+        close(ends[0]);
+        return false;
+    }
+    x->fd = ends[0];
+    fcntl(x->fd, F_SETFL, O_NONBLOCK);
+    x->text = malloc(TEXT_MAX);
+    x->deadline = rk_clock_ns() + TOOL_MS * 1000000ull;
+    x->ev = event_new(t->agent->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
+    if (x->ev)
+        event_add(x->ev, NULL);
+    t->running++;
+    return true;
+}
+
+static void finish(struct rk_traces *t, struct trace *x)
+{
+    x->child = 0;
+    t->running--;
+    if (x->fd >= 0)
+        take(x);
+    stop_reading(x);
+    tell(t, x->rank, x->pid, x->text, x->len);
+    if (x->late)
+        say(t, x, "the tool did not end in time and was killed");
+    else if (x->len == 0)
+        say(t, x, "the tool printed nothing");
+    free(x->text);
+    x->text = NULL;
+}
+
+/* ------------------------------------------------------------------------- all */
+
+static void end(struct rk_traces *t)
+{
+    if (t->done)
+        return;
+    t->done = true;
+    if (t->tick)
+        event_del(t->tick);
+    if (t->agent->wire)
+        rk_wire_send(t->agent->wire, RK_MSG_TRACED, NULL);
+}
+
+static void go_on(struct rk_traces *t)
+{
+    while (!t->done && t->next < t->n && t->running < AT_ONCE) {
+        struct trace *x = &t->list[t->next++];
+        if (rk_clock_ns() > t->deadline)
+            say(t, x, "there is no time for it");
+        else if (!begin(t, x))
+            say(t, x, strerror(errno));
+    }
+    if (t->next == t->n && t->running == 0)
+        end(t);
+}
+
+/* Kill what takes too long. */
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_traces *t = arg;
+    uint64_t now = rk_clock_ns();
+
+    (void)fd;
+    (void)what;
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct trace *x = &t->list[i];
+        if (x->child > 0 && !x->late && (now > x->deadline || now > t->deadline)) {
+            x->late = true;
+            kill(x->child, SIGKILL);
+        }
+    }
+    go_on(t);
+}
+
+bool rk_traces_reaped(struct rk_traces *t, pid_t pid)
+{
+    for (uint32_t i = 0; t && pid > 0 && i < t->n; i++) {
+        if (t->list[i].child == pid) {
+            finish(t, &t->list[i]);
+            go_on(t);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_tool(struct rk_traces *t)
+{
+    char why[512];
+    int code;
+
+    t->tool = rk_program_find("gdb", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
+    t->gdb = t->tool != NULL;
+    if (!t->tool)
+        t->tool = rk_program_find("eu-stack", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
+}
+
+/* Ours, but that no debugger asks servers for symbols. */
+static char **make_env(void)
+{
+    size_t n = 0;
+    char **env;
+
+    while (environ[n])
+        n++;
+    env = malloc((n + 2) * sizeof(*env));
+    if (!env)
+        return NULL;
+    env[0] = (char *)(uintptr_t) "DEBUGINFOD_URLS=";
+    memcpy(env + 1, environ, (n + 1) * sizeof(*env));
+    return env;
+}
+
+struct rk_traces *rk_traces_start(struct rk_agent *agent, uint32_t ms)
+{
+    const struct timeval tick = {0, TICK_MS * 1000};
+    struct rk_traces *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return NULL;
+    t->agent = agent;
+    t->deadline = rk_clock_ns() + ms * 1000000ull;
+    t->list = calloc(agent->nlocal, sizeof(*t->list));
+    t->env = make_env();
+    t->tick = event_new(agent->base, -1, EV_PERSIST, on_tick, t);
+    if (!t->list || !t->env || !t->tick || rk_spawner_open(&t->spawner)) {
+        end(t);
+        return t;
+    }
+    event_add(t->tick, &tick);
+    find_tool(t);
+    for (uint32_t i = 0; i < agent->nlocal; i++) {
+        const struct rk_rank *r = &agent->ranks[i];
+        if (r->pid > 0 && !r->exited)
+            t->list[t->n++] = (struct trace){.all = t,
+                                             .rank = r->rank,
+                                             .pid = rk_watch_process(agent->watch, i),
+                                             .fd = -1};
+    }
+    if (!t->tool) {
+        const char *text = "no stack traces: neither gdb nor eu-stack is in PATH\n";
+        tell(t, RK_NO_RANK, 0, text, strlen(text));
+        t->n = 0;
+    }
+    go_on(t);
+    return t;
+}
+
+void rk_traces_close(struct rk_traces *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < t->n; i++) {
+        stop_reading(&t->list[i]);
+        free(t->list[i].text);
+    }
+    if (t->tick)
+        event_free(t->tick);
+    free(t->list);
+    free(t->env);
+    free(t->tool);
+    free(t);
+}

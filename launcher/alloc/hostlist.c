@@ -1,0 +1,414 @@
+/* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
+#include "launcher/alloc/hostlist.h"
+#include "launcher/util/shell_words.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HOSTS (1u << 17)
+#define MAX_SLOTS (1u << 20)
+#define MAX_NAME 255
+#define SEVERAL (1u << 31) /* in brief: the name before the domain is that of others, too */
+
+void rk_hostlist_clear(struct rk_hostlist *list)
+{
+    if (!list)
+        return;
+    for (uint32_t i = 0; i < list->n; i++)
+        free(list->host[i].name);
+    free(list->host);
+    free(list->table);
+    free(list->brief);
+    memset(list, 0, sizeof(*list));
+}
+
+/* FNV-1a */
+static uint32_t hash(const char *name, size_t len)
+{
+    uint32_t h = 0x811c9dc5u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)name[i]) * 0x01000193u;
+    return h;
+}
+
+/* Where the name stands in one of the tables, or would; there it ends by that character. */
+static uint32_t *slot_of(const struct rk_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
+{
+    uint32_t at = hash(name, len) & (list->ntable - 1);
+
+    for (;; at = (at + 1) & (list->ntable - 1)) {
+        const char *have = table[at] ? list->host[(table[at] & ~SEVERAL) - 1].name : NULL;
+        if (!have || (strncmp(have, name, len) == 0 && have[len] == end))
+            return &table[at];
+    }
+}
+
+static uint32_t *slot(const struct rk_hostlist *list, const char *name, size_t len)
+{
+    return slot_of(list, list->table, '\0', name, len);
+}
+
+/* Put a host into the tables. Of several that differ in their domains one stands for all. */
+static void enter(struct rk_hostlist *list, uint32_t i)
+{
+    const char *name = list->host[i].name, *domain = rk_here_domain(name);
+    uint32_t *at;
+
+    *slot(list, name, strlen(name)) = i + 1;
+    if (!domain)
+        return;
+    at = slot_of(list, list->brief, '.', name, (size_t)(domain - name) - 1);
+    *at = *at ? *at | SEVERAL : i + 1;
+}
+
+static uint32_t find(const struct rk_hostlist *list, const char *name, size_t len)
+{
+    uint32_t at = list->ntable ? *slot(list, name, len) : 0;
+
+    return at ? at - 1 : UINT32_MAX;
+}
+
+/* Half of it stays empty. */
+static bool grow(struct rk_hostlist *list)
+{
+    uint32_t cap = list->cap ? list->cap * 2 : 16;
+    struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
+    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table)), *brief = calloc(2 * (size_t)cap, sizeof(*brief));
+
+    if (more)
+        list->host = more;
+    if (!more || !table || !brief) {
+        free(table);
+        free(brief);
+        return false;
+    }
+    free(list->table);
+    free(list->brief);
+    list->table = table;
+    list->brief = brief;
+    list->ntable = 2 * cap;
+    list->cap = cap;
+    for (uint32_t i = 0; i < list->n; i++)
+        enter(list, i);
+    return true;
+}
+
+uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name)
+{
+    return find(list, name, strlen(name));
+}
+
+rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
+                              uint32_t slots)
+{
+    uint32_t at = find(list, name, len);
+
+    if (at != UINT32_MAX) {
+        /* "a,a" is two slots of a. */
+        list->host[at].slots = (list->host[at].slots ? list->host[at].slots : 1) + (slots ? slots : 1);
+        return RANK_OK;
+    }
+    if (list->n == list->cap && !grow(list))
+        return RANK_ERR_NO_MEMORY;
+    list->host[list->n] = (struct rk_hostspec){.name = strndup(name, len), .slots = slots};
+    if (!list->host[list->n].name)
+        return RANK_ERR_NO_MEMORY;
+    enter(list, list->n++);
+    return RANK_OK;
+}
+
+void rk_hostlist_limit(struct rk_hostlist *list, const char *name, uint32_t most)
+{
+    uint32_t at = rk_hostlist_find(list, name);
+
+    if (at != UINT32_MAX)
+        list->host[at].most += most;
+}
+
+/* ----------------------------------------------------------------- what is a name */
+
+static bool is_v6(const char *text, size_t len)
+{
+    char address[INET6_ADDRSTRLEN];
+    uint8_t bytes[16];
+
+    if (len >= sizeof(address) || memchr(text, '\0', len))
+        return false;
+    memcpy(address, text, len);
+    address[len] = '\0';
+    return inet_pton(AF_INET6, address, bytes) == 1;
+}
+
+/* NULL: it is one. */
+static const char *not_a_name(const char *name, size_t len)
+{
+    const char *at = memrchr(name, '@', len);
+
+    if (len == 0 || name[0] == '-')
+        return "a host's name is missing";
+    if (len > MAX_NAME)
+        return "the name is too long";
+    if (at && (at == name || at + 1 == name + len || at[1] == '-'))
+        return "around @ stand a user and a host";
+    if (is_v6(name, len))
+        return NULL;
+    for (size_t i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)name[i]) && (!name[i] || !strchr("-_.@", name[i])))
+            return "a host's name is letters, digits, - . and _";
+    }
+    return NULL;
+}
+
+rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_t len, uint32_t slots,
+                               const char **wrong)
+{
+    rank_status_t st;
+
+    if (len > 2 && name[0] == '[' && name[len - 1] == ']' && is_v6(name + 1, len - 2)) {
+        name++;
+        len -= 2;
+    }
+    *wrong = not_a_name(name, len);
+    if (*wrong)
+        return RANK_ERR_ARG;
+    st = rk_hostlist_add(list, name, len, slots);
+    if (st)
+        *wrong = rank_status_string(st);
+    return st;
+}
+
+void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
+{
+    if (n >= list->n)
+        return;
+    for (uint32_t i = n; i < list->n; i++)
+        free(list->host[i].name);
+    list->n = n;
+    memset(list->table, 0, list->ntable * sizeof(*list->table));
+    memset(list->brief, 0, list->ntable * sizeof(*list->brief));
+    for (uint32_t i = 0; i < n; i++)
+        enter(list, i);
+}
+
+/* ---------------------------------------------------------------- the short way */
+
+struct spelling {
+    struct rk_hostlist *list;
+    uint32_t slots;
+    char name[MAX_NAME + 1];
+    const char *wrong; /* what is wrong, or NULL */
+};
+
+static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len);
+
+static rank_status_t wrong(struct spelling *s, const char *what)
+{
+    s->wrong = what;
+    return RANK_ERR_ARG;
+}
+
+/* "07": its value and how many digits it is written with. */
+static bool number(const char *text, size_t len, size_t *used, unsigned long *value)
+{
+    size_t n = 0;
+
+    *value = 0;
+    while (n < len && isdigit((unsigned char)text[n]) && n < 9)
+        *value = *value * 10 + (unsigned long)(text[n++] - '0');
+    *used = n;
+    return n > 0;
+}
+
+/* One of the parts between the commas of a bracket: "3" or "01-16". */
+static rank_status_t expand_part(struct spelling *s, size_t at, const char *part, size_t len,
+                                 const char *rest, size_t restlen)
+{
+    unsigned long first, last;
+    size_t width, used;
+
+    if (!number(part, len, &width, &first))
+        return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
+    last = first;
+    if (width < len) {
+        if (part[width] != '-' || !number(part + width + 1, len - width - 1, &used, &last) ||
+            width + 1 + used != len)
+            return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
+        if (last < first)
+            return wrong(s, "a range goes upwards");
+    }
+    if (last - first >= MAX_HOSTS)
+        return wrong(s, "that are too many hosts");
+    for (unsigned long i = first; i <= last; i++) {
+        int n = snprintf(s->name + at, sizeof(s->name) - at, "%0*lu", (int)width, i);
+        rank_status_t st;
+        if (n < 0 || at + (size_t)n > MAX_NAME)
+            return wrong(s, "the name is too long");
+        st = expand(s, at + (size_t)n, rest, restlen);
+        if (st)
+            return st;
+    }
+    return RANK_OK;
+}
+
+/* name[0..at) is settled; what is left of the spelling may hold brackets. */
+static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len)
+{
+    const char *open = memchr(rest, '[', len), *close;
+    size_t plain = open ? (size_t)(open - rest) : len;
+
+    if (at + plain > MAX_NAME)
+        return wrong(s, "the name is too long");
+    memcpy(s->name + at, rest, plain);
+    at += plain;
+    if (!open) {
+        if (s->list->n >= MAX_HOSTS)
+            return wrong(s, "that are too many hosts");
+        return rk_hostlist_take(s->list, s->name, at, s->slots, &s->wrong);
+    }
+    close = memchr(open, ']', len - plain);
+    if (!close)
+        return wrong(s, "a [ has no ]");
+    for (const char *part = open + 1; part <= close;) {
+        size_t n = 0;
+        rank_status_t st;
+        while (part + n < close && part[n] != ',')
+            n++;
+        st = expand_part(s, at, part, n, close + 1, (size_t)(rest + len - close - 1));
+        if (st)
+            return st;
+        part += n + 1;
+    }
+    return RANK_OK;
+}
+
+/* An address of IPv6 in brackets, as in a URL, is a name and no range. */
+static bool is_address(const char *text, size_t len)
+{
+    return len > 2 && text[0] == '[' && text[len - 1] == ']' && memchr(text, ':', len);
+}
+
+/* What it says of text, which is shown as a terminal may see it. */
+static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
+{
+    snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
+    rk_words_show(err);
+    return RANK_ERR_ARG;
+}
+
+static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_t len, char *err,
+                               size_t errlen)
+{
+    struct spelling s = {.list = list};
+    const char *colon = memrchr(text, ':', len), *bracket = memrchr(text, ']', len);
+    size_t namelen = len, used = 0;
+    unsigned long slots = 0;
+    rank_status_t st;
+
+    if (colon && !bracket && memchr(text, ':', (size_t)(colon - text)))
+        return explain(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err, errlen);
+    if (colon && (!bracket || colon > bracket)) {
+        namelen = (size_t)(colon - text);
+        if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
+            slots < 1 || slots > MAX_SLOTS)
+            return explain(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
+    }
+    s.slots = (uint32_t)slots;
+    if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
+        return explain(text, len, "this is no address of IPv6", err, errlen);
+    if (is_address(text, namelen))
+        st = rk_hostlist_take(list, text, namelen, s.slots, &s.wrong);
+    else
+        st = expand(&s, 0, text, namelen);
+    if (st)
+        explain(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
+    return st;
+}
+
+rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char *err,
+                                size_t errlen)
+{
+    const char *from = text;
+    int depth = 0;
+
+    for (const char *at = text;; at++) {
+        depth += *at == '[';
+        depth -= *at == ']';
+        if (*at == '\0' || (*at == ',' && depth <= 0)) {
+            rank_status_t st = parse_one(list, from, (size_t)(at - from), err, errlen);
+            if (st)
+                return st;
+            from = at + 1;
+        }
+        if (*at == '\0')
+            return RANK_OK;
+    }
+}
+
+/* The only one that is the same but for a domain, which the one has and the other has not. No address has any. */
+static uint32_t find_alike(const struct rk_hostlist *list, const char *name)
+{
+    const char *domain = rk_here_domain(name);
+    size_t len = strlen(name);
+    uint32_t at;
+
+    if (list->n == 0 || (!domain && memchr(name, '.', len)))
+        return UINT32_MAX;
+    if (domain)
+        return find(list, name, (size_t)(domain - name) - 1);
+    at = *slot_of(list, list->brief, '.', name, len);
+    return at && !(at & SEVERAL) ? at - 1 : UINT32_MAX;
+}
+
+uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, const char *name)
+{
+    uint32_t found = rk_hostlist_find(list, name);
+    bool own = here && rk_here_is(here, name);
+
+    for (uint32_t i = 0; own && i < list->n && found == UINT32_MAX; i++) {
+        if (rk_here_is(here, list->host[i].name) && !rk_here_differ(list->host[i].name, name))
+            found = i;
+    }
+    if (found != UINT32_MAX)
+        return found;
+    /* Names that nobody has listed are found in a rankfile one after the other: each may be a new one. */
+    return list->source ? find_alike(list, name) : UINT32_MAX;
+}
+
+rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only, struct rk_here *here,
+                                   char *err, size_t errlen)
+{
+    struct rk_hostlist kept = {.source = only->source};
+    rank_status_t st = RANK_OK;
+
+    /* By the names of list, which others know them by; two names of one are that one twice, as a,a is. */
+    for (uint32_t i = 0; !st && i < only->n; i++) {
+        uint32_t at = rk_hostlist_mean(list, here, only->host[i].name);
+        const char *name = at != UINT32_MAX ? list->host[at].name : NULL;
+        if (!name) {
+            snprintf(err, errlen, "host %s of %s is not among the %u host%s that %s gives",
+                     only->host[i].name, only->source, list->n, rk_plural(list->n), list->source);
+            rk_hostlist_clear(&kept);
+            return RANK_ERR_ARG;
+        }
+        st = rk_hostlist_add(&kept, name, strlen(name), only->host[i].slots);
+    }
+    for (uint32_t i = 0; !st && i < kept.n; i++) {
+        struct rk_hostspec *h = &kept.host[i];
+        const struct rk_hostspec *from = &list->host[rk_hostlist_find(list, h->name)];
+        h->most = from->most;
+        if (!h->slots)
+            h->slots = from->slots;
+    }
+    if (st) {
+        rk_hostlist_clear(&kept);
+        snprintf(err, errlen, "%s", rank_status_string(st));
+        return st;
+    }
+    rk_hostlist_clear(list);
+    *list = kept;
+    return RANK_OK;
+}

@@ -1,0 +1,216 @@
+/* connect.c: an agent's side of a door, and the words of both. See listener.h, door_words.h. */
+#include "launcher/bootstrap/listener.h"
+#include "launcher/bootstrap/handshake.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define AGAIN_MS 100
+#define BRIEFLY_NS 1000000000ull
+
+static const char name[9] = "xrunwire";
+
+static void put_u32(uint8_t *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    struct rk_unpacker u = {at, 4, false};
+
+    return rk_unpack_u32(&u);
+}
+
+void rk_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node)
+{
+    memset(word, 0, RK_HELLO);
+    memcpy(word, name, 8);
+    put_u32(word + 8, RK_PROTOCOL);
+    put_u32(word + 12, node);
+    memcpy(word + 16, secret, RK_SECRET / 2);
+    snprintf((char *)word + 32, RK_HELLO_VERSION, "%s", rank_version());
+}
+
+bool rk_hello_begins(const uint8_t *word, size_t len)
+{
+    return memcmp(word, name, len < 8 ? len : 8) == 0;
+}
+
+/* Takes as long for a guess that is nearly right. */
+static bool same(const uint8_t *a, const uint8_t *b, size_t len)
+{
+    uint8_t differ = 0;
+
+    for (size_t i = 0; i < len; i++)
+        differ |= a[i] ^ b[i];
+    return differ == 0;
+}
+
+enum rk_hello rk_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
+                             char *version)
+{
+    if (!rk_hello_begins(word, RK_HELLO) || !same(word + 16, secret, RK_SECRET / 2))
+        return RK_HELLO_STRANGER;
+    *node = get_u32(word + 12);
+    memcpy(version, word + 32, RK_HELLO_VERSION);
+    version[RK_HELLO_VERSION] = '\0';
+    if (get_u32(word + 8) != RK_PROTOCOL || strcmp(version, rank_version()) != 0)
+        return RK_HELLO_OTHER_VERSION;
+    return RK_HELLO_AGENT;
+}
+
+/* ------------------------------------------------------------------- entering */
+
+static int left(uint64_t deadline)
+{
+    uint64_t now = rk_clock_ns();
+
+    return now >= deadline ? 0 : (int)((deadline - now) / 1000000u) + 1;
+}
+
+static bool wait_for(int fd, short events, uint64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    int n;
+
+    do
+        n = poll(&p, 1, left(deadline));
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        errno = ETIMEDOUT;
+    return n > 0;
+}
+
+static int connect_to(const char *address, uint32_t port, uint64_t deadline)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    bool is_six = strchr(address, ':') != NULL;
+    socklen_t len = sizeof(int);
+    int fd, error = 0;
+
+    if (inet_pton(is_six ? AF_INET6 : AF_INET, address,
+                  is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) != 1) {
+        errno = EINVAL;
+        return -1;
+    }
+    fd = socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four,
+                is_six ? sizeof(six) : sizeof(four)) == 0)
+        return fd;
+    if (errno == EINPROGRESS && wait_for(fd, POLLOUT, deadline) &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0)
+        return fd;
+    error = error ? error : errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Say who we are, and hear that the other knows us. */
+static bool greet(int fd, const struct rk_setup *s, uint64_t deadline)
+{
+    uint8_t word[RK_HELLO], answer[RK_SECRET / 2];
+    size_t have = 0;
+
+    rk_hello_make(word, s->secret, s->node);
+    if (send(fd, word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
+        return false;
+    while (have < sizeof(answer)) {
+        ssize_t n;
+        if (!wait_for(fd, POLLIN, deadline))
+            return false;
+        n = recv(fd, answer + have, sizeof(answer) - have, 0);
+        if (n == 0)
+            errno = ECONNRESET;
+        if (n <= 0)
+            return false;
+        have += (size_t)n;
+    }
+    errno = EACCES;
+    return same(answer, s->secret + RK_SECRET / 2, sizeof(answer));
+}
+
+/* ssh and srun know at which address our parent reached us from: that way surely leads back. */
+static const char *likely(const struct rk_setup *s)
+{
+    const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
+    size_t len = from ? strcspn(from, " ") : 0;
+
+    for (char *const *a = s->addresses; len && *a; a++) {
+        if (strlen(*a) == len && memcmp(*a, from, len) == 0)
+            return *a;
+    }
+    return NULL;
+}
+
+static int enter(const struct rk_setup *s, const char *address, uint64_t deadline)
+{
+    int fd = connect_to(address, s->port, deadline);
+
+    if (fd >= 0 && greet(fd, s, deadline))
+        return fd;
+    if (fd >= 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+    }
+    return -1;
+}
+
+static bool was_thrown_out(int error)
+{
+    return error == ECONNRESET || error == EPIPE;
+}
+
+/* At all addresses, n of them. Else errno says why not, and that we were let in and thrown out goes before all else. */
+static int enter_somewhere(const struct rk_setup *s, size_t n, uint64_t end)
+{
+    const char *first = likely(s);
+    int fd = first ? enter(s, first, end) : -1, error = first ? errno : 0;
+
+    for (size_t i = 0; fd < 0 && i < n; i++) {
+        uint64_t now = rk_clock_ns(), part = (end > now ? end - now : 0) / (n - i);
+        if (s->addresses[i] == first)
+            continue;
+        /* Each gets its part of what time is left, but little of it where another has been shown to be the one. */
+        fd = enter(s, s->addresses[i], now + (was_thrown_out(error) && part > BRIEFLY_NS ? BRIEFLY_NS : part));
+        if (!was_thrown_out(error))
+            error = errno;
+    }
+    errno = error;
+    return fd;
+}
+
+int rk_door_enter(const struct rk_setup *s, int ms, char *err, size_t errlen)
+{
+    uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
+    size_t n = 0;
+    int fd;
+
+    for (char *const *a = s->addresses; *a; a++)
+        n++;
+    /* A crowd at the door may have pushed us out before we were heard; a parent that is gone refuses. */
+    while ((fd = enter_somewhere(s, n, end)) < 0 && was_thrown_out(errno) && left(end) > AGAIN_MS)
+        poll(NULL, 0, AGAIN_MS);
+    if (fd < 0 && errlen) {
+        int at = snprintf(err, errlen, "cannot connect to its parent at port %u of", s->port);
+        for (size_t i = 0; i < n && at < (int)errlen; i++)
+            at += snprintf(err + at, errlen - (size_t)at, "%s %s", i ? "," : "", s->addresses[i]);
+        if (at < (int)errlen)
+            snprintf(err + at, errlen - (size_t)at, ": %s (--if chooses the network)", strerror(errno));
+    }
+    return fd;
+}

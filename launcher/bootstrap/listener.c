@@ -1,0 +1,379 @@
+/* listen_guard.c: see door.h. */
+#include "launcher/bootstrap/listener.h"
+#include "launcher/util/cidr.h"
+#include "lib/base/clock.h"
+#include "lib/base/list.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/bootstrap/handshake.h"
+
+#define PATIENCE_S 5   /* for a hello */
+#define MAX_GUESTS 256 /* who have not said one yet: for more, the first of them have to go */
+#define FEW_GUESTS 16
+#define BACKLOG 1024
+#define AGAIN_US 100000
+#define HASTE_NS 500000000ull /* within which an agent has surely said its hello: who needs longer makes room if it is needed */
+
+struct guest {
+    struct rk_link link;
+    struct rk_door *door;
+    struct event *ev;
+    uint64_t since;
+    uint8_t word[RK_HELLO];
+    size_t len;
+};
+
+struct rk_door {
+    struct event_base *base;
+    const struct rk_door_ops *ops;
+    void *arg;
+    uint8_t secret[RK_SECRET];
+    int fd;
+    struct event *ev, *again;
+    struct rk_link guests; /* those who came first are first */
+    uint32_t nguests, room, strangers;
+};
+
+/* Who waits makes the socket readable without end: let them wait a little. */
+static void pause_listening(struct rk_door *d)
+{
+    static const struct timeval soon = {0, AGAIN_US};
+
+    event_del(d->ev);
+    event_add(d->again, &soon);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_door *d = arg;
+
+    (void)fd;
+    (void)what;
+    event_add(d->ev, NULL);
+}
+
+static int leave(struct guest *g, bool close_it)
+{
+    int fd = event_get_fd(g->ev);
+
+    rk_list_remove(&g->link);
+    g->door->nguests--;
+    event_free(g->ev);
+    free(g);
+    if (close_it)
+        close(fd);
+    return fd;
+}
+
+/* What somebody has said lies unread where xrun stood still for a while. */
+static bool has_spoken(const struct guest *g)
+{
+    uint8_t byte;
+
+    return recv(event_get_fd(g->ev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Fewer than that many guests: those who came first, and still say nothing, have to go. */
+static bool make_room(struct rk_door *d, uint32_t many)
+{
+    uint64_t now = rk_clock_ns();
+
+    for (struct rk_link *l = d->guests.next, *next; d->nguests >= many && l != &d->guests; l = next) {
+        struct guest *g = rk_list_entry(l, struct guest, link);
+        next = l->next;
+        if (now - g->since < HASTE_NS)
+            break;
+        if (has_spoken(g))
+            continue;
+        d->strangers++;
+        leave(g, true);
+    }
+    return d->nguests < many;
+}
+
+static void judge(struct guest *g)
+{
+    struct rk_door *d = g->door;
+    char version[RK_HELLO_VERSION + 1];
+    uint32_t node;
+    int fd;
+
+    switch (rk_hello_check(g->word, d->secret, &node, version)) {
+    case RK_HELLO_STRANGER:
+        d->strangers++;
+        leave(g, true);
+        return;
+    case RK_HELLO_OTHER_VERSION:
+        leave(g, true);
+        d->ops->on_other_version(d->arg, node, version);
+        return;
+    default:
+        break;
+    }
+    fd = leave(g, false);
+    if (send(fd, d->secret + RK_SECRET / 2, RK_SECRET / 2, MSG_NOSIGNAL) == RK_SECRET / 2)
+        d->ops->on_agent(d->arg, node, fd);
+    else
+        close(fd);
+}
+
+/* For the whole of its hello: byte by byte it gets no more time than at once. */
+static bool has_time(struct guest *g)
+{
+    uint64_t us = (rk_clock_ns() - g->since) / 1000;
+    struct timeval left;
+
+    if (us >= PATIENCE_S * 1000000ull)
+        return false;
+    us = PATIENCE_S * 1000000ull - us;
+    left = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    return event_add(g->ev, &left) == 0;
+}
+
+static void on_word(evutil_socket_t fd, short what, void *arg)
+{
+    struct guest *g = arg;
+    ssize_t n = what & EV_READ ? read(fd, g->word + g->len, sizeof(g->word) - g->len) : -1;
+
+    if (n < 0 && !(what & EV_TIMEOUT) && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0)
+        g->len += (size_t)n;
+    /* The first wrong byte shows a stranger, who need not be waited for. */
+    if (n <= 0 || !rk_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
+        g->door->strangers++;
+        leave(g, true);
+    } else if (g->len == sizeof(g->word)) {
+        judge(g);
+    }
+}
+
+/*
+ * Where memory or descriptors are short, the others in this process need some too: fewer are let in from now on. A few
+ * guests have not used them up, and the next one's place is made by the first of them. Other errors say nothing of that.
+ */
+static void too_many(struct rk_door *d, int error)
+{
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+        if (d->nguests > FEW_GUESTS)
+            d->room = d->nguests - d->nguests / 4;
+        else if (d->nguests)
+            make_room(d, d->nguests);
+    }
+    pause_listening(d);
+}
+
+static void on_guest(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct timeval patience = {PATIENCE_S, 0};
+    struct rk_door *d = arg;
+    struct guest *g;
+    int s;
+
+    (void)what;
+    if (!make_room(d, d->room)) {
+        pause_listening(d);
+        return;
+    }
+    s = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (s < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            too_many(d, errno);
+        return;
+    }
+    g = calloc(1, sizeof(*g));
+    if (g)
+        g->ev = event_new(d->base, s, EV_READ | EV_PERSIST, on_word, g);
+    if (!g || !g->ev || event_add(g->ev, &patience)) {
+        if (g && g->ev)
+            event_free(g->ev);
+        free(g);
+        close(s);
+        return;
+    }
+    g->door = d;
+    g->since = rk_clock_ns();
+    rk_list_append(&d->guests, &g->link);
+    d->nguests++;
+}
+
+/* ------------------------------------------------------------------ addresses */
+
+/* Is the address in a network as "10.0.0.0/8"? */
+static bool in_network(const struct sockaddr *a, const char *network)
+{
+    struct rk_network net;
+
+    return rk_network_parse(network, &net) && rk_network_has(&net, a);
+}
+
+static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, int family)
+{
+    if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
+        !!(i->ifa_flags & IFF_LOOPBACK) != loopback)
+        return false;
+    if (family == AF_INET6 &&
+        IN6_IS_ADDR_LINKLOCAL(
+            &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr))
+        return false;
+    return !interface || strcmp(interface, i->ifa_name) == 0 || in_network(i->ifa_addr, interface);
+}
+
+char **rk_door_addresses(const char *interface)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    struct ifaddrs *all = NULL;
+    char **list = NULL;
+    size_t n = 0;
+
+    if (getifaddrs(&all))
+        return NULL;
+    for (int loopback = 0; loopback <= 1 && n == 0; loopback++) {
+        for (size_t f = 0; f < 2; f++) {
+            for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+                char text[INET6_ADDRSTRLEN];
+                char **more;
+                if (!fits(i, interface, loopback, families[f]))
+                    continue;
+                inet_ntop(families[f],
+                          families[f] == AF_INET
+                              ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
+                              : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr,
+                          text, sizeof(text));
+                more = realloc(list, (n + 2) * sizeof(*list));
+                if (!more)
+                    break;
+                list = more;
+                list[n] = strdup(text);
+                if (list[n])
+                    list[++n] = NULL;
+            }
+        }
+    }
+    freeifaddrs(all);
+    return list;
+}
+
+static bool no_address(const char *interface, char *err, size_t errlen)
+{
+    snprintf(err, errlen, "no network address %s%s is there to be reached at (--if)", interface ? "of " : "",
+             interface ? interface : "");
+    return false;
+}
+
+bool rk_door_can_open(const char *interface, char *err, size_t errlen)
+{
+    char **addresses = rk_door_addresses(interface);
+
+    if (!addresses)
+        return no_address(interface, err, errlen);
+    rk_strings_free(addresses);
+    return true;
+}
+
+/* Both families where there are both; only one address if an interface was named. */
+static int listen_at(const char *address, uint32_t *port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    bool use_six = !address || strchr(address, ':');
+    const int off = 0;
+    socklen_t len;
+    int fd = -1;
+
+    if (address && use_six)
+        inet_pton(AF_INET6, address, &six.sin6_addr);
+    else if (address)
+        inet_pton(AF_INET, address, &four.sin_addr);
+    if (use_six) {
+        fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+        len = sizeof(six);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&six, len) == 0 && listen(fd, BACKLOG) == 0 &&
+            getsockname(fd, (struct sockaddr *)&six, &len) == 0) {
+            *port = ntohs(six.sin6_port);
+            return fd;
+        }
+        if (fd >= 0)
+            close(fd);
+        if (address)
+            return -1;
+    }
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    len = sizeof(four);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&four, len) == 0 && listen(fd, BACKLOG) == 0 &&
+        getsockname(fd, (struct sockaddr *)&four, &len) == 0) {
+        *port = ntohs(four.sin_port);
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* ---------------------------------------------------------------- open, close */
+
+rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct rk_door_ops *ops, void *arg, struct rk_door **out,
+                           char ***addresses, uint32_t *port, char *err, size_t errlen)
+{
+    struct rk_door *d = calloc(1, sizeof(*d));
+
+    *addresses = rk_door_addresses(interface);
+    if (!*addresses || !d) {
+        no_address(interface, err, errlen);
+        free(d);
+        return RANK_ERR_ARG;
+    }
+    d->base = base;
+    d->ops = ops;
+    d->arg = arg;
+    memcpy(d->secret, secret, RK_SECRET);
+    d->room = MAX_GUESTS;
+    rk_list_init(&d->guests);
+    d->fd = listen_at(interface ? (*addresses)[0] : NULL, port);
+    if (d->fd < 0)
+        snprintf(err, errlen, "cannot listen for the agents of other hosts: %s", strerror(errno));
+    else
+        d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_guest, d);
+    d->again = evtimer_new(base, on_again, d);
+    if (!d->ev || !d->again || event_add(d->ev, NULL)) {
+        rk_door_close(d);
+        rk_strings_free(*addresses);
+        *addresses = NULL;
+        return RANK_ERR_SYSTEM;
+    }
+    *out = d;
+    return RANK_OK;
+}
+
+void rk_door_close(struct rk_door *d)
+{
+    if (!d)
+        return;
+    while (!rk_list_empty(&d->guests))
+        leave(rk_list_entry(d->guests.next, struct guest, link), true);
+    if (d->ev)
+        event_free(d->ev);
+    if (d->again)
+        event_free(d->again);
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d);
+}
+
+uint32_t rk_door_strangers(const struct rk_door *d)
+{
+    return d ? d->strangers + d->nguests : 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * listener.h: where agents on other hosts come in.
+ *
+ * A listening socket. Who connects has to say 64 bytes within a few seconds:
+ * what it is, the job's secret, which node it is, and its version. A stranger
+ * gets nothing but a close, and is counted. Where strangers are many, those who
+ * came first go first, so that an agent gets in however many there are.
+ */
+#ifndef RK_LAUNCHER_BOOTSTRAP_LISTENER_H
+#define RK_LAUNCHER_BOOTSTRAP_LISTENER_H
+
+#include "launcher/bootstrap/setup.h"
+
+#include <event2/event.h>
+
+struct rk_door;
+
+struct rk_door_ops {
+    /* An agent that knows the secret; takes fd over. */
+    void (*on_agent)(void *arg, uint32_t node, int fd);
+    /* An agent of another version. */
+    void (*on_other_version)(void *arg, uint32_t node, const char *version);
+};
+
+/*
+ * interface: a name or a network as 10.0.0.0/8 that the door opens to; NULL:
+ * all. *addresses: where it can be reached, numeric, the likelier first; free with
+ * rk_strings_free. On failure err says why.
+ */
+rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct rk_door_ops *ops, void *arg, struct rk_door **out,
+                           char ***addresses, uint32_t *port, char *err, size_t errlen);
+/* All addresses at which this host can be reached, or its loopback if it has no others. NULL: there is none. */
+char **rk_door_addresses(const char *interface);
+/* Is there an address for that? False: err says so. */
+bool rk_door_can_open(const char *interface, char *err, size_t errlen);
+/* NULL is fine. */
+void rk_door_close(struct rk_door *door);
+/* How many came who were none of ours, or have not said yet that they are. */
+uint32_t rk_door_strangers(const struct rk_door *door);
+
+/*
+ * The other side: connect to the parent that setup names, prove both ends.
+ * Blocks for at most about ms. Returns the socket, or -1 with a text in err.
+ */
+int rk_door_enter(const struct rk_setup *setup, int ms, char *err, size_t errlen);
+
+#endif

@@ -1,0 +1,219 @@
+/* parent_lookup.c: see usher.h. */
+#include "launcher/bootstrap/parent_lookup.h"
+#include "launcher/bootstrap/listener.h"
+#include "launcher/overlay/tree.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAX_ANSWER 65536
+
+struct guest {
+    struct event *ev; /* NULL: it is not here */
+    char **addresses; /* of its own door; NULL: not known */
+    uint32_t port;
+};
+
+struct rk_usher {
+    struct event_base *base;
+    struct rk_shape shape;
+    struct guest *guests; /* [shape.nodes] */
+};
+
+/* ---------------------------------------------------------------------- xrun's */
+
+static void leave(struct guest *g)
+{
+    if (!g->ev)
+        return;
+    close(event_get_fd(g->ev));
+    event_free(g->ev);
+    g->ev = NULL;
+}
+
+/* It has nothing to say: it is gone, or makes no sense. */
+static void on_word(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    leave(arg);
+}
+
+/* The answer is short and the connection new: the kernel takes it at once. */
+static void answer(struct guest *g, const struct guest *parent)
+{
+    struct rk_packer p = {0}, framed = {0};
+
+    rk_pack_strings(&p, parent->addresses);
+    rk_pack_u32(&p, parent->port);
+    rk_pack_bytes(&framed, p.data, p.len);
+    if (!p.failed && !framed.failed && p.len <= MAX_ANSWER &&
+        send(event_get_fd(g->ev), framed.data, framed.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)framed.len)
+        errno = 0; /* it sees the connection's end */
+    rk_packer_free(&p);
+    rk_packer_free(&framed);
+    leave(g);
+}
+
+bool rk_usher_wants(const struct rk_usher *s, uint32_t node)
+{
+    return node < s->shape.nodes && rk_shape_above(&s->shape, node) != RK_NODE_FRONT;
+}
+
+void rk_usher_take(struct rk_usher *s, uint32_t node, int fd)
+{
+    struct guest *g = &s->guests[node], *parent = &s->guests[rk_shape_above(&s->shape, node)];
+
+    leave(g); /* one that comes again has lost its first connection */
+    rk_tree_watch(fd);
+    g->ev = event_new(s->base, fd, EV_READ, on_word, g);
+    if (!g->ev)
+        close(fd);
+    else if (parent->addresses)
+        answer(g, parent);
+    else if (event_add(g->ev, NULL))
+        leave(g);
+}
+
+bool rk_usher_hear(struct rk_usher *s, struct rk_unpacker *u)
+{
+    uint32_t node = rk_unpack_u32(u);
+    char **addresses = rk_unpack_strings(u);
+    uint32_t port = rk_unpack_u32(u);
+    struct guest *parent;
+
+    if (!rk_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->guests[node].addresses) {
+        rk_strings_free(addresses);
+        return false;
+    }
+    parent = &s->guests[node];
+    parent->addresses = addresses;
+    parent->port = port;
+    for (uint32_t i = 0; i < rk_shape_children(&s->shape, node); i++) {
+        struct guest *child = &s->guests[rk_shape_child(&s->shape, node, i)];
+        if (child->ev)
+            answer(child, parent);
+    }
+    return true;
+}
+
+rank_status_t rk_usher_open(struct event_base *base, const struct rk_shape *shape, struct rk_usher **out)
+{
+    struct rk_usher *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    *s = (struct rk_usher){.base = base, .shape = *shape};
+    s->guests = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->guests));
+    if (!s->guests) {
+        free(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_usher_close(struct rk_usher *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
+        leave(&s->guests[i]);
+        rk_strings_free(s->guests[i].addresses);
+    }
+    free(s->guests);
+    free(s);
+}
+
+/* -------------------------------------------------------------------- an agent's */
+
+/* The address of this end, as text, or "". */
+static void own_address(int fd, char *to, socklen_t len)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t n = sizeof(at);
+
+    to[0] = '\0';
+    if (fd < 0 || getsockname(fd, (struct sockaddr *)&at, &n))
+        return;
+    if (at.ss_family == AF_INET)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)&at)->sin_addr, to, len);
+    else if (at.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)(void *)&at)->sin6_addr, to, len);
+}
+
+void rk_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct rk_packer *p)
+{
+    char first[INET6_ADDRSTRLEN], **list;
+    size_t n = 0, at = 0;
+
+    own_address(up, first, sizeof(first));
+    while (addresses[n])
+        n++;
+    list = calloc(n + 1, sizeof(*list));
+    for (int likely = 1; list && likely >= 0; likely--) {
+        for (size_t i = 0; i < n; i++) {
+            if ((strcmp(addresses[i], first) == 0) == likely)
+                list[at++] = addresses[i];
+        }
+    }
+    rk_pack_u32(p, node);
+    rk_pack_strings(p, list ? list : addresses);
+    rk_pack_u32(p, port);
+    free(list);
+}
+
+static rank_status_t take_answer(int fd, struct rk_setup *s)
+{
+    uint8_t head[4], *data = NULL;
+    struct rk_unpacker u = {head, sizeof(head), false};
+    char **addresses = NULL;
+    rank_status_t st = RANK_ERR_SYSTEM;
+    uint32_t len, port;
+
+    if (!rk_setup_read_all(fd, -1, head, sizeof(head)))
+        return st;
+    len = rk_unpack_u32(&u);
+    if (len == 0 || len > MAX_ANSWER || !(data = malloc(len)))
+        return st;
+    if (rk_setup_read_all(fd, -1, data, len)) {
+        u = (struct rk_unpacker){data, len, false};
+        addresses = rk_unpack_strings(&u);
+        port = rk_unpack_u32(&u);
+        if (rk_unpack_done(&u) && addresses && port <= 65535) {
+            rk_strings_free(s->addresses);
+            s->addresses = addresses;
+            s->port = port;
+            addresses = NULL;
+            st = RANK_OK;
+        }
+    }
+    rk_strings_free(addresses);
+    free(data);
+    return st;
+}
+
+rank_status_t rk_usher_ask(struct rk_setup *s, int ms, char *err, size_t errlen)
+{
+    rank_status_t st;
+    int fd;
+
+    if (rk_shape_above(&s->shape, s->node) == RK_NODE_FRONT)
+        return RANK_OK;
+    fd = rk_door_enter(s, ms, err, errlen);
+    if (fd < 0)
+        return RANK_ERR_SYSTEM;
+    rk_tree_watch(fd);
+    st = take_answer(fd, s);
+    close(fd);
+    if (st)
+        snprintf(err, errlen, "xrun did not say where its parent %s is",
+                 s->names[rk_shape_above(&s->shape, s->node)]);
+    return st;
+}

@@ -1,0 +1,250 @@
+/* remote_cmd.c: see command.h. */
+#include "launcher/bootstrap/remote_cmd.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT 1024 /* bytes of what it said last */
+#define LAST_READS 64 /* of that, once it has ended */
+
+struct rk_command {
+    const struct rk_command_ops *ops;
+    void *arg;
+    pid_t pid; /* 0: does not run */
+    int status;
+    bool passing, ended;
+    struct event *input, *output; /* its standard input, its standard error */
+    struct evbuffer *queue;       /* for its input */
+    char text[KEPT];              /* what it said, not yet passed on */
+    size_t len;
+};
+
+/* ------------------------------------------------------------------- its words */
+
+static void pass_lines(struct rk_command *c, bool all)
+{
+    char *nl;
+
+    while ((nl = memchr(c->text, '\n', c->len)) || (all && c->len) || c->len == KEPT - 1) {
+        char line[KEPT];
+        size_t n = nl ? (size_t)(nl - c->text) : c->len;
+        memcpy(line, c->text, n);
+        line[n] = '\0';
+        line[strcspn(line, "\r")] = '\0';
+        n += nl != NULL;
+        memmove(c->text, c->text + n, c->len - n);
+        c->len -= n;
+        if (*line)
+            c->ops->on_line(c->arg, line);
+    }
+}
+
+void rk_command_pass(struct rk_command *c)
+{
+    if (!c)
+        return;
+    c->passing = true;
+    pass_lines(c, c->ended && !c->output);
+}
+
+const char *rk_command_last(struct rk_command *c)
+{
+    char *at;
+
+    while (c->len && (c->text[c->len - 1] == '\n' || c->text[c->len - 1] == '\r'))
+        c->len--;
+    c->text[c->len] = '\0';
+    at = strrchr(c->text, '\n');
+    return at ? at + 1 : c->text;
+}
+
+static void shut(struct event **ev)
+{
+    if (!*ev)
+        return;
+    close(event_get_fd(*ev));
+    event_free(*ev);
+    *ev = NULL;
+}
+
+static void settle(struct rk_command *c)
+{
+    if (!c->ended || c->output)
+        return;
+    if (c->passing)
+        pass_lines(c, true);
+    c->ops->on_end(c->arg, c->status);
+}
+
+/* False: for now there is no more. */
+static bool take_output(struct rk_command *c)
+{
+    ssize_t n;
+
+    if (c->len == KEPT - 1) { /* while it is kept only the last counts */
+        memmove(c->text, c->text + KEPT / 2, c->len - KEPT / 2);
+        c->len -= KEPT / 2;
+    }
+    n = read(event_get_fd(c->output), c->text + c->len, KEPT - 1 - c->len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n > 0) {
+        c->len += (size_t)n;
+        if (c->passing)
+            pass_lines(c, false);
+        return true;
+    }
+    shut(&c->output);
+    settle(c);
+    return false;
+}
+
+static void on_output(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    take_output(arg);
+}
+
+static void on_input(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_command *c = arg;
+    int n = evbuffer_write(c->queue, fd);
+
+    (void)what;
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(c->queue) == 0)
+        shut(&c->input); /* all said, or nobody listens, which its end will explain */
+}
+
+/* ---------------------------------------------------------------------- start */
+
+static bool watch(struct event_base *base, struct rk_command *c, int input, int output)
+{
+    evutil_make_socket_nonblocking(input);
+    evutil_make_socket_nonblocking(output);
+    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, on_input, c);
+    if (!c->input)
+        close(input);
+    c->output = event_new(base, output, EV_READ | EV_PERSIST, on_output, c);
+    if (!c->output)
+        close(output);
+    return c->input && c->output && !event_add(c->input, NULL) && !event_add(c->output, NULL);
+}
+
+static bool fill_queue(struct rk_command *c, const struct rk_setup *setup, uint32_t node)
+{
+    struct rk_packer words = {0};
+    bool ok;
+
+    rk_setup_say(setup, node, &words);
+    c->queue = evbuffer_new();
+    ok = c->queue && !words.failed && !evbuffer_add(c->queue, words.data, words.len);
+    rk_packer_free(&words);
+    return ok;
+}
+
+static pid_t run(const struct rk_command_start *start, struct rk_spawner *spawner, int in, int out,
+                 const char **step)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), pidfd = -1;
+    struct rk_spawn spec = {.program = start->path,
+                            .argv = start->argv,
+                            .env = start->env,
+                            .wdir = "/",
+                            .nofile = start->setup->nofile,
+                            .fd = {in, null, out, -1}};
+    pid_t pid;
+
+    *step = "open";
+    if (null < 0)
+        return -1;
+    pid = rk_spawn(&spec, spawner, &pidfd, step);
+    if (pidfd >= 0)
+        close(pidfd);
+    close(null);
+    return pid;
+}
+
+static void close_pair(const int *fd)
+{
+    for (int i = 0; i < 2; i++) {
+        if (fd[i] >= 0)
+            close(fd[i]);
+    }
+}
+
+rank_status_t rk_command_start(struct event_base *base, struct rk_spawner *spawner,
+                               const struct rk_command_start *start, const struct rk_command_ops *ops,
+                               void *arg, struct rk_command **out, char *err, size_t errlen)
+{
+    struct rk_command *c = calloc(1, sizeof(*c));
+    int in[2] = {-1, -1}, words[2] = {-1, -1};
+    const char *step = "pipe";
+
+    if (!c || !fill_queue(c, start->setup, start->node)) {
+        snprintf(err, errlen, "cannot start %s: out of memory", start->path);
+        rk_command_close(c);
+        return RANK_ERR_NO_MEMORY;
+    }
+    c->ops = ops;
+    c->arg = arg;
+    c->pid = pipe2(in, O_CLOEXEC) == 0 && pipe2(words, O_CLOEXEC) == 0
+                 ? run(start, spawner, in[0], words[1], &step)
+                 : -1;
+    if (c->pid < 0) {
+        snprintf(err, errlen, "cannot start %s: %s: %s", start->path, step, strerror(errno));
+        c->pid = 0;
+        close_pair(in);
+        close_pair(words);
+        rk_command_close(c);
+        return RANK_ERR_SYSTEM;
+    }
+    close(in[0]);
+    close(words[1]);
+    if (watch(base, c, in[1], words[0])) {
+        *out = c;
+        return RANK_OK;
+    }
+    snprintf(err, errlen, "cannot watch %s: out of memory", start->path);
+    rk_command_close(c);
+    return RANK_ERR_NO_MEMORY;
+}
+
+bool rk_command_reaped(struct rk_command *c, pid_t pid, int status)
+{
+    if (!c || pid <= 0 || c->pid != pid)
+        return false;
+    c->pid = 0;
+    c->status = status;
+    /* Its last words are there; whoever waits for its end only may not wait for them. (Some ssh leave a child that has the pipe.) */
+    for (uint32_t i = 0; c->output && i < LAST_READS && take_output(c); i++)
+        ;
+    c->ended = true;
+    settle(c);
+    return true;
+}
+
+pid_t rk_command_pid(const struct rk_command *c)
+{
+    return c ? c->pid : 0;
+}
+
+void rk_command_close(struct rk_command *c)
+{
+    if (!c)
+        return;
+    if (c->pid > 0 && kill(c->pid, SIGKILL) == 0)
+        waitpid(c->pid, NULL, 0);
+    shut(&c->input);
+    shut(&c->output);
+    if (c->queue)
+        evbuffer_free(c->queue);
+    free(c);
+}

@@ -1,0 +1,218 @@
+/* setup.c: see setup.h. */
+#include "launcher/bootstrap/setup.h"
+#include "launcher/util/shell_words.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_NODES (1u << 17)
+#define MAX_BYTES (64u << 20)
+
+void rk_setup_clear(struct rk_setup *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; s->names && i < s->shape.nodes; i++)
+        free(s->names[i]);
+    free(s->names);
+    rk_strings_free(s->addresses);
+    rk_strings_free(s->ssh_args);
+    free(s->agent);
+    free(s->program);
+    free(s->library_path);
+    free(s->interface);
+    memset(s, 0, sizeof(*s));
+}
+
+/* Is the node one of which node is told the name? */
+static bool is_told(const struct rk_setup *s, uint32_t node, uint32_t i)
+{
+    return node == RK_NODE_ALL || rk_shape_is_below(&s->shape, node, i);
+}
+
+void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+{
+    static char *const none[] = {NULL};
+
+    rk_pack_bytes(p, s->secret, RK_SECRET);
+    rk_pack_u32(p, node);
+    rk_pack_u32(p, s->shape.nodes);
+    rk_pack_u32(p, s->shape.fanout);
+    rk_pack_u32(p, s->shape.head);
+    rk_pack_strings(p, s->addresses ? s->addresses : none);
+    rk_pack_u32(p, s->port);
+    rk_pack_string(p, s->agent);
+    rk_pack_strings(p, s->ssh_args ? s->ssh_args : none);
+    rk_pack_string(p, s->program);
+    rk_pack_string(p, s->library_path);
+    rk_pack_string(p, s->interface);
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
+        if (is_told(s, node, i))
+            rk_pack_string(p, s->names[i]);
+    }
+}
+
+static char *copy(struct rk_unpacker *u, bool needed)
+{
+    const char *s = rk_unpack_string(u);
+    char *c = s ? strdup(s) : NULL;
+
+    if ((s && !c) || (!s && needed))
+        u->failed = true;
+    return c;
+}
+
+rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
+{
+    const void *secret;
+    size_t len;
+
+    memset(out, 0, sizeof(*out));
+    secret = rk_unpack_bytes(u, &len);
+    if (!secret || len != RK_SECRET)
+        return RANK_ERR_ARG;
+    memcpy(out->secret, secret, RK_SECRET);
+    out->node = rk_unpack_u32(u);
+    out->shape.nodes = rk_unpack_u32(u);
+    out->shape.fanout = rk_unpack_u32(u);
+    out->shape.head = rk_unpack_u32(u);
+    if (u->failed || out->shape.nodes > MAX_NODES || out->shape.fanout == 0 ||
+        (out->shape.head && out->shape.head >= out->shape.nodes) ||
+        (out->node >= out->shape.nodes && out->node != RK_NODE_ALL)) {
+        out->shape.nodes = 0;
+        return RANK_ERR_ARG;
+    }
+    out->addresses = rk_unpack_strings(u);
+    out->port = rk_unpack_u32(u);
+    out->agent = copy(u, true);
+    out->ssh_args = rk_unpack_strings(u);
+    out->program = copy(u, true);
+    out->library_path = copy(u, false);
+    out->interface = copy(u, false);
+    out->names = calloc(out->shape.nodes, sizeof(*out->names));
+    if (!out->names)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < out->shape.nodes && !u->failed; i++) {
+        if (is_told(out, out->node, i))
+            out->names[i] = copy(u, true);
+    }
+    return rk_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
+}
+
+bool rk_setup_become(struct rk_setup *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->shape.nodes; i++) {
+        if (s->names[i] && strcmp(s->names[i], name) == 0) {
+            s->node = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
+{
+    while (len) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int ready = poll(&p, 1, ms);
+        ssize_t n;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return false;
+        n = read(fd, data, len);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------------- the greeting */
+
+static const char greeting[9] = "xrunword";
+
+#define VERSION 32 /* bytes; texts end with a zero, or with their field */
+#define HOST 64
+#define GREETING (8 + 4 + VERSION + HOST + 4)
+
+static void own_name(char *to)
+{
+    memset(to, 0, HOST + 1);
+    if (gethostname(to, HOST))
+        snprintf(to, HOST, "localhost");
+}
+
+void rk_setup_say(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+{
+    char version[VERSION + 1] = "", host[HOST + 1];
+    struct rk_packer words = {0};
+
+    rk_setup_pack(s, node, &words);
+    snprintf(version, sizeof(version), "%s", rank_version());
+    own_name(host);
+    rk_pack_raw(p, greeting, 8);
+    rk_pack_u32(p, RK_PROTOCOL);
+    rk_pack_raw(p, version, VERSION);
+    rk_pack_raw(p, host, HOST);
+    rk_pack_u32(p, (uint32_t)words.len);
+    rk_pack_raw(p, words.data, words.len);
+    p->failed = p->failed || words.failed;
+    rk_packer_free(&words);
+}
+
+/* A field of a greeting; what it holds is shown to somebody. */
+static void take_text(char *to, const uint8_t *from, size_t len)
+{
+    memcpy(to, from, len);
+    to[len] = '\0';
+    rk_words_show(to);
+}
+
+static rank_status_t read_rest(int fd, int ms, uint32_t len, struct rk_setup *out)
+{
+    uint8_t *data = len <= MAX_BYTES ? malloc(len ? len : 1) : NULL;
+    struct rk_unpacker u = {data, len, false};
+    rank_status_t st = RANK_ERR_ARG;
+
+    if (data)
+        st = rk_setup_read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
+    free(data);
+    return st;
+}
+
+rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, size_t errlen)
+{
+    char version[VERSION + 1], host[HOST + 1], own[HOST + 1];
+    uint8_t head[GREETING];
+    struct rk_unpacker u;
+    rank_status_t st;
+    uint32_t protocol;
+
+    memset(out, 0, sizeof(*out));
+    snprintf(err, errlen, "what came on standard input is no agent's setup (does a start-up file of the login shell read it?)");
+    if (!rk_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
+        !rk_setup_read_all(fd, ms, head + 8, GREETING - 8))
+        return RANK_ERR_ARG;
+    u = (struct rk_unpacker){head + 8, 4, false};
+    protocol = rk_unpack_u32(&u);
+    take_text(version, head + 12, VERSION);
+    take_text(host, head + 12 + VERSION, HOST);
+    u = (struct rk_unpacker){head + GREETING - 4, 4, false};
+    st = protocol == RK_PROTOCOL ? read_rest(fd, ms, rk_unpack_u32(&u), out) : RANK_ERR_ARG;
+    own_name(own);
+    /* Of another version that speaks the same the parent hears at its door. */
+    if (protocol != RK_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
+        snprintf(err, errlen,
+                 "xrun is version %s (protocol %u) on %s, and version %s (protocol %u) on %s, which starts it; install "
+                 "one of them on both (--prefix says where xrun is on the hosts)",
+                 rank_version(), RK_PROTOCOL, own, version, protocol, host);
+    return st;
+}

@@ -1,0 +1,288 @@
+/* srun.c: see step.h. */
+#include "launcher/bootstrap/srun.h"
+#include "launcher/bootstrap/remote_cmd.h"
+#include "launcher/exec/find_program.h"
+#include "launcher/alloc/slurm.h"
+#include "launcher/overlay/conn.h"
+#include "launcher/util/shell_words.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TALK_S 2 /* whoever waits so long wants to hear what srun has to say */
+#define NAMES 8  /* named before "and N more" */
+#define OWN_WORDS 24 /* ours, at most */
+
+struct rk_step {
+    const struct rk_setup *setup;
+    const struct rk_step_ops *ops;
+    void *arg;
+    bool *here; /* [setup->shape.nodes]: connected */
+    uint32_t missing;
+    struct rk_command *run;
+    struct rk_spawner spawner;
+    struct event *talk;
+    char **user_words, *path;
+    char *nodelist;
+    char **env;
+    char reason[1024]; /* why srun ends, as well as its words tell */
+    char killed[64];   /* that somebody has killed it */
+    bool judging; /* its words are looked at, and not passed on */
+};
+
+bool rk_step_named(const char *agent)
+{
+    const char *wrong, *slash;
+    char **words = rk_words_split(agent, &wrong);
+    bool is = false;
+
+    if (words && words[0]) {
+        slash = strrchr(words[0], '/');
+        is = strcmp(slash ? slash + 1 : words[0], "srun") == 0;
+    }
+    rk_strings_free(words);
+    return is;
+}
+
+/* ------------------------------------------------------------------- its words */
+
+/* That a task or the step has ended says less than why. */
+static bool says_only_end(const char *line)
+{
+    static const char *const ends[] = {": task", "CANCELLED", "Terminat", "step aborted"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(ends); i++) {
+        if (strstr(line, ends[i]))
+            return true;
+    }
+    return false;
+}
+
+static void on_line(void *arg, const char *line)
+{
+    struct rk_step *s = arg;
+
+    /* Nobody wants it. */
+    if (strstr(line, "lacks support for cpu binding"))
+        return;
+    if (!*s->reason || !says_only_end(line))
+        snprintf(s->reason, sizeof(s->reason), "%s", line);
+    if (!s->judging)
+        s->ops->on_said(s->arg, line);
+}
+
+const char *rk_step_words(struct rk_step *s)
+{
+    if (!s)
+        return "";
+    s->judging = true;
+    rk_command_pass(s->run);
+    return s->reason;
+}
+
+const char *rk_step_killed(const struct rk_step *s)
+{
+    return s ? s->killed : "";
+}
+
+static void name_missing(const struct rk_step *s, char *to, size_t len)
+{
+    uint32_t named = 0;
+    size_t at = 0;
+
+    to[0] = '\0';
+    for (uint32_t i = 0; i < s->setup->shape.nodes && named < NAMES; i++) {
+        if (s->here[i])
+            continue;
+        at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "", s->setup->names[i]);
+        if (at >= len)
+            return;
+    }
+    if (s->missing > named)
+        snprintf(to + at, len - at, " and %u more", s->missing - named);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct rk_step *s = arg;
+    char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 192];
+
+    if (!s->missing)
+        return;
+    rk_step_words(s);
+    name_missing(s, names, sizeof(names));
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
+    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, rk_plural(s->missing), names,
+             *s->reason ? ": " : "", s->reason,
+             strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : " (--agent ssh does without srun)");
+    s->ops->on_failed(s->arg, text);
+}
+
+static const struct rk_command_ops command_ops = {on_line, on_end};
+
+static void on_talk(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_step *s = arg;
+
+    (void)fd;
+    (void)what;
+    rk_command_pass(s->run);
+}
+
+/* ----------------------------------------------------------------------- start */
+
+/* The names of all hosts that it is for, with commas. */
+static char *make_list(const struct rk_step *s)
+{
+    size_t len = 1, at = 0;
+    char *list;
+
+    for (uint32_t i = 0; i < s->setup->shape.nodes; i++)
+        len += strlen(s->setup->names[i]) + 1;
+    list = malloc(len);
+    if (!list)
+        return NULL;
+    list[0] = '\0';
+    for (uint32_t i = 0; i < s->setup->shape.nodes; i++) {
+        if (!s->here[i])
+            at += (size_t)snprintf(list + at, len - at, "%s%s", at ? "," : "", s->setup->names[i]);
+    }
+    return list;
+}
+
+static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, size_t errlen)
+{
+    /* Memory, cores and devices: all that the job has. No core is chosen: that is the agent's matter. */
+    static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
+                no_mpi[] = "--mpi=none", export[] = "--export=ALL", dir[] = "--chdir=/", input[] = "--input=all",
+                distribution[] = "--distribution=block", process[] = "--agent-process";
+    /* An agent that does not come is noticed by srun's end. But where the others are to go on, one that is killed must
+     * not take them along. */
+    static char all_end[] = "--kill-on-bad-exit=1", go_on[] = "--kill-on-bad-exit=0", no_kill[] = "--no-kill";
+    char nodes[32], tasks[32], *list, **argv;
+    size_t n = 0;
+    int code;
+
+    s->path = rk_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
+    if (!s->path)
+        return RANK_ERR_SYSTEM;
+    argv = calloc(rk_words_count(s->user_words) + OWN_WORDS, sizeof(*argv));
+    if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
+        free(argv);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (char **w = s->user_words; *w; w++)
+        argv[n++] = *w;
+    snprintf(nodes, sizeof(nodes), "--nodes=%u", s->missing);
+    snprintf(tasks, sizeof(tasks), "--ntasks=%u", s->missing);
+    argv[n++] = nodes;
+    argv[n++] = tasks;
+    argv[n++] = one_each;
+    argv[n++] = list;
+    argv[n++] = distribution;
+    argv[n++] = memory;
+    argv[n++] = cores;
+    argv[n++] = no_mpi;
+    argv[n++] = export;
+    argv[n++] = dir;
+    argv[n++] = input;
+    argv[n++] = s->setup->go_on ? go_on : all_end;
+    if (s->setup->go_on)
+        argv[n++] = no_kill;
+    argv[n++] = s->setup->program;
+    argv[n++] = process;
+    argv[n] = NULL;
+    code = rk_command_start(base, &s->spawner,
+                            &(struct rk_command_start){.path = s->path,
+                                                       .argv = argv,
+                                                       .env = s->env,
+                                                       .setup = s->setup,
+                                                       .node = RK_NODE_ALL},
+                            &command_ops, s, &s->run, err, errlen);
+    free(list);
+    free(argv);
+    return (rank_status_t)code;
+}
+
+rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup, uint32_t skip,
+                           const struct rk_step_ops *ops, void *arg, struct rk_step **out, char *err,
+                           size_t errlen)
+{
+    const struct timeval talk = {TALK_S, 0};
+    const char *wrong; /* rk_where_check has told */
+    struct rk_step *s = calloc(1, sizeof(*s));
+
+    *out = s;
+    snprintf(err, errlen, "cannot start srun: out of memory");
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    *s = (struct rk_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
+    s->here = calloc(setup->shape.nodes, sizeof(*s->here));
+    if (s->here && skip < setup->shape.nodes) {
+        s->here[skip] = true;
+        s->missing--;
+    }
+    s->nodelist = s->here ? make_list(s) : NULL;
+    s->user_words = rk_words_split(setup->agent, &wrong);
+    s->env = rk_slurm_environ(setup->library_path);
+    s->talk = evtimer_new(base, on_talk, s);
+    if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
+        rk_spawner_open(&s->spawner))
+        return RANK_ERR_NO_MEMORY;
+    return run(s, base, err, errlen);
+}
+
+void rk_step_close(struct rk_step *s)
+{
+    if (!s)
+        return;
+    if (s->talk)
+        event_free(s->talk);
+    rk_command_close(s->run);
+    rk_strings_free(s->env);
+    free(s->here);
+    free(s->nodelist);
+    rk_strings_free(s->user_words);
+    free(s->path);
+    free(s);
+}
+
+void rk_step_connected(struct rk_step *s, uint32_t node)
+{
+    if (!s || node >= s->setup->shape.nodes || s->here[node])
+        return;
+    s->here[node] = true;
+    if (--s->missing)
+        return;
+    event_del(s->talk);
+    rk_command_pass(s->run);
+}
+
+void rk_step_shut(struct rk_step *s)
+{
+    if (s && s->missing && rk_command_pid(s->run) > 0)
+        kill(rk_command_pid(s->run), SIGTERM);
+}
+
+bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)
+{
+    if (!s || !rk_command_reaped(s->run, pid, status))
+        return false;
+    /* Its helper holds what it writes to until it has had the agents killed. */
+    if (WIFSIGNALED(status))
+        snprintf(s->killed, sizeof(s->killed), "srun was killed by signal %d", WTERMSIG(status));
+    return true;
+}
+
+pid_t rk_step_pid(const struct rk_step *s)
+{
+    return s ? rk_command_pid(s->run) : 0;
+}

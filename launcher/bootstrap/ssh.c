@@ -1,0 +1,294 @@
+/* ssh.c: see starter.h. */
+#include "launcher/bootstrap/ssh.h"
+#include "launcher/bootstrap/remote_cmd.h"
+#include "launcher/exec/find_program.h"
+#include "launcher/util/shell_words.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct command {
+    struct rk_starter *starter;
+    uint32_t node;
+    struct rk_command *run; /* NULL: it has not been started */
+    bool connected, told;
+};
+
+struct rk_starter {
+    struct event_base *base;
+    const struct rk_setup *setup;
+    const struct rk_starter_ops *ops;
+    void *arg;
+    const struct rk_tree *tree;
+    uint32_t n;
+    struct command *commands; /* [n], of the children in the tree */
+    struct rk_spawner spawner;
+    char *path; /* of the command */
+};
+
+/* ------------------------------------------------------------------ what it is */
+
+/* NULL: no memory. */
+static char *remote_command(const struct rk_setup *s)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    bool ok;
+
+    if (!to)
+        return NULL;
+    fputs("exec ", to);
+    if (s->library_path && *s->library_path) {
+        fputs("env LD_LIBRARY_PATH=", to);
+        rk_words_quote(to, s->library_path);
+        fputc(' ', to);
+    }
+    rk_words_quote(to, s->program);
+    fputs(" --agent-process", to);
+    ok = !ferror(to);
+    if (!fclose(to) && ok)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool is_ssh(const char *command)
+{
+    const char *base = strrchr(command, '/');
+
+    return strcmp(base ? base + 1 : command, "ssh") == 0;
+}
+
+/* -------------------------------------------------------------------- its end */
+
+static void tell_failed(struct command *c, int status)
+{
+    const char *agent = c->starter->setup->agent, *said = rk_command_last(c->run), *sep = *said ? ": " : "";
+    char *text;
+    int n;
+
+    if (c->told)
+        return;
+    c->told = true;
+    if (WIFSIGNALED(status))
+        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
+    else if (WEXITSTATUS(status) == 127)
+        n = asprintf(&text, "%s is not there%s%s (--prefix says where xrun is on the hosts)",
+                     c->starter->setup->program, sep, said);
+    else
+        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
+    c->starter->ops->on_failed(c->starter->arg, c->node, n < 0 ? agent : text);
+    if (n >= 0)
+        free(text);
+}
+
+static void on_line(void *arg, const char *line)
+{
+    struct command *c = arg;
+
+    c->starter->ops->on_said(c->starter->arg, c->node, line);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct command *c = arg;
+
+    if (!c->connected)
+        tell_failed(c, status);
+}
+
+static const struct rk_command_ops command_ops = {on_line, on_end};
+
+/* ---------------------------------------------------------------------- start */
+
+/*
+ * What ssh is told after the user's own words, of which it heeds the first on each matter. The key exchange: since 9.0
+ * ssh prefers one that withstands quantum computers and costs 50 ms of each side's time, half of what a host takes
+ * to start. All that passes here is a secret that dies with the job, so the quick ones come first.
+ */
+static const char *const ssh_words[] = {
+    "-x",
+    "-T",
+    "-oBatchMode=yes",
+    "-oConnectTimeout=10",
+    "-oKexAlgorithms=curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
+    "ecdh-sha2-nistp521,diffie-hellman-group-exchange-sha256,diffie-hellman-group16-sha512,"
+    "diffie-hellman-group14-sha256",
+};
+
+/* The words of the command line; its own are words' and setup's, which outlive it. NULL: no memory. */
+static char **make_line(const struct rk_starter *s, uint32_t node, char **words, char *command)
+{
+    static char end_of_options[] = "--";
+    bool ssh = is_ssh(s->path);
+    char **line = calloc(rk_words_count(words) + rk_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+                         sizeof(*line));
+    size_t n = 0;
+
+    if (!line)
+        return NULL;
+    while (*words)
+        line[n++] = *words++;
+    for (char *const *a = s->setup->ssh_args; a && *a; a++)
+        line[n++] = *a;
+    for (size_t i = 0; ssh && i < RK_ARRAY_LEN(ssh_words); i++)
+        line[n++] = (char *)ssh_words[i];
+    if (ssh)
+        line[n++] = end_of_options;
+    line[n++] = s->setup->names[node];
+    line[n] = command;
+    return line;
+}
+
+/* NULL: it is not one that would be started here. */
+static struct command *command_of(const struct rk_starter *s, uint32_t node)
+{
+    uint32_t i = s ? rk_tree_index(s->tree, node) : RK_NODE_FRONT;
+
+    return i == RK_NODE_FRONT ? NULL : &s->commands[i];
+}
+
+static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **words, char *command, char *err,
+                                size_t errlen)
+{
+    struct command *c = command_of(s, node);
+    rank_status_t st;
+    char **line;
+    int code;
+
+    if (!s->path)
+        s->path = rk_program_find(words[0] ? words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
+    if (!s->path)
+        return RANK_ERR_SYSTEM;
+    line = make_line(s, node, words, command);
+    if (!line)
+        return RANK_ERR_NO_MEMORY;
+    c->starter = s;
+    c->node = node;
+    st = rk_command_start(s->base, &s->spawner,
+                          &(struct rk_command_start){.path = s->path,
+                                                     .argv = line,
+                                                     .env = environ,
+                                                     .setup = s->setup,
+                                                     .node = node},
+                          &command_ops, c, &c->run, err, errlen);
+    free(line);
+    return st;
+}
+
+rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, size_t errlen)
+{
+    const char *wrong;
+    char **words = rk_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
+    rank_status_t st = RANK_ERR_NO_MEMORY;
+
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* where_check has looked for what is wrong */
+    if (words && command)
+        st = start_line(s, node, words, command, err, errlen);
+    rk_strings_free(words);
+    free(command);
+    return st;
+}
+
+void rk_starter_connected(struct rk_starter *s, uint32_t node)
+{
+    struct command *c = command_of(s, node);
+
+    if (!c || !c->run)
+        return;
+    c->connected = true;
+    rk_command_pass(c->run);
+}
+
+bool rk_starter_reaped(struct rk_starter *s, pid_t pid, int status)
+{
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        if (rk_command_reaped(s->commands[i].run, pid, status))
+            return true;
+    }
+    return false;
+}
+
+bool rk_starter_has(const struct rk_starter *s, pid_t pid)
+{
+    for (uint32_t i = 0; s && pid > 0 && i < s->n; i++) {
+        if (rk_command_pid(s->commands[i].run) == pid)
+            return true;
+    }
+    return false;
+}
+
+size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        pid_t pid = rk_command_pid(s->commands[i].run);
+        if (pid <= 0)
+            continue;
+        if (pids && n == max)
+            break;
+        if (pids)
+            pids[n] = pid;
+        n++;
+    }
+    return n;
+}
+
+void rk_starter_kill(struct rk_starter *s, uint32_t node)
+{
+    struct command *c = command_of(s, node);
+
+    if (c && rk_command_pid(c->run) > 0)
+        kill(rk_command_pid(c->run), SIGKILL);
+}
+
+void rk_starter_give_up(struct rk_starter *s)
+{
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        struct command *c = &s->commands[i];
+        if (!c->connected && rk_command_pid(c->run) > 0)
+            kill(rk_command_pid(c->run), SIGKILL);
+    }
+}
+
+/* ---------------------------------------------------------------- open, close */
+
+rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, const struct rk_tree *tree,
+                              const struct rk_starter_ops *ops, void *arg, struct rk_starter **out)
+{
+    struct rk_starter *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    *s = (struct rk_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
+                             .n = rk_tree_children(tree)};
+    s->commands = calloc(s->n ? s->n : 1, sizeof(*s->commands));
+    if (!s->commands || rk_spawner_open(&s->spawner)) {
+        free(s->commands);
+        free(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_starter_close(struct rk_starter *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->n; i++)
+        rk_command_close(s->commands[i].run);
+    free(s->commands);
+    free(s->path);
+    free(s);
+}

@@ -1,0 +1,91 @@
+/*
+ * env_options.c: variables that mirror the options. See options.h.
+ *
+ * The library's configuration files may hold them too: XRUN_TIMEOUT = 5. The
+ * system's file comes first, then the user's, then the environment, then the
+ * command line; the last that speaks counts.
+ *
+ * A rank's own variables (XRUN_RANK) are among those that a nested xrun sees;
+ * they are no options. What mirrors an option does not get to the ranks, and
+ * so not to an xrun among them, unless the user says so by -x.
+ */
+#include "launcher/exec/environ.h"
+#include "launcher/cli/options.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+struct reading {
+    struct rk_options *options;
+    char *err;
+    size_t errlen;
+    bool bad;
+};
+
+static void warn_unknown(const char *where, const char *name)
+{
+    struct rk_option_row row;
+    const char *best = NULL;
+    char near[sizeof(row.variable)];
+    int best_distance = 4; /* further is no likeness */
+
+    for (size_t i = 0; rk_options_row(i, &row); i++) {
+        int d = row.variable[0] ? rk_edit_distance(name, row.variable) : best_distance;
+        if (d < best_distance) {
+            best_distance = d;
+            best = strcpy(near, row.variable);
+        }
+    }
+    if (best)
+        rk_warn("%s%s%s is not a variable of xrun; did you mean %s?", where ? where : "",
+                where ? ": " : "", name, best);
+    else
+        rk_warn("%s%s%s is not a variable of xrun; they are XRUN_ and an option's name, as "
+                "XRUN_TIMEOUT", where ? where : "", where ? ": " : "", name);
+}
+
+/* where: a file's line, or NULL for the environment. */
+static void take(void *arg, const char *where, const char *name, const char *value)
+{
+    struct reading *r = arg;
+    struct rk_option_row row;
+    const char *kept;
+    char text[512];
+    size_t i = 0;
+
+    if (r->bad || rk_environ_own(name))
+        return;
+    while (rk_options_row(i, &row) && strcmp(row.variable, name) != 0)
+        i++;
+    if (!rk_options_row(i, &row)) {
+        warn_unknown(where, name);
+        return;
+    }
+    kept = rk_options_keep(r->options, value);
+    if (!kept)
+        snprintf(text, sizeof(text), "out of memory");
+    else if (rk_options_apply(r->options, i, kept, text, sizeof(text)))
+        return;
+    snprintf(r->err, r->errlen, "%s%s%s: %s", where ? where : "", where ? ": " : "", name, text);
+    r->bad = true;
+}
+
+bool rk_options_variables(struct rk_options *o, char *err, size_t errlen)
+{
+    struct reading r = {o, err, errlen, false};
+
+    rk_conf_others("XRUN_", take, &r);
+    for (char **e = environ; *e; e++) {
+        const char *eq = strchr(*e, '=');
+        char name[128];
+        if (strncmp(*e, "XRUN_", 5) != 0 || !eq || (size_t)(eq - *e) >= sizeof(name))
+            continue;
+        snprintf(name, sizeof(name), "%.*s", (int)(eq - *e), *e);
+        take(&r, NULL, name, eq + 1);
+    }
+    return !r.bad;
+}

@@ -1,0 +1,307 @@
+/*
+ * parse.c: read xrun's command line by the table of options. See options.h.
+ *
+ * Options come before the program that they are about; a word ':' alone ends a
+ * program and its arguments, and another may follow.
+ */
+#include "launcher/cli/options.h"
+#include "launcher/util/pack.h"
+#include "launcher/util/errbuf.h"
+#include "launcher/util/shell_words.h"
+#include "lib/base/conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The row of the option that the first len bytes of name are. */
+static bool find(const char *name, size_t len, size_t *i, struct rk_option_row *row)
+{
+    for (*i = 0; rk_options_row(*i, row); ++*i) {
+        for (const char *const *n = row->names; n < row->names + 3 && *n; n++) {
+            if (strlen(*n) == len && memcmp(*n, name, len) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool unknown(const char *arg, char *err, size_t errlen)
+{
+    struct rk_option_row row;
+    const char *best = NULL;
+    int best_distance = 4; /* further is no likeness */
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
+    for (size_t i = 0; rk_options_row(i, &row); i++) {
+        for (const char *const *n = row.names; n < row.names + 3 && *n; n++) {
+            int d = rk_edit_distance(name, *n);
+            if (d < best_distance && d < (int)strlen(*n)) {
+                best = *n;
+                best_distance = d;
+            }
+        }
+    }
+    if (best)
+        return fail(err, errlen, "there is no option %s; did you mean %s?", name, best);
+    return fail(err, errlen, "there is no option %s; xrun --help lists them", name);
+}
+
+/* One option at argv[*i], and its value; moves *i past them. */
+static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                      size_t errlen)
+{
+    const char *arg = argv[*i], *eq = NULL, *value = NULL;
+    struct rk_option_row row;
+    size_t which;
+    bool found = find(arg, strlen(arg), &which, &row);
+
+    if (!found && strncmp(arg, "--", 2) == 0 && (eq = strchr(arg, '=')))
+        found = find(arg, (size_t)(eq - arg), &which, &row);
+    if (!found)
+        return unknown(arg, err, errlen);
+    if (o->napps > 1 && !row.per_app)
+        return fail(err, errlen,
+                    "%s is for the whole job, not for one program; write it before the first "
+                    "program",
+                    row.names[0]);
+    ++*i;
+    if (row.value && eq) {
+        value = eq + 1;
+    } else if (row.value) {
+        if (*i >= argc)
+            return fail(err, errlen, "%s needs a value: %s %s", arg, arg, row.value);
+        value = argv[(*i)++];
+    } else if (eq) {
+        return fail(err, errlen, "%s takes no value", row.names[0]);
+    }
+    return rk_options_apply(o, which, value, err, errlen);
+}
+
+bool rk_options_ask(const struct rk_options *o)
+{
+    return o->help || o->version || o->man || o->bash || o->status;
+}
+
+/* The options of a program, up to the program. */
+static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                          size_t errlen)
+{
+    while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
+        if (strcmp(argv[*i], "--") == 0) {
+            ++*i;
+            break;
+        }
+        /* What --help is made from can also be printed for the man page; not for users. */
+        if (strcmp(argv[*i], "--help=man") == 0) {
+            o->man = true;
+            return true;
+        }
+        if (strcmp(argv[*i], "--help=bash") == 0) {
+            o->bash = true;
+            return true;
+        }
+        /* Between the words of a job and those of one that it spawns: see spawned.c. Not for users either. */
+        if (strcmp(argv[*i], RK_OPTIONS_ANEW) == 0) {
+            o->hosts_said = o->files_said = false;
+            ++*i;
+            continue;
+        }
+        if (!parse_one(argc, argv, i, o, err, errlen))
+            return false;
+    }
+    return true;
+}
+
+/* No program, but one job or none. */
+static bool parse_status(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                         size_t errlen)
+{
+    if (*i + 1 < argc)
+        return fail(err, errlen, "--status takes one job, not %d; xrun --status lists them",
+                    argc - *i);
+    o->job = *i < argc ? argv[(*i)++] : NULL;
+    return true;
+}
+
+/* One program, from its options to the next ':'. */
+static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char *err,
+                      size_t errlen)
+{
+    o->app = &o->apps[o->napps++];
+    *o->app = o->defaults;
+    o->app->set = o->next_set;
+    for (char **x = o->shared; x && *x; x++, o->app->nset++)
+        *o->next_set++ = *x;
+    if (!parse_options(argc, argv, i, o, err, errlen))
+        return false;
+    if (o->status)
+        return parse_status(argc, argv, i, o, err, errlen);
+    if (rk_options_ask(o))
+        return true;
+    o->app->command = o->next;
+    while (*i < argc && strcmp(argv[*i], ":") != 0)
+        *o->next++ = argv[(*i)++];
+    *o->next++ = NULL;
+    if (!o->app->command[0] || !o->app->command[0][0])
+        return fail(err, errlen, "no program given; usage: xrun [options] program [arguments] "
+                    "[: [options] program [arguments]]...");
+    if (o->app->n > RK_MAX_RANKS - o->n)
+        return fail(err, errlen, "-n is %d, which makes more than %d ranks in all", o->app->n,
+                    RK_MAX_RANKS);
+    o->n += o->app->n;
+    return true;
+}
+
+/* All at its default, with room for what argv can hold. */
+static bool begin(int argc, char **argv, struct rk_options *o)
+{
+    size_t colons = 0, words = (size_t)argc + 1;
+
+    memset(o, 0, sizeof(*o));
+    for (int k = 1; k < argc; k++)
+        colons += strcmp(argv[k], ":") == 0;
+    words += colons;
+    o->apps = calloc(colons + 1, sizeof(*o->apps));
+    /* Files, of the environment and of hosts: one by default, and those of argv. */
+    o->words = calloc(words + 2 * ((size_t)argc + 1), sizeof(*o->words));
+    if (!o->apps || !o->words) {
+        rk_options_free(o);
+        return false;
+    }
+    o->next = o->words;
+    o->next_file = o->words + words;
+    o->where.hostfiles = o->words + words + argc + 1;
+    o->defaults.n = 0; /* not said */
+    o->kill_grace = -1;
+    o->pty = RK_PTY_NONE;
+    o->app = &o->defaults;
+    return true;
+}
+
+/* -x of the command line, and for each program those that are for all. */
+static bool make_sets(int argc, char **argv, struct rk_options *o)
+{
+    size_t programs = 1;
+
+    for (int k = 1; k < argc; k++)
+        programs += strcmp(argv[k], ":") == 0;
+    o->sets = calloc((size_t)argc + 1 + programs * (o->shared ? rk_words_count(o->shared) : 0), sizeof(*o->sets));
+    o->next_set = o->sets;
+    return o->sets != NULL;
+}
+
+bool rk_options_check_ranks(const struct rk_options *o, uint32_t n, char *err, size_t errlen)
+{
+    const bool one = o->input != RK_INPUT_ALL && o->input != RK_INPUT_NONE;
+
+    if (o->pty != RK_PTY_NONE && o->pty >= n)
+        return fail(err, errlen, "--pty is %u, but the ranks are 0 to %u", o->pty, n - 1);
+    if (one && o->input >= n)
+        return fail(err, errlen, "--stdin is %u, but the ranks are 0 to %u", o->input, n - 1);
+    return true;
+}
+
+/* One rank of each of several programs. Of one, the hosts say how many there are: see rk_plan_make. */
+static void default_n(struct rk_options *o)
+{
+    if (o->napps == 1)
+        return;
+    for (int i = 0; i < o->napps; i++) {
+        if (o->apps[i].n == 0) {
+            o->apps[i].n = 1;
+            o->n++;
+        }
+    }
+}
+
+/* What one option says of another. */
+static bool settle(struct rk_options *o, char *err, size_t errlen)
+{
+    default_n(o);
+    if (o->pty != RK_PTY_NONE && !o->input_given)
+        o->input = o->pty;
+    if (o->timeout_traces && o->timeout <= 0 && !o->heartbeat_kill)
+        return fail(err, errlen, "--timeout-traces needs --timeout S, or --heartbeat S:kill");
+    return o->n == 0 || rk_options_check_ranks(o, (uint32_t)o->n, err, errlen);
+}
+
+/* Each word for itself. */
+static rank_status_t read_words(int argc, char **argv,
+                                bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                struct rk_options *out, char *err, size_t errlen)
+{
+    int i = 1;
+
+    if (!begin(argc, argv, out)) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    if (before && !before(out, err, errlen))
+        return RANK_ERR_ARG;
+    if (!make_sets(argc, argv, out)) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    do {
+        char text[512];
+        if (!parse_app(argc, argv, &i, out, text, sizeof(text))) {
+            if (out->napps > 1)
+                snprintf(err, errlen, "program %d: %s", out->napps, text);
+            else
+                snprintf(err, errlen, "%s", text);
+            return RANK_ERR_ARG;
+        }
+        if (rk_options_ask(out))
+            break;
+    } while (i++ < argc);
+    return RANK_OK;
+}
+
+rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, char *err, size_t errlen)
+{
+    return read_words(argc, argv, NULL, out, err, errlen);
+}
+
+rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
+                               size_t errlen)
+{
+    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
+}
+
+rank_status_t rk_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
+                                    struct rk_options *out, char *err, size_t errlen)
+{
+    rank_status_t st = read_words(argc, argv, before, out, err, errlen);
+
+    if (st)
+        return st;
+    return rk_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
+}
+
+const char *rk_options_keep(struct rk_options *o, const char *value)
+{
+    char **kept = realloc(o->kept, ((size_t)o->nkept + 1) * sizeof(*kept));
+
+    if (!kept)
+        return NULL;
+    o->kept = kept;
+    o->kept[o->nkept] = strdup(value);
+    return o->kept[o->nkept] ? o->kept[o->nkept++] : NULL;
+}
+
+void rk_options_free(struct rk_options *o)
+{
+    if (!o)
+        return;
+    for (int i = 0; i < o->nkept; i++)
+        free(o->kept[i]);
+    free(o->kept);
+    free(o->apps);
+    free(o->words);
+    free(o->sets);
+    rk_strings_free(o->shared);
+    memset(o, 0, sizeof(*o));
+}

@@ -1,0 +1,70 @@
+/*
+ * mpi_env.c: one environment for programs of every MPI. See foreign.h.
+ *
+ * What a program speaks is known only when it speaks. So each rank gets what
+ * any of them needs, and none minds what is meant for another. Open MPI 5 needs
+ * nothing but PMIx's own variables.
+ */
+#include "launcher/compat/mpi_env.h"
+#include "launcher/util/pack.h"
+#include "launcher/pmi1/pmi1_server.h"
+#include "lib/base/compiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_set(char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; env && *env; env++) {
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+            return true;
+    }
+    return false;
+}
+
+char **rk_foreign_env(const struct rk_foreign *w, char *const *env)
+{
+    const struct {
+        const char *name, *text; /* text, or the number */
+        uint32_t number;
+        bool wanted;
+        bool yields; /* to what the user has set */
+    } vars[] = {
+        /* MPICH and what derives from it. */
+        {"PMI_FD", NULL, RK_PMI1_FD, w->pmi1, false},
+        {"PMI_RANK", NULL, w->rank, w->pmi1, false},
+        {"PMI_SIZE", NULL, w->size, w->pmi1, false},
+        {"PMI_SPAWNED", NULL, 1, w->pmi1 && w->spawned, false},
+        {"MPI_LOCALRANKID", NULL, w->local_rank, w->pmi1, false},
+        {"MPI_LOCALNRANKS", NULL, w->local_size, w->pmi1, false},
+        /* MPICH 5 sees PMIx's variables too, and would not know which is meant. */
+        {"MPIR_CVAR_PMI_VERSION", "1", 0, w->pmi1, true},
+        /* Open MPI 4 takes itself for a singleton if it has neither this nor its own mpirun's. It
+         * must have the form of an address; nobody connects to it. */
+        {"OMPI_MCA_orte_local_daemon_uri", "0.0;tcp://127.0.0.1:1", 0, true, true},
+        /* It does not ask PMIx whether ranks outnumber cores; Open MPI 5 does. */
+        {"OMPI_MCA_mpi_yield_when_idle", "1", 0, w->oversubscribed, true},
+    };
+    char **out = calloc(RK_ARRAY_LEN(vars) + 1, sizeof(*out));
+    size_t n = 0;
+
+    for (size_t i = 0; out && i < RK_ARRAY_LEN(vars); i++) {
+        int len;
+        if (!vars[i].wanted || (vars[i].yields && is_set(env, vars[i].name)))
+            continue;
+        if (vars[i].text)
+            len = asprintf(&out[n], "%s=%s", vars[i].name, vars[i].text);
+        else
+            len = asprintf(&out[n], "%s=%u", vars[i].name, vars[i].number);
+        if (len < 0) {
+            out[n] = NULL;
+            rk_strings_free(out);
+            return NULL;
+        }
+        n++;
+    }
+    return out;
+}

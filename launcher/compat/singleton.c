@@ -1,0 +1,201 @@
+/* singleton.c: see singletons.h. */
+#include "launcher/compat/singleton.h"
+#include "launcher/util/procfs.h"
+#include "launcher/compat/elf.h"
+#include "launcher/compat/symbols.h"
+#include "launcher/compat/texts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Looks at the processes: the first after this, each other after three times as long. */
+#define FIRST_MS 17
+#define LOOKS 6 /* the last after 6 s */
+/* Symbols are looked at from this look on, after 0.2 s: they may be megabytes, and who is to join has mostly joined by then. */
+#define INTO_AT 3
+/* A wrapper's child may be the program, or its child. */
+#define GENERATIONS 4
+
+/* What a program has in itself that a library of MPI was linked into. */
+#define FUNCTION "MPI_Init"
+#define LINKED "an MPI linked into it"
+
+struct app {
+    struct rk_singletons_app is;
+    uint32_t left;             /* of its ranks here have not ended */
+    bool over;                 /* nothing more is to be said of it */
+    char uses[64];
+    struct stat seen[GENERATIONS]; /* the files that its process and the children execute */
+};
+
+struct rk_singletons {
+    struct event *timer;
+    struct app *apps; /* [napps] */
+    uint32_t napps, open; /* those that are not over */
+    void (*say)(void *arg, uint32_t app, bool over, const char *uses);
+    void *arg;
+    unsigned looks;
+};
+
+/* Open MPI, MPICH and all that derive from it name their libraries so. */
+static bool is_mpi(const char *name)
+{
+    return strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpi_", 7) == 0 ||
+           strncmp(name, "libmpich", 8) == 0 || strncmp(name, "libmpifort", 10) == 0;
+}
+
+static bool look_at(void *arg, const char *path)
+{
+    struct app *a = arg;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    if (!is_mpi(name))
+        return true;
+    snprintf(a->uses, sizeof(a->uses), "%s", name);
+    return false;
+}
+
+/*
+ * One whose symbols are gone still carries what errors of a call begin with, and its own variables. A launcher of MPI
+ * programs knows such variables too, but has no such errors: so xrun must not carry the name of the call itself.
+ */
+static bool carries_mpi(const char *path)
+{
+    static const char prefix[] = "MPI_";
+    char call[16];
+
+    snprintf(call, sizeof(call), "%s%s", prefix, "Finalize");
+    return rk_texts_begin(path, call) && (rk_texts_begin(path, "MPIR_CVAR_") || rk_texts_begin(path, "OMPI_MCA_"));
+}
+
+static void close_app(struct rk_singletons *s, struct app *a)
+{
+    a->over = true;
+    if (--s->open == 0)
+        event_del(s->timer);
+}
+
+static void tell(struct rk_singletons *s, struct app *a)
+{
+    s->say(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
+    close_app(s, a);
+}
+
+/* A file's symbols are many: once for each file. */
+static void look_into(struct app *a, int generation, pid_t pid)
+{
+    struct stat now, *seen = &a->seen[generation];
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    if (stat(path, &now) != 0 || (now.st_ino == seen->st_ino && now.st_dev == seen->st_dev))
+        return;
+    *seen = now;
+    if (rk_symbols_define(path, FUNCTION))
+        strcpy(a->uses, FUNCTION);
+}
+
+static void look(struct app *a, bool into, bool last)
+{
+    pid_t pid = a->is.pid;
+    char path[64];
+
+    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = rk_maps_child(pid)) {
+        rk_maps_each(pid, look_at, a);
+        if (into && !a->uses[0])
+            look_into(a, i, pid);
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        if (last && !a->uses[0] && carries_mpi(path))
+            strcpy(a->uses, LINKED);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_singletons *s = arg;
+    struct timeval next;
+    uint32_t ms = FIRST_MS;
+
+    (void)fd;
+    (void)what;
+    s->looks++;
+    for (uint32_t i = 0; i < s->napps; i++) {
+        struct app *a = &s->apps[i];
+        if (a->over)
+            continue;
+        look(a, s->looks >= INTO_AT, s->looks == LOOKS);
+        if (s->looks == LOOKS && a->uses[0])
+            tell(s, a);
+    }
+    if (s->looks == LOOKS || s->open == 0)
+        return;
+    for (unsigned i = 0; i < s->looks; i++)
+        ms *= 3;
+    next = (struct timeval){ms / 1000, ms % 1000 * 1000};
+    event_add(s->timer, &next);
+}
+
+rank_status_t rk_singletons_watch(struct event_base *base, const struct rk_singletons_app *apps, uint32_t napps,
+                                  void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
+                                  struct rk_singletons **out)
+{
+    const struct timeval first = {0, FIRST_MS * 1000};
+    struct rk_singletons *s = calloc(1, sizeof(*s));
+
+    *out = NULL;
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    s->napps = napps;
+    s->say = say;
+    s->arg = arg;
+    s->apps = calloc(napps ? napps : 1, sizeof(*s->apps));
+    s->timer = evtimer_new(base, on_timer, s);
+    for (uint32_t i = 0; s->apps && i < napps; i++) {
+        s->apps[i].is = apps[i];
+        s->apps[i].left = apps[i].local;
+        s->apps[i].over = apps[i].local == 0;
+        s->open += !s->apps[i].over;
+    }
+    if (!s->apps || !s->timer || (s->open > 0 && event_add(s->timer, &first))) {
+        rk_singletons_destroy(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_singletons_destroy(struct rk_singletons *s)
+{
+    if (!s)
+        return;
+    if (s->timer)
+        event_free(s->timer);
+    free(s->apps);
+    free(s);
+}
+
+void rk_singletons_joined(struct rk_singletons *s, uint32_t app)
+{
+    if (s && !s->apps[app].over)
+        close_app(s, &s->apps[app]);
+}
+
+void rk_singletons_ended(struct rk_singletons *s, uint32_t app, bool well)
+{
+    struct app *a = s ? &s->apps[app] : NULL;
+
+    if (!a || a->over || (a->left-- > 1 && well))
+        return;
+    if (well && !a->uses[0] && !rk_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses))) {
+        if (rk_symbols_define(a->is.program, FUNCTION))
+            strcpy(a->uses, FUNCTION);
+        else if (carries_mpi(a->is.program))
+            strcpy(a->uses, LINKED);
+    }
+    if (well && a->uses[0])
+        tell(s, a);
+    else
+        close_app(s, a);
+}

@@ -1,0 +1,353 @@
+/* group_op.c: see gathers.h. */
+#include "launcher/dpm/group_op.h"
+#include "launcher/overlay/protocol.h"
+#include "lib/base/clock.h"
+#include "lib/base/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct process {
+    uint32_t job, rank;
+};
+
+struct gather {
+    struct rk_link link;
+    struct rk_gathers *all_of;
+    enum rk_errand what;
+    struct process *all; /* sorted */
+    uint32_t n;
+    uint64_t want, come; /* processes */
+    struct rk_asker *who;
+    uint32_t nwho;
+    struct rk_packer data;
+    uint32_t *jobs, njobs; /* sorted */
+    struct event *late;    /* or NULL */
+    uint64_t late_ns;
+    /* Answered, for one whose client was gone; but another may follow it. Who has not come yet shall not wait for those
+     * who have. */
+    bool failed;
+};
+
+struct rk_gathers {
+    struct event_base *base;
+    const struct rk_gathers_ops *ops;
+    void *arg;
+    struct rk_link active;
+};
+
+static void destroy(struct gather *x)
+{
+    rk_list_remove(&x->link);
+    rk_packer_free(&x->data);
+    if (x->late)
+        event_free(x->late);
+    free(x->all);
+    free(x->who);
+    free(x->jobs);
+    free(x);
+}
+
+/* -------------------------------------------------------------------- who takes part */
+
+static int by_number(const void *a, const void *b)
+{
+    const struct process *x = a, *y = b;
+
+    if (x->job != y->job)
+        return x->job < y->job ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* NULL: the request makes no sense, or *status says what else. */
+static struct process *list(struct rk_gathers *g, struct rk_unpacker *u, uint32_t n,
+                            enum rk_errand_status *status)
+{
+    struct process *all;
+    const char *id, *last = NULL;
+
+    *status = RK_REFUSED;
+    if (u->failed || n == 0 || n > u->left / 8)
+        return NULL;
+    all = calloc(n, sizeof(*all));
+    for (uint32_t i = 0; all && i < n; i++, last = id) {
+        id = rk_unpack_string(u);
+        all[i].rank = rk_unpack_u32(u);
+        if (id && last && strcmp(id, last) == 0)
+            all[i].job = all[i - 1].job;
+        else
+            all[i].job = id ? g->ops->job(g->arg, id) : RK_NO_JOB;
+        if (all[i].job != RK_NO_JOB && (all[i].rank == RK_ALL_RANKS || all[i].rank < g->ops->size(g->arg, all[i].job)))
+            continue;
+        if (!u->failed)
+            *status = id && g->ops->past(g->arg, id) ? RK_SOMEBODY_LOST : RK_NOT_FOUND;
+        free(all);
+        return NULL;
+    }
+    if (all)
+        qsort(all, n, sizeof(*all), by_number);
+    return all;
+}
+
+static bool names(const struct gather *x, uint32_t job, uint32_t rank)
+{
+    const struct process p = {job, rank};
+
+    return bsearch(&p, x->all, x->n, sizeof(p), by_number) != NULL;
+}
+
+static bool has_job(const struct gather *x, uint32_t job)
+{
+    for (uint32_t i = 0; i < x->njobs; i++) {
+        if (x->jobs[i] == job)
+            return true;
+    }
+    return false;
+}
+
+static bool has_part(const struct gather *x, uint32_t job, uint32_t rank)
+{
+    return has_job(x, job) && (rank == RK_ALL_RANKS || names(x, job, RK_ALL_RANKS) || names(x, job, rank));
+}
+
+/* Of the one of whom least is left. */
+static enum rk_presence presence(struct rk_gathers *g, const struct gather *x)
+{
+    enum rk_presence worst = RK_PRESENT;
+
+    for (uint32_t i = 0; i < x->n && worst != RK_ENDED; i++) {
+        enum rk_presence p = g->ops->presence(g->arg, x->all[i].job, x->all[i].rank);
+        if (p > worst)
+            worst = p;
+    }
+    return worst;
+}
+
+static bool has_come(const struct gather *x, const struct rk_asker *who)
+{
+    for (uint32_t i = 0; i < x->nwho; i++) {
+        if (x->who[i].job == who->job && x->who[i].node == who->node)
+            return true;
+    }
+    return false;
+}
+
+static bool same(const struct gather *x, enum rk_errand what, const struct process *all, uint32_t n)
+{
+    return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
+}
+
+static struct gather *find(struct rk_gathers *g, enum rk_errand what, const struct process *all,
+                           uint32_t n, const struct rk_asker *who)
+{
+    for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
+        struct gather *x = rk_list_entry(l, struct gather, link);
+        if (same(x, what, all, n) && !has_come(x, who))
+            return x;
+    }
+    return NULL;
+}
+
+/* Takes all over. */
+static struct gather *make(struct rk_gathers *g, enum rk_errand what, struct process *all, uint32_t n)
+{
+    struct gather *x = calloc(1, sizeof(*x));
+
+    if (!x) {
+        free(all);
+        return NULL;
+    }
+    *x = (struct gather){.all_of = g, .what = what, .all = all, .n = n, .jobs = calloc(n, sizeof(*x->jobs))};
+    rk_list_append(&g->active, &x->link);
+    if (!x->jobs) {
+        destroy(x);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        x->want += all[i].rank == RK_ALL_RANKS ? g->ops->size(g->arg, all[i].job) : 1;
+        if (i == 0 || all[i].job != all[i - 1].job)
+            x->jobs[x->njobs++] = all[i].job;
+    }
+    return x;
+}
+
+/* ---------------------------------------------------------------------------- its end */
+
+static void answer_all(struct rk_gathers *g, struct gather *x, enum rk_errand_status status)
+{
+    rk_list_remove(&x->link); /* who has come and comes again begins anew */
+    if (status == RK_DONE)
+        g->ops->together(g->arg, x->what, x->jobs, x->njobs);
+    for (uint32_t i = 0; i < x->nwho; i++)
+        g->ops->answer(g->arg, &x->who[i], status, x->data.data, status == RK_DONE ? x->data.len : 0,
+                       x->jobs, x->njobs);
+}
+
+static void finish(struct rk_gathers *g, struct gather *x, enum rk_errand_status status)
+{
+    answer_all(g, x, status);
+    destroy(x);
+}
+
+/* One is lost. If it has ended, all who come later will find that, too; else a note of it is left for them, one for
+ * all times that this happens before they come. */
+static void fail(struct rk_gathers *g, struct gather *x)
+{
+    answer_all(g, x, RK_SOMEBODY_LOST);
+    if (x->come >= x->want || presence(g, x) == RK_ENDED) {
+        destroy(x);
+        return;
+    }
+    for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
+        struct gather *other = rk_list_entry(l, struct gather, link);
+        if (other->failed && same(other, x->what, x->all, x->n)) {
+            destroy(x);
+            return;
+        }
+    }
+    x->failed = true;
+    rk_packer_free(&x->data);
+    if (x->late)
+        event_del(x->late);
+    rk_list_append(&g->active, &x->link);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct gather *x = arg;
+
+    (void)fd;
+    (void)what;
+    finish(x->all_of, x, RK_TOO_LATE);
+}
+
+/* The shortest time-out of those who have come is that of all. False: no memory. */
+static bool keep_time(struct gather *x, uint32_t ms)
+{
+    const struct timeval late = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
+    uint64_t end = rk_clock_ns() + ms * 1000000ull;
+
+    if (!ms || x->failed || (x->late && x->late_ns <= end))
+        return true;
+    if (!x->late)
+        x->late = evtimer_new(x->all_of->base, on_late, x);
+    x->late_ns = end;
+    return x->late && event_add(x->late, &late) == 0;
+}
+
+/* ----------------------------------------------------------------------------- coming */
+
+static void refuse(struct rk_gathers *g, const struct rk_asker *who, enum rk_errand_status status)
+{
+    g->ops->answer(g->arg, who, status, NULL, 0, NULL, 0);
+}
+
+static void come(struct rk_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
+{
+    if (x->failed) {
+        refuse(g, &x->who[x->nwho - 1], RK_SOMEBODY_LOST);
+        if (x->come >= x->want)
+            destroy(x);
+        return;
+    }
+    rk_pack_raw(&x->data, data, len);
+    if (lost || presence(g, x) != RK_PRESENT)
+        fail(g, x);
+    else if (x->data.failed || x->data.len > RK_MESSAGE_MAX / 2)
+        finish(g, x, RK_NO_ROOM);
+    else if (x->come >= x->want)
+        finish(g, x, RK_DONE);
+}
+
+void rk_gathers_join(struct rk_gathers *g, enum rk_errand what, const struct rk_asker *who,
+                     struct rk_unpacker *u)
+{
+    uint32_t lost = rk_unpack_u32(u), here = rk_unpack_u32(u), ms = rk_unpack_u32(u), n = rk_unpack_u32(u);
+    enum rk_errand_status status;
+    struct process *all = list(g, u, n, &status);
+    struct rk_asker *longer;
+    struct gather *x;
+    const void *data;
+    size_t len;
+
+    data = rk_unpack_bytes(u, &len);
+    if (!all || !rk_unpack_done(u)) {
+        refuse(g, who, all ? RK_REFUSED : status);
+        free(all);
+        return;
+    }
+    x = find(g, what, all, n, who);
+    if (x)
+        free(all);
+    else
+        x = make(g, what, all, n);
+    longer = x ? realloc(x->who, (x->nwho + 1) * sizeof(*longer)) : NULL;
+    if (longer)
+        x->who = longer;
+    if (!longer || !keep_time(x, ms)) {
+        refuse(g, who, RK_NO_ROOM);
+        if (x && !x->failed)
+            finish(g, x, RK_NO_ROOM);
+        return;
+    }
+    x->who[x->nwho++] = *who;
+    x->come += here;
+    come(g, x, lost != 0, data, len);
+}
+
+/* ------------------------------------------------------------------------------- ends */
+
+void rk_gathers_broken(struct rk_gathers *g, uint32_t job, uint32_t rank)
+{
+    struct rk_link *l, *next, *last = g->active.prev; /* what is put behind it has failed */
+    bool more = last != &g->active;
+
+    for (l = g->active.next; more; l = next) {
+        struct gather *x = rk_list_entry(l, struct gather, link);
+        next = l->next;
+        more = l != last;
+        if (!x->failed && has_part(x, job, rank))
+            fail(g, x);
+    }
+}
+
+void rk_gathers_ended(struct rk_gathers *g, uint32_t job, uint32_t rank)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &g->active) {
+        struct gather *x = rk_list_entry(l, struct gather, link);
+        if (!has_part(x, job, rank))
+            continue;
+        if (x->failed)
+            destroy(x);
+        else
+            finish(g, x, RK_SOMEBODY_LOST);
+    }
+}
+
+/* ---------------------------------------------------------------------- open and close */
+
+rank_status_t rk_gathers_open(struct event_base *base, const struct rk_gathers_ops *ops, void *arg,
+                              struct rk_gathers **out)
+{
+    struct rk_gathers *g = calloc(1, sizeof(*g));
+
+    if (!g)
+        return RANK_ERR_NO_MEMORY;
+    g->base = base;
+    g->ops = ops;
+    g->arg = arg;
+    rk_list_init(&g->active);
+    *out = g;
+    return RANK_OK;
+}
+
+void rk_gathers_close(struct rk_gathers *g)
+{
+    if (!g)
+        return;
+    while (!rk_list_empty(&g->active))
+        destroy(rk_list_entry(g->active.next, struct gather, link));
+    free(g);
+}

@@ -1,0 +1,136 @@
+/*
+ * hub_dmodex.c: a rank asks what one of another job has committed. See
+ * hub_parts.h.
+ *
+ * The front end of the other job keeps the time-out too, so that the question
+ * does not live on there; but it may stand still.
+ */
+#include "launcher/dpm/hub_internal.h"
+#include "launcher/pmix/pmix_server.h"
+
+#include <stdlib.h>
+
+struct question {
+    struct rk_link link;
+    struct rk_hub *hub;
+    struct rk_asker who;
+    uint32_t id, to;
+    struct event *late; /* or NULL */
+};
+
+static void drop(struct question *q)
+{
+    rk_list_remove(&q->link);
+    if (q->late)
+        event_free(q->late);
+    free(q);
+}
+
+/* Without data: there is none. */
+static void give_up(struct question *q, enum rk_errand_status status)
+{
+    struct rk_hub *h = q->hub;
+    struct rk_asker who = q->who;
+
+    drop(q);
+    rk_hub_answer_with(h, &who, status, NULL, 0, NULL);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct question *q = arg;
+
+    (void)fd;
+    (void)what;
+    give_up(q, RK_TOO_LATE);
+}
+
+static struct question *add(struct rk_hub *h, const struct rk_asker *who, uint32_t to, uint32_t timeout_s)
+{
+    const struct timeval late = {(time_t)timeout_s, 0};
+    struct question *q = calloc(1, sizeof(*q));
+
+    if (!q)
+        return NULL;
+    *q = (struct question){.hub = h, .who = *who, .id = h->next_id++, .to = to};
+    rk_list_append(&h->questions, &q->link);
+    if (timeout_s) {
+        q->late = evtimer_new(h->base, on_late, q);
+        if (!q->late || event_add(q->late, &late)) {
+            drop(q);
+            return NULL;
+        }
+    }
+    return q;
+}
+
+void rk_hub_ask(struct rk_hub *h, const struct rk_asker *who, struct rk_unpacker *u)
+{
+    const char *id = rk_unpack_string(u);
+    uint32_t rank = rk_unpack_u32(u), timeout_s = rk_unpack_u32(u);
+    struct rk_packer p = {0};
+    struct rk_hub_job *to;
+    struct question *q;
+
+    if (!rk_unpack_done(u) || !id) {
+        rk_hub_answer_with(h, who, RK_REFUSED, NULL, 0, NULL);
+        return;
+    }
+    to = rk_hub_job_of(h, rk_hub_find_job(h, id));
+    if (!to || to->gone || (rank != RK_ALL_RANKS && rank >= to->outline.size)) {
+        rk_hub_answer_with(h, who, RK_NOT_FOUND, NULL, 0, NULL);
+        return;
+    }
+    if (rank == RK_ALL_RANKS) { /* the outline is all that is asked for */
+        rk_hub_answer_with(h, who, RK_DONE, NULL, 0, to);
+        return;
+    }
+    q = add(h, who, to->number, timeout_s);
+    if (!q) {
+        rk_hub_answer_with(h, who, RK_NO_ROOM, NULL, 0, NULL);
+        return;
+    }
+    rk_pack_u32(&p, q->id);
+    rk_pack_u32(&p, rank);
+    rk_pack_u32(&p, timeout_s);
+    h->ops->send(h->arg, to->number, RK_DOWN_MODEX, &p);
+}
+
+bool rk_hub_take_modex(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+{
+    uint32_t id = rk_unpack_u32(u), found = rk_unpack_u32(u);
+    struct rk_asker who;
+    size_t len;
+    const void *data = rk_unpack_bytes(u, &len);
+
+    if (!rk_unpack_done(u))
+        return false;
+    for (struct rk_link *l = h->questions.next; l != &h->questions; l = l->next) {
+        struct question *q = rk_list_entry(l, struct question, link);
+        if (q->id != id || q->to != j->number)
+            continue;
+        who = q->who;
+        drop(q);
+        rk_hub_answer_with(h, &who, found == RK_FOUND ? RK_DONE : found == RK_FOUND_LATE ? RK_TOO_LATE : RK_NOT_FOUND,
+                           data, len, j);
+        break;
+    }
+    return true; /* else it waits no longer */
+}
+
+void rk_hub_drop_questions(struct rk_hub *h, uint32_t job)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &h->questions) {
+        struct question *q = rk_list_entry(l, struct question, link);
+        if (q->to == job || q->who.job == job)
+            give_up(q, RK_NOT_FOUND);
+    }
+}
+
+void rk_hub_free_questions(struct rk_hub *h)
+{
+    while (!rk_list_empty(&h->questions))
+        drop(rk_list_entry(h->questions.next, struct question, link));
+}

@@ -1,0 +1,381 @@
+/*
+ * hub_jobs.c: the jobs that the hub knows, and which of them have to do with
+ * each other. See hub_parts.h.
+ *
+ * A job that is over is forgotten: whom it was tied to are tied to each other
+ * instead, for a team that it had part in may hold ranks of all of them. So
+ * what is kept is bounded by what runs.
+ */
+#include "launcher/dpm/hub_internal.h"
+#include "launcher/dpm/job_info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_JOBS 100000u /* at a time */
+
+/* Where in h->jobs it is, or would be. */
+static uint32_t place_of(const struct rk_hub *h, uint32_t number)
+{
+    uint32_t low = 0, high = h->njobs;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (h->jobs[mid]->number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct rk_hub_job *rk_hub_job_of(const struct rk_hub *h, uint32_t number)
+{
+    uint32_t i = place_of(h, number);
+
+    return i < h->njobs && h->jobs[i]->number == number ? h->jobs[i] : NULL;
+}
+
+uint32_t rk_hub_find_job(const struct rk_hub *h, const char *id)
+{
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        if (h->jobs[i]->known && strcmp(h->jobs[i]->outline.id, id) == 0)
+            return h->jobs[i]->number;
+    }
+    return RK_NO_JOB;
+}
+
+bool rk_hub_is_past(const struct rk_hub *h, const char *id)
+{
+    for (uint32_t i = 0; i < RK_HUB_PAST; i++) {
+        if (h->past[i] && strcmp(h->past[i], id) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint32_t rk_hub_jobs(const struct rk_hub *h)
+{
+    return h->njobs;
+}
+
+const char *rk_hub_name(const struct rk_hub *h, uint32_t job)
+{
+    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+
+    return j && j->known ? j->outline.id : NULL;
+}
+
+uint32_t rk_hub_size(const struct rk_hub *h, uint32_t job)
+{
+    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+
+    return j && j->known ? j->outline.size : 0;
+}
+
+/* ------------------------------------------------------------------ come and go */
+
+struct rk_hub_job *rk_hub_add_job(struct rk_hub *h)
+{
+    struct rk_hub_job **longer, *j;
+
+    if (h->njobs >= MAX_JOBS || h->next_job == RK_NO_JOB)
+        return NULL;
+    longer = realloc(h->jobs, (h->njobs + 1) * sizeof(*longer));
+    if (!longer)
+        return NULL;
+    h->jobs = longer;
+    j = calloc(1, sizeof(*j));
+    if (!j)
+        return NULL;
+    j->number = h->next_job++;
+    j->parent = RK_NO_JOB;
+    rk_list_init(&j->told);
+    h->jobs[h->njobs++] = j;
+    return j;
+}
+
+static void forget_told(struct rk_hub_told *t)
+{
+    rk_list_remove(&t->link);
+    free(t);
+}
+
+static void free_job(struct rk_hub_job *j)
+{
+    rk_job_clear(&j->outline);
+    while (!rk_list_empty(&j->told))
+        forget_told(rk_list_entry(j->told.next, struct rk_hub_told, link));
+    free(j->fate);
+    free(j->left);
+    free(j->on_host);
+    free(j->ties);
+    free(j);
+}
+
+void rk_hub_free_jobs(struct rk_hub *h)
+{
+    for (uint32_t i = 0; i < h->njobs; i++)
+        free_job(h->jobs[i]);
+    free(h->jobs);
+    for (uint32_t i = 0; i < RK_HUB_PAST; i++)
+        free(h->past[i]);
+}
+
+bool rk_hub_take_outline(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+{
+    struct rk_job *o = &j->outline;
+
+    if (j->known || o->id || !rk_outline_unpack(u, o) || !rk_unpack_done(u) ||
+        rk_hub_find_job(h, o->id) != RK_NO_JOB)
+        return false;
+    j->fate = calloc(o->size, sizeof(*j->fate));
+    j->left = calloc(o->napps, sizeof(*j->left));
+    j->on_host = calloc(o->nhosts, sizeof(*j->on_host));
+    if (!j->fate || !j->left || !j->on_host)
+        return false;
+    for (uint32_t i = 0; i < o->napps; i++)
+        j->left[i] = o->apps[i].n;
+    for (uint32_t r = 0; r < o->size; r++)
+        j->on_host[o->host_of[r]]++;
+    j->known = true;
+    return true;
+}
+
+/* ------------------------------------------------------------------------- ties */
+
+static struct rk_hub_tie *tie_of(const struct rk_hub_job *j, uint32_t other)
+{
+    for (uint32_t i = 0; i < j->nties; i++) {
+        if (j->ties[i].job == other)
+            return &j->ties[i];
+    }
+    return NULL;
+}
+
+bool rk_hub_connected(const struct rk_hub_job *j, uint32_t other)
+{
+    const struct rk_hub_tie *t = tie_of(j, other);
+
+    return t && t->connected;
+}
+
+static void untie(struct rk_hub_job *j, uint32_t other)
+{
+    struct rk_hub_tie *t = tie_of(j, other);
+
+    if (t)
+        *t = j->ties[--j->nties];
+}
+
+static bool tie_one(struct rk_hub_job *j, uint32_t other, bool connected)
+{
+    struct rk_hub_tie *t = tie_of(j, other), *longer;
+
+    if (t) {
+        t->connected = t->connected || connected;
+        return true;
+    }
+    longer = realloc(j->ties, (j->nties + 1) * sizeof(*longer));
+    if (!longer)
+        return false;
+    j->ties = longer;
+    j->ties[j->nties++] = (struct rk_hub_tie){other, connected};
+    return true;
+}
+
+static void tie(struct rk_hub_job *a, struct rk_hub_job *b, bool connected)
+{
+    if (!a || !b || a == b || !tie_one(a, b->number, connected))
+        return; /* without memory its failure will not end the other: no harm but a longer life */
+    if (!tie_one(b, a->number, connected))
+        untie(a, b->number);
+}
+
+void rk_hub_connect(struct rk_hub *h, uint32_t a, uint32_t b)
+{
+    tie(rk_hub_job_of(h, a), rk_hub_job_of(h, b), true);
+}
+
+void rk_hub_disconnect(struct rk_hub *h, uint32_t a, uint32_t b)
+{
+    struct rk_hub_job *one = rk_hub_job_of(h, a), *other = rk_hub_job_of(h, b);
+
+    if (one && other) {
+        untie(one, b);
+        untie(other, a);
+    }
+}
+
+bool *rk_hub_concerned(const struct rk_hub *h, const struct rk_hub_job *j)
+{
+    bool *near = calloc(h->njobs, sizeof(*near));
+    uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = place_of(h, j->number);
+
+    if (near && next) {
+        near[self] = true;
+        next[n++] = self;
+    }
+    while (n > 0) {
+        j = h->jobs[next[--n]];
+        for (uint32_t i = 0; i < j->nties; i++) {
+            uint32_t at = place_of(h, j->ties[i].job);
+            if (!near[at])
+                next[n++] = at;
+            near[at] = true;
+        }
+    }
+    free(next);
+    return near;
+}
+
+/* ------------------------------------------------------------------- forgetting */
+
+/* One that it has to do with does not run yet, and is to be told of its end then. */
+static bool is_awaited(const struct rk_hub *h, const struct rk_hub_job *j)
+{
+    for (uint32_t i = 0; i < j->nties; i++) {
+        const struct rk_hub_job *other = rk_hub_job_of(h, j->ties[i].job);
+        if (!other->up && !other->gone)
+            return true;
+    }
+    return false;
+}
+
+static void forget(struct rk_hub *h, uint32_t at)
+{
+    struct rk_hub_job *j = h->jobs[at], *first = j->nties ? rk_hub_job_of(h, j->ties[0].job) : NULL;
+
+    for (uint32_t i = 0; i < j->nties; i++) {
+        struct rk_hub_job *other = rk_hub_job_of(h, j->ties[i].job);
+        untie(other, j->number);
+        tie(first, other, false);
+    }
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        struct rk_link *l, *next;
+        rk_list_for_each_safe(l, next, &h->jobs[i]->told) {
+            struct rk_hub_told *t = rk_list_entry(l, struct rk_hub_told, link);
+            if (t->about == j->number)
+                forget_told(t);
+        }
+    }
+    if (j->known) {
+        char **past = &h->past[h->npast++ % RK_HUB_PAST];
+        free(*past);
+        *past = j->outline.id;
+        j->outline.id = NULL;
+    }
+    free_job(j);
+    memmove(&h->jobs[at], &h->jobs[at + 1], (--h->njobs - at) * sizeof(struct rk_hub_job *));
+}
+
+void rk_hub_enter(struct rk_hub *h)
+{
+    h->depth++;
+}
+
+void rk_hub_leave(struct rk_hub *h)
+{
+    if (--h->depth || !h->untidy)
+        return;
+    h->untidy = false;
+    for (uint32_t i = h->njobs; i-- > 0;) {
+        if (!h->jobs[i]->gone)
+            continue;
+        if (is_awaited(h, h->jobs[i]))
+            h->untidy = true; /* look again later */
+        else
+            forget(h, i);
+    }
+}
+
+/* --------------------------------------------------------------------- outlines */
+
+/* In the notes of one job, those about another; NULL: no memory. */
+static struct rk_hub_told *told_of(struct rk_hub_job *j, uint32_t about)
+{
+    struct rk_hub_told *t;
+
+    for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
+        t = rk_list_entry(l, struct rk_hub_told, link);
+        if (t->about == about)
+            return t;
+    }
+    t = calloc(1, sizeof(*t) + j->outline.nhosts * sizeof(t->node[0]));
+    if (!t)
+        return NULL;
+    t->about = about;
+    rk_list_append(&j->told, &t->link);
+    return t;
+}
+
+void rk_hub_pack_outline(struct rk_hub *h, const struct rk_asker *who, const struct rk_hub_job *about, struct rk_packer *p)
+{
+    struct rk_hub_job *asker = rk_hub_job_of(h, who->job);
+    struct rk_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? told_of(asker, about->number) : NULL;
+    bool new = !t || !t->node[who->node];
+
+    rk_pack_u32(p, new);
+    if (new)
+        rk_outline_pack(&about->outline, p);
+    if (t)
+        t->node[who->node] = true;
+}
+
+/* ------------------------------------------------------------------------ hosts */
+
+struct busy {
+    const char *host;
+    uint32_t n;
+};
+
+static int by_host(const void *a, const void *b)
+{
+    return strcmp(((const struct busy *)a)->host, ((const struct busy *)b)->host);
+}
+
+/* As words; n of them, in the order of the hosts' names. */
+static char **words_of(struct busy *busy, uint32_t n)
+{
+    char **words = calloc(n + 1u, sizeof(*words));
+    uint32_t used = 0;
+
+    for (uint32_t i = 0, k; words && i < n; i = k) {
+        uint32_t ranks = 0;
+        for (k = i; k < n && strcmp(busy[k].host, busy[i].host) == 0; k++)
+            ranks += busy[k].n;
+        if (asprintf(&words[used], "%u %s", ranks, busy[i].host) < 0) {
+            words[used] = NULL;
+            rk_strings_free(words);
+            return NULL;
+        }
+        used++;
+    }
+    return words;
+}
+
+char **rk_hub_busy(const struct rk_hub *h)
+{
+    struct busy *all;
+    uint32_t n = 0;
+    char **words;
+
+    for (uint32_t i = 0; i < h->njobs; i++)
+        n += h->jobs[i]->known ? h->jobs[i]->outline.nhosts : 0;
+    all = calloc(n + 1u, sizeof(*all));
+    if (!all)
+        return NULL;
+    n = 0;
+    for (uint32_t i = 0; i < h->njobs; i++) {
+        const struct rk_hub_job *j = h->jobs[i];
+        for (uint32_t k = 0; j->known && !j->gone && k < j->outline.nhosts; k++) {
+            if (j->on_host[k])
+                all[n++] = (struct busy){j->outline.hosts[k], j->on_host[k]};
+        }
+    }
+    qsort(all, n, sizeof(*all), by_host);
+    words = words_of(all, n);
+    free(all);
+    return words;
+}

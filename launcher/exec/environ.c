@@ -1,0 +1,167 @@
+/* environ.c: see environ.h. */
+#include "launcher/exec/environ.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+static const struct {
+    const char *prefix;
+    bool stays;
+} rules[] = {
+    /* The first that fits decides. */
+    {"PMIX_MCA_", true},
+    {"PMIX_INSTALL_PREFIX", true},
+    {"PMIX_", false},
+    {"PMI_", false},
+    {"PMI2_", false},
+    {"OMPI_MCA_", true},
+    {"OMPI_ALLOW_RUN_AS_ROOT", true},
+    {"OMPI_CC", true},
+    {"OMPI_CXX", true},
+    {"OMPI_FC", true},
+    {"OMPI_CFLAGS", true},
+    {"OMPI_CPPFLAGS", true},
+    {"OMPI_LDFLAGS", true},
+    {"OMPI_", false},
+    {"PRTE_MCA_", true},
+    {"PRTE_ALLOW_RUN_AS_ROOT", true},
+    {"PRTE_", false},
+    {"HYDI_", false},
+    {"MPI_LOCALNRANKS", false},
+    {"MPI_LOCALRANKID", false},
+    {"SLURM_PMI", false},
+    {"SLURM_MPI_TYPE", false},
+    {"SLURM_PROCID", false},
+    {"SLURM_LOCALID", false},
+    {"SLURM_GTIDS", false},
+    {"SLURM_STEP", false},
+    {"SLURM_TASK_PID", false},
+    {"XRUN_", false},
+};
+
+bool rk_environ_foreign(const char *name)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(rules); i++) {
+        if (strncmp(name, rules[i].prefix, strlen(rules[i].prefix)) == 0)
+            return !rules[i].stays;
+    }
+    return false;
+}
+
+/* This xrun is a rank, or below one, of an xrun with --env torch. */
+static void scrub_torch(void)
+{
+    static const char *const names[] = {"RANK",           "WORLD_SIZE",  "LOCAL_RANK",
+                                        "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+    const char *outer = rk_env("XRUN_RANK"), *rank = rk_env("RANK");
+    const char *size = rk_env("XRUN_SIZE"), *world = rk_env("WORLD_SIZE");
+
+    if (!outer || !rank || !size || !world || strcmp(outer, rank) != 0 || strcmp(size, world) != 0)
+        return;
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++)
+        unsetenv(names[i]);
+}
+
+void rk_environ_scrub(void)
+{
+    char **to;
+
+    scrub_torch();
+    to = environ;
+    for (char **from = environ; *from; from++) {
+        if (!rk_environ_foreign(*from))
+            *to++ = *from;
+    }
+    *to = NULL;
+}
+
+bool rk_environ_own(const char *s)
+{
+    static const char *const names[] = {"XRUN_RANK",       "XRUN_SIZE",      "XRUN_LOCAL_RANK",
+                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES", "XRUN_BOARD",
+                                        "XRUN_JOB"};
+    size_t len = strcspn(s, "=");
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++) {
+        if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool rk_environ_named(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return n > 0 && (!s[n] || s[n] == '=') && !(s[0] >= '0' && s[0] <= '9');
+}
+
+static size_t count(char *const *v)
+{
+    size_t n = 0;
+
+    while (v && v[n])
+        n++;
+    return n;
+}
+
+/* The place of a variable of s's name (up to = or the end) among the first n; n: it is not there. */
+static size_t place(char *const *env, size_t n, const char *s)
+{
+    size_t len = strcspn(s, "="), i = 0;
+
+    while (i < n && (strncmp(env[i], s, len) != 0 || env[i][len] != '='))
+        i++;
+    return i;
+}
+
+bool rk_environ_put(char ***env, const char *assignment)
+{
+    size_t n = count(*env), at = place(*env, n, assignment);
+    char *copy = strdup(assignment), **longer;
+
+    if (!copy)
+        return false;
+    if (at < n) {
+        free((*env)[at]);
+        (*env)[at] = copy;
+        return true;
+    }
+    longer = realloc(*env, (n + 2) * sizeof(*longer));
+    if (!longer) {
+        free(copy);
+        return false;
+    }
+    longer[n] = copy;
+    longer[n + 1] = NULL;
+    *env = longer;
+    return true;
+}
+
+char **rk_environ_merge(char *const *base, char *const *extra)
+{
+    size_t nbase = count(base), nextra = count(extra), n = 0;
+    char **out = malloc((nbase + nextra + 1) * sizeof(*out));
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < nbase; i++) {
+        if (place(extra, nextra, base[i]) == nextra)
+            out[n++] = base[i];
+    }
+    for (size_t i = 0; i < nextra; i++)
+        out[n++] = extra[i];
+    out[n] = NULL;
+    return out;
+}
+
+const char *rk_environ_value(char *const *env, const char *name)
+{
+    size_t n = count(env), at = place(env, n, name);
+
+    return at < n ? strchr(env[at], '=') + 1 : NULL;
+}

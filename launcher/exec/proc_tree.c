@@ -1,0 +1,198 @@
+/* proc_tree.c: see descend.h. */
+#include "launcher/exec/proc_tree.h"
+#include "lib/base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent;
+    char state;
+    signed char ours; /* 1, 0, or -1: not known yet */
+};
+
+/* Without a child there is no descendant either; then /proc, which may be long, need not be read. */
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+/* "pid (name, which may hold anything) state parent ..." */
+static bool read_process(const char *pid, struct process *p)
+{
+    char path[64], text[512], *after;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    after = strrchr(text, ')');
+    p->pid = (pid_t)atoi(pid);
+    p->ours = -1;
+    return after && sscanf(after + 1, " %c %d", &p->state, &p->parent) == 2;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    pid_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
+
+    return (x > y) - (x < y);
+}
+
+/* All processes, sorted by pid; NULL if /proc cannot be read. */
+static struct process *list_all(size_t *count)
+{
+    DIR *proc = opendir("/proc");
+    struct process *list = NULL;
+    size_t n = 0, cap = 0;
+    struct dirent *e;
+
+    while (proc && (e = readdir(proc))) {
+        if (e->d_name[0] < '0' || e->d_name[0] > '9')
+            continue;
+        if (n == cap) {
+            struct process *more;
+            cap = cap ? cap * 2 : 256;
+            more = realloc(list, cap * sizeof(*list));
+            if (!more)
+                break;
+            list = more;
+        }
+        n += read_process(e->d_name, &list[n]);
+    }
+    if (proc)
+        closedir(proc);
+    if (list)
+        qsort(list, n, sizeof(*list), by_pid);
+    *count = n;
+    return list;
+}
+
+static struct process *find(struct process *list, size_t n, pid_t pid)
+{
+    struct process key = {.pid = pid};
+
+    return bsearch(&key, list, n, sizeof(*list), by_pid);
+}
+
+/* Settle whether p comes from this process, by going up until that is known. */
+static int settle(struct process *list, size_t n, struct process *p, pid_t self)
+{
+    struct process *up = p;
+    int ours;
+
+    /* Each step goes to a parent; a table read while processes come and go could hold a loop. */
+    for (size_t steps = 0; up && up->ours < 0 && up->parent != self && steps < n; steps++)
+        up = find(list, n, up->parent);
+    ours = up && (up->ours >= 0 ? up->ours : up->parent == self);
+    for (struct process *q = p; q && q->ours < 0; q = find(list, n, q->parent)) {
+        q->ours = (signed char)ours;
+        if (q == up)
+            break;
+    }
+    return ours;
+}
+
+int rk_descend_signal(int sig, const pid_t *keep, size_t nkeep)
+{
+    size_t n = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
+    pid_t self = getpid();
+    int sent = 0;
+
+    for (size_t i = 0; i < nkeep; i++) {
+        struct process *p = list ? find(list, n, keep[i]) : NULL;
+        if (p)
+            p->ours = 0;
+    }
+    for (size_t i = 0; list && i < n; i++) {
+        if (list[i].pid != self && settle(list, n, &list[i], self) && list[i].state != 'Z')
+            sent += kill(list[i].pid, sig) == 0;
+    }
+    free(list);
+    return sent;
+}
+
+static bool kept(pid_t pid, const pid_t *keep, size_t nkeep)
+{
+    for (size_t i = 0; i < nkeep; i++) {
+        if (keep[i] == pid)
+            return true;
+    }
+    return false;
+}
+
+bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep)
+{
+    const struct timespec pause = {0, 5000000};
+    uint64_t deadline = rk_clock_ns() + (uint64_t)ms * 1000000u;
+
+    for (;;) {
+        int left = rk_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
+        siginfo_t info;
+
+        /* Reap all but the kept: those are others' to wait for. */
+        for (;;) {
+            info.si_pid = 0;
+            if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
+                kept(info.si_pid, keep, nkeep))
+                break;
+            waitpid(info.si_pid, NULL, 0);
+            zombies++;
+        }
+        if (left == 0 && zombies == 0)
+            return true;
+        if (rk_clock_ns() > deadline)
+            return false;
+        /* A killed process takes a moment to go; there is nothing to wait on for those that are
+         * not children yet. */
+        nanosleep(&pause, NULL);
+    }
+}
+
+pid_t *rk_descend_children(size_t *count)
+{
+    size_t n = 0, k = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
+    pid_t *children = calloc(n + 1, sizeof(*children));
+
+    for (size_t i = 0; list && children && i < n; i++) {
+        if (list[i].parent == getpid())
+            children[k++] = list[i].pid;
+    }
+    free(list);
+    *count = k;
+    return children;
+}
+
+pid_t *rk_descend_all(size_t *count)
+{
+    size_t n = 0, k = 0;
+    struct process *list = has_children() ? list_all(&n) : NULL;
+    pid_t self = getpid(), *pids = calloc(n + 1, sizeof(*pids));
+
+    for (size_t i = 0; list && pids && i < n; i++) {
+        if (list[i].pid != self && settle(list, n, &list[i], self) && list[i].state != 'Z')
+            pids[k++] = list[i].pid;
+    }
+    free(list);
+    *count = k;
+    return pids;
+}

@@ -1,0 +1,58 @@
+/* spawn_affinity.c: see aside.h. */
+#include "launcher/exec/spawn_affinity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CPUS (1 << 20)
+
+void rk_aside_open(struct rk_aside *aside)
+{
+    memset(aside, 0, sizeof(*aside));
+    /* The kernel refuses a set that is too small. */
+    for (size_t cpus = 1024; cpus <= MOST_CPUS; cpus *= 2) {
+        aside->size = CPU_ALLOC_SIZE(cpus);
+        aside->all = CPU_ALLOC(cpus);
+        if (!aside->all || sched_getaffinity(0, aside->size, aside->all) == 0)
+            break;
+        CPU_FREE(aside->all);
+        aside->all = NULL;
+    }
+    aside->rest = aside->all ? malloc(aside->size) : NULL;
+    if (aside->rest) {
+        memcpy(aside->rest, aside->all, aside->size);
+        return;
+    }
+    CPU_FREE(aside->all);
+    aside->all = NULL;
+}
+
+void rk_aside_keep_off(struct rk_aside *aside, const cpu_set_t *cpus, size_t size)
+{
+    bool fine;
+
+    if (!aside->rest) /* threads that share one which is not open come here at once: nothing may be written */
+        return;
+    fine = cpus && !aside->last;
+    for (size_t cpu = 0; fine && cpu < 8 * size && cpu < 8 * aside->size; cpu++) {
+        if (CPU_ISSET_S(cpu, size, cpus))
+            CPU_CLR_S(cpu, aside->size, aside->rest);
+    }
+    /* On any other core the last child would begin behind a program. */
+    aside->last = fine && CPU_COUNT_S(aside->size, aside->rest) == 0;
+    if (aside->last)
+        fine = sched_setaffinity(0, size, cpus) == 0;
+    else if (fine)
+        fine = sched_setaffinity(0, aside->size, aside->rest) == 0;
+    if (!fine)
+        rk_aside_close(aside);
+}
+
+void rk_aside_close(struct rk_aside *aside)
+{
+    if (aside->all)
+        sched_setaffinity(0, aside->size, aside->all);
+    CPU_FREE(aside->all);
+    free(aside->rest);
+    memset(aside, 0, sizeof(*aside));
+}

@@ -1,0 +1,199 @@
+/*
+ * spawn_proc.c: see spawn.h.
+ *
+ * The child runs in the parent's memory while the parent's thread waits
+ * (CLONE_VM and CLONE_VFORK), so nothing is copied however large the agent is,
+ * and a failed exec is told by simply writing it down. Until the exec the child
+ * may call only what needs no lock and changes no memory of the parent's.
+ *
+ * An agent holds several descriptors for each rank. A child that copied them
+ * all, only to close them, would make starting n ranks cost n * n: so it begins
+ * with the parent's table (CLONE_FILES), and leaves it with a copy of the low
+ * numbers, among which its own have been put before.
+ */
+#include "launcher/exec/spawn_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK (64 << 10)
+
+struct child {
+    const struct rk_spawn *spec;
+    const int *slot; /* what become 0, 1, 2, 3 */
+    int nslots;      /* 3 or 4 */
+    pid_t parent;
+    sigset_t mask;
+    volatile int error;
+    const char *volatile step;
+};
+
+/*
+ * The child never returns from its functions when it executes the program, so
+ * the address sanitizer would find the marks of their variables on the stack of
+ * the next child.
+ */
+#define ON_CHILD_STACK __attribute__((no_sanitize("address", "undefined")))
+
+static ON_CHILD_STACK int fail(struct child *c, const char *step)
+{
+    c->error = errno;
+    c->step = step;
+    return 127;
+}
+
+/* What an agent handles or ignores (supervisor.c, agent.c). Its handlers must not run here; an exec
+ * resets those, but not what is ignored. */
+static ON_CHILD_STACK void default_signals(void)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGCHLD};
+    struct sigaction dflt = {.sa_handler = SIG_DFL};
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaction(signals[i], &dflt, NULL);
+}
+
+/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2, 3. */
+static ON_CHILD_STACK int place_fds(const int *slot, int n)
+{
+    unsigned first = 0;
+
+    for (int i = 0; i < n; i++) {
+        if ((unsigned)slot[i] >= first)
+            first = (unsigned)slot[i] + 1;
+    }
+    /* A kernel before 5.9 copies them all; then the exec closes them. */
+    if (close_range(first, ~0u, CLOSE_RANGE_UNSHARE) && unshare(CLONE_FILES))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        if (dup2(slot[i], i) < 0)
+            return -1;
+    }
+    /* Neither what xrun itself was started with. */
+    close_range((unsigned)n, ~0u, 0);
+    return 0;
+}
+
+static ON_CHILD_STACK int run_child(void *arg)
+{
+    struct child *c = arg;
+    const struct rk_spawn *spec = c->spec;
+    struct rlimit lim;
+
+    default_signals();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+        return fail(c, "prctl");
+    if (getppid() != c->parent)
+        return 127; /* it died just now */
+    if (spec->terminal ? setsid() < 0 : setpgid(0, 0) != 0)
+        return fail(c, spec->terminal ? "setsid" : "setpgid");
+    if (place_fds(c->slot, c->nslots))
+        return fail(c, "dup2");
+    if (spec->terminal && ioctl(0, TIOCSCTTY, 0))
+        return fail(c, "taking the terminal");
+    if (chdir(spec->wdir))
+        return fail(c, "chdir");
+    if (spec->cpus && sched_setaffinity(0, spec->cpus_size, spec->cpus))
+        return fail(c, "binding to cores");
+    if (spec->nofile && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+        lim.rlim_cur = spec->nofile < lim.rlim_max ? spec->nofile : lim.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &lim);
+    }
+    if (spec->limits)
+        rk_ulimits_set(spec->limits);
+    sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    execve(spec->program, spec->argv, spec->env);
+    return fail(c, "exec");
+}
+
+int rk_spawner_open(struct rk_spawner *spawner)
+{
+    void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int n, error;
+
+    if (stack == MAP_FAILED)
+        return -1;
+    spawner->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (spawner->null < 0)
+        goto no_null;
+    for (n = 0; n < 4; n++) {
+        /* Above 3, or one could be overwritten by another on its way. */
+        spawner->slot[n] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 4);
+        if (spawner->slot[n] < 0)
+            goto no_slot;
+    }
+    spawner->stack = (char *)stack + STACK; /* last: it says that the rest is there */
+    return 0;
+
+no_slot:
+    error = errno;
+    while (n-- > 0)
+        close(spawner->slot[n]);
+    close(spawner->null);
+    errno = error;
+no_null:
+    error = errno;
+    munmap(stack, STACK);
+    errno = error;
+    return -1;
+}
+
+/* fd[i] in the slots, or nothing. */
+static int fill_slots(const struct rk_spawner *spawner, const int *fd, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (dup3(fd ? fd[i] : spawner->null, spawner->slot[i], O_CLOEXEC) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
+               const char **step)
+{
+    int nslots = spec->fd[3] >= 0 ? 4 : 3;
+    struct child c = {.spec = spec, .slot = spawner->slot, .nslots = nslots, .parent = getpid()};
+    int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, error;
+    sigset_t all, old;
+    pid_t pid;
+
+    *step = "dup3";
+    *pidfd = -1;
+    if (fill_slots(spawner, spec->fd, nslots))
+        return -1;
+    *step = "clone";
+    sigfillset(&all);
+    sigemptyset(&c.mask);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = clone(run_child, spawner->stack, flags | CLONE_PIDFD, &c, pidfd);
+    if (pid < 0 && errno == EINVAL) { /* a kernel without pidfds */
+        *pidfd = -1;
+        pid = clone(run_child, spawner->stack, flags, &c);
+    }
+    error = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fill_slots(spawner, NULL, nslots); /* or a pipe would never end */
+    if (pid > 0 && c.error) {
+        *step = c.step;
+        if (*pidfd >= 0)
+            close(*pidfd);
+        *pidfd = -1;
+        waitpid(pid, NULL, 0);
+        error = c.error;
+        pid = -1;
+    }
+    errno = error;
+    return pid;
+}

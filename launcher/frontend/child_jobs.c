@@ -1,0 +1,358 @@
+/*
+ * child_jobs.c: the first xrun's children, the spawned xruns: they are
+ * started, spoken to, read and reaped. See front_jobs.h.
+ */
+#include "launcher/frontend/job_link_internal.h"
+#include "launcher/iof/line_relay.h"
+#include "launcher/frontend/spawned_xrun.h"
+#include "lib/base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EOF_S 2       /* after its end, for what a spawned xrun has said last */
+#define STALL_AT (1 << 20) /* bytes queued for the user: no more is read */
+#define LEAVE_MS 4000 /* for one that has lost the first to end its job */
+
+/* A spawned xrun. */
+struct child {
+    struct rk_link link;
+    struct front *f;
+    uint32_t job;
+    pid_t pid;            /* 0: it has been reaped, with this status */
+    int status;
+    struct rk_wire *wire; /* NULL: it will say no more */
+    struct rk_relay *output[2]; /* what it writes; NULL: it will write no more */
+    char *parent;  /* the job whose rank has asked for it */
+    uint32_t rank; /* that */
+    uint64_t start_ns; /* since 1970 */
+    struct event *patience;
+};
+
+static struct child *child_of(const struct rk_front_jobs *j, uint32_t job)
+{
+    for (struct rk_link *l = j->children.next; l != &j->children; l = l->next) {
+        struct child *c = rk_list_entry(l, struct child, link);
+        if (c->job == job)
+            return c;
+    }
+    return NULL;
+}
+
+static void drop(struct child *c)
+{
+    rk_list_remove(&c->link);
+    rk_wire_close(c->wire);
+    rk_relay_close(c->output[0]);
+    rk_relay_close(c->output[1]);
+    if (c->patience)
+        event_free(c->patience);
+    free(c->parent);
+    free(c);
+}
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
+static bool note_end(struct child *c)
+{
+    struct rk_hub *hub = c->f->jobs->hub;
+    const char *name = rk_hub_name(hub, c->job);
+    struct rk_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = rk_hub_size(hub, c->job),
+                                  .start_ns = c->start_ns, .end_ns = wall_ns(), .code = code_of(c->status)};
+    char *copy = c->f->report && name ? strdup(name) : NULL;
+
+    s.job = copy;
+    s.started = rk_hub_gone(hub, c->job, s.code);
+    rk_report_spawned(c->f->report, &s);
+    free(copy);
+    return s.started;
+}
+
+static void finish_if_over(struct child *c)
+{
+    struct front *f = c->f;
+    int status = c->status;
+    const char *name = rk_hub_name(f->jobs->hub, c->job);
+
+    if (c->wire || c->pid || c->output[0] || c->output[1])
+        return;
+    if (WIFSIGNALED(status)) {
+        rk_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
+                      name ? name : "", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        f->orphans = true;
+    }
+    if (note_end(c) && code_of(status))
+        rk_front_judge(f, code_of(status));
+    drop(c);
+    rk_front_leave_if_over(f);
+}
+
+static bool is_full(void *arg)
+{
+    const struct front *f = ((struct child *)arg)->f;
+
+    return rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT;
+}
+
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval again = {EOF_S, 0};
+    struct child *c = arg;
+
+    (void)fd;
+    (void)what;
+    /* Its output waits for the user, as all does. */
+    if (is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
+        return;
+    rk_wire_close(c->wire);
+    c->wire = NULL;
+    for (int i = 0; i < 2; i++) {
+        rk_relay_close(c->output[i]);
+        c->output[i] = NULL;
+    }
+    finish_if_over(c);
+}
+
+static void put_output(void *arg, struct rk_relay *relay, const void *data, size_t len)
+{
+    struct child *c = arg;
+
+    rk_stream_pass(relay == c->output[0] ? c->f->out : c->f->err, data, len);
+}
+
+static void on_output_over(void *arg, struct rk_relay *relay)
+{
+    struct child *c = arg;
+
+    for (int i = 0; i < 2; i++) {
+        if (c->output[i] == relay)
+            c->output[i] = NULL;
+    }
+    rk_relay_close(relay);
+    finish_if_over(c);
+}
+
+static const struct rk_relay_ops relay_ops = {put_output, is_full, on_output_over};
+
+void rk_front_jobs_drained(struct front *f)
+{
+    struct rk_front_jobs *j = f->jobs;
+
+    for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
+        struct child *c = rk_list_entry(l, struct child, link);
+        rk_relay_wake(c->output[0]);
+        rk_relay_wake(c->output[1]);
+    }
+}
+
+static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
+{
+    struct child *c = arg;
+
+    (void)node;
+    return rk_hub_take(c->f->jobs->hub, c->job, kind, u);
+}
+
+static void on_child_closed(void *arg, const char *why)
+{
+    struct child *c = arg;
+
+    if (why)
+        rk_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
+    rk_wire_close(c->wire);
+    c->wire = NULL;
+    finish_if_over(c);
+}
+
+static const struct rk_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
+
+void rk_front_jobs_reap(struct front *f)
+{
+    const struct timeval patience = {EOF_S, 0};
+    struct rk_front_jobs *j = f->jobs;
+
+    for (struct rk_link *l = j ? j->children.next : NULL, *next; j && l != &j->children; l = next) {
+        struct child *c = rk_list_entry(l, struct child, link);
+        next = l->next;
+        if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
+            continue;
+        c->pid = 0;
+        if ((c->wire || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
+            continue;
+        on_patience(-1, 0, c);
+    }
+}
+
+static void send_down(void *arg, uint32_t job, enum rk_word word, struct rk_packer *p)
+{
+    struct front *f = arg;
+    struct child *c = job ? child_of(f->jobs, job) : NULL;
+    struct rk_unpacker u = {p->data, p->len, p->failed};
+
+    if (c && c->wire) {
+        rk_wire_send_to(c->wire, RK_NODE_NEXT, word, p);
+    } else {
+        if (job == 0)
+            rk_front_hear(f, word, &u);
+        rk_packer_free(p);
+    }
+}
+
+/* What the user has written before the first program. */
+static char **first_words(const struct rk_options *o)
+{
+    char **words = calloc(1, sizeof(*words)), **argv = o->argv;
+
+    for (int i = 1; words && argv[i] && argv[i] != o->apps[0].command[0]; i++) {
+        if (strcmp(argv[i], "--") == 0 && argv[i + 1] == o->apps[0].command[0])
+            break;
+        if (!rk_request_word(&words, argv[i])) {
+            rk_strings_free(words);
+            return NULL;
+        }
+    }
+    return words;
+}
+
+/* What -x and files say; PWD each job has for itself. */
+static char **first_variables(const struct rk_job *job)
+{
+    char **env = calloc(1, sizeof(*env));
+
+    for (char *const *e = job->apps[0].env; env && *e; e++) {
+        if (strncmp(*e, "PWD=", 4) != 0 && !rk_request_word(&env, *e)) {
+            rk_strings_free(env);
+            return NULL;
+        }
+    }
+    return env;
+}
+
+static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct rk_unpacker *request,
+                       struct rk_packer *outline, struct rk_packer *p)
+{
+    struct rk_hello h = {.number = f->jobs->nspawned + 1,
+                         .parent = strdup(parent),
+                         .rank = rank,
+                         .options = first_words(f->options),
+                         .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
+                         .env = first_variables(f->job),
+                         .busy = rk_hub_busy(f->jobs->hub)};
+    bool ok = rk_request_unpack(request, &h.request) && rk_unpack_done(request) && h.parent &&
+              h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
+
+    h.outline = outline->data; /* taken over */
+    h.outline_len = outline->len;
+    memset(outline, 0, sizeof(*outline));
+    if (ok)
+        rk_hello_pack(&h, p);
+    rk_hello_clear(&h);
+    return ok && !p->failed;
+}
+
+static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
+                      struct rk_unpacker *request, struct rk_packer *outline)
+{
+    struct front *f = arg;
+    struct child *c;
+    struct rk_packer p = {0};
+    int fd = -1, output[2];
+
+    if (f->ending || f->forced || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
+        rk_packer_free(&p);
+        return false;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c) {
+        rk_packer_free(&p);
+        return false;
+    }
+    c->f = f;
+    c->job = job;
+    c->parent = strdup(parent);
+    c->rank = rank;
+    c->start_ns = wall_ns();
+    rk_list_append(&f->jobs->children, &c->link);
+    c->patience = evtimer_new(f->base, on_patience, c);
+    c->pid = c->patience ? rk_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
+    if (c->pid < 0) {
+        rk_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
+        c->pid = 0;
+        drop(c);
+        rk_packer_free(&p);
+        return false;
+    }
+    f->jobs->nspawned++;
+    for (int i = 0; i < 2; i++) {
+        if (rk_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
+            close(output[i]); /* what it writes is lost, and it notices */
+    }
+    if (rk_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
+        close(fd); /* it ends by itself */
+        rk_packer_free(&p);
+    } else {
+        rk_wire_send_to(c->wire, RK_NODE_NEXT, RK_DOWN_HELLO, &p);
+    }
+    return true;
+}
+
+const struct rk_hub_ops rk_front_hub_ops = {send_down, start_job};
+
+bool rk_front_jobs_running(const struct front *f)
+{
+    return f->jobs && !rk_list_empty(&f->jobs->children);
+}
+
+void rk_front_jobs_signal(struct front *f, int sig)
+{
+    struct rk_front_jobs *j = f->jobs;
+
+    for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
+        struct child *c = rk_list_entry(l, struct child, link);
+        struct rk_packer p = {0};
+        rk_pack_u32(&p, (uint32_t)sig);
+        send_down(f, c->job, RK_DOWN_SIGNAL, &p);
+    }
+}
+
+void rk_front_wait_for_children(struct front *f)
+{
+    const struct timespec tick = {0, 10000000};
+    uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
+    struct rk_front_jobs *j = f->jobs;
+
+    rk_front_jobs_over(f); /* nobody of ours is there to be told anything */
+    while (!rk_list_empty(&j->children)) {
+        for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
+            struct child *c = rk_list_entry(l, struct child, link);
+            next = l->next;
+            rk_wire_close(c->wire);
+            c->wire = NULL;
+            if (c->pid && rk_clock_ns() > deadline)
+                kill(c->pid, SIGKILL);
+            if (c->pid && waitpid(c->pid, &c->status, WNOHANG) != c->pid)
+                continue;
+            note_end(c);
+            drop(c);
+        }
+        nanosleep(&tick, NULL);
+    }
+}

@@ -1,0 +1,352 @@
+/* spawned_xrun.c: see spawned.h. */
+#include "launcher/frontend/spawned_xrun.h"
+#include "launcher/exec/environ.h"
+#include "launcher/dpm/hub.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/job/torch_env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HEADER 12 /* of a wire's message */
+
+static int held = -1; /* the link, for those that fork from this process */
+
+/* ------------------------------------------------------------- in the first xrun */
+
+static void become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
+{
+    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)RK_SPAWNED_PROCESS, NULL};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit files;
+
+    /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
+    setpgid(0, 0);
+    /* What the first one catches would else be pending here for nobody. */
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction old;
+        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
+            signal(sig, SIG_DFL);
+    }
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(output[0], STDOUT_FILENO);
+    dup2(output[1], STDERR_FILENO);
+    /* Last: one of the others may have this number. */
+    if (fd != RK_SPAWNED_FD)
+        dup2(fd, RK_SPAWNED_FD);
+    else
+        fcntl(fd, F_SETFD, 0);
+    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
+        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execve("/proc/self/exe", argv, env);
+    _exit(1);
+}
+
+static void close_all(const int *fds, int n)
+{
+    int error = errno;
+
+    for (int i = 0; i < n; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    errno = error;
+}
+
+pid_t rk_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
+{
+    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
+    int theirs[2];
+    sigset_t all, old;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
+        pipe2(err, O_CLOEXEC)) {
+        close_all(fds, 6);
+        return -1;
+    }
+    theirs[0] = out[1];
+    theirs[1] = err[1];
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    pid = fork();
+    if (pid == 0)
+        become(ends[1], theirs, &old, nofile, env);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0) {
+        close_all(fds, 6);
+        return -1;
+    }
+    close(ends[1]);
+    close_all(theirs, 2);
+    *fd = ends[0];
+    output[0] = out[0];
+    output[1] = err[0];
+    return pid;
+}
+
+/* ------------------------------------------------------------- in the spawned one */
+
+static bool read_all(int fd, void *to, size_t len)
+{
+    char *at = to;
+
+    while (len) {
+        ssize_t n = read(fd, at, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* The first xrun has sent it before anything else, or ends itself. */
+static bool read_hello(int fd, struct rk_hello *out)
+{
+    uint8_t head[HEADER];
+    struct rk_unpacker h = {head, HEADER, false}, body;
+    uint32_t len, kind;
+    uint8_t *data;
+    bool ok;
+
+    if (!read_all(fd, head, HEADER))
+        return false;
+    len = rk_unpack_u32(&h);
+    kind = rk_unpack_u32(&h);
+    data = len <= RK_MESSAGE_MAX && kind == RK_DOWN_HELLO ? malloc(len ? len : 1) : NULL;
+    ok = data && read_all(fd, data, len);
+    body = (struct rk_unpacker){data, len, false};
+    ok = ok && rk_hello_unpack(&body, out);
+    free(data);
+    return ok;
+}
+
+static size_t count(char *const *v)
+{
+    size_t n = 0;
+
+    while (v && v[n])
+        n++;
+    return n;
+}
+
+/* A command line as the user could have written it, but for the programs. */
+static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err, size_t errlen)
+{
+    const struct rk_hello *h = &s->hello;
+    size_t nfirst = count(h->options), nmore = count(h->request.words);
+    int argc = 0;
+
+    s->argv = calloc(nfirst + nmore + 7, sizeof(*s->argv));
+    if (!s->argv) {
+        snprintf(err, errlen, "out of memory");
+        return RANK_ERR_NO_MEMORY;
+    }
+    s->argv[argc++] = (char *)(uintptr_t) "xrun";
+    for (size_t i = 0; i < nfirst; i++)
+        s->argv[argc++] = h->options[i];
+    s->argv[argc++] = (char *)(uintptr_t)RK_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
+    for (size_t i = 0; i < nmore; i++)
+        s->argv[argc++] = h->request.words[i];
+    /* So that no rank which the options name for the first job is too many. */
+    s->argv[argc++] = (char *)(uintptr_t) "-n";
+    s->argv[argc++] = (char *)(uintptr_t) "1048576";
+    s->argv[argc++] = (char *)(uintptr_t) "--";
+    s->argv[argc++] = h->request.apps[0].argv[0];
+    return rk_options_parse_over(argc, s->argv, rk_options_variables, o, err, errlen);
+}
+
+/* The programs of the request in place of the first xrun's; what its -x and --env-file said goes for all of them. */
+static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
+{
+    const struct rk_request *r = &s->hello.request;
+    struct rk_app_options first = o->apps[0], *apps = calloc(r->napps, sizeof(*apps));
+    size_t words = 0;
+    const char **at;
+
+    for (uint32_t i = 0; i < r->napps; i++)
+        words += count(s->hello.env) + count(r->apps[i].env);
+    s->words = calloc(words + 1, sizeof(*s->words));
+    if (!apps || !s->words) {
+        free(apps);
+        return RANK_ERR_NO_MEMORY;
+    }
+    at = s->words;
+    o->n = 0;
+    for (uint32_t i = 0; i < r->napps; i++) {
+        apps[i] = first;
+        apps[i].n = (int)r->apps[i].n;
+        apps[i].set = at;
+        apps[i].nfiles = 0;
+        for (char **e = s->hello.env; *e; e++) {
+            if (!o->torch || !rk_torch_own(*e)) /* a file may have one of those */
+                *at++ = *e;
+        }
+        for (char **e = r->apps[i].env; *e; e++) {
+            if (strchr(*e, '=') && rk_environ_named(*e) && !rk_environ_own(*e))
+                *at++ = *e;
+        }
+        apps[i].nset = (int)(at - apps[i].set);
+        apps[i].path = r->apps[i].path ? r->apps[i].path : first.path;
+        apps[i].wdir = r->apps[i].wdir ? r->apps[i].wdir : first.wdir;
+        apps[i].command = (const char **)r->apps[i].argv;
+        o->n += apps[i].n;
+    }
+    free(o->apps);
+    o->apps = apps;
+    o->napps = (int)r->napps;
+    return RANK_OK;
+}
+
+/* Does the request say this itself? */
+static bool asks(const struct rk_request *r, const char *option)
+{
+    for (char *const *w = r->words; w && *w; w++) {
+        if (strcmp(*w, option) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The hosts are the first job's, if the request names none. A file that named them is not read again. */
+static void put_hosts(const struct rk_spawned *s, struct rk_options *o)
+{
+    const struct rk_hello *h = &s->hello;
+    bool chooses = asks(&h->request, "--host");
+
+    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
+        return;
+    o->where.given = h->hosts;
+    o->where.nhostfiles = 0;
+    if (!chooses)
+        o->where.hosts = NULL;
+}
+
+/* What was meant for the first job alone. */
+static bool leave_out(struct rk_spawned *s, struct rk_options *o)
+{
+    char *dir;
+
+    o->json = NULL;
+    o->pty = RK_PTY_NONE;
+    o->input = RK_INPUT_NONE;
+    o->timeout = 0;
+    o->timeout_traces = false;
+    o->where.json_map = o->where.rankfile = NULL;
+    o->where.show_map = o->where.dry_run = false;
+    put_hosts(s, o);
+    if (!asks(&s->hello.request, "--map-by"))
+        o->where.request.ppr = 0;
+    /* It shares its hosts with the job that it comes from, whose ranks may be bound to any core. */
+    o->where.request.bind = RK_BIND_NONE;
+    if (!o->output_dir)
+        return true;
+    if (asprintf(&dir, "%s/job%u", o->output_dir, s->hello.number) < 0)
+        return false;
+    o->output_dir = dir;
+    s->output_dir = dir;
+    return true;
+}
+
+rank_status_t rk_spawned_read(struct rk_spawned *s, struct rk_options *o, char *err, size_t errlen)
+{
+    rank_status_t st;
+
+    memset(s, 0, sizeof(*s));
+    memset(o, 0, sizeof(*o));
+    s->link = held = RK_SPAWNED_FD;
+    prctl(PR_SET_NAME, "xrun"); /* it was executed as "exe" */
+    fcntl(s->link, F_SETFD, FD_CLOEXEC);
+    if (!read_hello(s->link, &s->hello)) {
+        snprintf(err, errlen, "%s is for xrun itself", RK_SPAWNED_PROCESS);
+        return RANK_ERR_ARG;
+    }
+    st = parse(s, o, err, errlen);
+    if (!st && (put_programs(s, o) || !leave_out(s, o))) {
+        snprintf(err, errlen, "out of memory");
+        st = RANK_ERR_NO_MEMORY;
+    }
+    return st;
+}
+
+bool rk_spawned_origin(const struct rk_spawned *s, struct rk_origin *out)
+{
+    const struct rk_hello *h = &s->hello;
+
+    out->job = strdup(h->parent);
+    out->rank = h->rank;
+    out->outline = malloc(h->outline_len + 1);
+    out->keys = calloc(1, sizeof(*out->keys));
+    if (!out->job || !out->outline || !out->keys)
+        return false;
+    memcpy(out->outline, h->outline, h->outline_len);
+    out->len = h->outline_len;
+    for (char **k = h->request.keys; *k; k++) {
+        if (!rk_request_word(&out->keys, *k))
+            return false;
+    }
+    return true;
+}
+
+void rk_spawned_clear(struct rk_spawned *s)
+{
+    if (!s)
+        return;
+    rk_hello_clear(&s->hello);
+    free(s->argv);
+    free(s->words);
+    free(s->output_dir);
+    memset(s, 0, sizeof(*s));
+}
+
+static int by_host(const void *name, const void *word)
+{
+    const char *host = strchr(*(char *const *)word, ' ');
+
+    return strcmp(name, host ? host + 1 : "");
+}
+
+/* The words are in the order of the hosts' names. */
+static uint32_t busy_on(char **busy, size_t n, const char *host)
+{
+    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), by_host) : NULL;
+
+    return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
+}
+
+void rk_spawned_share(const struct rk_spawned *spawned, struct rk_plan *plan)
+{
+    char **busy = spawned->hello.busy;
+    size_t n = count(busy);
+
+    for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
+        struct rk_placed_host *host = &plan->placement.host[i];
+        uint64_t there = busy_on(busy, n, rk_plan_name(plan, i));
+        if (!there)
+            there = busy_on(busy, n, plan->hosts.host[i].name);
+        if (there && host->ranks + there > host->units)
+            host->oversubscribed = true;
+    }
+}
+
+void rk_spawned_let_go(void)
+{
+    if (held >= 0)
+        close(held);
+    held = -1;
+}

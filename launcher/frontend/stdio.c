@@ -1,0 +1,101 @@
+/* stdio.c: the user's input, output and terminal. */
+#include "launcher/frontend/job_link.h"
+#include "launcher/overlay/protocol.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void on_drained(void *arg)
+{
+    struct front *f = arg;
+
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        rk_front_pay(f, &f->nodes[i], 1);
+    rk_front_jobs_drained(f);
+    rk_front_leave_if_over(f);
+}
+
+static void on_broken(void *arg, struct rk_stream *stream, int error)
+{
+    struct front *f = arg;
+
+    if (stream == f->out && error != EPIPE)
+        rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
+                      strerror(error));
+    rk_report_cause(f->report, "the output cannot be written: %s", strerror(error));
+    rk_front_judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
+    rk_front_end_job(f);
+}
+
+const struct rk_stream_ops rk_front_stream_ops = {on_drained, on_broken};
+
+/* The job itself is well: xrun's exit code says it at the end. */
+void rk_front_on_lost(void *arg, const char *file, int error)
+{
+    struct front *f = arg;
+
+    f->lost = true;
+    rk_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
+                  strerror(error));
+}
+
+static void on_input(void *arg, const void *data, size_t len, int error)
+{
+    struct front *f = arg;
+    struct rk_packer p = {0};
+
+    if (error) /* to the ranks it is the end: nothing else can be told by a pipe */
+        rk_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
+                      strerror(error));
+    if (!f->told)
+        return;
+    /* The payload is the bytes themselves. */
+    p.data = len ? malloc(len) : NULL;
+    p.failed = len && !p.data;
+    if (p.data)
+        memcpy(p.data, data, len);
+    p.len = p.cap = len;
+    if (f->job->input == RK_INPUT_ALL)
+        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_INPUT, &p);
+    else
+        rk_tree_send(f->tree, f->job->host_of[f->job->input], RK_MSG_INPUT, &p);
+    rk_feed_sent(f->feed, (uint32_t)len);
+}
+
+/* With --pty. */
+static void on_resize(void *arg, const struct rk_window *window)
+{
+    struct front *f = arg;
+    struct rk_packer p = {0};
+
+    if (f->done)
+        return;
+    rk_pack_u32(&p, window->rows);
+    rk_pack_u32(&p, window->cols);
+    rk_tree_send(f->tree, f->job->host_of[f->job->pty], RK_MSG_WINDOW, &p);
+}
+
+rank_status_t rk_front_open_input(struct front *f)
+{
+    bool keys = f->job->input == RK_INPUT_ALL || f->job->input == f->job->pty;
+
+    if (f->job->pty != RK_PTY_NONE) {
+        f->terminal = rk_user_terminal_open(f->base, keys, on_resize, f);
+        if (!f->terminal)
+            return RANK_ERR_NO_MEMORY;
+    }
+    if (f->job->input == RK_INPUT_NONE)
+        return RANK_OK;
+    f->feed = rk_feed_open(f->nnodes);
+    if (!f->feed)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (f->job->input == RK_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
+                                          : f->job->host_of[f->job->input] != i)
+            rk_feed_gone(f->feed, i);
+    }
+    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
+}

@@ -1,0 +1,26 @@
+/*
+ * direct_out.h: the agent of xrun's own host writes to the user's standard output by itself.
+ *
+ * Where all ranks are on that host and nothing is put before their lines, output need not take the way over
+ * the front end, which would copy it twice more and wake a third process for each piece.
+ */
+#ifndef RK_LAUNCHER_IOF_DIRECT_OUT_H
+#define RK_LAUNCHER_IOF_DIRECT_OUT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* In memory that front end and agent share. The agent writes the numbers, the front end looks whether the reader moves. */
+struct rk_direct {
+    int fd;                           /* the user's standard output: the agent's own copy */
+    _Atomic uint64_t written, queued; /* bytes */
+};
+
+/* Before the agent is forked. NULL: no memory, or there is no standard output. */
+struct rk_direct *rk_direct_open(void);
+/* Once it is forked: the descriptor is the agent's. NULL is fine. */
+void rk_direct_leave_fd(struct rk_direct *direct);
+/* NULL is fine. */
+void rk_direct_close(struct rk_direct *direct);
+
+#endif

@@ -1,0 +1,101 @@
+/* line_relay.c: see relay.h. */
+#include "launcher/iof/line_relay.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AT_ONCE (64 << 10)
+#define LINE_MAX_KEPT (256 << 10) /* a longer line is passed on in pieces */
+
+#define LAST_ROUNDS 32 /* more than a pipe holds */
+
+struct rk_relay {
+    int fd;
+    struct event *ev;
+    struct evbuffer *in;
+    const struct rk_relay_ops *ops;
+    void *arg;
+};
+
+/* all: also what does not end a line. */
+static void pass(struct rk_relay *r, bool all)
+{
+    size_t len = evbuffer_get_length(r->in);
+    const char *data = len ? (const char *)evbuffer_pullup(r->in, -1) : NULL, *nl;
+
+    if (!data)
+        return;
+    if (!all && len < LINE_MAX_KEPT) {
+        nl = memrchr(data, '\n', len);
+        len = nl ? (size_t)(nl - data) + 1 : 0;
+    }
+    if (len)
+        r->ops->put(r->arg, r, data, len);
+    evbuffer_drain(r->in, len);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_relay *r = arg;
+    int n;
+
+    (void)what;
+    if (r->ops->full(r->arg)) {
+        event_del(r->ev);
+        return;
+    }
+    n = evbuffer_read(r->in, fd, AT_ONCE);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    pass(r, n <= 0);
+    if (n > 0)
+        return;
+    event_del(r->ev);
+    r->ops->over(r->arg, r);
+}
+
+rank_status_t rk_relay_open(struct event_base *base, int fd, const struct rk_relay_ops *ops, void *arg,
+                            struct rk_relay **out)
+{
+    struct rk_relay *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return RANK_ERR_NO_MEMORY;
+    *r = (struct rk_relay){.fd = -1, .ops = ops, .arg = arg, .in = evbuffer_new()};
+    evutil_make_socket_nonblocking(fd);
+    r->ev = r->in ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, r) : NULL;
+    if (!r->ev || event_add(r->ev, NULL)) {
+        rk_relay_close(r);
+        return RANK_ERR_NO_MEMORY;
+    }
+    r->fd = fd;
+    *out = r;
+    return RANK_OK;
+}
+
+void rk_relay_close(struct rk_relay *r)
+{
+    if (!r)
+        return;
+    /* What is in the pipe, if somebody else still holds its other end. */
+    for (int i = 0; r->fd >= 0 && i < LAST_ROUNDS && evbuffer_read(r->in, r->fd, AT_ONCE) > 0; i++)
+        ;
+    if (r->fd >= 0)
+        pass(r, true);
+    if (r->ev)
+        event_free(r->ev);
+    if (r->in)
+        evbuffer_free(r->in);
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r);
+}
+
+void rk_relay_wake(struct rk_relay *r)
+{
+    if (r && !event_pending(r->ev, EV_READ, NULL))
+        event_add(r->ev, NULL);
+}

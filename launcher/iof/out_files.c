@@ -1,0 +1,187 @@
+/* out_files.c: see output_dir.h. */
+#include "launcher/iof/out_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct file {
+    struct rk_output_dir *all;
+    struct rk_stream *stream; /* NULL: it cannot be written */
+    int fd;
+};
+
+struct rk_output_dir {
+    char *dir;
+    uint32_t n;
+    struct file *files; /* two a rank */
+    bool lost;
+    void (*on_lost)(void *arg, const char *file, int error);
+    void *arg;
+};
+
+/* Rank numbers have the width of the last, so that a listing is in their order. */
+static char *name_of(const char *dir, uint32_t n, uint32_t rank, int stream)
+{
+    char *path, last[16];
+    int width = snprintf(last, sizeof(last), "%u", n - 1);
+
+    if (asprintf(&path, "%s/rank.%0*u.%s", dir, width, rank, stream == 1 ? "out" : "err") < 0)
+        return NULL;
+    return path;
+}
+
+/* With all above it. */
+static bool make_dirs(const char *dir, char *err, size_t errlen)
+{
+    char *path = strdup(dir);
+    struct stat st;
+    bool ok = path != NULL;
+
+    for (char *p = path; ok && *p;) {
+        char c;
+        p += strspn(p, "/");
+        p += strcspn(p, "/");
+        c = *p;
+        *p = '\0';
+        ok = mkdir(path, 0777) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+        if (!ok)
+            snprintf(err, errlen, "--output-dir %s: cannot make the directory %s: %s", dir, path,
+                     strerror(errno));
+        *p = c;
+    }
+    if (!path)
+        snprintf(err, errlen, "out of memory");
+    free(path);
+    return ok;
+}
+
+static bool make_file(const char *path, char *err, size_t errlen)
+{
+    /* Not to wait for the reader of a pipe. */
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    struct stat st;
+    bool ok = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+
+    if (!ok)
+        snprintf(err, errlen, "--output-dir: cannot write %s: %s", path,
+                 fd >= 0 ? "it is not a file" : strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+bool rk_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
+{
+    bool ok = make_dirs(dir, err, errlen);
+
+    for (uint32_t i = 0; ok && i < 2 * n; i++) {
+        char *path = name_of(dir, n, i / 2, (int)(i % 2) + 1);
+        if (!path)
+            snprintf(err, errlen, "out of memory");
+        ok = path && make_file(path, err, errlen);
+        free(path);
+    }
+    return ok;
+}
+
+/* ------------------------------------------------------------------- writing */
+
+static void lose(struct file *f, int error)
+{
+    struct rk_output_dir *od = f->all;
+    uint32_t i = (uint32_t)(f - od->files);
+    char *path;
+
+    if (od->lost)
+        return;
+    od->lost = true;
+    path = name_of(od->dir, od->n, i / 2, (int)(i % 2) + 1);
+    od->on_lost(od->arg, path ? path : od->dir, error);
+    free(path);
+}
+
+static void on_drained(void *arg)
+{
+    (void)arg; /* files do not lag behind */
+}
+
+static void on_broken(void *arg, struct rk_stream *stream, int error)
+{
+    (void)stream;
+    lose(arg, error);
+}
+
+static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
+
+rank_status_t rk_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
+                                 const struct rk_label *label,
+                                 void (*on_lost)(void *arg, const char *file, int error), void *arg,
+                                 struct rk_output_dir **out)
+{
+    struct rk_output_dir *od = calloc(1, sizeof(*od));
+    rank_status_t st = RANK_OK;
+
+    if (!od)
+        return RANK_ERR_NO_MEMORY;
+    od->on_lost = on_lost;
+    od->arg = arg;
+    od->dir = strdup(dir);
+    od->files = calloc(2 * (size_t)n, sizeof(*od->files));
+    if (!od->dir || !od->files) {
+        rk_output_dir_close(od);
+        return RANK_ERR_NO_MEMORY;
+    }
+    od->n = n;
+    for (uint32_t i = 0; i < 2 * n; i++)
+        od->files[i] = (struct file){.all = od, .fd = -1};
+    for (uint32_t i = 0; !st && i < 2 * n; i++) {
+        struct file *f = &od->files[i];
+        char *path = name_of(dir, n, i / 2, (int)(i % 2) + 1);
+        if (path)
+            f->fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+        if (!path)
+            st = RANK_ERR_NO_MEMORY;
+        else if (f->fd < 0)
+            lose(f, errno);
+        else
+            st = rk_stream_open(base, f->fd, label, &stream_ops, f, &f->stream);
+        free(path);
+    }
+    if (st) {
+        rk_output_dir_close(od);
+        return st;
+    }
+    *out = od;
+    return RANK_OK;
+}
+
+void rk_output_dir_close(struct rk_output_dir *od)
+{
+    if (!od)
+        return;
+    for (uint32_t i = 0; i < 2 * od->n; i++) {
+        rk_stream_close(od->files[i].stream);
+        if (od->files[i].fd >= 0)
+            close(od->files[i].fd);
+    }
+    free(od->files);
+    free(od->dir);
+    free(od);
+}
+
+void rk_output_dir_put(struct rk_output_dir *od, uint32_t rank, int stream, const char *data,
+                       size_t len, bool partial)
+{
+    struct file *f;
+
+    if (rank >= od->n)
+        return;
+    f = &od->files[2 * rank + (uint32_t)stream - 1];
+    if (f->stream)
+        rk_stream_put(f->stream, rank, data, len, partial);
+}

@@ -1,0 +1,214 @@
+/*
+ * rank_input.c: the ranks' standard input. See agent.h.
+ *
+ * One rank reads it, or all of them do, each a copy. The front end sends no
+ * more than a window of bytes ahead of what the slowest has been given, so the
+ * one buffer for all stays small and the wire is never held up by it. Who reads
+ * no more does not count.
+ */
+#include "launcher/agent/agent.h"
+#include "launcher/overlay/protocol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+struct input {
+    struct rk_inputs *all;
+    int fd; /* -1: closed */
+    bool terminal;
+    struct event *ev;
+    size_t at; /* how much of the buffer it has been given */
+};
+
+struct rk_inputs {
+    struct rk_agent *agent;
+    struct input *list; /* [n] */
+    uint32_t n, added;
+    uint32_t open;
+    uint32_t last; /* of the open ones, those that have been given nothing of the buffer */
+    bool ended;    /* nothing comes after the buffer */
+    bool newline;  /* it ends, or what was before it ended, with one */
+    bool told;     /* the front end knows that nobody reads */
+    size_t len;
+    char data[RK_INPUT_WINDOW];
+};
+
+/* ------------------------------------------------------------------ the buffer */
+
+/* The slowest has moved: what all have been given is taken out. */
+static void settle(struct rk_inputs *all)
+{
+    struct rk_packer p = {0};
+    size_t least = all->len;
+
+    if (all->last)
+        return;
+    for (uint32_t i = 0; i < all->added; i++) {
+        if (all->list[i].fd >= 0 && all->list[i].at < least)
+            least = all->list[i].at;
+    }
+    memmove(all->data, all->data + least, all->len - least);
+    all->len -= least;
+    for (uint32_t i = 0; i < all->added; i++) {
+        all->list[i].at -= all->list[i].fd >= 0 ? least : 0;
+        all->last += all->list[i].fd >= 0 && all->list[i].at == 0;
+    }
+    if (!all->agent->wire)
+        return;
+    if (!all->open && !all->ended && !all->told) {
+        all->told = true;
+        rk_pack_u32(&p, all->agent->node);
+        rk_wire_send(all->agent->wire, RK_MSG_INPUT_CLOSED, &p);
+    } else if (least && all->open) {
+        rk_pack_u32(&p, all->agent->node);
+        rk_pack_u32(&p, (uint32_t)least);
+        rk_wire_send(all->agent->wire, RK_MSG_INPUT_TAKEN, &p);
+    }
+}
+
+static void shut(struct input *in)
+{
+    if (in->ev)
+        event_free(in->ev);
+    in->ev = NULL;
+    if (in->fd < 0)
+        return;
+    close(in->fd);
+    in->fd = -1;
+    in->all->open--;
+    if (in->at == 0)
+        in->all->last--;
+}
+
+/* At a terminal the end is a character, for each who reads there; another ends the line before it. */
+static void end_terminal(const struct input *in)
+{
+    struct termios t;
+    char c[2];
+
+    if (tcgetattr(in->fd, &t) || !(t.c_lflag & ICANON))
+        return;
+    c[0] = c[1] = (char)t.c_cc[VEOF];
+    if (write(in->fd, c, in->all->newline ? 1 : 2) < 0)
+        return; /* nobody is there */
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct input *in = arg;
+    struct rk_inputs *all = in->all;
+    size_t had = in->at;
+    ssize_t n = 0;
+
+    (void)fd;
+    (void)what;
+    if (in->at < all->len)
+        n = write(in->fd, all->data + in->at, all->len - in->at);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        shut(in); /* EPIPE: it reads no more */
+    } else {
+        in->at += n > 0 ? (size_t)n : 0;
+        all->last -= had == 0 && in->at > 0;
+        if (in->at < all->len) {
+            event_add(in->ev, NULL);
+        } else if (all->ended) {
+            if (in->terminal)
+                end_terminal(in);
+            shut(in);
+        }
+    }
+    settle(all);
+}
+
+/* ------------------------------------------------------------------------- all */
+
+bool rk_inputs_wanted(const struct rk_job *job, uint32_t rank)
+{
+    return job->input == RK_INPUT_ALL || job->input == rank;
+}
+
+rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out)
+{
+    struct rk_inputs *all = calloc(1, sizeof(*all));
+
+    if (!all)
+        return RANK_ERR_NO_MEMORY;
+    all->agent = agent;
+    all->newline = true;
+    all->n = agent->job.input == RK_INPUT_ALL ? agent->nlocal : 1;
+    all->list = calloc(all->n, sizeof(*all->list));
+    if (!all->list) {
+        free(all);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = all;
+    return RANK_OK;
+}
+
+rank_status_t rk_inputs_add_terminal(struct rk_inputs *all, int master)
+{
+    struct input *in = &all->list[all->added];
+
+    *in = (struct input){.all = all, .fd = master, .terminal = true};
+    evutil_make_socket_nonblocking(master);
+    in->ev = event_new(all->agent->base, master, EV_WRITE, on_writable, in);
+    if (!in->ev) {
+        close(master);
+        return RANK_ERR_NO_MEMORY;
+    }
+    all->added++;
+    all->open++;
+    all->last++;
+    return RANK_OK;
+}
+
+rank_status_t rk_inputs_add(struct rk_inputs *all, int *fd)
+{
+    rank_status_t st;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return RANK_ERR_SYSTEM;
+    st = rk_inputs_add_terminal(all, ends[1]);
+    if (st) {
+        close(ends[0]);
+        return st;
+    }
+    all->list[all->added - 1].terminal = false;
+    *fd = ends[0];
+    return RANK_OK;
+}
+
+void rk_inputs_close(struct rk_inputs *all)
+{
+    if (!all)
+        return;
+    for (uint32_t i = 0; i < all->added; i++)
+        shut(&all->list[i]);
+    free(all->list);
+    free(all);
+}
+
+void rk_inputs_put(struct rk_inputs *all, const void *data, size_t len)
+{
+    if (!all || !all->open || all->ended)
+        return;
+    if (len > sizeof(all->data) - all->len)
+        len = sizeof(all->data) - all->len; /* more than the window: not what our front end does */
+    if (len) {
+        memcpy(all->data + all->len, data, len);
+        all->len += len;
+        all->newline = all->data[all->len - 1] == '\n';
+    } else {
+        all->ended = true;
+    }
+    for (uint32_t i = 0; i < all->added; i++) {
+        struct input *in = &all->list[i];
+        if (in->fd >= 0 && !event_pending(in->ev, EV_WRITE, NULL))
+            on_writable(in->fd, EV_WRITE, in);
+    }
+}

@@ -1,0 +1,574 @@
+/*
+ * rank_output.c: the pipes that ranks write to. See agent.h.
+ *
+ * What is sent on ends with a newline, so that the front end can put output of
+ * many ranks together line by line. There are two exceptions: a partial line on
+ * which nothing came for 100 ms (a prompt; 2 s, if it is too long for one; half a second, if it
+ * is the end of much), and a line too long to be held, which is passed through while other ranks' output
+ * on that stream waits.
+ *
+ * On xrun's own host we may write to the user's standard output ourselves
+ * (direct_out.h). Else the front end says how much of it the user has taken. If too much is under
+ * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
+ * goes on.
+ */
+#include "launcher/agent/agent.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/iof/splice.h"
+#include "launcher/iof/out_stream.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define FIRST_BUFFER 4096
+#define GROWN_BUFFER (64 << 10) /* for much output */
+#define LAST_BUFFER (256 << 10) /* for a long line, and where the pipe is as large */
+#define LARGE_PIPES 64          /* so many pipes may be: a user may have 64 MiB in all before the kernel is mean */
+#define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
+#define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
+#define MOST_WINDOW (1 << 20)
+
+#define LEAST_SPLICED (64 << 10)
+
+/* A rank that is kept off its core in the middle of a long line, or of much that it writes, has not come to rest. */
+#define LONGEST_PROMPT 1024
+#define MUCH 4096
+static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
+
+struct pipe {
+    struct rk_outputs *all;
+    uint32_t rank;
+    int stream;
+    int fd; /* -1: ended */
+    struct event *ev, *silence;
+    char *data;
+    size_t len, cap;
+    size_t burst; /* so much came since the pipe was found empty */
+    bool held;  /* has something to say, but another's long line is not over */
+    bool ended; /* the last was read; may still be held */
+    bool terminal; /* passed on as it comes: somebody is typing there */
+    bool grow;  /* the last read filled the buffer */
+    bool large; /* the pipe holds LAST_BUFFER */
+    bool handed; /* what came last was handed over, and was much */
+    size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
+};
+
+struct rk_outputs {
+    struct rk_agent *agent;
+    struct pipe *pipes; /* two a rank */
+    struct pipe *owner[3]; /* by stream: whose long line is passing */
+    uint32_t open;
+    struct rk_stream *direct; /* where standard output goes, if it is ours to write */
+    struct rk_splicer *splicer; /* for much of it; or NULL */
+    uint32_t large; /* pipes that were made so */
+    uint64_t under_way; /* bytes that the front end has not passed on yet */
+    uint64_t window;
+    bool stalled;
+};
+
+static void emit(struct pipe *p, bool all);
+static void stop_all(struct rk_outputs *all);
+static void resume(struct rk_outputs *all);
+
+/* ------------------------------------------------------------- standard output, by ourselves */
+
+static void show_direct(struct rk_outputs *all)
+{
+    atomic_store(&all->agent->direct->written, rk_stream_written(all->direct));
+    atomic_store(&all->agent->direct->queued, rk_stream_backlog(all->direct));
+    if (!all->stalled && rk_stream_backlog(all->direct))
+        stop_all(all);
+}
+
+static void on_drained(void *arg)
+{
+    struct rk_outputs *all = arg;
+
+    show_direct(all);
+    if (rk_stream_backlog(all->direct))
+        return;
+    if (all->stalled && all->under_way <= all->window / 2)
+        resume(all);
+    rk_agent_check_done(all->agent);
+}
+
+/* The front end knows what that means. What is put from now on is dropped. */
+static void on_broken(void *arg, struct rk_stream *stream, int error)
+{
+    struct rk_outputs *all = arg;
+    struct rk_packer p = {0};
+
+    (void)stream;
+    rk_pack_u32(&p, (uint32_t)error);
+    if (all->agent->wire)
+        rk_wire_send(all->agent->wire, RK_MSG_BROKEN, &p);
+    else
+        rk_packer_free(&p);
+}
+
+static rank_status_t open_direct(struct rk_outputs *all)
+{
+    static const struct rk_label none;
+    static const struct rk_stream_ops ops = {on_drained, on_broken};
+
+    if (!all->agent->direct)
+        return RANK_OK;
+    return rk_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
+}
+
+/* What is queued goes to the front end before whatever it is told next. */
+void rk_outputs_share(struct rk_outputs *all)
+{
+    size_t n = all && all->direct ? rk_stream_backlog(all->direct) : 0;
+    struct rk_packer msg = {0};
+    char *data = NULL;
+    uint32_t rank;
+    bool partial;
+
+    if (!all || !all->direct || !all->agent->wire)
+        return;
+    if (n && !(data = malloc(n)))
+        return; /* lines may be torn, but none is lost */
+    if (n) {
+        rk_stream_take_back(all->direct, data, n, &rank, &partial);
+        rk_pack_u32(&msg, rank);
+        rk_pack_u32(&msg, 1);
+        rk_pack_u32(&msg, partial ? RK_OUT_PARTIAL : 0);
+        rk_pack_bytes(&msg, data, n);
+        rk_wire_send(all->agent->wire, RK_MSG_OUTPUT, &msg);
+        all->under_way += n;
+    }
+    free(data);
+    atomic_store(&all->agent->direct->queued, 0);
+    rk_stream_close(all->direct);
+    all->direct = NULL;
+    if (all->stalled && all->under_way <= all->window / 2)
+        resume(all);
+}
+
+bool rk_outputs_log(struct rk_outputs *all, uint32_t rank, int stream, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!all || !all->direct || stream != 1)
+        return false;
+    rk_stream_put(all->direct, rank, text, len, len && text[len - 1] != '\n');
+    show_direct(all);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------- the pipes */
+
+static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
+{
+    struct rk_wire *wire = p->all->agent->wire;
+    struct rk_packer msg = {0};
+
+    if (n && p->stream == 1 && p->all->direct) {
+        rk_stream_put(p->all->direct, p->rank, p->data, n, flags & RK_OUT_PARTIAL);
+        show_direct(p->all);
+    } else if (n && wire) {
+        rk_pack_u32(&msg, p->rank);
+        rk_pack_u32(&msg, (uint32_t)p->stream);
+        rk_pack_u32(&msg, flags);
+        rk_pack_bytes(&msg, p->data, n);
+        rk_wire_send(wire, RK_MSG_OUTPUT, &msg);
+        p->all->under_way += n;
+    }
+    memmove(p->data, p->data + n, p->len - n);
+    p->len -= n;
+}
+
+static void forget(struct pipe *p)
+{
+    if (p->fd >= 0) {
+        event_free(p->ev);
+        event_free(p->silence);
+        close(p->fd);
+        p->fd = -1;
+    }
+    if (p->len == 0) {
+        free(p->data);
+        p->data = NULL;
+        p->cap = 0;
+    }
+}
+
+/* The long line of a stream is over: the others may speak. */
+static void release(struct rk_outputs *all, int stream)
+{
+    all->owner[stream] = NULL;
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal && !all->owner[stream]; i++) {
+        struct pipe *p = &all->pipes[i];
+        if (!p->held || p->stream != stream)
+            continue;
+        p->held = false;
+        emit(p, p->ended);
+        if (p->ended && !p->held) {
+            all->open--;
+            forget(p);
+        } else if (!p->held && !all->stalled && p->fd >= 0) {
+            event_add(p->ev, NULL);
+        }
+    }
+}
+
+/* Pass on what may be passed on; all: also a partial line. */
+static void emit(struct pipe *p, bool all)
+{
+    struct pipe **owner = &p->all->owner[p->stream];
+    const char *nl;
+    size_t lines;
+
+    if (*owner && *owner != p) {
+        p->held = p->len > 0;
+        return;
+    }
+    nl = p->len ? memrchr(p->data, '\n', p->len) : NULL;
+    lines = nl ? (size_t)(nl - p->data) + 1 : 0;
+    if (lines) {
+        send_bytes(p, lines, 0);
+        if (*owner == p)
+            release(p->all, p->stream);
+        if (*owner) { /* one of those that waited */
+            p->held = p->len > 0;
+            return;
+        }
+    }
+    if (all) {
+        send_bytes(p, p->len, RK_OUT_PARTIAL);
+        if (*owner == p)
+            release(p->all, p->stream);
+    } else if (p->len == LAST_BUFFER) {
+        *owner = p;
+        send_bytes(p, p->len, RK_OUT_PARTIAL);
+    }
+}
+
+/* Much comes: the fewer and longer the reads and writes, the better. */
+static void enlarge(struct pipe *p)
+{
+    if (p->large || p->terminal || p->all->large == LARGE_PIPES ||
+        fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
+        return;
+    p->large = true;
+    if (p->all->large++ == 0 && p->all->direct)
+        p->all->splicer = rk_splicer_open(LAST_BUFFER);
+}
+
+/* Room for a read: more where the last one filled the buffer. */
+static bool make_room(struct pipe *p)
+{
+    size_t cap = p->cap ? p->cap * 2 : FIRST_BUFFER;
+    char *data;
+
+    if (p->len < p->cap && !p->grow)
+        return true;
+    if (p->grow && cap > GROWN_BUFFER)
+        enlarge(p);
+    p->grow = false;
+    data = cap <= LAST_BUFFER ? realloc(p->data, cap) : NULL;
+    if (data) {
+        p->data = data;
+        p->cap = cap;
+    }
+    return p->len < p->cap;
+}
+
+static void stop_all(struct rk_outputs *all)
+{
+    all->stalled = true;
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+        if (all->pipes[i].fd >= 0) {
+            event_del(all->pipes[i].ev);
+            event_del(all->pipes[i].silence);
+        }
+    }
+}
+
+static void count_last(struct pipe *p, size_t n)
+{
+    p->last -= n < p->last ? n : p->last;
+}
+
+/* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
+static bool hand_over(struct pipe *p)
+{
+    struct rk_outputs *all = p->all;
+    size_t lines;
+
+    if (!p->large || !all->splicer || p->stream != 1 || !all->direct || all->owner[1] ||
+        !rk_stream_splices(all->direct))
+        return false;
+    lines = rk_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
+    if (!lines)
+        return false;
+    event_del(p->silence);
+    send_bytes(p, p->len, RK_OUT_PARTIAL);
+    rk_stream_splice(all->direct, p->rank, p->fd, lines);
+    count_last(p, lines);
+    show_direct(all);
+    return true;
+}
+
+/* A line has begun that may go on. */
+static void watch_silence(struct pipe *p)
+{
+    bool passing = p->all->owner[p->stream] == p;
+
+    if (p->len || passing)
+        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time
+                              : p->burst > MUCH                  ? &much_time
+                                                                 : &prompt_time);
+    p->burst = 0;
+}
+
+/* Nothing more is read from it. */
+static void finish(struct pipe *p)
+{
+    p->ended = true;
+    emit(p, true);
+    event_del(p->ev);
+    if (!p->held) {
+        p->all->open--;
+        forget(p);
+    }
+}
+
+/* Read once. False: nothing more for now. */
+static bool take(struct pipe *p)
+{
+    struct rk_outputs *all = p->all;
+    ssize_t n;
+
+    if (p->fd < 0 || p->held || all->stalled || p->ended)
+        return false;
+    p->handed = hand_over(p);
+    if (p->handed) {
+        p->burst = MUCH + 1;
+        return true;
+    }
+    if (!make_room(p)) {
+        /* No memory: pass it on as it is. */
+        emit(p, true);
+        if (p->len == p->cap)
+            return false;
+    }
+    n = read(p->fd, p->data + p->len, p->cap - p->len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        /* Only now is it sure that the rank, not we, is silent. */
+        watch_silence(p);
+        return false;
+    }
+    event_del(p->silence);
+    if (n <= 0) {
+        finish(p);
+        return false;
+    }
+    count_last(p, (size_t)n);
+    p->len += (size_t)n;
+    p->burst += (size_t)n;
+    p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
+    emit(p, p->terminal);
+    if (p->held)
+        event_del(p->ev);
+    if (all->agent->wire && all->under_way > all->window && !all->stalled)
+        stop_all(all);
+    return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct pipe *p = arg;
+    struct rk_agent *agent = p->all->agent;
+
+    (void)fd;
+    (void)what;
+    /* Not forever: others want their turn. */
+    for (int i = 0; i < 4 && take(p) && !p->handed; i++)
+        ;
+    rk_agent_check_done(agent);
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *arg)
+{
+    struct pipe *p = arg;
+
+    (void)fd;
+    (void)what;
+    emit(p, true);
+    if (p->held) /* what it waits for may take long; no need to look again before that */
+        event_del(p->ev);
+}
+
+rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
+{
+    struct rk_outputs *all = calloc(1, sizeof(*all));
+
+    if (!all)
+        return RANK_ERR_NO_MEMORY;
+    all->agent = agent;
+    all->window = WHOLE_WINDOW / agent->job.nhosts;
+    if (all->window < LEAST_WINDOW)
+        all->window = LEAST_WINDOW;
+    if (all->window > MOST_WINDOW)
+        all->window = MOST_WINDOW;
+    all->pipes = calloc(2 * (size_t)agent->nlocal, sizeof(*all->pipes));
+    if (!all->pipes) {
+        free(all);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
+        all->pipes[i].fd = -1;
+    if (open_direct(all)) {
+        rk_outputs_close(all);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = all;
+    return RANK_OK;
+}
+
+void rk_outputs_close(struct rk_outputs *all)
+{
+    if (!all)
+        return;
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+        all->pipes[i].len = 0;
+        forget(&all->pipes[i]);
+    }
+    free(all->pipes);
+    rk_splicer_close(all->splicer);
+    rk_stream_close(all->direct);
+    free(all);
+}
+
+/* Takes fd over. */
+static rank_status_t add_fd(struct rk_outputs *all, uint32_t local, int stream, int fd)
+{
+    struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
+    uint32_t rank = all->agent->ranks[local].rank;
+
+    p->all = all;
+    p->rank = rank;
+    p->stream = stream;
+    p->fd = fd;
+    evutil_make_socket_nonblocking(p->fd);
+    p->ev = event_new(all->agent->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->silence = evtimer_new(all->agent->base, on_silence, p);
+    if (!p->ev || !p->silence || event_add(p->ev, NULL)) {
+        rk_error("out of memory for the output of rank %u", rank);
+        if (p->ev)
+            event_free(p->ev);
+        if (p->silence)
+            event_free(p->silence);
+        close(fd);
+        p->fd = -1;
+        return RANK_ERR_NO_MEMORY;
+    }
+    all->open++;
+    return RANK_OK;
+}
+
+rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream, int *fd)
+{
+    rank_status_t st;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC)) {
+        rk_error("no pipe for the output of rank %u: %m", all->agent->ranks[local].rank);
+        return RANK_ERR_SYSTEM;
+    }
+    st = add_fd(all, local, stream, ends[0]);
+    if (st)
+        close(ends[1]);
+    else
+        *fd = ends[1];
+    return st;
+}
+
+rank_status_t rk_outputs_add_terminal(struct rk_outputs *all, uint32_t local, int master)
+{
+    all->pipes[2 * local].terminal = true;
+    return add_fd(all, local, 1, master);
+}
+
+void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
+{
+    for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
+        while (take(&all->pipes[i]))
+            ;
+        /* What it had to say is said, even if others have the pipe too. */
+        if (all->pipes[i].fd >= 0 && !all->stalled)
+            emit(&all->pipes[i], true);
+    }
+}
+
+void rk_outputs_note_last(struct rk_outputs *all)
+{
+    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+        struct pipe *p = &all->pipes[i];
+        int n = 0;
+
+        if (p->fd >= 0 && ioctl(p->fd, FIONREAD, &n) == 0 && n > 0)
+            p->last = (size_t)n;
+    }
+}
+
+void rk_outputs_cut(struct rk_outputs *all)
+{
+    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+        struct pipe *p = &all->pipes[i];
+
+        /* What was handed over may still be in the pipe. */
+        if (p->fd >= 0 && !p->ended && p->last == 0 &&
+            !(p->handed && all->direct && rk_stream_backlog(all->direct)))
+            finish(p);
+    }
+}
+
+uint32_t rk_outputs_open_count(const struct rk_outputs *all)
+{
+    return all ? all->open + (all->direct && rk_stream_backlog(all->direct)) : 0;
+}
+
+bool rk_outputs_stalled(const struct rk_outputs *all)
+{
+    return all && all->stalled;
+}
+
+static void resume(struct rk_outputs *all)
+{
+    all->stalled = false;
+    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+        struct pipe *p = &all->pipes[i];
+        if (p->fd < 0 || p->held || p->ended)
+            continue;
+        event_add(p->ev, NULL);
+        watch_silence(p);
+    }
+}
+
+void rk_outputs_taken(struct rk_outputs *all, uint32_t bytes)
+{
+    if (!all)
+        return;
+    all->under_way -= bytes < all->under_way ? bytes : all->under_way;
+    if (all->stalled && all->under_way <= all->window / 2 &&
+        !(all->direct && rk_stream_backlog(all->direct)))
+        resume(all);
+}
+
+void rk_outputs_let_go(struct rk_outputs *all)
+{
+    if (!all)
+        return;
+    rk_stream_close(all->direct);
+    all->direct = NULL;
+    if (all->stalled)
+        resume(all);
+}

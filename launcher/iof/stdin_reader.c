@@ -1,0 +1,159 @@
+/* stdin_reader.c: see reader.h. */
+#include "launcher/iof/stdin_reader.h"
+#include "launcher/overlay/protocol.h"
+#include "launcher/iof/user_tty.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How often a reader in the background looks whether it still is there: a shell's fg need not say anything. */
+#define LOOK_MS 500
+
+struct rk_reader {
+    int fd;
+    int reopened; /* fd, or -1: it is the user's */
+    struct event *ev; /* of a file, which cannot be polled: a timer */
+    struct event *look;
+    bool file, terminal, socket;
+    uint32_t credit;
+    void (*on_data)(void *arg, const void *data, size_t len, int error);
+    void *arg;
+};
+
+static const struct timeval at_once = {0, 0};
+
+static void go_on(struct rk_reader *r)
+{
+    const struct timeval soon = {0, LOOK_MS * 1000};
+
+    if (!r->ev || !r->credit)
+        return;
+    if (r->terminal && rk_terminal_is_others(r->fd)) /* reading would stop xrun */
+        event_add(r->look, &soon);
+    else
+        event_add(r->ev, r->file ? &at_once : NULL);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    go_on(arg);
+}
+
+/* Somebody else who has the same input may have been quicker: never waits, but for what could not be opened anew. */
+static ssize_t read_some(struct rk_reader *r, void *to, size_t len)
+{
+    return r->socket ? recv(r->fd, to, len, MSG_DONTWAIT) : read(r->fd, to, len);
+}
+
+/* Nobody meant it to be read, or a terminal is gone: nohup leaves an input that is open for writing only. */
+static bool is_no_input(const struct rk_reader *r, int error)
+{
+    return error == EBADF || (r->terminal && error == EIO);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_reader *r = arg;
+    char data[16 << 10];
+    size_t want = r->credit < sizeof(data) ? r->credit : sizeof(data);
+    ssize_t n;
+
+    (void)fd;
+    (void)what;
+    if (r->terminal && rk_terminal_is_others(r->fd)) {
+        go_on(r);
+        return;
+    }
+    n = read_some(r, data, want);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        go_on(r);
+        return;
+    }
+    if (n > 0) {
+        r->credit -= (uint32_t)n;
+        r->on_data(r->arg, data, (size_t)n, 0);
+        go_on(r);
+    } else {
+        int error = n < 0 && !is_no_input(r, errno) ? errno : 0;
+        event_free(r->ev);
+        r->ev = NULL;
+        r->on_data(r->arg, NULL, 0, error);
+    }
+}
+
+/* An open file of our own, which can be nonblocking without others noticing. */
+static void reopen(struct rk_reader *r)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", r->fd);
+    r->reopened = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (r->reopened >= 0)
+        r->fd = r->reopened;
+}
+
+rank_status_t rk_reader_open(struct event_base *base, int fd,
+                             void (*on_data)(void *arg, const void *data, size_t len, int error), void *arg,
+                             struct rk_reader **out)
+{
+    struct rk_reader *r = calloc(1, sizeof(*r));
+    struct stat st;
+
+    if (!r)
+        return RANK_ERR_NO_MEMORY;
+    r->fd = fd;
+    r->credit = RK_INPUT_WINDOW;
+    r->on_data = on_data;
+    r->arg = arg;
+    r->terminal = isatty(fd);
+    r->reopened = -1;
+    r->file = fstat(fd, &st) || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || r->terminal);
+    r->socket = !r->file && S_ISSOCK(st.st_mode);
+    if (!r->file && !r->socket)
+        reopen(r);
+    r->ev = r->file ? evtimer_new(base, on_readable, r)
+                    : event_new(base, r->fd, EV_READ, on_readable, r);
+    r->look = evtimer_new(base, on_look, r);
+    if (!r->ev || !r->look) {
+        rk_reader_close(r);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = r;
+    go_on(r);
+    return RANK_OK;
+}
+
+void rk_reader_close(struct rk_reader *r)
+{
+    if (!r)
+        return;
+    if (r->ev)
+        event_free(r->ev);
+    if (r->look)
+        event_free(r->look);
+    if (r->reopened >= 0)
+        close(r->reopened);
+    free(r);
+}
+
+void rk_reader_credit(struct rk_reader *r, uint32_t n)
+{
+    if (!r)
+        return;
+    r->credit = n > RK_INPUT_WINDOW - r->credit ? RK_INPUT_WINDOW : r->credit + n;
+    go_on(r);
+}
+
+void rk_reader_wake(struct rk_reader *r)
+{
+    if (r)
+        go_on(r);
+}

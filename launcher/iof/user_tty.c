@@ -1,0 +1,159 @@
+/* user_tty.c: see terminal.h. */
+#include "launcher/iof/user_tty.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------- the agent's side */
+
+int rk_terminal_open(const struct rk_window *window, int *master, int *slave)
+{
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), error;
+    char name[64];
+
+    if (fd < 0)
+        return -1;
+    if (grantpt(fd) || unlockpt(fd) || ptsname_r(fd, name, sizeof(name)))
+        goto failed;
+    *slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*slave < 0)
+        goto failed;
+    rk_terminal_resize(fd, window);
+    *master = fd;
+    return 0;
+
+failed:
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+void rk_terminal_resize(int master, const struct rk_window *window)
+{
+    struct winsize size = {.ws_row = window->rows, .ws_col = window->cols};
+
+    if (master >= 0)
+        ioctl(master, TIOCSWINSZ, &size); /* tells the programs there by SIGWINCH */
+}
+
+/* ------------------------------------------------------- the front end's side */
+
+/* How often one that is in the background looks whether it still is there. */
+#define LOOK_MS 500
+
+struct rk_user_terminal {
+    struct event *resized, *look;
+    bool keys; /* there are any, and they are the rank's */
+    bool taken;
+    struct termios own;
+    void (*on_resize)(void *arg, const struct rk_window *window);
+    void *arg;
+};
+
+struct rk_window rk_user_window(void)
+{
+    struct winsize size;
+
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
+            return (struct rk_window){size.ws_row, size.ws_col};
+    }
+    return (struct rk_window){24, 80};
+}
+
+bool rk_terminal_is_others(int fd)
+{
+    pid_t group = tcgetpgrp(fd);
+
+    return group >= 0 && group != getpgrp(); /* -1: it controls nobody here */
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    rk_user_terminal_take(arg);
+}
+
+static void on_window(evutil_socket_t sig, short what, void *arg)
+{
+    struct rk_user_terminal *t = arg;
+    struct rk_window window = rk_user_window();
+
+    (void)sig;
+    (void)what;
+    t->on_resize(t->arg, &window);
+}
+
+struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool keys,
+                                               void (*on_resize)(void *arg,
+                                                                 const struct rk_window *window),
+                                               void *arg)
+{
+    struct rk_user_terminal *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return NULL;
+    t->on_resize = on_resize;
+    t->arg = arg;
+    t->keys = keys && isatty(STDIN_FILENO);
+    t->resized = evsignal_new(base, SIGWINCH, on_window, t);
+    t->look = evtimer_new(base, on_look, t);
+    if (!t->resized || !t->look || event_add(t->resized, NULL)) {
+        rk_user_terminal_close(t);
+        return NULL;
+    }
+    rk_user_terminal_take(t);
+    return t;
+}
+
+void rk_user_terminal_take(struct rk_user_terminal *t)
+{
+    const struct timeval soon = {0, LOOK_MS * 1000};
+    struct termios raw;
+
+    if (!t || !t->keys || t->taken)
+        return;
+    /* To change a terminal from the background would stop xrun. */
+    if (rk_terminal_is_others(STDIN_FILENO)) {
+        event_add(t->look, &soon);
+        return;
+    }
+    if (tcgetattr(STDIN_FILENO, &t->own))
+        return;
+    raw = t->own;
+    cfmakeraw(&raw);
+    raw.c_oflag = t->own.c_oflag; /* other ranks' lines come without returns */
+    t->taken = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+void rk_user_terminal_give_back(struct rk_user_terminal *t)
+{
+    if (!t)
+        return;
+    event_del(t->look);
+    if (!t->taken)
+        return;
+    t->taken = false;
+    if (!rk_terminal_is_others(STDIN_FILENO))
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &t->own);
+}
+
+void rk_user_terminal_close(struct rk_user_terminal *t)
+{
+    if (!t)
+        return;
+    if (t->look)
+        rk_user_terminal_give_back(t);
+    if (t->resized)
+        event_free(t->resized);
+    if (t->look)
+        event_free(t->look);
+    free(t);
+}

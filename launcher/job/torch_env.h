@@ -1,0 +1,33 @@
+/*
+ * torch_env.h: what PyTorch's programs, and those like them, find each other by.
+ *
+ * Each rank gets RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE; rank 0
+ * listens at MASTER_ADDR and MASTER_PORT, and the others come to it.
+ */
+#ifndef RK_LAUNCHER_JOB_TORCH_ENV_H
+#define RK_LAUNCHER_JOB_TORCH_ENV_H
+
+#include "launcher/map/plan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RK_TORCH_VARS 4 /* of each rank */
+
+/* Is s (NAME or NAME=value) one of them? */
+bool rk_torch_own(const char *s);
+
+/* Take out of a job's environment what each rank shall have of its own. */
+void rk_torch_job(char **env);
+/* Put MASTER_ADDR and MASTER_PORT into it, unless it has them: where rank 0 runs is known when all are placed. False: no
+ * memory. */
+bool rk_torch_place(char ***env, const struct rk_plan *plan);
+
+/* A TCP port of this host that nobody uses now, and hardly the same to two who ask; 0: there is none. */
+uint16_t rk_torch_port(void);
+
+/* A rank's own. Each of out holds 32 bytes at least. */
+void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
+                   char *const out[RK_TORCH_VARS]);
+
+#endif

@@ -1,0 +1,175 @@
+/* policy.c: the values of the options about hosts and places. See where.h. */
+#include "launcher/map/policy.h"
+#include "launcher/util/pack.h"
+#include "launcher/util/cidr.h"
+#include "launcher/util/shell_words.h"
+#include "lib/base/compiler.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool number(const char *text, unsigned long max, char **end, uint32_t *out)
+{
+    unsigned long n = isdigit((unsigned char)*text) ? strtoul(text, end, 10) : 0;
+
+    *out = (uint32_t)n;
+    return n >= 1 && n <= max;
+}
+
+static bool find_level(const char *word, enum rk_level *out)
+{
+    static const struct {
+        const char *word;
+        enum rk_level level;
+    } other[] = {{"socket", RK_LEVEL_PACKAGE}, {"l3cache", RK_LEVEL_L3}, {"host", RK_LEVEL_NODE}};
+
+    for (int l = 0; l <= RK_LEVEL_HWTHREAD; l++) {
+        if (strcmp(word, rk_level_name((enum rk_level)l)) == 0) {
+            *out = (enum rk_level)l;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < RK_ARRAY_LEN(other); i++) {
+        if (strcmp(word, other[i].word) == 0) {
+            *out = other[i].level;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rk_where_map_by(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    enum rk_level level;
+    uint32_t ppr = 0;
+    char *end = NULL;
+
+    if (strncmp(value, "ppr:", 4) == 0) {
+        if (number(value + 4, 1u << 20, &end, &ppr) && *end == ':' && find_level(end + 1, &level) &&
+            level != RK_LEVEL_SLOT) {
+            w->request.map = level;
+            w->request.ppr = ppr;
+            return true;
+        }
+    } else if (find_level(value, &level)) {
+        w->request.map = level;
+        w->request.ppr = 0;
+        return true;
+    }
+    snprintf(err, errlen,
+             "--map-by is '%s'; give slot, node, package, numa, l3, core, hwthread or ppr:N: and one "
+             "of these but slot",
+             value);
+    return false;
+}
+
+bool rk_where_rank_by(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    static const char *const words[] = {"slot", "node", "fill"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            w->request.order = (enum rk_order)i;
+            return true;
+        }
+    }
+    snprintf(err, errlen, "--rank-by is '%s'; give slot, node or fill", value);
+    return false;
+}
+
+bool rk_where_bind(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    static const char *const words[] = {"share", "none", "package", "numa", "l3", "core", "hwthread"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            w->request.bind = (enum rk_bind)i;
+            return true;
+        }
+    }
+    snprintf(err, errlen, "--bind is '%s'; give share, none, hwthread, core, l3, numa or package",
+             value);
+    return false;
+}
+
+bool rk_where_cpus(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    char *end = NULL;
+
+    if (number(value, 1u << 20, &end, &w->request.cpus) && !*end)
+        return true;
+    snprintf(err, errlen, "--cpus-per-rank is '%s'; give a number of cores from 1 on", value);
+    return false;
+}
+
+bool rk_where_fanout(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    char *end = NULL;
+
+    if (number(value, 4096, &end, &w->fanout) && !*end)
+        return true;
+    snprintf(err, errlen, "--fanout is '%s'; give how many agents one process starts, from 1 on",
+             value);
+    return false;
+}
+
+bool rk_where_start_timeout(struct rk_where *w, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double s = strtod(value, &end);
+
+    if (end != value && !*end && isfinite(s) && s > 0 && s <= 1e6) {
+        w->start_timeout = s;
+        return true;
+    }
+    snprintf(err, errlen, "--start-timeout is '%s'; give seconds, more than 0", value);
+    return false;
+}
+
+/* A command line in an option's value. */
+static bool check_words(const char *option, const char *value, bool needed, char *err, size_t errlen)
+{
+    const char *wrong;
+    char **words = rk_words_split(value, &wrong);
+    bool ok = words && (words[0] || !needed);
+
+    if (!words)
+        snprintf(err, errlen, "%s is '%s': %s", option, value, wrong ? wrong : "out of memory");
+    else if (!ok)
+        snprintf(err, errlen, "%s is '%s', which names no command", option, value);
+    rk_strings_free(words);
+    return ok;
+}
+
+bool rk_where_check(const struct rk_where *w, char *err, size_t errlen)
+{
+    struct rk_network network;
+
+    if (w->rankfile && (w->request.map != RK_LEVEL_SLOT || w->request.ppr)) {
+        snprintf(err, errlen, "--rankfile and --map-by both say where ranks go; leave one out");
+        return false;
+    }
+    if (w->rankfile && (w->request.order || w->request.cpus ||
+                        (w->request.bind != RK_BIND_SHARE && w->request.bind != RK_BIND_HWTHREAD))) {
+        snprintf(err, errlen, "--rankfile and --%s both say %s; leave one out",
+                 w->request.order ? "rank-by" : w->request.cpus ? "cpus-per-rank" : "bind",
+                 w->request.order ? "which number a rank has" : "what a rank may run on");
+        return false;
+    }
+    if (w->interface && strchr(w->interface, '/') && !rk_network_parse(w->interface, &network)) {
+        snprintf(err, errlen, "--if is '%s'; give an interface, or a network as 10.1.0.0/16", w->interface);
+        return false;
+    }
+    if ((w->agent && !check_words("--agent", w->agent, true, err, errlen)) ||
+        (w->ssh_args && !check_words("--ssh-args", w->ssh_args, false, err, errlen)))
+        return false;
+    if (w->request.ppr && w->request.cpus > 1 && w->request.map >= RK_LEVEL_CORE) {
+        snprintf(err, errlen, "--cpus-per-rank %u does not go with ranks on each %s", w->request.cpus,
+                 rk_level_name(w->request.map));
+        return false;
+    }
+    return true;
+}

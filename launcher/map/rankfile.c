@@ -1,0 +1,198 @@
+/* rankfile.c: see rankfile.h. */
+#include "launcher/map/rankfile.h"
+#include "launcher/util/text_file.h"
+#include "launcher/util/shell_words.h"
+#include "lib/base/log.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_RANK (1u << 20)
+#define MAX_CORES (1u << 16)
+#define NOBODY UINT32_MAX
+
+void rk_rankfile_clear(struct rk_rankfile *file)
+{
+    if (!file)
+        return;
+    for (uint32_t i = 0; i < file->n; i++)
+        hwloc_bitmap_free((hwloc_bitmap_t)(uintptr_t)file->pin[i].cores);
+    free(file->pin);
+    memset(file, 0, sizeof(*file));
+}
+
+struct line {
+    struct rk_rankfile *file;
+    struct rk_hostlist *hosts;
+    struct rk_here *here;
+    char *err;
+    size_t errlen;
+};
+
+static bool bad(struct line *l, const char *what, const char *word)
+{
+    snprintf(l->err, l->errlen, what, word);
+    return false;
+}
+
+static bool make_room(struct rk_rankfile *f, uint32_t rank)
+{
+    while (rank >= f->cap) {
+        uint32_t cap = f->cap ? f->cap * 2 : 64;
+        struct rk_place_pin *more = realloc(f->pin, cap * sizeof(*more));
+        if (!more)
+            return false;
+        f->pin = more;
+        f->cap = cap;
+    }
+    for (; f->n <= rank; f->n++)
+        f->pin[f->n] = (struct rk_place_pin){.host = NOBODY, .package = -1};
+    return true;
+}
+
+static bool find_host(struct line *l, char *name, uint32_t *host)
+{
+    size_t len = strlen(name);
+    const char *wrong;
+    char *end;
+
+    /* An address of IPv6 stands in brackets, as elsewhere; the list has it without. */
+    if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
+        name[len - 1] = '\0';
+        name++;
+    }
+
+    if (!*name)
+        return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
+    if (strncmp(name, "+n", 2) == 0 && isdigit((unsigned char)name[2])) {
+        unsigned long i = strtoul(name + 2, &end, 10);
+        *host = (uint32_t)i;
+        return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
+    }
+    *host = rk_hostlist_mean(l->hosts, l->here, name);
+    if (*host != NOBODY)
+        return true;
+    if (l->hosts->source)
+        return bad(l, "host %s is not among those that the job may use", name);
+    if (rk_hostlist_take(l->hosts, name, strlen(name), 0, &wrong)) {
+        snprintf(l->err, l->errlen, "'%s': %s", name, wrong);
+        return false;
+    }
+    *host = l->hosts->n - 1;
+    return true;
+}
+
+/* No number in it is more than any machine has: what is between two of them is counted one by one. */
+static bool numbers_are_small(const char *list)
+{
+    while (*list) {
+        char *end;
+        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range for a number's */
+            list++;
+            continue;
+        }
+        if (strtoul(list, &end, 10) >= MAX_CORES)
+            return false;
+        list = end;
+    }
+    return true;
+}
+
+/* "0-3,6" or "1:0-3" */
+static bool take_cores(struct line *l, struct rk_place_pin *pin, const char *text)
+{
+    const char *list = text, *colon = strchr(text, ':');
+    hwloc_bitmap_t cores = hwloc_bitmap_alloc();
+    char *end;
+
+    if (!cores)
+        return bad(l, "out of memory%s", "");
+    pin->cores = cores;
+    if (colon) {
+        unsigned long package = strtoul(text, &end, 10);
+        if (!isdigit((unsigned char)text[0]) || end != colon || package > 4096)
+            return bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
+        pin->package = (int)package;
+        list = colon + 1;
+    }
+    if (strspn(list, "0123456789,-") != strlen(list) || !numbers_are_small(list) || hwloc_bitmap_list_sscanf(cores, list) ||
+        hwloc_bitmap_iszero(cores) || hwloc_bitmap_last(cores) < 0)
+        return bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
+    return true;
+}
+
+static bool take_line(struct line *l, char *text)
+{
+    char *save = NULL, *word, *eq, *end;
+    unsigned long rank;
+    struct rk_place_pin *pin;
+    uint32_t host;
+
+    text[strcspn(text, "#\r")] = '\0';
+    word = strtok_r(text, " \t", &save);
+    if (!word)
+        return true;
+    if (strcmp(word, "rank") != 0 || !(word = strtok_r(NULL, " \t", &save)) ||
+        !(eq = strchr(word, '=')))
+        return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
+    *eq = '\0';
+    rank = strtoul(word, &end, 10);
+    if (!isdigit((unsigned char)word[0]) || *end || rank >= MAX_RANK)
+        return bad(l, "'%s' is no rank", word);
+    if (!find_host(l, eq + 1, &host))
+        return false;
+    if (!make_room(l->file, (uint32_t)rank))
+        return bad(l, "out of memory%s", "");
+    pin = &l->file->pin[rank];
+    if (pin->host != NOBODY)
+        return bad(l, "rank %s stands here a second time", word);
+    pin->host = host;
+    word = strtok_r(NULL, " \t", &save);
+    if (!word)
+        return true;
+    if (strncmp(word, "slot=", 5) != 0 && strncmp(word, "slots=", 6) != 0)
+        return bad(l, "'%s' is not understood; behind the host stands slot=CORES", word);
+    if (!take_cores(l, pin, strchr(word, '=') + 1))
+        return false;
+    word = strtok_r(NULL, " \t", &save);
+    return word ? bad(l, "'%s' is too much", word) : true;
+}
+
+rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
+                               struct rk_rankfile *out, char *err, size_t errlen)
+{
+    char *text, why[256];
+    struct line l = {.file = out, .hosts = hosts, .here = here, .err = why, .errlen = sizeof(why)};
+    struct rk_text_file f;
+    unsigned wrong = 0;
+
+    memset(out, 0, sizeof(*out));
+    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+        snprintf(err, errlen, "cannot read the rankfile %s: %s", path, why);
+        rk_text_file_free(&f);
+        return RANK_ERR_ARG;
+    }
+    while ((text = rk_text_file_line(&f))) {
+        if (f.nul)
+            bad(&l, "the line holds a NUL byte%s", "");
+        else if (take_line(&l, text))
+            continue;
+        rk_words_show(why);
+        rk_error("%s:%u: %s", path, f.number, why);
+        wrong++;
+    }
+    rk_text_file_free(&f);
+    for (uint32_t i = 0; i < out->n && !wrong; i++) {
+        if (out->pin[i].host == NOBODY) {
+            snprintf(err, errlen, "the rankfile %s has no line for rank %u", path, i);
+            return RANK_ERR_ARG;
+        }
+    }
+    if (wrong)
+        snprintf(err, errlen, "the rankfile %s has %u bad line%s", path, wrong, rk_plural(wrong));
+    else if (out->n == 0)
+        snprintf(err, errlen, "the rankfile %s places no rank", path);
+    return wrong || out->n == 0 ? RANK_ERR_ARG : RANK_OK;
+}

@@ -1,0 +1,32 @@
+/*
+ * rankfile.h: a user's own word on where each rank runs.
+ *
+ *     # a comment
+ *     rank 0=hosta slot=0-3      cores 0 to 3 of those that may be used on hosta, in the machine's order
+ *     rank 1=hosta slot=1:0,2    cores 0 and 2 of its second package
+ *     rank 2=+n1                 the second host of those that were named; not bound
+ */
+#ifndef RK_LAUNCHER_MAP_RANKFILE_H
+#define RK_LAUNCHER_MAP_RANKFILE_H
+
+#include "launcher/alloc/local_host.h"
+#include "launcher/alloc/hostlist.h"
+#include "launcher/map/mapper.h"
+
+struct rk_rankfile {
+    struct rk_place_pin *pin; /* by rank */
+    uint32_t n, cap;
+};
+
+/*
+ * Names of hosts are looked up in hosts; if nobody has named any (it has no
+ * source), they are added to it. All names of this host are one; here may be
+ * NULL, if they shall not be. Each bad line is logged as FILE:LINE;
+ * RANK_ERR_ARG then, with err counting them. Clear the file whatever is returned.
+ */
+rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
+                               struct rk_rankfile *out, char *err, size_t errlen);
+/* NULL and a zeroed one are fine. */
+void rk_rankfile_clear(struct rk_rankfile *file);
+
+#endif

@@ -1,0 +1,249 @@
+/* show_map.c: who runs where, for people and for programs. See plan.h. */
+#include "launcher/map/plan.h"
+#include "launcher/util/json_writer.h"
+#include "launcher/util/shell_words.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ the table */
+
+/* Which of the programs it runs: their ranks follow each other. */
+static uint32_t program_of(const struct rk_plan *p, uint32_t rank)
+{
+    uint32_t at = 0;
+
+    while (at + 1 < p->nprograms && rank >= p->programs[at].n)
+        rank -= p->programs[at++].n;
+    return at;
+}
+
+#define PROGRAM_MAX 24 /* columns for a program's name */
+
+/* Counted from 1, as in what xrun says of programs; without its folder. */
+static void program_text(const struct rk_plan *p, uint32_t at, char *to, size_t len)
+{
+    const char *name = p->programs[at].name, *slash = strrchr(name, '/');
+
+    snprintf(to, len, "%u %.*s", at + 1, PROGRAM_MAX, slash && slash[1] ? slash + 1 : name);
+    rk_words_show(to);
+}
+
+/* Columns for the programs, if there are several; else 0. */
+static int program_width(const struct rk_plan *p)
+{
+    char text[PROGRAM_MAX + 16];
+    int width = 7;
+
+    if (p->nprograms < 2)
+        return 0;
+    for (uint32_t i = 0; i < p->nprograms; i++) {
+        program_text(p, i, text, sizeof(text));
+        width = (int)strlen(text) > width ? (int)strlen(text) : width;
+    }
+    return width;
+}
+
+static void table(const struct rk_plan *p, FILE *to)
+{
+    int width = 4, programs = program_width(p);
+    char program[PROGRAM_MAX + 16] = "program";
+
+    for (uint32_t i = 0; i < p->hosts.n; i++) {
+        int len = (int)strlen(rk_plan_name(p, i));
+        width = len > width ? len : width;
+    }
+    fprintf(to, "%6s  %-*s %6s  ", "rank", width, "host", "local");
+    if (programs)
+        fprintf(to, "%-*s  ", programs, program);
+    fprintf(to, "cpus\n");
+    for (uint32_t r = 0; r < p->placement.n; r++) {
+        const struct rk_place *at = &p->placement.rank[r];
+        char *cpus = NULL;
+        if (at->cpus)
+            hwloc_bitmap_list_asprintf(&cpus, at->cpus);
+        fprintf(to, "%6u  %-*s %6u  ", r, width, rk_plan_name(p, at->host), at->local);
+        if (programs) {
+            program_text(p, program_of(p, r), program, sizeof(program));
+            fprintf(to, "%-*s  ", programs, program);
+        }
+        fprintf(to, "%s\n", cpus ? cpus : "not bound");
+        free(cpus);
+    }
+}
+
+/* ---------------------------------------------------------------- the drawings */
+
+/* The ranks of each host, in their order: those of host h are rank[first[h]] to rank[first[h + 1] - 1]. */
+struct by_host {
+    uint32_t *first, *rank;
+};
+
+static bool by_host_make(const struct rk_plan *p, struct by_host *out)
+{
+    uint32_t *first = calloc((size_t)p->hosts.n + 2, sizeof(*first));
+    uint32_t *rank = calloc((size_t)p->placement.n + 1, sizeof(*rank));
+
+    *out = (struct by_host){first, rank};
+    if (!first || !rank)
+        return false;
+    /* Counted two behind, so that filling in moves each to where it belongs. */
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        first[p->placement.rank[r].host + 2]++;
+    for (uint32_t h = 2; h < p->hosts.n + 2; h++)
+        first[h] += first[h - 1];
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        rank[first[p->placement.rank[r].host + 1]++] = r;
+    return true;
+}
+
+/* The ranks of a core, as "3", "3+4" where its threads are apart, or "." */
+static void cell(const struct rk_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
+{
+    const char *sep = "";
+
+    fprintf(to, " ");
+    for (uint32_t i = by->first[host]; i < by->first[host + 1]; i++) {
+        uint32_t r = by->rank[i];
+        const struct rk_place *at = &p->placement.rank[r];
+        if (at->cpus && hwloc_bitmap_intersects(at->cpus, core->cpuset)) {
+            fprintf(to, "%s%u", sep, r);
+            sep = "+";
+        }
+    }
+    if (!*sep)
+        fprintf(to, ".");
+}
+
+/* The smallest thing that keeps several cores together: they are drawn side by side. */
+static hwloc_obj_t group_of(hwloc_topology_t t, hwloc_obj_t core)
+{
+    hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_L3CACHE, core), numa = NULL;
+
+    if (l3)
+        return l3;
+    while ((numa = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, numa))) {
+        if (hwloc_bitmap_isincluded(core->cpuset, numa->cpuset))
+            return numa;
+    }
+    return NULL;
+}
+
+static void drawing(const struct rk_plan *p, const struct by_host *by, uint32_t host, FILE *to)
+{
+    hwloc_topology_t t = p->known[host].topology;
+    hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    hwloc_obj_t core = NULL, package = NULL, group = NULL;
+    bool first = true;
+
+    while ((core = hwloc_get_next_obj_by_type(t, type, core))) {
+        hwloc_obj_t in = hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_PACKAGE, core);
+        hwloc_obj_t near = group_of(t, core);
+        if (first || in != package)
+            fprintf(to, "%s  package %u |", first ? "" : " |\n", in ? in->logical_index : 0);
+        else if (near != group)
+            fprintf(to, " |");
+        first = false;
+        package = in;
+        group = near;
+        cell(p, by, host, core, to);
+    }
+    fprintf(to, "%s", first ? "" : " |\n");
+}
+
+void rk_plan_show(const struct rk_plan *p, FILE *to)
+{
+    struct by_host by;
+    bool drawn = by_host_make(p, &by);
+
+    table(p, to);
+    for (uint32_t h = 0; h < p->hosts.n; h++) {
+        const struct rk_placed_host *at = &p->placement.host[h];
+        fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", rk_plan_name(p, h), at->ranks,
+                rk_plural(at->ranks), at->units, rk_placed_unit(at), rk_plural(at->units),
+                at->oversubscribed && at->pinned ? ", of which some are shared"
+                : at->oversubscribed             ? ", not bound because they are more"
+                : at->fewer        ? ", fewer for each than --cpus-per-rank"
+                                   : "");
+        if (p->known[h].topology && drawn)
+            drawing(p, &by, h, to);
+    }
+    free(by.first);
+    free(by.rank);
+}
+
+/* ------------------------------------------------------------------------ JSON */
+
+static void json_cpus(struct rk_json *j, hwloc_const_bitmap_t cpus)
+{
+    unsigned cpu;
+
+    if (!cpus) {
+        rk_json_null(j, "cpus");
+        return;
+    }
+    rk_json_flat_array(j, "cpus");
+    hwloc_bitmap_foreach_begin(cpu, cpus)
+        rk_json_int(j, NULL, cpu);
+    hwloc_bitmap_foreach_end();
+    rk_json_end(j);
+}
+
+static void json_host(struct rk_json *j, const struct rk_plan *p, uint32_t h)
+{
+    const struct rk_placed_host *at = &p->placement.host[h];
+
+    rk_json_flat_object(j, NULL);
+    rk_json_text(j, "name", rk_plan_name(p, h));
+    rk_json_int(j, "slots", p->hosts.host[h].slots);
+    rk_json_int(j, "cores", at->units);
+    rk_json_int(j, "ranks", at->ranks);
+    rk_json_bool(j, "oversubscribed", at->oversubscribed);
+    rk_json_end(j);
+}
+
+static void json_rank(struct rk_json *j, const struct rk_plan *p, uint32_t r)
+{
+    const struct rk_place *at = &p->placement.rank[r];
+
+    rk_json_flat_object(j, NULL);
+    rk_json_int(j, "rank", r);
+    rk_json_int(j, "program", program_of(p, r));
+    rk_json_int(j, "host", at->host);
+    rk_json_int(j, "local_rank", at->local);
+    json_cpus(j, at->cpus);
+    rk_json_end(j);
+}
+
+rank_status_t rk_plan_json(const struct rk_plan *p, const char *path, char *err, size_t errlen)
+{
+    FILE *to = fopen(path, "we");
+    struct rk_json json;
+    int error;
+
+    if (!to) {
+        snprintf(err, errlen, "--json-map %s: %s", path, strerror(errno));
+        return RANK_ERR_SYSTEM;
+    }
+    rk_json_begin(&json, to);
+    rk_json_array(&json, "programs");
+    for (uint32_t i = 0; i < p->nprograms; i++)
+        rk_json_text(&json, NULL, p->programs[i].name);
+    rk_json_end(&json);
+    rk_json_array(&json, "hosts");
+    for (uint32_t h = 0; h < p->hosts.n; h++)
+        json_host(&json, p, h);
+    rk_json_end(&json);
+    rk_json_array(&json, "ranks");
+    for (uint32_t r = 0; r < p->placement.n; r++)
+        json_rank(&json, p, r);
+    rk_json_finish(&json);
+    error = ferror(to) ? EIO : 0;
+    if (fclose(to))
+        error = errno;
+    if (!error)
+        return RANK_OK;
+    snprintf(err, errlen, "--json-map %s: %s", path, strerror(error));
+    return RANK_ERR_SYSTEM;
+}

@@ -1,0 +1,277 @@
+/*
+ * proc_state.c: see look.h.
+ *
+ * A rank may be a script that runs the program, so its processes are looked at
+ * as a tree. Only what is needed to tell one case from another is read.
+ */
+#include "launcher/monitor/proc_state.h"
+#include "launcher/monitor/status_board.h"
+#include "launcher/util/shell_words.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TREE_MAX = 64, DEPTH_MAX = 16 };
+
+/* Below this share of a core a process sleeps, with a timer now and then. */
+#define IDLE_SHARE 100
+
+struct tree {
+    int n;
+    pid_t wanted; /* is it in the tree? */
+    bool found, runs, stopped, held;
+    uint64_t ticks;
+};
+
+const char *rk_doing_word(enum rk_doing doing)
+{
+    static const char *const word[] = {"is gone", "computes",   "waits",
+                                       "sleeps",  "is stopped", "is held by a debugger"};
+
+    return word[doing];
+}
+
+/* What a file of /proc says, as a string; false if nothing. */
+static bool read_proc(pid_t pid, const char *file, char *out, size_t len)
+{
+    char path[96];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, out, len - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    out[n] = '\0';
+    return true;
+}
+
+/* state, and ticks of cpu time; false: it is gone */
+static bool read_stat(pid_t pid, char *state, uint64_t *ticks)
+{
+    unsigned long user, sys;
+    char text[1024], *after;
+
+    if (!read_proc(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
+        return false;
+    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", state, &user,
+               &sys) != 3)
+        return false;
+    *ticks = user + sys;
+    return *state != 'Z' && *state != 'X';
+}
+
+/* The children of a process, as numbers in a string. */
+static bool read_children(pid_t pid, char *out, size_t len)
+{
+    char file[48];
+
+    snprintf(file, sizeof(file), "task/%d/children", (int)pid);
+    return read_proc(pid, file, out, len);
+}
+
+static void walk(struct tree *t, pid_t pid, int depth)
+{
+    char children[1024], *at = children, *end, state;
+    uint64_t ticks;
+
+    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !read_stat(pid, &state, &ticks))
+        return;
+    t->n++;
+    t->found = t->found || pid == t->wanted;
+    t->ticks += ticks;
+    t->runs = t->runs || state == 'R';
+    t->stopped = t->stopped || state == 'T';
+    t->held = t->held || state == 't';
+    if (!read_children(pid, children, sizeof(children)))
+        return;
+    for (long child; (child = strtol(at, &end, 10)) > 0 && end > at; at = end)
+        walk(t, (pid_t)child, depth + 1);
+}
+
+/* ---------------------------------------------------------- what it sleeps in */
+
+static const struct {
+    long number;
+    const char *name;
+    bool descriptor; /* its first argument is one */
+} calls[] = {
+    {SYS_read, "read", true},
+    {SYS_write, "write", true},
+    {SYS_readv, "readv", true},
+    {SYS_writev, "writev", true},
+    {SYS_recvfrom, "recvfrom", true},
+    {SYS_recvmsg, "recvmsg", true},
+    {SYS_sendto, "sendto", true},
+    {SYS_sendmsg, "sendmsg", true},
+    {SYS_accept4, "accept", true},
+    {SYS_connect, "connect", true},
+    {SYS_flock, "flock", true},
+    {SYS_futex, "futex: a lock, or another thread", false},
+    {SYS_nanosleep, "nanosleep", false},
+    {SYS_clock_nanosleep, "nanosleep", false},
+    {SYS_wait4, "wait: for a child", false},
+    {SYS_waitid, "wait: for a child", false},
+    {SYS_epoll_pwait, "epoll_wait", false},
+    {SYS_ppoll, "poll", false},
+    {SYS_pselect6, "select", false},
+    {SYS_rt_sigtimedwait, "sigwait", false},
+    {SYS_rt_sigsuspend, "sigsuspend", false},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, "epoll_wait", false},
+    {SYS_poll, "poll", false},
+    {SYS_select, "select", false},
+    {SYS_accept, "accept", true},
+    {SYS_pause, "pause", false},
+#endif
+};
+
+static const char *descriptor_name(unsigned long fd)
+{
+    return fd == 0 ? " (stdin)" : fd == 1 ? " (stdout)" : fd == 2 ? " (stderr)" : "";
+}
+
+static void name_call(pid_t pid, char *out, size_t len)
+{
+    char text[256], *end;
+    unsigned long first;
+    long number;
+
+    *out = '\0';
+    if (!read_proc(pid, "syscall", text, sizeof(text)))
+        return;
+    number = strtol(text, &end, 10);
+    if (end == text) /* "running" */
+        return;
+    first = strtoul(end, NULL, 16);
+    for (size_t i = 0; i < RK_ARRAY_LEN(calls); i++) {
+        if (calls[i].number != number)
+            continue;
+        if (calls[i].descriptor)
+            snprintf(out, len, " in %s of descriptor %lu%s", calls[i].name, first,
+                     descriptor_name(first));
+        else
+            snprintf(out, len, " in %s", calls[i].name);
+        return;
+    }
+    snprintf(out, len, " in system call %ld", number);
+}
+
+/* A script that waits for the program says less than the program. */
+static pid_t innermost(pid_t pid)
+{
+    char children[64];
+
+    for (int depth = 0; depth < DEPTH_MAX; depth++) {
+        pid_t child = read_children(pid, children, sizeof(children)) ? atoi(children) : 0;
+        if (child <= 0)
+            break;
+        pid = child;
+    }
+    return pid;
+}
+
+/* -------------------------------------------------------------------- the whole */
+
+/* Since when it has used no cpu time to speak of; 0: it has. */
+static uint64_t idle_since(struct rk_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
+{
+    uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+    uint64_t allowed = (now - past->looked_ns) / IDLE_SHARE + tick;
+
+    if (runs || (past->looked_ns && cpu_ns > past->cpu_ns + allowed)) {
+        past->idle_ns = 0;
+    } else if (past->idle_ns == 0) {
+        past->idle_ns = now;
+    }
+    past->looked_ns = now;
+    past->cpu_ns = cpu_ns;
+    return past->idle_ns;
+}
+
+/* What librank says of its waiting. */
+static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct rk_look *out)
+{
+    struct rk_board_view view;
+
+    if (!slot || !rk_board_read(slot, &view) || view.state == RK_BOARD_NONE)
+        return false;
+    out->on_board = true;
+    out->refused = view.refused;
+    if (view.pid > 0 && view.pid < INT32_MAX)
+        out->pid = (pid_t)view.pid;
+    if (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING)
+        return false;
+    out->joining = view.state == RK_BOARD_JOINING;
+    out->since_ns = view.since_ns < now ? view.since_ns : now;
+    if (out->joining) {
+        snprintf(out->text, sizeof(out->text), "rank_init");
+    } else {
+        out->what = view.what;
+        rk_wait_text(&view.what, out->text, sizeof(out->text));
+    }
+    return true;
+}
+
+void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
+                struct rk_look_past *past, struct rk_look *out)
+{
+    struct tree t = {0};
+    uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+    bool waits;
+    char call[96];
+
+    *out = (struct rk_look){.pid = pid, .since_ns = now};
+    waits = look_at_board(slot, now, out);
+    t.wanted = out->pid;
+    walk(&t, pid, 0);
+    if (t.n == 0)
+        return;
+    if (!t.found) /* what stands on the board was written by a process that is gone */
+        waits = out->on_board = false;
+    if (!out->on_board)
+        out->pid = innermost(pid);
+    out->cpu_ns = t.ticks * tick;
+    idle = idle_since(past, now, out->cpu_ns, t.runs);
+    if (!t.stopped && !t.held)
+        past->halted_ns = 0;
+    else if (past->halted_ns == 0)
+        past->halted_ns = now;
+    if (t.stopped || t.held) {
+        out->doing = t.stopped ? RK_DOING_STOPPED : RK_DOING_HELD;
+        /* It may have slept before already. */
+        if (!waits || past->halted_ns < out->since_ns)
+            out->since_ns = past->halted_ns;
+        if (idle && idle < out->since_ns)
+            out->since_ns = idle;
+        snprintf(out->text, sizeof(out->text), "%s%s", rk_doing_word(out->doing),
+                 t.stopped ? " by a signal; SIGCONT lets it go on" : "");
+    } else if (waits) {
+        out->doing = RK_DOING_WAIT;
+    } else if (idle) {
+        out->doing = RK_DOING_SLEEP;
+        out->since_ns = idle;
+        name_call(out->pid, call, sizeof(call));
+        snprintf(out->text, sizeof(out->text), "sleeps%s", call);
+    } else {
+        out->doing = RK_DOING_WORK;
+        snprintf(out->text, sizeof(out->text), "computes");
+    }
+}
+
+void rk_look_text(const struct rk_look *l, char *out, size_t len)
+{
+    if (l->refused)
+        snprintf(out, len, "%" PRIu64 " frame%s refused; %s", l->refused, rk_plural(l->refused), l->text);
+    else
+        snprintf(out, len, "%s", l->text);
+}

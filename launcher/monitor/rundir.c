@@ -1,0 +1,182 @@
+/*
+ * rundir.c: see rundir.h.
+ *
+ * Sockets are named through /proc/self/fd, because the name of one may have 107
+ * characters only.
+ */
+#include "launcher/monitor/rundir.h"
+#include "lib/base/conf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PLACES = 2 };
+
+/* The places to look at; the first that is there is used for new ones. */
+static bool place(int i, char out[PATH_MAX])
+{
+    const char *run = rk_env("XDG_RUNTIME_DIR");
+
+    if (i == 1)
+        return snprintf(out, PATH_MAX, "/tmp/xrun-%u", (unsigned)geteuid()) < PATH_MAX;
+    return run && run[0] == '/' && snprintf(out, PATH_MAX, "%s/xrun", run) < PATH_MAX;
+}
+
+/* The directory, if it belongs to us alone; -1 with errno. */
+static int open_ours(const char *path, bool make)
+{
+    struct stat st;
+    int fd;
+
+    if (make && mkdir(path, 0700) && errno != EEXIST)
+        return -1;
+    fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & 077)) {
+        close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
+static bool address(int dir, const char *job, struct sockaddr_un *out)
+{
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    return snprintf(out->sun_path, sizeof(out->sun_path), "/proc/self/fd/%d/%s", dir, job) <
+           (int)sizeof(out->sun_path);
+}
+
+/* -1 with errno set; ENOENT: the directory has just been removed. It gets its name when it listens:
+ * before that it would look like one that was left behind. */
+static int listen_in(int dir, const char *job)
+{
+    struct sockaddr_un to;
+    char early[32];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+    mode_t mask;
+
+    if (fd < 0)
+        return -1;
+    errno = ENAMETOOLONG;
+    mask = umask(0177);
+    snprintf(early, sizeof(early), ".%d", (int)getpid());
+    if (!address(dir, job, &to) || !address(dir, early, &to) ||
+        bind(fd, (struct sockaddr *)&to, sizeof(to)) || listen(fd, 8) ||
+        renameat(dir, early, dir, job)) {
+        error = errno;
+        if (error != EADDRINUSE && error != ENAMETOOLONG)
+            unlinkat(dir, early, 0);
+        close(fd);
+        fd = -1;
+        errno = error;
+    }
+    umask(mask);
+    return fd;
+}
+
+int rk_rundir_listen(const char *job)
+{
+    char path[PATH_MAX];
+    int fd = -1, error = ENOENT;
+
+    for (int i = 0; fd < 0 && i < PLACES; i++) {
+        if (!place(i, path))
+            continue;
+        /* The last job of the user may be removing the directory right now. */
+        for (int tries = 0; fd < 0 && tries < 10; tries++) {
+            int dir = open_ours(path, true);
+            fd = dir >= 0 ? listen_in(dir, job) : -1;
+            error = errno;
+            if (dir >= 0)
+                close(dir);
+            if (error != ENOENT)
+                break;
+        }
+    }
+    errno = error;
+    return fd;
+}
+
+/* A connection, or -1. What nobody listens to any more is removed. */
+static int connect_to(int dir, const char *job)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un to;
+
+    if (fd < 0)
+        return -1;
+    if (address(dir, job, &to) && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
+        return fd;
+    if (errno == ECONNREFUSED)
+        unlinkat(dir, job, 0);
+    close(fd);
+    return -1;
+}
+
+static void each_in(int dir, void (*fn)(void *arg, const char *job, int fd), void *arg)
+{
+    int copy = dup(dir);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *e;
+
+    if (!d && copy >= 0)
+        close(copy);
+    while (d && (e = readdir(d))) {
+        int fd;
+        if (e->d_name[0] == '.' || (e->d_type != DT_SOCK && e->d_type != DT_UNKNOWN))
+            continue;
+        fd = connect_to(dir, e->d_name);
+        if (fd >= 0)
+            fn(arg, e->d_name, fd);
+    }
+    if (d)
+        closedir(d);
+}
+
+static void just_close(void *arg, const char *job, int fd)
+{
+    (void)arg;
+    (void)job;
+    close(fd);
+}
+
+void rk_rundir_remove(const char *job)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < PLACES; i++) {
+        int dir = place(i, path) ? open_ours(path, false) : -1;
+        if (dir < 0)
+            continue;
+        unlinkat(dir, job, 0);
+        if (rmdir(path))
+            each_in(dir, just_close, NULL); /* there are others, or what is left of them */
+        rmdir(path);
+        close(dir);
+    }
+}
+
+void rk_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg)
+{
+    char path[PATH_MAX];
+
+    for (int i = 0; i < PLACES; i++) {
+        int dir = place(i, path) ? open_ours(path, false) : -1;
+        if (dir < 0)
+            continue;
+        each_in(dir, fn, arg);
+        rmdir(path); /* if all was stale */
+        close(dir);
+    }
+}

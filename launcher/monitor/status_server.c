@@ -1,0 +1,271 @@
+/* status_server.c: see status.h. */
+#include "launcher/monitor/status_server.h"
+#include "launcher/monitor/rundir.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum {
+    GUESTS = 8, /* at once; more wait in the kernel's queue */
+    SPEAK_S = 2, /* a guest has this long to say what it wants */
+    STAY_S = 10  /* and this long in all */
+};
+
+struct guest {
+    struct rk_status *status;
+    struct bufferevent *bev; /* NULL: a free place */
+    struct event *end;
+    bool asked, answered;
+    bool mute; /* it went without a word: another xrun, which looks whether this one lives */
+};
+
+struct rk_status {
+    struct event_base *base;
+    const struct rk_status_ops *ops;
+    void *arg;
+    char *job;
+    int fd;
+    struct event *on_guest, *again;
+    struct guest guests[GUESTS];
+    uint64_t strangers;
+};
+
+static void listen_if_room(struct rk_status *s);
+
+static void leave(struct guest *g)
+{
+    struct rk_status *s = g->status;
+
+    if (!g->bev)
+        return;
+    s->strangers += !g->asked && !g->mute;
+    bufferevent_free(g->bev);
+    g->bev = NULL;
+    if (g->end)
+        event_free(g->end);
+    g->end = NULL;
+    listen_if_room(s);
+}
+
+static void answer(struct guest *g, const char *text, size_t len)
+{
+    g->answered = true;
+    bufferevent_write(g->bev, text, len);
+    bufferevent_write(g->bev, RK_STATUS_END, strlen(RK_STATUS_END));
+}
+
+/* From here on it waits for us; how long it may stay is on_end's matter. */
+static void has_asked(struct guest *g, size_t n)
+{
+    g->asked = true;
+    evbuffer_drain(bufferevent_get_input(g->bev), n);
+    bufferevent_set_timeouts(g->bev, NULL, NULL);
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    struct evbuffer *in = bufferevent_get_input(bev);
+    struct guest *g = arg;
+    struct rk_status *s = g->status;
+    size_t n = evbuffer_get_length(in), ask = strlen(RK_STATUS_ASK), head = strlen(RK_STATUS_HEAD);
+    char said[16] = "", line[512];
+
+    if (g->asked || n >= sizeof(said)) {
+        leave(g); /* there is nothing more to be said */
+        return;
+    }
+    evbuffer_copyout(in, said, n);
+    if (n == ask && memcmp(said, RK_STATUS_ASK, n) == 0) {
+        has_asked(g, n);
+        s->ops->asked(s->arg);
+    } else if (n == head && memcmp(said, RK_STATUS_HEAD, n) == 0) {
+        has_asked(g, n);
+        s->ops->head(s->arg, line, sizeof(line));
+        answer(g, line, strlen(line));
+    } else if (!(n < ask && memcmp(said, RK_STATUS_ASK, n) == 0) &&
+               !(n < head && memcmp(said, RK_STATUS_HEAD, n) == 0)) {
+        leave(g);
+    }
+}
+
+static void on_written(struct bufferevent *bev, void *arg)
+{
+    struct guest *g = arg;
+
+    if (g->answered && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+        leave(g);
+}
+
+/* It is gone, or it was silent too long. */
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct guest *g = arg;
+
+    if (what & BEV_EVENT_EOF && g->answered)
+        return; /* it has only said all; writing finds out the rest */
+    g->mute = what & BEV_EVENT_EOF && evbuffer_get_length(bufferevent_get_input(bev)) == 0;
+    leave(g);
+}
+
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    leave(arg);
+}
+
+static bool is_ours(int fd)
+{
+    struct ucred who;
+    socklen_t len = sizeof(who);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+           (who.uid == geteuid() || who.uid == 0);
+}
+
+static struct guest *free_place(struct rk_status *s)
+{
+    for (int i = 0; i < GUESTS; i++) {
+        if (!s->guests[i].bev)
+            return &s->guests[i];
+    }
+    return NULL;
+}
+
+static void receive(struct rk_status *s, struct guest *g, int fd)
+{
+    const struct timeval speak = {SPEAK_S, 0}, stay = {STAY_S, 0};
+
+    *g = (struct guest){.status = s};
+    g->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!g->bev) {
+        close(fd);
+        return;
+    }
+    g->end = evtimer_new(s->base, on_end, g);
+    if (!g->end || event_add(g->end, &stay)) {
+        leave(g);
+        return;
+    }
+    bufferevent_setcb(g->bev, on_read, on_written, on_event, g);
+    bufferevent_set_timeouts(g->bev, &speak, NULL);
+    bufferevent_enable(g->bev, EV_READ | EV_WRITE);
+}
+
+/* Until a guest leaves, or for a second if there are no descriptors: the others can wait. */
+static void on_guest(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval second = {1, 0};
+    struct rk_status *s = arg;
+    struct guest *g;
+
+    (void)what;
+    while ((g = free_place(s)) != NULL) {
+        int guest = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (guest < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (guest < 0) {
+            if (errno != EAGAIN) {
+                event_del(s->on_guest);
+                event_add(s->again, &second);
+            }
+            return;
+        }
+        if (is_ours(guest)) {
+            receive(s, g, guest);
+        } else {
+            s->strangers++;
+            close(guest);
+        }
+    }
+    event_del(s->on_guest);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    listen_if_room(arg);
+}
+
+static void listen_if_room(struct rk_status *s)
+{
+    if (s->on_guest && free_place(s) && !event_pending(s->again, EV_TIMEOUT, NULL))
+        event_add(s->on_guest, NULL);
+}
+
+struct rk_status *rk_status_open(struct event_base *base, const char *job,
+                                 const struct rk_status_ops *ops, void *arg)
+{
+    struct rk_status *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    s->base = base;
+    s->ops = ops;
+    s->arg = arg;
+    s->fd = rk_rundir_listen(job);
+    if (s->fd < 0) {
+        int error = errno;
+        free(s);
+        errno = error;
+        return NULL;
+    }
+    s->job = strdup(job);
+    s->again = evtimer_new(base, on_again, s);
+    s->on_guest = event_new(base, s->fd, EV_READ | EV_PERSIST, on_guest, s);
+    if (!s->job || !s->again || !s->on_guest || event_add(s->on_guest, NULL)) {
+        rk_status_close(s);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return s;
+}
+
+void rk_status_close(struct rk_status *s)
+{
+    if (!s)
+        return;
+    if (s->on_guest)
+        event_free(s->on_guest);
+    s->on_guest = NULL;
+    for (int i = 0; i < GUESTS; i++)
+        leave(&s->guests[i]);
+    if (s->again)
+        event_free(s->again);
+    close(s->fd);
+    if (s->job)
+        rk_rundir_remove(s->job);
+    free(s->job);
+    free(s);
+}
+
+void rk_status_answer(struct rk_status *s, const char *text, size_t len)
+{
+    for (int i = 0; i < GUESTS; i++) {
+        struct guest *g = &s->guests[i];
+        if (g->bev && g->asked && !g->answered)
+            answer(g, text, len);
+    }
+}
+
+bool rk_status_busy(const struct rk_status *s)
+{
+    bool busy = false;
+
+    for (int i = 0; i < GUESTS; i++)
+        busy = busy || s->guests[i].bev;
+    return busy;
+}
+
+uint64_t rk_status_strangers(const struct rk_status *s)
+{
+    return s->strangers;
+}

@@ -1,0 +1,265 @@
+/* conn.c: see wire.h. */
+#include "launcher/overlay/conn.h"
+#include "launcher/overlay/protocol.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HEADER 12 /* u32 payload length, u32 kind, u32 node that it is for */
+#define DRAINED (256 << 10)
+#define WRITE_AT_ONCE (256 << 10)
+#define FIRST_BUFFER (16 << 10)
+#define GROWN_BUFFER (256 << 10) /* for much traffic; a longer message gets what it needs */
+
+struct rk_wire {
+    struct bufferevent *bev; /* writes */
+    /* Reading is our own: libevent's bufferevents read 4 KiB at once, however much is there. */
+    struct event *readable;
+    uint8_t *in;
+    size_t len, cap;
+    bool full; /* by the last read: there is more */
+    const struct rk_wire_ops *ops;
+    void *arg;
+    bool in_call; /* inside a callback: closing is put off until it returns */
+    bool closing;
+    bool lost; /* a message could not be queued */
+};
+
+static void destroy(struct rk_wire *wire)
+{
+    if (wire->readable)
+        event_free(wire->readable);
+    free(wire->in);
+    if (wire->bev) {
+        /* libevent closes it only when its loop runs again, which may be never. */
+        shutdown(bufferevent_getfd(wire->bev), SHUT_RDWR);
+        bufferevent_free(wire->bev);
+    }
+    free(wire);
+}
+
+static void broke(struct rk_wire *wire, const char *why)
+{
+    event_del(wire->readable);
+    bufferevent_disable(wire->bev, EV_WRITE);
+    wire->ops->on_close(wire->arg, why);
+}
+
+/* Hand out what is complete. Returns false if the wire shall be given up. */
+static bool deliver(struct rk_wire *wire)
+{
+    size_t at = 0;
+    bool sane = true;
+
+    while (sane && !wire->closing && wire->len - at >= HEADER) {
+        struct rk_unpacker h = {wire->in + at, HEADER, false}, body;
+        uint32_t len = rk_unpack_u32(&h), kind = rk_unpack_u32(&h), node = rk_unpack_u32(&h);
+
+        sane = len <= RK_MESSAGE_MAX;
+        if (!sane || wire->len - at < HEADER + (size_t)len)
+            break;
+        body = (struct rk_unpacker){wire->in + at + HEADER, len, false};
+        sane = wire->ops->on_message(wire->arg, node, kind, &body);
+        at += HEADER + (size_t)len;
+    }
+    wire->len -= at;
+    memmove(wire->in, wire->in + at, wire->len);
+    return sane;
+}
+
+/* Room to read: for the whole of the message that has begun, and more where the last read took all there was. */
+static bool make_room(struct rk_wire *wire)
+{
+    struct rk_unpacker h = {wire->in, HEADER, false};
+    size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
+    size_t message = wire->len >= HEADER ? HEADER + (size_t)rk_unpack_u32(&h) : 0;
+    uint8_t *in;
+
+    if (message > want)
+        want = message;
+    if (wire->full && want < GROWN_BUFFER)
+        want = GROWN_BUFFER;
+    wire->full = false;
+    if (want == wire->cap)
+        return true;
+    in = realloc(wire->in, want);
+    if (!in)
+        return wire->len < wire->cap;
+    wire->in = in;
+    wire->cap = want;
+    return true;
+}
+
+/* The end of it, why being NULL, or a failure. */
+static void end(struct rk_wire *wire, const char *why)
+{
+    wire->in_call = true;
+    broke(wire, why);
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_wire *wire = arg;
+    ssize_t n;
+
+    (void)what;
+    if (!make_room(wire)) {
+        end(wire, "out of memory");
+        return;
+    }
+    n = read(fd, wire->in + wire->len, wire->cap - wire->len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        end(wire, n == 0 || errno == ECONNRESET ? NULL : strerror(errno));
+        return;
+    }
+    wire->len += (size_t)n;
+    wire->full = wire->len == wire->cap;
+    wire->in_call = true;
+    if (wire->ops->on_bytes)
+        wire->ops->on_bytes(wire->arg);
+    if (!deliver(wire) && !wire->closing)
+        broke(wire, "a message makes no sense");
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_write(struct bufferevent *bev, void *arg)
+{
+    struct rk_wire *wire = arg;
+
+    (void)bev;
+    if (!wire->ops->on_drained)
+        return;
+    wire->in_call = true;
+    wire->ops->on_drained(wire->arg);
+    wire->in_call = false;
+    if (wire->closing)
+        destroy(wire);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct rk_wire *wire = arg;
+
+    /* The other end is gone, but what it said before may still be there to be read; reading
+     * comes to the end of it by itself. */
+    if (!wire->lost)
+        bufferevent_disable(bev, EV_WRITE);
+    else if (what & BEV_EVENT_ERROR)
+        end(wire, "out of memory");
+}
+
+rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire_ops *ops,
+                           void *arg, struct rk_wire **out)
+{
+    struct rk_wire *wire = calloc(1, sizeof(*wire));
+
+    if (!wire)
+        return RANK_ERR_NO_MEMORY;
+    evutil_make_socket_nonblocking(fd);
+    wire->ops = ops;
+    wire->arg = arg;
+    wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, wire) : NULL;
+    if (!wire->readable || event_add(wire->readable, NULL)) {
+        if (wire->readable)
+            event_free(wire->readable);
+        if (wire->bev) {
+            bufferevent_setfd(wire->bev, -1); /* it stays the caller's */
+            bufferevent_free(wire->bev);
+        }
+        free(wire);
+        return RANK_ERR_NO_MEMORY;
+    }
+    bufferevent_setcb(wire->bev, NULL, on_write, on_event, wire);
+    bufferevent_setwatermark(wire->bev, EV_WRITE, DRAINED, 0);
+    bufferevent_set_max_single_write(wire->bev, WRITE_AT_ONCE);
+    bufferevent_disable(wire->bev, EV_READ);
+    bufferevent_enable(wire->bev, EV_WRITE);
+    *out = wire;
+    return RANK_OK;
+}
+
+void rk_wire_close(struct rk_wire *wire)
+{
+    if (!wire || wire->closing)
+        return;
+    wire->closing = true;
+    if (!wire->in_call)
+        destroy(wire);
+}
+
+static void lose(struct rk_wire *wire)
+{
+    /* Out of memory loses a message; giving up the wire is the honest end. */
+    wire->lost = true;
+    bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+}
+
+void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const void *data,
+                     size_t len)
+{
+    struct rk_packer head = {0};
+
+    rk_pack_u32(&head, (uint32_t)len);
+    rk_pack_u32(&head, kind);
+    rk_pack_u32(&head, node);
+    if (head.failed || wire->lost || bufferevent_write(wire->bev, head.data, head.len) ||
+        (len && bufferevent_write(wire->bev, data, len)))
+        lose(wire);
+    rk_packer_free(&head);
+}
+
+void rk_wire_send_to(struct rk_wire *wire, uint32_t node, uint32_t kind, struct rk_packer *payload)
+{
+    if (payload && payload->failed)
+        lose(wire);
+    else
+        rk_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
+    if (payload)
+        rk_packer_free(payload);
+}
+
+void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
+{
+    rk_wire_send_to(wire, RK_NODE_FRONT, kind, payload);
+}
+
+void rk_wire_flush(struct rk_wire *wire)
+{
+    struct evbuffer *out = bufferevent_get_output(wire->bev);
+
+    /* A bufferevent keeps others from taking something off its front. What fails here fails in the loop once more. */
+    evbuffer_unfreeze(out, 1);
+    while (evbuffer_get_length(out) && evbuffer_write(out, bufferevent_getfd(wire->bev)) > 0)
+        continue;
+    evbuffer_freeze(out, 1);
+}
+
+void rk_wire_finish(struct rk_wire *wire)
+{
+    shutdown(bufferevent_getfd(wire->bev), SHUT_WR);
+}
+
+int rk_wire_fd(const struct rk_wire *wire)
+{
+    return bufferevent_getfd(wire->bev);
+}
+
+size_t rk_wire_backlog(const struct rk_wire *wire)
+{
+    return evbuffer_get_length(bufferevent_get_output(wire->bev));
+}

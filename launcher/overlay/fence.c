@@ -1,0 +1,494 @@
+/* pmix_fence.c: see fences.h. */
+#include "launcher/overlay/fence.h"
+#include "launcher/overlay/protocol.h"
+#include "lib/base/list.h"
+#include "lib/base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOST (-2)     /* a status: somebody is gone */
+#define TOO_MUCH (-3) /* a status: what all have to say is more than a message holds */
+/* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
+#define MOST_KEPT 256
+#define MOST_NAMED 4 /* hosts that are waited for */
+
+struct rk_fence {
+    struct rk_link link;
+    uint32_t space;
+    uint32_t *ranks; /* NULL: all */
+    uint32_t nranks;
+    bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
+    bool *part; /* [nchildren + 2]: who has ranks that take part; then this node, and any outside */
+    bool sent;  /* up; the answer is awaited */
+    int status;
+    struct rk_packer data;
+    void *token; /* of our own ranks */
+    bool abandoned; /* they have come, but wait no longer */
+    bool over;      /* and it is over; how, is kept for when they ask again */
+};
+
+struct rk_fences {
+    struct rk_tree *tree;
+    const struct rk_job *job;
+    struct rk_gone *gone;
+    struct rk_gone_watcher watcher;
+    uint32_t self, nchildren;
+    rk_fence_done_fn done;
+    void *arg;
+    bool *used;  /* [job->nhosts]: it has ranks */
+    uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
+    bool *live;  /* [nchildren + 2], for a while */
+    uint32_t nkept; /* of the active ones those that are over */
+    struct rk_link active; /* in the order in which they began */
+};
+
+/* ------------------------------------------------------------------ who takes part */
+
+static void see(struct rk_fences *fs, struct rk_fence *f, uint32_t node, bool gone)
+{
+    uint32_t at = fs->where[node];
+
+    f->part[at] = true;
+    if (!gone)
+        fs->live[at] = true;
+}
+
+/* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
+ * are. */
+static void look_round(struct rk_fences *fs, struct rk_fence *f)
+{
+    memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
+    for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
+        if (fs->used[i])
+            see(fs, f, i, rk_gone(fs->gone, RK_GONE_HOST, i));
+    }
+    for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
+        see(fs, f, fs->job->host_of[f->ranks[i]], rk_gone(fs->gone, RK_GONE_RANK, f->ranks[i]));
+}
+
+bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
+{
+    for (uint32_t i = 0; i < (n ? n : fs->job->size); i++) {
+        if (fs->job->host_of[n ? ranks[i] : i] != fs->self)
+            return false;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------- lists */
+
+static void destroy(struct rk_fences *fs, struct rk_fence *f)
+{
+    rk_list_remove(&f->link);
+    fs->nkept -= f->over;
+    free(f->ranks);
+    free(f->from);
+    free(f->part);
+    rk_packer_free(&f->data);
+    free(f);
+}
+
+static bool same(const struct rk_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
+{
+    if (f->space != space)
+        return false;
+    if (n == 0 || !f->ranks)
+        return n == 0 && !f->ranks;
+    return f->nranks == n && memcmp(f->ranks, ranks, n * sizeof(*ranks)) == 0;
+}
+
+/* The fence of these ranks that source has not come to; a new one if there is none. */
+static struct rk_fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+                             uint32_t source)
+{
+    struct rk_fence *f;
+
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        f = rk_list_entry(l, struct rk_fence, link);
+        if (!f->from[source] && same(f, space, ranks, n))
+            return f;
+    }
+    f = calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->from = calloc(fs->nchildren + 1, sizeof(*f->from));
+    f->part = calloc(fs->nchildren + 2, sizeof(*f->part));
+    if (n) {
+        f->ranks = malloc(n * sizeof(*ranks));
+        if (f->ranks)
+            memcpy(f->ranks, ranks, n * sizeof(*ranks));
+    }
+    f->space = space;
+    f->nranks = n;
+    rk_list_append(&fs->active, &f->link);
+    if (!f->from || !f->part || (n && !f->ranks)) {
+        destroy(fs, f);
+        return NULL;
+    }
+    look_round(fs, f);
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        f->from[i] = !fs->live[i];
+        if (f->from[i] && f->part[i])
+            f->status = LOST;
+    }
+    /* The source itself comes now, even if by the map it has no part. */
+    f->from[source] = false;
+    return f;
+}
+
+/* How long pack's message is with so many bytes of data. */
+static size_t message_of(const struct rk_fence *f, size_t len)
+{
+    return 4 * (4 + (size_t)f->nranks) + len;
+}
+
+static void pack(const struct rk_fence *f, const void *data, size_t len, struct rk_packer *p)
+{
+    rk_pack_u32(p, f->space);
+    rk_pack_u32(p, (uint32_t)f->status);
+    rk_pack_u32(p, f->nranks);
+    for (uint32_t i = 0; i < f->nranks; i++)
+        rk_pack_u32(p, f->ranks[i]);
+    rk_pack_bytes(p, data, len);
+}
+
+/* ------------------------------------------------------------------------ moving on */
+
+static void forget_oldest(struct rk_fences *fs)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        if (f->over) {
+            destroy(fs, f);
+            return;
+        }
+    }
+}
+
+/* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
+static void release(struct rk_fences *fs, struct rk_fence *f, const void *data, size_t len)
+{
+    void *token = f->token;
+
+    for (uint32_t i = 0; i < fs->nchildren; i++) {
+        struct rk_packer p = {0};
+        if (!f->part[i])
+            continue;
+        pack(f, data, len, &p);
+        rk_tree_step(fs->tree, rk_tree_child(fs->tree, i), RK_MSG_FENCE_DOWN, &p);
+    }
+    if (token)
+        fs->done(fs->arg, token, f->status, data, len);
+    if (!f->abandoned) {
+        destroy(fs, f);
+        return;
+    }
+    if (data != f->data.data) {
+        rk_packer_free(&f->data);
+        rk_pack_raw(&f->data, data, len);
+    }
+    f->over = true;
+    f->sent = false;
+    if (++fs->nkept > MOST_KEPT)
+        forget_oldest(fs);
+}
+
+static void move_on(struct rk_fences *fs, struct rk_fence *f)
+{
+    struct rk_packer p = {0};
+
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        if (!f->from[i])
+            return;
+    }
+    if (f->sent || f->over)
+        return;
+    if (fs->self != RK_NODE_FRONT && f->part[fs->nchildren + 1]) {
+        f->sent = true;
+        pack(f, f->data.data, f->data.len, &p);
+        rk_packer_free(&f->data);
+        rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_UP, &p);
+        return;
+    }
+    release(fs, f, f->data.data, f->data.len);
+}
+
+/* A message that is too long would cost the agent that it comes to its wire. So that fence fails, and no more. */
+static void add_data(struct rk_fence *f, const void *data, size_t len)
+{
+    if (f->status == TOO_MUCH)
+        return;
+    if (message_of(f, f->data.len + len) <= RK_MESSAGE_MAX) {
+        rk_pack_raw(&f->data, data, len);
+        return;
+    }
+    rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
+             f->space == RK_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), RK_MESSAGE_MAX);
+    rk_packer_free(&f->data);
+    f->status = TOO_MUCH;
+}
+
+static void join(struct rk_fences *fs, struct rk_fence *f, uint32_t source, int status,
+                 const void *data, size_t len)
+{
+    f->from[source] = true;
+    if (status && !f->status)
+        f->status = status;
+    add_data(f, data, len);
+    if (f->data.failed && !f->status)
+        f->status = -1;
+    move_on(fs, f);
+}
+
+static struct rk_fence *find_abandoned(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        if (f->abandoned && same(f, space, ranks, n))
+            return f;
+    }
+    return NULL;
+}
+
+void rk_fences_abandon(struct rk_fences *fs, void *token)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        if (f->token == token) {
+            f->token = NULL;
+            f->abandoned = true;
+            return;
+        }
+    }
+}
+
+void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status,
+                     const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
+{
+    struct rk_fence *f = find_abandoned(fs, space, ranks, n);
+
+    if (f && !status) {
+        f->abandoned = false;
+        f->token = token;
+        if (f->over) {
+            fs->done(fs->arg, token, f->status, f->data.data, f->data.len);
+            destroy(fs, f);
+        }
+        return;
+    }
+    f = find(fs, space, ranks, n, fs->nchildren);
+    if (!f) {
+        fs->done(fs->arg, token, -1, NULL, 0);
+        return;
+    }
+    f->token = token;
+    join(fs, f, fs->nchildren, status, data, len);
+}
+
+/* The first that waits for an answer. */
+static struct rk_fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+{
+    for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        if (f->sent && same(f, space, ranks, n))
+            return f;
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------- who waits */
+
+static bool takes_part(const struct rk_fence *f, uint32_t rank)
+{
+    for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
+        if (f->ranks[i] == rank)
+            return true;
+    }
+    return !f->ranks;
+}
+
+const struct rk_fence *rk_fences_of(const struct rk_fences *fs, enum rk_fence_space space, uint32_t rank)
+{
+    const struct rk_fence *found = NULL;
+    uint32_t at = fs && rank < fs->job->size ? fs->where[fs->job->host_of[rank]] : UINT32_MAX;
+
+    if (!fs || at > fs->nchildren)
+        return NULL;
+    for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
+        const struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        /* Ours that have given up do not wait. */
+        if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
+            continue;
+        if (found)
+            return NULL;
+        found = f;
+    }
+    return found;
+}
+
+bool rk_fences_awaited(const struct rk_fences *fs, const struct rk_fence *f, char *out, size_t len)
+{
+    bool *late = calloc(fs->job->nhosts, sizeof(*late));
+    uint32_t branches = 0, hosts = 0, named = 0;
+    size_t at;
+
+    for (uint32_t i = 0; i < fs->nchildren; i++)
+        branches += f->part[i] && !f->from[i];
+    for (uint32_t i = 0; late && branches && i < (f->ranks ? f->nranks : fs->job->nhosts); i++) {
+        uint32_t host = f->ranks ? fs->job->host_of[f->ranks[i]] : i, where = fs->where[host];
+        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || rk_gone(fs->gone, RK_GONE_HOST, host))
+            continue;
+        late[host] = true;
+        hosts++;
+    }
+    at = (size_t)snprintf(out, len, "%s", hosts == 0 ? "other hosts" : hosts > branches ? "some of hosts" : hosts > 1 ? "hosts" : "host");
+    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < MOST_NAMED && at < len; i++) {
+        if (late[i])
+            at += (size_t)snprintf(out + at, len - at, "%c%s", named++ ? ',' : ' ', fs->job->hosts[i]);
+    }
+    if (hosts > named && at < len)
+        snprintf(out + at, len - at, " and %u more", hosts - named);
+    free(late);
+    return hosts > 0;
+}
+
+/* --------------------------------------------------------------------- what comes */
+
+static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    uint32_t space = rk_unpack_u32(u);
+    int status = (int)rk_unpack_u32(u);
+    uint32_t n = rk_unpack_u32(u), *ranks;
+    const void *data;
+    struct rk_fence *f = NULL;
+    bool ok = !u->failed && n <= u->left / 4;
+    size_t len;
+
+    ranks = ok ? calloc(n ? n : 1, sizeof(*ranks)) : NULL;
+    for (uint32_t i = 0; ranks && i < n; i++) {
+        ranks[i] = rk_unpack_u32(u);
+        ok = ok && ranks[i] < fs->job->size;
+    }
+    data = rk_unpack_bytes(u, &len);
+    ok = ok && ranks && rk_unpack_done(u);
+    if (ok && kind == RK_MSG_FENCE_UP) {
+        uint32_t child = rk_tree_index(fs->tree, from);
+        ok = child != RK_NODE_FRONT;
+        f = ok ? find(fs, space, ranks, n, child) : NULL;
+        if (f)
+            join(fs, f, child, status, data, len);
+    } else if (ok) {
+        f = from == RK_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
+        if (f) {
+            f->status = status;
+            release(fs, f, data, len);
+        }
+    }
+    free(ranks);
+    return ok;
+}
+
+/* Of those that a fence waits for, some have ended. */
+static void drop_ended(struct rk_fences *fs, struct rk_fence *f)
+{
+    look_round(fs, f);
+    for (uint32_t i = 0; i <= fs->nchildren; i++) {
+        if (f->from[i] || fs->live[i])
+            continue;
+        f->from[i] = true;
+        f->status = LOST;
+    }
+    move_on(fs, f);
+}
+
+static void say_gone(struct rk_fences *fs, enum rk_gone_what what, uint32_t number)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, what);
+    rk_pack_u32(&p, number);
+    rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
+}
+
+static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uint32_t number)
+{
+    struct rk_fences *fs = rk_list_entry(watcher, struct rk_fences, watcher);
+
+    for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
+        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        next = l->next;
+        if (f->ranks || what != RK_GONE_RANK)
+            drop_ended(fs, f);
+    }
+    if (what == RK_GONE_HOST && number == fs->self)
+        say_gone(fs, what, number);
+}
+
+void rk_fences_say_lost(struct rk_fences *fs, uint32_t rank)
+{
+    say_gone(fs, RK_GONE_RANK, rank);
+}
+
+static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
+{
+    uint32_t what = rk_unpack_u32(u), number = rk_unpack_u32(u);
+    bool rank = what == RK_GONE_RANK;
+
+    if (!rk_unpack_done(u) || from == RK_NODE_FRONT || (!rank && what != RK_GONE_HOST) ||
+        number >= (rank ? fs->job->size : fs->job->nhosts) ||
+        !rk_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
+        return false;
+    rk_gone_note(fs->gone, (enum rk_gone_what)what, number);
+    if (fs->self != RK_NODE_FRONT)
+        say_gone(fs, (enum rk_gone_what)what, number);
+    return true;
+}
+
+bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+{
+    return kind == RK_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
+}
+
+rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, struct rk_gone *gone, uint32_t self,
+                             rk_fence_done_fn done, void *arg, struct rk_fences **out)
+{
+    struct rk_fences *fs = calloc(1, sizeof(*fs));
+
+    if (!fs)
+        return RANK_ERR_NO_MEMORY;
+    *fs = (struct rk_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
+    fs->nchildren = rk_tree_children(tree);
+    rk_list_init(&fs->active);
+    fs->watcher.told = on_gone;
+    rk_gone_watch(gone, &fs->watcher);
+    fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
+    fs->used = calloc(job->nhosts, sizeof(*fs->used));
+    fs->where = calloc(job->nhosts, sizeof(*fs->where));
+    if (!fs->live || !fs->used || !fs->where) {
+        rk_fences_close(fs);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t r = 0; r < job->size; r++)
+        fs->used[job->host_of[r]] = true;
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        uint32_t child = rk_tree_way(tree, i);
+        fs->where[i] = i == self ? fs->nchildren : child == RK_NODE_FRONT ? fs->nchildren + 1 : rk_tree_index(tree, child);
+    }
+    *out = fs;
+    return RANK_OK;
+}
+
+void rk_fences_close(struct rk_fences *fs)
+{
+    if (!fs)
+        return;
+    while (!rk_list_empty(&fs->active))
+        destroy(fs, rk_list_entry(fs->active.next, struct rk_fence, link));
+    rk_gone_unwatch(&fs->watcher);
+    free(fs->live);
+    free(fs->used);
+    free(fs->where);
+    free(fs);
+}

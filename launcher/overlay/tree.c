@@ -1,0 +1,438 @@
+/* tree.c: see tree.h. */
+#include "launcher/overlay/tree.h"
+#include "launcher/overlay/protocol.h"
+#include "lib/base/clock.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
+#define BEAT_S 1
+#define LOST_AFTER_S 6
+/* For who has said that it is busy: with the table of a million ranks, a file system that wakes up. */
+#define BUSY_S 120
+#define FOR_EVER UINT32_MAX
+#define UNANSWERED_PROBES 3
+/* For the keeper of an agent that stands still to end all that was below it: keeper.c. */
+#define KEEPER_S 9
+
+struct link {
+    struct rk_tree *tree;
+    struct rk_wire *wire; /* NULL: not there */
+    uint32_t node;        /* of the other end; RK_NODE_FRONT: the parent */
+    bool remote;
+    bool hung_up; /* nothing more is sent, and nothing but its end expected */
+    bool patient; /* the kernel may not give it up for what waits to be sent */
+    bool lost;    /* the owner knows; only the end of what its keeper ends is waited for */
+    uint32_t silent; /* beats of ours since something came from it: if we get no time ourselves, it has more */
+    uint32_t may_be; /* so many */
+    uint64_t lost_ns;
+};
+
+struct rk_tree {
+    struct event_base *base;
+    const struct rk_tree_ops *ops;
+    void *arg;
+    uint32_t self;
+    struct rk_shape shape;
+    struct link parent;
+    struct link *child; /* [nchildren] */
+    uint32_t nchildren;
+    struct event *beat;
+    uint64_t beat_ns; /* when we last looked */
+};
+
+bool rk_tree_below(const struct rk_tree *t, uint32_t top, uint32_t node)
+{
+    return rk_shape_is_below(&t->shape, top, node);
+}
+
+bool rk_tree_is_root(const struct rk_tree *t)
+{
+    return t->self == RK_NODE_FRONT;
+}
+
+uint32_t rk_tree_children(const struct rk_tree *t)
+{
+    return t->nchildren;
+}
+
+uint32_t rk_tree_child(const struct rk_tree *t, uint32_t i)
+{
+    return t->child[i].node;
+}
+
+uint32_t rk_tree_index(const struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+
+    return i < t->nchildren && t->child[i].node == node ? i : RK_NODE_FRONT;
+}
+
+uint32_t rk_tree_way(const struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+
+    return i < t->nchildren ? t->child[i].node : RK_NODE_FRONT;
+}
+
+static struct link *child_of(struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_tree_index(t, node);
+
+    return i == RK_NODE_FRONT ? NULL : &t->child[i];
+}
+
+/* The child through which a node below is reached, or NULL. */
+static struct link *way_to(struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+
+    return i >= t->nchildren ? NULL : &t->child[i];
+}
+
+/* -------------------------------------------------------------------- sending */
+
+static void to_children(struct rk_tree *t, uint32_t kind, const void *data, size_t len)
+{
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        if (t->child[i].wire && !t->child[i].hung_up)
+            rk_wire_forward(t->child[i].wire, RK_NODE_ALL, kind, data, len);
+    }
+}
+
+/* To a node that is not this one. What has no way any more goes nowhere. */
+static void pass_on(struct rk_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+{
+    struct link *l = node == RK_NODE_FRONT ? NULL : way_to(t, node);
+
+    if (!l)
+        l = &t->parent;
+    if (l->wire && !l->hung_up)
+        rk_wire_forward(l->wire, node, kind, data, len);
+}
+
+void rk_tree_send(struct rk_tree *t, uint32_t node, uint32_t kind, struct rk_packer *p)
+{
+    struct rk_packer none = {0};
+
+    p = p ? p : &none;
+    if (!p->failed) {
+        if (node == RK_NODE_ALL)
+            to_children(t, kind, p->data, p->len);
+        else if (node == t->self) {
+            struct rk_unpacker u = {p->data, p->len, false};
+            t->ops->on_message(t->arg, kind, &u);
+        } else {
+            pass_on(t, node, kind, p->data, p->len);
+        }
+    }
+    rk_packer_free(p);
+}
+
+void rk_tree_step(struct rk_tree *t, uint32_t child, uint32_t kind, struct rk_packer *p)
+{
+    struct link *l = child == RK_NODE_FRONT ? &t->parent : way_to(t, child);
+
+    if (l && l->wire && !l->hung_up)
+        rk_wire_send_to(l->wire, RK_NODE_NEXT, kind, p);
+    else if (p)
+        rk_packer_free(p);
+}
+
+void rk_tree_excuse(struct rk_tree *t)
+{
+    if (t->parent.remote)
+        rk_tree_step(t, RK_NODE_FRONT, RK_MSG_BUSY, NULL);
+    if (t->parent.wire)
+        rk_wire_flush(t->parent.wire);
+    for (uint32_t i = 0; i < t->nchildren; i++) {
+        if (t->child[i].wire)
+            rk_wire_flush(t->child[i].wire);
+    }
+}
+
+size_t rk_tree_backlog(const struct rk_tree *t)
+{
+    size_t sum = t->parent.wire ? rk_wire_backlog(t->parent.wire) : 0;
+
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        sum += t->child[i].wire ? rk_wire_backlog(t->child[i].wire) : 0;
+    return sum;
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    l->may_be = kind == RK_MSG_BUSY ? BUSY_S : LOST_AFTER_S;
+    if (kind == RK_MSG_BEAT || kind == RK_MSG_BUSY || l->lost)
+        return true;
+    if (node == RK_NODE_NEXT)
+        return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
+    if (node == RK_NODE_ALL) {
+        if (l != &t->parent) /* only the root speaks to all */
+            return false;
+        to_children(t, kind, u->at, u->left);
+        return t->ops->on_message(t->arg, kind, u);
+    }
+    if (node == t->self)
+        return t->ops->on_message(t->arg, kind, u);
+    if (node != RK_NODE_FRONT && node >= t->shape.nodes)
+        return false;
+    pass_on(t, node, kind, u->at, u->left);
+    return true;
+}
+
+static void end_lost(struct link *l, bool seen)
+{
+    rk_wire_close(l->wire);
+    l->wire = NULL;
+    l->tree->ops->on_lost_ended(l->tree->arg, l->node, seen);
+}
+
+static void on_close(void *arg, const char *why)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    if (l->lost) { /* by the keeper if why is NULL, else by our kernel: that host is not there any more */
+        end_lost(l, true);
+        return;
+    }
+    rk_wire_close(l->wire);
+    l->wire = NULL;
+    if (l == &t->parent)
+        t->ops->on_parent_gone(t->arg, why);
+    else
+        t->ops->on_child_gone(t->arg, l->node, why);
+}
+
+static void on_drained(void *arg)
+{
+    struct link *l = arg;
+    struct rk_tree *t = l->tree;
+
+    if (l == &t->parent && t->ops->on_drained)
+        t->ops->on_drained(t->arg);
+}
+
+/* A long message takes its time on a thin link, and beats come behind it. */
+static void on_bytes(void *arg)
+{
+    struct link *l = arg;
+
+    l->silent = 0;
+}
+
+static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained, on_bytes};
+
+/* ----------------------------------------------------------------- heartbeats */
+
+static void give_up_after(int fd, int ms)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+/*
+ * A parent that is stopped takes in what its socket holds, and no more. To the kernel data that wait for room for so
+ * long are as good as lost, though the other host answers each time that it is asked for room: TCP_USER_TIMEOUT counts
+ * on. So it is taken away as long as all that we have is waiting for room and the host answers.
+ */
+static void bear_with(struct link *l)
+{
+    int fd = rk_wire_fd(l->wire), queued = 0, unsent = 0;
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+    bool patient;
+
+    if (ioctl(fd, SIOCOUTQ, &queued) < 0 || ioctl(fd, SIOCOUTQNSD, &unsent) < 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return;
+    patient = unsent > 0 && unsent == queued && info.tcpi_probes < UNANSWERED_PROBES;
+    if (patient != l->patient)
+        give_up_after(fd, patient ? 0 : LOST_AFTER_S * 1000);
+    l->patient = patient;
+}
+
+/*
+ * It stands still, or its host is cut off. The owner goes on without it at once, but its keeper, which sees that our
+ * end of the wire is closed, needs a while to end it and its ranks, and closes the other end only then. If the host
+ * is cut off the kernel gives up soon.
+ */
+static void lose(struct link *l, uint64_t now)
+{
+    struct rk_tree *t = l->tree;
+    char why[64];
+
+    l->lost = true;
+    l->lost_ns = now;
+    rk_tree_hang_up(t, l->node);
+    snprintf(why, sizeof(why), "it has not answered for %u s", l->may_be * BEAT_S);
+    t->ops->on_child_gone(t->arg, l->node, why);
+}
+
+static void look_at(struct link *l, uint64_t now)
+{
+    if (l->wire && l->lost && now - l->lost_ns > KEEPER_S * 1000000000ull)
+        end_lost(l, false);
+    if (!l->wire || !l->remote || l->hung_up)
+        return;
+    if (l == &l->tree->parent)
+        bear_with(l);
+    rk_wire_send_to(l->wire, RK_NODE_NEXT, RK_MSG_BEAT, NULL);
+    /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
+     * whether its host is there. */
+    if (l != &l->tree->parent && l->silent++ >= l->may_be)
+        lose(l, now);
+}
+
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_tree *t = arg;
+    uint64_t now = rk_clock_ns();
+
+    (void)fd;
+    (void)what;
+    /* If we were stopped ourselves, the others' words still wait to be read. */
+    if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
+        for (uint32_t i = 0; i < t->nchildren; i++) {
+            t->child[i].silent = 0;
+            t->child[i].lost_ns = now;
+        }
+    }
+    t->beat_ns = now;
+    look_at(&t->parent, now);
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        look_at(&t->child[i], now);
+}
+
+void rk_tree_watch(int fd)
+{
+    const int on = 1, idle = 2, every = 1, times = 4;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+    give_up_after(fd, LOST_AFTER_S * 1000);
+}
+
+static rank_status_t add(struct link *l, int fd, bool remote)
+{
+    struct rk_tree *t = l->tree;
+    const struct timeval every = {BEAT_S, 0};
+    rank_status_t st = rk_wire_open(t->base, fd, &wire_ops, l, &l->wire);
+
+    if (st) {
+        close(fd);
+        return st;
+    }
+    l->remote = remote;
+    l->silent = 0;
+    l->may_be = FOR_EVER;
+    if (!remote)
+        return RANK_OK;
+    rk_tree_watch(fd);
+    if (!t->beat) {
+        t->beat = event_new(t->base, -1, EV_PERSIST, on_beat, t);
+        t->beat_ns = rk_clock_ns();
+        if (!t->beat || event_add(t->beat, &every))
+            return RANK_ERR_NO_MEMORY;
+    }
+    return RANK_OK;
+}
+
+/* ------------------------------------------------------------------ open, close */
+
+rank_status_t rk_tree_open(struct event_base *base, uint32_t self, const struct rk_shape *shape,
+                           const struct rk_tree_ops *ops, void *arg, struct rk_tree **out)
+{
+    struct rk_tree *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return RANK_ERR_NO_MEMORY;
+    *t = (struct rk_tree){.base = base, .ops = ops, .arg = arg, .self = self, .shape = *shape};
+    t->parent = (struct link){.tree = t, .node = RK_NODE_FRONT};
+    t->nchildren = rk_shape_children(shape, self);
+    t->child = calloc(t->nchildren ? t->nchildren : 1, sizeof(*t->child));
+    if (!t->child) {
+        free(t);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        t->child[i] = (struct link){.tree = t, .node = rk_shape_child(shape, self, i)};
+    *out = t;
+    return RANK_OK;
+}
+
+void rk_tree_close(struct rk_tree *t)
+{
+    if (!t)
+        return;
+    rk_wire_close(t->parent.wire);
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        rk_wire_close(t->child[i].wire);
+    if (t->beat)
+        event_free(t->beat);
+    free(t->child);
+    free(t);
+}
+
+rank_status_t rk_tree_add_parent(struct rk_tree *t, int fd, bool remote)
+{
+    return add(&t->parent, fd, remote);
+}
+
+rank_status_t rk_tree_add_child(struct rk_tree *t, uint32_t node, int fd, bool remote)
+{
+    struct link *l = child_of(t, node);
+
+    if (!l || l->wire) {
+        close(fd);
+        return RANK_ERR_ARG;
+    }
+    return add(l, fd, remote);
+}
+
+struct rk_wire *rk_tree_parent(const struct rk_tree *t)
+{
+    return t->parent.wire;
+}
+
+bool rk_tree_has_child(const struct rk_tree *t, uint32_t node)
+{
+    uint32_t i = rk_tree_index(t, node);
+
+    return i != RK_NODE_FRONT && t->child[i].wire;
+}
+
+uint32_t rk_tree_child_count(const struct rk_tree *t)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->nchildren; i++)
+        n += t->child[i].wire != NULL;
+    return n;
+}
+
+void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
+{
+    struct link *l = rk_tree_has_child(t, node) ? child_of(t, node) : NULL;
+
+    if (!l || l->hung_up)
+        return;
+    l->hung_up = true;
+    rk_wire_finish(l->wire);
+}

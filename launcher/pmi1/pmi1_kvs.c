@@ -1,0 +1,172 @@
+/* pmi1_kvs.c: see space.h. A table of chains that doubles as it fills. */
+#include "launcher/pmi1/pmi1_kvs.h"
+#include "launcher/util/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS_AT_FIRST 64
+
+struct pair {
+    struct pair *next;
+    uint32_t hash;
+    char *value;
+    char key[];
+};
+
+struct rk_pmi1_space {
+    struct pair **bucket;
+    size_t nbuckets, npairs; /* a power of two */
+    size_t bytes, limit;
+    bool keep;
+    struct rk_packer fresh;
+};
+
+static uint32_t hash_of(const char *key)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    while (*key)
+        h = (h ^ (unsigned char)*key++) * 16777619u;
+    return h;
+}
+
+rank_status_t rk_pmi1_space_create(size_t limit, bool keep, struct rk_pmi1_space **out)
+{
+    struct rk_pmi1_space *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        s->limit = limit;
+        s->keep = keep;
+        s->nbuckets = BUCKETS_AT_FIRST;
+        s->bucket = calloc(s->nbuckets, sizeof(struct pair *));
+    }
+    if (!s || !s->bucket) {
+        free(s);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_pmi1_space_destroy(struct rk_pmi1_space *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->nbuckets; i++) {
+        for (struct pair *p = s->bucket[i], *next; p; p = next) {
+            next = p->next;
+            free(p->value);
+            free(p);
+        }
+    }
+    free(s->bucket);
+    rk_packer_free(&s->fresh);
+    free(s);
+}
+
+/* Where the pair with this key hangs, or where it would. */
+static struct pair **place(const struct rk_pmi1_space *s, const char *key, uint32_t hash)
+{
+    struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
+
+    while (*at && ((*at)->hash != hash || strcmp((*at)->key, key) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+/* If there is no memory for it, chains get longer. */
+static void grow(struct rk_pmi1_space *s)
+{
+    size_t n = 2 * s->nbuckets;
+    struct pair **bucket = calloc(n, sizeof(struct pair *));
+
+    if (!bucket)
+        return;
+    for (size_t i = 0; i < s->nbuckets; i++) {
+        for (struct pair *p = s->bucket[i], *next; p; p = next) {
+            next = p->next;
+            p->next = bucket[p->hash & (n - 1)];
+            bucket[p->hash & (n - 1)] = p;
+        }
+    }
+    free(s->bucket);
+    s->bucket = bucket;
+    s->nbuckets = n;
+}
+
+rank_status_t rk_pmi1_space_set(struct rk_pmi1_space *s, const char *key, const char *value)
+{
+    size_t klen = strlen(key), vlen = strlen(value);
+    uint32_t hash = hash_of(key);
+    struct pair **at = place(s, key, hash), *p = *at;
+    size_t had = p ? strlen(p->value) : 0, more = vlen + (p ? 0 : klen + sizeof(*p));
+    char *copy;
+
+    if (klen == 0 || klen > RK_PMI1_KEY_MAX || vlen > RK_PMI1_VALUE_MAX)
+        return RANK_ERR_ARG;
+    if (s->bytes - had + more > s->limit)
+        return RANK_ERR_NO_MEMORY;
+    copy = strdup(value);
+    if (!copy)
+        return RANK_ERR_NO_MEMORY;
+    if (!p) {
+        p = malloc(sizeof(*p) + klen + 1);
+        if (!p) {
+            free(copy);
+            return RANK_ERR_NO_MEMORY;
+        }
+        *p = (struct pair){.hash = hash};
+        memcpy(p->key, key, klen + 1);
+        *at = p;
+        s->npairs++;
+    }
+    free(p->value);
+    p->value = copy;
+    s->bytes += more - had;
+    if (s->npairs > 2 * s->nbuckets)
+        grow(s);
+    return RANK_OK;
+}
+
+rank_status_t rk_pmi1_space_put(struct rk_pmi1_space *s, const char *key, const char *value)
+{
+    rank_status_t st = rk_pmi1_space_set(s, key, value);
+
+    if (!st && s->keep) {
+        rk_pack_string(&s->fresh, key);
+        rk_pack_string(&s->fresh, value);
+        if (s->fresh.failed)
+            return RANK_ERR_NO_MEMORY;
+    }
+    return st;
+}
+
+const char *rk_pmi1_space_get(const struct rk_pmi1_space *s, const char *key)
+{
+    struct pair *p = *place(s, key, hash_of(key));
+
+    return p ? p->value : NULL;
+}
+
+void *rk_pmi1_space_blob(struct rk_pmi1_space *s, size_t *len)
+{
+    void *data = s->fresh.data;
+
+    *len = s->fresh.len;
+    memset(&s->fresh, 0, sizeof(s->fresh));
+    return data;
+}
+
+rank_status_t rk_pmi1_space_merge(struct rk_pmi1_space *s, const void *blob, size_t len)
+{
+    struct rk_unpacker u = {.at = blob, .left = len};
+
+    while (u.left > 0) {
+        const char *key = rk_unpack_string(&u), *value = rk_unpack_string(&u);
+        rank_status_t st = key && value ? rk_pmi1_space_set(s, key, value) : RANK_ERR_ARG;
+        if (st)
+            return st;
+    }
+    return RANK_OK;
+}

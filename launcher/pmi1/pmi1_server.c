@@ -1,0 +1,345 @@
+/*
+ * pmi1_server.c: connections and barriers of PMI-1. See server.h; what is answered
+ * to each command is in commands.c.
+ *
+ * A job that does not speak PMI-1 pays for a socket pair a rank and its place
+ * in an epoll set, of which the loop sees one descriptor. Buffers come with the
+ * first byte.
+ */
+#include "launcher/pmi1/pmi1_internal.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Bytes that a job's clients may put: a rank needs some hundred for each way to reach it. */
+#define SPACE_OWN (1u << 20)
+#define SPACE_PER_RANK (64u << 10)
+#define AT_ONCE 64 /* clients heard before the loop's other events are looked at */
+
+/* ---------------------------------------------------------------- one connection */
+
+static void hang_up(struct rk_pmi1_client *c)
+{
+    if (c->fd >= 0)
+        close(c->fd); /* which takes it out of the epoll set */
+    c->fd = -1;
+    free(c->input);
+    c->input = NULL;
+    rk_pmi1_forget_block(c);
+    c->waiting = false;
+}
+
+/* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
+ * hosts, too. */
+static void lose(struct rk_pmi1 *s, bool tell)
+{
+    bool news = tell && !s->told;
+
+    s->lost = true;
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].waiting)
+            rk_pmi1_leave_barrier(&s->clients[i], false);
+    }
+    s->waiting = 0;
+    if (news && s->ops->exchange) {
+        s->told = true;
+        s->ops->exchange(s->arg, true, NULL, 0);
+    }
+}
+
+/* A connection ended before its rank did. */
+static void on_gone(struct rk_pmi1_client *c)
+{
+    bool unfinished = c->state == RK_PMI1_JOINED;
+
+    if (c->waiting)
+        c->server->waiting--;
+    hang_up(c);
+    if (unfinished)
+        lose(c->server, true);
+}
+
+void rk_pmi1_refuse(struct rk_pmi1_client *c, const char *what)
+{
+    rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
+            c->rank, RK_PMI1_FD, what);
+    on_gone(c);
+}
+
+void rk_pmi1_answer(struct rk_pmi1_client *c, const char *fmt, ...)
+{
+    char line[RK_PMI1_LINE_MAX];
+    va_list ap;
+    int n;
+
+    if (c->fd < 0)
+        return;
+    va_start(ap, fmt);
+    n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof(line))
+        n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
+    /* A client waits for each answer, so there is room; one that does not is none. */
+    if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
+        on_gone(c);
+}
+
+static void on_line(void *arg, const char *line)
+{
+    rk_pmi1_block_line(arg, line);
+}
+
+/* Hear what has come. False: the connection has ended. */
+static bool hear(struct rk_pmi1_client *c)
+{
+    struct rk_pmi1_command command;
+    enum rk_pmi1_next next;
+    size_t room;
+    ssize_t n;
+    char *to;
+
+    if (!c->input)
+        c->input = calloc(1, sizeof(*c->input));
+    if (!c->input) {
+        on_gone(c);
+        return false;
+    }
+    c->input->line = on_line;
+    c->input->arg = c;
+    to = rk_pmi1_input_room(c->input, &room);
+    n = recv(c->fd, to, room, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n <= 0) {
+        on_gone(c);
+        return false;
+    }
+    rk_pmi1_input_filled(c->input, (size_t)n);
+    while ((next = rk_pmi1_input_next(c->input, &command)) == RK_PMI1_COMMAND) {
+        rk_pmi1_obey(c, &command);
+        if (c->fd < 0)
+            return false;
+    }
+    if (next == RK_PMI1_NONSENSE)
+        rk_pmi1_refuse(c, "not a command");
+    return c->fd >= 0;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct epoll_event ev[AT_ONCE];
+    struct rk_pmi1 *s = arg;
+    int n = epoll_wait(fd, ev, AT_ONCE, 0);
+
+    (void)what;
+    for (int i = 0; i < n; i++) {
+        struct rk_pmi1_client *c = &s->clients[ev[i].data.u32];
+        if (c->fd >= 0) /* another's word may have ended it */
+            hear(c);
+    }
+}
+
+/* -------------------------------------------------------------------- barriers */
+
+static void all_leave(struct rk_pmi1 *s)
+{
+    s->waiting = 0;
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].waiting)
+            rk_pmi1_leave_barrier(&s->clients[i], true);
+    }
+}
+
+void rk_pmi1_enter_barrier(struct rk_pmi1_client *c)
+{
+    struct rk_pmi1 *s = c->server;
+    size_t len;
+    void *blob;
+
+    c->waiting = true;
+    if (s->lost) {
+        rk_pmi1_leave_barrier(c, false);
+        return;
+    }
+    if (++s->waiting < s->local)
+        return;
+    if (!s->ops->exchange) {
+        all_leave(s);
+        return;
+    }
+    blob = rk_pmi1_space_blob(s->space, &len);
+    s->ops->exchange(s->arg, false, blob, len);
+    free(blob);
+}
+
+void rk_pmi1_exchanged(struct rk_pmi1 *s, bool lost, const void *blob, size_t len)
+{
+    if (!lost && rk_pmi1_space_merge(s->space, blob, len)) {
+        rk_error("what another host's ranks have put for PMI-1 cannot be taken in");
+        lost = true;
+    }
+    if (lost)
+        lose(s, false);
+    else
+        all_leave(s);
+}
+
+bool rk_pmi1_exited(struct rk_pmi1 *s, uint32_t rank)
+{
+    struct rk_pmi1_client *c;
+
+    if (!s)
+        return false;
+    c = &s->clients[rank];
+    /* Whoever holds the other end now is none of the ranks: only what has come already counts. Each
+     * round takes something in, and not more than a socket holds. */
+    for (int i = 0; c->fd >= 0 && i < 256; i++) {
+        char byte;
+        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !hear(c))
+            break;
+    }
+    if (c->waiting)
+        s->waiting--;
+    hang_up(c);
+    /* One that has finalized was in all barriers that there will be on other hosts; the last of them
+     * may still be on its way there, and nothing must overtake it. */
+    if (!s->gone || c->inits < s->gone_inits) {
+        s->gone_rank = rank;
+        s->gone_inits = c->inits;
+    }
+    s->gone = true;
+    s->gone_early = s->gone_early || c->state != RK_PMI1_FINALIZED;
+    /* Else nobody waits here, or ever will; but on other hosts they may. */
+    if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
+        lose(s, s->gone_early);
+    return c->state == RK_PMI1_JOINED;
+}
+
+/* Another has joined more often than one that is gone. */
+void rk_pmi1_check_stranded(struct rk_pmi1 *s)
+{
+    if (!s || !s->gone || s->gone_inits >= s->inits || s->stranded)
+        return;
+    s->stranded = true;
+    s->ops->stranded(s->arg, s->gone_rank);
+}
+
+bool rk_pmi1_used(const struct rk_pmi1 *s)
+{
+    return s && s->inits > 0;
+}
+
+bool rk_pmi1_waits(const struct rk_pmi1 *s, uint32_t rank)
+{
+    return s && rank < s->local && s->clients[rank].waiting;
+}
+
+void rk_pmi1_note_joined(struct rk_pmi1_client *c)
+{
+    struct rk_pmi1 *s = c->server;
+
+    if (++c->inits > s->inits)
+        s->inits = c->inits;
+    s->ops->joined(s->arg, c->rank);
+    if (s->gone) /* before anybody was a client */
+        lose(s, s->gone_early);
+    rk_pmi1_check_stranded(s);
+}
+
+/* ------------------------------------------------------------------- start, end */
+
+/* What is there from the start is so on every host. */
+static rank_status_t set_key(struct rk_pmi1 *s, const char *text)
+{
+    const char *value = strchr(text, '=');
+    char key[RK_PMI1_KEY_MAX + 1];
+
+    if (!value || (size_t)(value - text) >= sizeof(key))
+        return RANK_OK; /* no client could ask for it */
+    memcpy(key, text, (size_t)(value - text));
+    key[value - text] = '\0';
+    return rk_pmi1_space_set(s->space, key, value + 1);
+}
+
+rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *job,
+                           const struct rk_pmi1_ops *ops, void *arg, struct rk_pmi1 **out)
+{
+    size_t limit = SPACE_OWN + (size_t)job->size * SPACE_PER_RANK;
+    struct rk_pmi1 *s = calloc(1, sizeof(*s));
+    char mapping[RK_PMI1_VALUE_MAX + 1];
+    rank_status_t st = RANK_ERR_NO_MEMORY;
+
+    if (!s)
+        return st;
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    s->ops = ops;
+    s->arg = arg;
+    s->size = job->size;
+    s->universe = job->universe > job->size ? job->universe : job->size;
+    s->local = job->local;
+    s->name = strdup(job->id);
+    s->clients = calloc(job->local, sizeof(*s->clients));
+    for (uint32_t i = 0; s->clients && i < job->local; i++)
+        s->clients[i] = (struct rk_pmi1_client){.server = s, .rank = i, .fd = -1};
+    s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, on_readable, s);
+    if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
+        rk_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
+        st = RANK_OK;
+    /* Where it is too long, MPICH finds it out with more words. It is the same on every host, so it
+     * is put in no blob. */
+    if (!st && rk_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
+                   (int)sizeof(mapping))
+        st = rk_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
+    for (char *const *k = job->keys; k && *k && !st; k++)
+        st = set_key(s, *k);
+    if (st) {
+        rk_pmi1_close(s);
+        return st;
+    }
+    *out = s;
+    return RANK_OK;
+}
+
+void rk_pmi1_close(struct rk_pmi1 *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; s->clients && i < s->local; i++)
+        hang_up(&s->clients[i]);
+    if (s->ev)
+        event_free(s->ev);
+    if (s->epoll >= 0)
+        close(s->epoll);
+    rk_pmi1_space_destroy(s->space);
+    free(s->clients);
+    free(s->name);
+    free(s);
+}
+
+rank_status_t rk_pmi1_add(struct rk_pmi1 *s, uint32_t rank, uint32_t app, int *fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.u32 = rank};
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return RANK_ERR_SYSTEM;
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, ends[0], &ev)) {
+        int error = errno;
+        close(ends[0]);
+        close(ends[1]);
+        errno = error;
+        return RANK_ERR_SYSTEM;
+    }
+    s->clients[rank].given = true;
+    s->clients[rank].fd = ends[0];
+    s->clients[rank].app = app;
+    *fd = ends[1];
+    return RANK_OK;
+}

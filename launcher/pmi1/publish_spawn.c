@@ -1,0 +1,303 @@
+/*
+ * publish_spawn.c: what a PMI-1 client asks that is answered from outside this host:
+ * published names, and programs to be spawned. Called like all commands; the
+ * answers come through rk_pmi1_errand_done.
+ */
+#include "launcher/pmi1/pmi1_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A block has no end by itself: this is more than any client has to say. */
+#define BLOCK_MAX (1u << 20)
+
+/* What the blocks have said so far. */
+struct rk_pmi1_block {
+    struct rk_request request;
+    struct rk_request_app *app; /* that of this block, or NULL */
+    char *key;                  /* the value of this one comes next */
+    size_t bytes;
+    bool bad;
+};
+
+/* ------------------------------------------------------------------------ asking */
+
+static void ask(struct rk_pmi1_client *c, enum rk_errand what, struct rk_packer *p)
+{
+    struct rk_pmi1 *s = c->server;
+
+    if (c->asking) { /* no client does */
+        rk_packer_free(p);
+        rk_pmi1_refuse(c, "two questions at once");
+        return;
+    }
+    c->asking = what;
+    c->asked = s->next_ask++;
+    if (s->ops->errand) {
+        s->ops->errand(s->arg, c->rank, c->asked, what, p);
+    } else {
+        rk_packer_free(p);
+        rk_pmi1_errand_done(s, c->asked, NULL);
+    }
+}
+
+void rk_pmi1_publish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    const char *service = rk_pmi1_value(cmd, "service"), *port = rk_pmi1_value(cmd, "port");
+    char kind = RK_VALUE_TEXT;
+    struct rk_packer p = {0}, value = {0};
+
+    if (!service || !port) {
+        rk_pmi1_answer(c, "cmd=publish_result rc=-1 info=error msg=cannot_publish\n");
+        return;
+    }
+    rk_pack_raw(&value, &kind, 1);
+    rk_pack_raw(&value, port, strlen(port));
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_KEEP_APP);
+    rk_pack_u32(&p, 1);
+    rk_pack_string(&p, service);
+    rk_pack_bytes(&p, value.data, value.len);
+    p.failed = p.failed || value.failed;
+    rk_packer_free(&value);
+    ask(c, RK_ERRAND_PUBLISH, &p);
+}
+
+static void pack_name(struct rk_packer *p, const char *name)
+{
+    char *names[] = {(char *)(uintptr_t)(name ? name : ""), NULL};
+
+    rk_pack_strings(p, names);
+}
+
+void rk_pmi1_look_up(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, RK_RANGE_ALL);
+    rk_pack_u32(&p, RK_LOOKUP_NOW);
+    rk_pack_u32(&p, 0);
+    pack_name(&p, rk_pmi1_value(cmd, "service"));
+    ask(c, RK_ERRAND_LOOKUP, &p);
+}
+
+void rk_pmi1_unpublish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    struct rk_packer p = {0};
+
+    rk_pack_u32(&p, RK_RANGE_ANY);
+    pack_name(&p, rk_pmi1_value(cmd, "service"));
+    ask(c, RK_ERRAND_UNPUBLISH, &p);
+}
+
+/* ---------------------------------------------------------------------- spawning */
+
+void rk_pmi1_forget_block(struct rk_pmi1_client *c)
+{
+    if (!c->block)
+        return;
+    rk_request_clear(&c->block->request);
+    free(c->block->key);
+    free(c->block);
+    c->block = NULL;
+}
+
+/* NULL: it does not begin with that. */
+static const char *after(const char *line, const char *begin)
+{
+    size_t len = strlen(begin);
+
+    return strncmp(line, begin, len) == 0 ? line + len : NULL;
+}
+
+/* "arg7=..." and the like, where the number is of no interest: they come in order. */
+static const char *after_numbered(const char *line, const char *begin)
+{
+    const char *rest = after(line, begin);
+
+    if (!rest || *rest < '0' || *rest > '9')
+        return NULL;
+    rest += strspn(rest, "0123456789");
+    return *rest == '=' ? rest + 1 : NULL;
+}
+
+static bool set_text(char **to, const char *text)
+{
+    free(*to);
+    *to = strdup(text);
+    return *to != NULL;
+}
+
+static bool put_key(struct rk_pmi1_block *b, const char *value)
+{
+    char *text;
+    bool ok;
+
+    if (!b->key)
+        return false;
+    if (asprintf(&text, "%s=%s", b->key, value) < 0)
+        return false;
+    ok = rk_request_word(&b->request.keys, text);
+    free(text);
+    free(b->key);
+    b->key = NULL;
+    return ok;
+}
+
+static bool put_option(struct rk_pmi1_block *b, const char *option, const char *value)
+{
+    return rk_request_word(&b->request.words, option) && rk_request_word(&b->request.words, value);
+}
+
+/* What MPI says of these keys; others are hints that need not be understood. */
+static bool put_info(struct rk_pmi1_block *b, const char *value)
+{
+    const char *key = b->key ? b->key : "";
+    bool ok = true;
+
+    if (strcmp(key, "wdir") == 0 || strcmp(key, "wd") == 0)
+        ok = set_text(&b->app->wdir, value);
+    else if (strcmp(key, "path") == 0)
+        ok = set_text(&b->app->path, value);
+    else if (strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0)
+        ok = put_option(b, "--host", value);
+    else if (strcmp(key, "hostfile") == 0)
+        ok = put_option(b, "--hostfile", value);
+    free(b->key);
+    b->key = NULL;
+    return ok;
+}
+
+static bool take_line(struct rk_pmi1_block *b, const char *line)
+{
+    const char *v;
+    char *end;
+    long n;
+
+    if ((v = after(line, "nprocs="))) {
+        n = strtol(v, &end, 10);
+        b->app->n = end != v && !*end && n > 0 && n <= RK_MAX_RANKS ? (uint32_t)n : 0;
+        return b->app->n > 0;
+    }
+    if ((v = after(line, "execname=")))
+        return !b->app->argv && rk_request_word(&b->app->argv, v);
+    if ((v = after_numbered(line, "arg")))
+        return b->app->argv && rk_request_word(&b->app->argv, v);
+    if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
+        return set_text(&b->key, v);
+    if ((v = after_numbered(line, "preput_val_")))
+        return put_key(b, v);
+    if ((v = after_numbered(line, "info_key_")))
+        return set_text(&b->key, v);
+    if ((v = after_numbered(line, "info_val_")))
+        return put_info(b, v);
+    return true; /* counts, which say nothing new */
+}
+
+void rk_pmi1_block_line(struct rk_pmi1_client *c, const char *line)
+{
+    struct rk_pmi1_block *b = c->block;
+
+    if (!b)
+        b = c->block = calloc(1, sizeof(*b));
+    if (!b || b->bad)
+        return;
+    if (!line) {
+        b->app = rk_request_add(&b->request);
+        b->bad = !b->app;
+        return;
+    }
+    b->bytes += strlen(line) + 16;
+    b->bad = b->bytes > BLOCK_MAX || !take_line(b, line);
+}
+
+void rk_pmi1_spawn(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+{
+    struct rk_pmi1_block *b = c->block;
+    struct rk_packer p = {0};
+    bool ok = b && !b->bad;
+
+    if (!cmd->last)
+        return;
+    for (uint32_t i = 0; ok && i < b->request.napps; i++)
+        ok = b->request.apps[i].argv && b->request.apps[i].n;
+    if (ok)
+        rk_request_pack(&b->request, &p);
+    rk_pmi1_forget_block(c);
+    if (ok)
+        ask(c, RK_ERRAND_SPAWN, &p);
+    else
+        rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
+}
+
+/* ----------------------------------------------------------------------- answers */
+
+static void say(struct rk_pmi1_client *c, const char *what, bool ok, const char *why)
+{
+    rk_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
+                   ok ? "success" : why);
+}
+
+/* Of a value of PMIx's only a text can be told. */
+static void say_found(struct rk_pmi1_client *c, struct rk_unpacker *u)
+{
+    uint32_t n = rk_unpack_u32(u);
+    const char *value;
+    size_t len;
+
+    if (n >= 1) {
+        rk_unpack_string(u);
+        rk_unpack_string(u);
+        rk_unpack_u32(u);
+        value = rk_unpack_bytes(u, &len);
+        if (!u->failed && len >= 1 && len <= RK_PMI1_VALUE_MAX && *value == RK_VALUE_TEXT &&
+            !memchr(value, '\n', len)) {
+            rk_pmi1_answer(c, "cmd=lookup_result rc=0 info=ok msg=success port=%.*s\n", (int)len - 1, value + 1);
+            return;
+        }
+    }
+    rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+}
+
+/* NULL: the program that asked has ended. */
+static struct rk_pmi1_client *who_asked(struct rk_pmi1 *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].asking && s->clients[i].asked == id)
+            return &s->clients[i];
+    }
+    return NULL;
+}
+
+void rk_pmi1_errand_done(struct rk_pmi1 *s, uint32_t id, struct rk_unpacker *u)
+{
+    struct rk_pmi1_client *c = who_asked(s, id);
+    uint32_t what = c ? c->asking : 0, status = u ? rk_unpack_u32(u) : RK_REFUSED;
+
+    if (!c)
+        return;
+    c->asking = 0;
+    switch (what) {
+    case RK_ERRAND_PUBLISH:
+        say(c, "publish", status == RK_DONE, "cannot_publish");
+        break;
+    case RK_ERRAND_UNPUBLISH:
+        say(c, "unpublish", status == RK_DONE, "not_published");
+        break;
+    case RK_ERRAND_LOOKUP:
+        if (status == RK_DONE)
+            say_found(c, u);
+        else
+            rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+        break;
+    case RK_ERRAND_SPAWN:
+        if (status == RK_DONE)
+            rk_pmi1_answer(c, "cmd=spawn_result rc=0 msg=success\n");
+        else
+            rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
+                           status == RK_NO_PROGRAM ? "no_such_program" : "cannot_start");
+        break;
+    default: /* nothing else is asked */
+        break;
+    }
+}

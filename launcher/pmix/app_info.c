@@ -1,0 +1,73 @@
+/*
+ * app_info.c: which program of the job each rank runs, told to PMIx; MPI's
+ * MPI_APPNUM comes from it. See server.h.
+ *
+ * This is a second registration of the job, which adds to the first: PMIx
+ * derives what it knows of single ranks from the maps only where nobody else
+ * says anything about single ranks in the same call. A job of one program has
+ * no need of it.
+ */
+#include "launcher/pmix/pmix_internal.h"
+#include "lib/base/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+
+static void about_app(pmix_info_t *info, uint32_t app, const struct rk_server_app *a)
+{
+    pmix_data_array_t array;
+    pmix_rank_t first = a->first;
+    uint32_t n = a->n;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_APPNUM, &app, PMIX_UINT32);
+    PMIX_INFO_LOAD(&item[1], PMIX_APP_SIZE, &n, PMIX_UINT32);
+    PMIX_INFO_LOAD(&item[2], PMIX_APPLDR, &first, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(info, PMIX_APP_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+static void about_rank(pmix_info_t *info, uint32_t number, uint32_t app, uint32_t in_app)
+{
+    pmix_data_array_t array;
+    pmix_rank_t rank = number, app_rank = in_app;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_RANK, &rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&item[1], PMIX_APPNUM, &app, PMIX_UINT32);
+    PMIX_INFO_LOAD(&item[2], PMIX_APP_RANK, &app_rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(info, PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+rank_status_t rk_server_register_apps(struct rk_server *s, const struct rk_server_job *job)
+{
+    size_t n = (size_t)job->napps + job->size, at = 1;
+    struct rk_answer a;
+    pmix_info_t *info;
+    uint32_t napps = job->napps;
+    pmix_status_t rc;
+
+    PMIX_INFO_CREATE(info, n + 1);
+    if (!info)
+        return RANK_ERR_NO_MEMORY;
+    PMIX_INFO_LOAD(&info[0], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
+    for (uint32_t i = 0; i < job->napps; i++)
+        about_app(&info[at++], i, &job->apps[i]);
+    for (uint32_t i = 0; i < job->napps; i++) {
+        for (uint32_t k = 0; k < job->apps[i].n; k++)
+            about_rank(&info[at++], job->apps[i].first + k, i, k);
+    }
+    rk_answer_init(&a);
+    rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, at,
+                                                        rk_answer_come, &a));
+    PMIX_INFO_FREE(info, n + 1);
+    if (rc == PMIX_SUCCESS)
+        return RANK_OK;
+    rk_error("registering the job's programs with PMIx failed: %s", PMIx_Error_string(rc));
+    return RANK_ERR_BOOT;
+}

@@ -1,0 +1,85 @@
+/*
+ * dead_clients.c: what those have left whom the library was told to forget: ranks that were clients and died.
+ *
+ * What such a rank has committed goes with its registration, and ranks of other hosts and jobs may still ask for it: that is kept here.
+ * The library's thread does one thing after the other, so that the question for it is answered, if it ever is,
+ * before the registration goes.
+ */
+#include "launcher/pmix/pmix_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rk_relic {
+    struct rk_post post;
+    struct rk_relic *next;
+    uint32_t rank;
+    bool found; /* once it was posted */
+    char *data;
+    size_t len;
+};
+
+static void on_forgotten(pmix_status_t status, void *arg)
+{
+    (void)status;
+    (void)arg;
+}
+
+/* It comes to the loop with the post, as all that the library's thread has to say. */
+static void run(struct rk_post *post, void *arg)
+{
+    struct rk_relic *e = (struct rk_relic *)post;
+
+    (void)arg;
+    e->found = true;
+}
+
+static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
+{
+    struct rk_relic *e = arg;
+
+    if (status != PMIX_SUCCESS || e->data)
+        return;
+    e->data = malloc(len ? len : 1);
+    if (!e->data)
+        return;
+    if (len)
+        memcpy(e->data, data, len);
+    e->len = len;
+    rk_mailbox_post(rk_server_serving()->mailbox, &e->post);
+}
+
+static struct rk_relic *find(const struct rk_server *s, uint32_t rank)
+{
+    struct rk_relic *e = atomic_load(&s->relics);
+
+    while (e && e->rank != rank)
+        e = e->next;
+    return e;
+}
+
+void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
+{
+    struct rk_relic *e = calloc(1, sizeof(*e));
+    pmix_proc_t proc;
+
+    if (!e || find(s, rank)) {
+        free(e);
+        return;
+    }
+    PMIX_LOAD_PROCID(&proc, s->nspace, rank);
+    *e = (struct rk_relic){.post.run = run, .next = atomic_load(&s->relics), .rank = rank};
+    atomic_store(&s->relics, e); /* the library may hold it: it lives as long as the process */
+    PMIx_server_dmodex_request(&proc, on_data, e);
+    PMIx_server_deregister_client(&proc, on_forgotten, NULL);
+}
+
+bool rk_server_relic(const struct rk_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
+{
+    const struct rk_relic *e = find(s, rank);
+
+    *found = e && e->found;
+    *data = *found ? e->data : NULL;
+    *len = *found ? e->len : 0;
+    return e != NULL;
+}

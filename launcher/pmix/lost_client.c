@@ -1,0 +1,88 @@
+/*
+ * lost_client.c: a client is gone without having finalized.
+ *
+ * The library sees its connection end, which is also how it learns of one that
+ * died behind a wrapper script: the rank, which is the script, lives on then.
+ *
+ * Is no other client of the rank there, the library is told at once to count on the
+ * rank no more (pmix_internal.h says why).
+ */
+#include "launcher/pmix/pmix_internal.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+
+struct lost {
+    struct rk_post post;
+    uint32_t rank;
+};
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct lost *l = (struct lost *)post;
+    struct rk_server *server = arg;
+
+    server->events->lost(server->arg, l->rank);
+    free(l);
+}
+
+void rk_server_count_client(struct rk_server *server, uint32_t rank, int n)
+{
+    uint32_t i = rk_server_local(server, rank);
+
+    if (i < server->nlocal)
+        server->clients[i] += n;
+}
+
+static void post_one(struct rk_server *server, const pmix_proc_t *proc)
+{
+    struct lost *l;
+    uint32_t rank, i;
+
+    if (!rk_server_rank_of(server, proc, &rank))
+        return;
+    rk_server_count_client(server, rank, -1);
+    i = rk_server_local(server, rank);
+    if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
+        rk_server_forget_rank(server, rank);
+    l = malloc(sizeof(*l));
+    if (!l)
+        return;
+    l->post.run = run;
+    l->rank = rank;
+    rk_mailbox_post(server->mailbox, &l->post);
+}
+
+/* One event for all that went at a time: the first is the source, the others are among the infos. */
+static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+{
+    struct rk_server *server = rk_server_serving();
+
+    (void)id;
+    (void)code;
+    (void)results;
+    (void)nresults;
+    post_one(server, source);
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_PROCID) && info[i].value.type == PMIX_PROC)
+            post_one(server, info[i].value.data.proc);
+    }
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+static void on_registered(pmix_status_t status, size_t id, void *arg)
+{
+    (void)status;
+    (void)id;
+    (void)arg;
+}
+
+void rk_server_watch_lost(void)
+{
+    static pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
+
+    PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, on_registered, NULL);
+}

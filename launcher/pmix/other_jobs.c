@@ -1,0 +1,164 @@
+/*
+ * other_jobs.c: other jobs: what PMIx is told of them, so that our clients can ask
+ * about their ranks, and of the process that has spawned ours.
+ *
+ * To this server they have no processes here, even where they do run on this
+ * host: those have a server of their own, in their own job's agent.
+ */
+#include "launcher/dpm/job_info.h"
+#include "launcher/pmix/pmix_internal.h"
+#include "launcher/dpm/spawn_request.h"
+#include "lib/base/log.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool rk_server_knows(const struct rk_server *s, const char *id)
+{
+    if (strcmp(id, s->nspace) == 0)
+        return true;
+    for (char **o = s->others; o && *o; o++) {
+        if (strcmp(*o, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void about_rank(pmix_info_t *info, const struct rk_job *job, uint32_t number)
+{
+    pmix_data_array_t array;
+    pmix_rank_t rank = number;
+    uint32_t node = job->host_of[number];
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_RANK, &rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&item[1], PMIX_HOSTNAME, job->hosts[node], PMIX_STRING);
+    PMIX_INFO_LOAD(&item[2], PMIX_NODEID, &node, PMIX_UINT32);
+    PMIX_INFO_LOAD(info, PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+/* To tell PMIx of so many ranks may take seconds. */
+#define MANY_RANKS 50000u
+
+/*
+ * Not by maps: from those PMIx would tell that ranks of the other job are local
+ * peers, but only the clients that happen to ask. Open MPI then takes the same
+ * process for a local one on one side and for a remote one on the other, and
+ * chooses other algorithms there.
+ */
+static pmix_status_t tell(const struct rk_job *job)
+{
+    uint32_t size = job->size, napps = job->napps;
+    pmix_nspace_t nspace;
+    struct rk_answer a;
+    pmix_info_t *info;
+    pmix_status_t rc;
+
+    PMIX_INFO_CREATE(info, size + 3u);
+    if (!info)
+        return PMIX_ERR_NOMEM;
+    PMIX_INFO_LOAD(&info[0], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
+    for (uint32_t i = 0; i < size; i++)
+        about_rank(&info[3 + i], job, i);
+    PMIX_LOAD_NSPACE(nspace, job->id);
+    rk_answer_init(&a);
+    rc = rk_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, size + 3u, rk_answer_come, &a));
+    PMIX_INFO_FREE(info, size + 3u);
+    return rc;
+}
+
+bool rk_server_take_outline(struct rk_server *s, struct rk_unpacker *u, char *id)
+{
+    struct rk_job job;
+    bool ok = rk_outline_unpack(u, &job);
+    pmix_status_t rc;
+
+    if (ok && id)
+        PMIX_LOAD_NSPACE(id, job.id);
+    if (ok && !rk_server_knows(s, job.id)) {
+        rk_flights_keep(&s->flights, job.id);
+        if (job.size >= MANY_RANKS)
+            s->events->busy(s->arg);
+        rc = tell(&job);
+        ok = rc == PMIX_SUCCESS && rk_request_word(&s->others, job.id);
+        if (rc != PMIX_SUCCESS)
+            rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));
+    }
+    rk_job_clear(&job);
+    return ok;
+}
+
+static void forget_one(struct rk_server *s, char *id)
+{
+    size_t n = 0, at = 0;
+
+    while (s->others && s->others[n]) {
+        if (strcmp(s->others[n], id) == 0)
+            at = n + 1;
+        n++;
+    }
+    if (at) {
+        free(s->others[at - 1]);
+        memmove(&s->others[at - 1], &s->others[at], (n - at + 1) * sizeof(*s->others));
+    }
+    free(id);
+}
+
+void rk_server_forget_past(struct rk_server *s, const char *id)
+{
+    char **past = &s->past[s->npast % RK_SERVER_PAST], *copy = NULL;
+
+    if (rk_server_knows(s, id) && strcmp(id, s->nspace) != 0)
+        copy = strdup(id);
+    if (!copy)
+        return;
+    s->npast++;
+    if (*past) {
+        rk_flights_forget(&s->flights, *past);
+        forget_one(s, *past);
+    }
+    *past = copy;
+}
+
+/*
+ * Some clients ask about themselves, some about their job (which the first
+ * registration says). As in apps.c this adds to the first.
+ */
+rank_status_t rk_server_register_parent(struct rk_server *s, const struct rk_server_job *job)
+{
+    struct rk_answer a;
+    pmix_info_t *info;
+    pmix_proc_t parent;
+    pmix_status_t rc;
+
+    if (!job->origin || !job->origin->job || job->nlocal == 0)
+        return RANK_OK;
+    PMIX_LOAD_PROCID(&parent, job->origin->job, job->origin->rank);
+    PMIX_INFO_CREATE(info, job->nlocal);
+    if (!info)
+        return RANK_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < job->nlocal; i++) {
+        pmix_data_array_t array;
+        pmix_info_t *item;
+        PMIX_DATA_ARRAY_CONSTRUCT(&array, 2, PMIX_INFO);
+        item = array.array;
+        PMIX_INFO_LOAD(&item[0], PMIX_RANK, &job->local[i], PMIX_PROC_RANK);
+        PMIX_INFO_LOAD(&item[1], PMIX_PARENT_ID, &parent, PMIX_PROC);
+        PMIX_INFO_LOAD(&info[i], PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+        PMIX_DATA_ARRAY_DESTRUCT(&array);
+    }
+    rk_answer_init(&a);
+    rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, job->nlocal,
+                                                        rk_answer_come, &a));
+    PMIX_INFO_FREE(info, job->nlocal);
+    if (rc == PMIX_SUCCESS)
+        return RANK_OK;
+    rk_error("telling PMIx of the ranks' parent failed: %s", PMIx_Error_string(rc));
+    return RANK_ERR_BOOT;
+}

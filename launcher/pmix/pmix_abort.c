@@ -1,0 +1,58 @@
+/*
+ * pmix_abort.c: a client called PMIx_Abort.
+ *
+ * It ends the whole job, also if the client named only some ranks: the others
+ * would wait for those. The client stays blocked until the answer, and is
+ * killed with the rest soon after it.
+ */
+#include "launcher/pmix/pmix_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct abort_call {
+    struct rk_post post;
+    uint32_t rank;
+    int code;
+    char *text;
+    pmix_op_cbfunc_t done;
+    void *done_arg;
+};
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct abort_call *a = (struct abort_call *)post;
+    struct rk_server *server = arg;
+
+    server->events->aborted(server->arg, a->rank, a->code, a->text);
+    if (a->done)
+        a->done(PMIX_SUCCESS, a->done_arg);
+    free(a->text);
+    free(a);
+}
+
+pmix_status_t rk_upcall_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
+                              pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done,
+                              void *done_arg)
+{
+    struct rk_server *server = rk_server_serving();
+    struct abort_call *a;
+    uint32_t rank;
+
+    (void)object;
+    (void)procs;
+    (void)nprocs;
+    if (!rk_server_rank_of(server, proc, &rank))
+        return PMIX_ERR_NOT_SUPPORTED;
+    a = malloc(sizeof(*a));
+    if (!a)
+        return PMIX_ERR_NOMEM;
+    *a = (struct abort_call){.post.run = run,
+                             .rank = rank,
+                             .code = status,
+                             .text = strdup(text ? text : ""),
+                             .done = done,
+                             .done_arg = done_arg};
+    rk_mailbox_post(server->mailbox, &a->post);
+    return PMIX_SUCCESS;
+}

@@ -1,0 +1,203 @@
+/*
+ * pmix_connect.c: connect and disconnect, and a fence of processes of several jobs.
+ *
+ * PMIx calls once all processes of this host that take part have come, or are
+ * gone.
+ *
+ * The first xrun keeps the time-out (group_op.h). To a connect the library keeps
+ * one too, and goes on with it while it waits for us; after it has answered,
+ * an answer of ours would be a second one for memory that it has let go. So the
+ * first xrun's is a little shorter, and what still comes too late is dropped.
+ */
+#include "launcher/pmix/pmix_internal.h"
+#include "lib/base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORTER_MS 250 /* than the library's: the first xrun's time-out of a connect */
+#define CLOSE_MS 50    /* to the library's: our answer would come */
+
+struct gather {
+    struct rk_errand_call call;
+    uint32_t timeout_ms; /* or 0 */
+    uint64_t late_ns;    /* the library answers itself; or 0 */
+    pmix_op_cbfunc_t done;
+    pmix_modex_cbfunc_t fenced; /* of a fence */
+    void *done_arg;
+};
+
+static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
+                   struct rk_unpacker *u)
+{
+    struct gather *g = (struct gather *)call;
+    size_t len = 0;
+    const void *data = u ? rk_unpack_bytes(u, &len) : NULL;
+    uint32_t others = u ? rk_unpack_u32(u) : 0;
+    char *copy = NULL;
+
+    if (status == PMIX_SUCCESS && u->failed)
+        status = PMIX_ERROR;
+    /* PMIx must know a job before it may tell its clients that they are connected with it. */
+    for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
+        if (rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
+            status = PMIX_ERROR;
+    }
+    if (!g->fenced) {
+        if (!g->late_ns || rk_clock_ns() < g->late_ns)
+            g->done(status, g->done_arg);
+        return;
+    }
+    if (status == PMIX_SUCCESS && len) {
+        copy = malloc(len);
+        if (copy)
+            memcpy(copy, data, len);
+        else
+            status = PMIX_ERR_NOMEM;
+    }
+    g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
+}
+
+static bool here(const struct rk_server *server, uint32_t rank)
+{
+    return rk_server_local(server, rank) < server->nlocal;
+}
+
+/* How many of them are of this host. */
+static uint32_t count_here(const struct rk_server *server, const pmix_proc_t procs[], size_t n)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace))
+            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : here(server, procs[i].rank);
+    }
+    return count;
+}
+
+/* Only the agent knows which have ended, so that this is for its loop; called before the errand leaves. */
+struct gather_post {
+    struct rk_post post;
+    struct gather *g;
+    pmix_proc_t *procs;
+    size_t n;
+    bool broken; /* clients are gone that the library has counted out */
+    char *data; /* or NULL */
+    size_t len;
+};
+
+static void leave(struct rk_post *post, void *arg)
+{
+    struct gather_post *gp = (struct gather_post *)post;
+    struct rk_server *server = arg;
+    struct rk_packer *p = &gp->g->call.payload;
+    bool lost = gp->broken;
+
+    for (size_t i = 0; i < gp->n; i++) {
+        bool all = gp->procs[i].rank == PMIX_RANK_WILDCARD;
+        if (!PMIX_CHECK_NSPACE(gp->procs[i].nspace, server->nspace))
+            continue;
+        for (uint32_t k = 0; k < server->nlocal && all; k++)
+            lost = lost || server->events->ended(server->arg, server->local[k]);
+        if (!all && here(server, gp->procs[i].rank))
+            lost = lost || server->events->ended(server->arg, gp->procs[i].rank);
+    }
+    rk_pack_u32(p, lost);
+    rk_pack_u32(p, count_here(server, gp->procs, gp->n));
+    rk_pack_u32(p, gp->g->timeout_ms);
+    rk_pack_u32(p, (uint32_t)gp->n);
+    for (size_t i = 0; i < gp->n; i++) {
+        char nspace[PMIX_MAX_NSLEN + 1];
+        PMIX_LOAD_NSPACE(nspace, gp->procs[i].nspace);
+        rk_pack_string(p, nspace);
+        rk_pack_u32(p, gp->procs[i].rank == PMIX_RANK_WILDCARD ? RK_ALL_RANKS : gp->procs[i].rank);
+    }
+    rk_pack_bytes(p, gp->data, gp->len);
+    server->events->errand(server->arg, gp->g->call.what, RK_ALL_RANKS, p, gp->g);
+    free(gp->procs);
+    free(gp->data);
+    free(gp);
+}
+
+/* Takes g and data over. */
+static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+                          size_t ninfo, struct gather *g, char *data, size_t len)
+{
+    struct gather_post *gp = calloc(1, sizeof(*gp));
+
+    if (!gp || !g || !(gp->procs = malloc((n ? n : 1) * sizeof(*procs)))) {
+        free(gp);
+        free(g);
+        free(data);
+        return PMIX_ERR_NOMEM;
+    }
+    memcpy(gp->procs, procs, n * sizeof(*procs));
+    g->call.what = what;
+    g->call.done = finish;
+    gp->post.run = leave;
+    gp->g = g;
+    gp->n = n;
+    gp->broken = rk_infos_say_broken(info, ninfo);
+    gp->data = data;
+    gp->len = len;
+    rk_mailbox_post(rk_server_serving()->mailbox, &gp->post);
+    return PMIX_SUCCESS;
+}
+
+static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
+{
+    struct gather *g = calloc(1, sizeof(*g));
+
+    if (g) {
+        g->done = done;
+        g->fenced = fenced;
+        g->done_arg = done_arg;
+        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days are for ever */
+    }
+    return g;
+}
+
+/*
+ * Each client's time-out of a connect is put into one timer, which libpmix 4.2.2
+ * does not take out of its queue before: with two clients its thread ends in an
+ * endless loop when the time is over, and serves nobody any more. An error at
+ * once makes it forget the timer.
+ *
+ * Where all who take part are on this host, and where not all of this host's
+ * have come, there is no upcall: pmix_server_connect() answers by itself in the
+ * first case and waits in the second, and in both sets the timer of the one
+ * tracker again for each client (its last lines; PMIX_THREADSHIFT_DELAY assigns
+ * the libevent event anew while it is in the heap of timers). So two or more
+ * clients of one host who connect among themselves with a time-out stop PMIx
+ * there, and nothing that this side is asked or could answer prevents it.
+ */
+pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
+{
+    uint32_t timeout_s = rk_infos_timeout(info, ninfo);
+    struct gather *g;
+
+    if (timeout_s && count_here(rk_server_serving(), procs, nprocs) > 1)
+        return PMIX_ERR_NOT_SUPPORTED;
+    g = make(done, NULL, done_arg, timeout_s);
+    if (g && g->timeout_ms) {
+        g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
+        g->timeout_ms -= SHORTER_MS;
+    }
+    return post(RK_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
+}
+
+pmix_status_t rk_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
+{
+    return post(RK_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
+                make(done, NULL, done_arg, rk_infos_timeout(info, ninfo)), NULL, 0);
+}
+
+pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                                   size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                                   void *done_arg)
+{
+    return post(RK_ERRAND_FENCE, procs, nprocs, info, ninfo,
+                make(NULL, done, done_arg, rk_infos_timeout(info, ninfo)), data, ndata);
+}

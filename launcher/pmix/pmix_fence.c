@@ -1,0 +1,187 @@
+/*
+ * pmix_fence.c: a fence that needs more than this host.
+ *
+ * Fences among ranks of one host end inside the library. What comes here is
+ * what all the ranks of this host that take part have to say.
+ */
+#include "launcher/pmix/pmix_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rk_fence_call {
+    struct rk_post post;
+    uint32_t *ranks, nranks; /* 0: all of the job */
+    bool foreign;            /* names ranks that the job does not have */
+    bool broken;             /* a client of this host ended before it came */
+    char *data;              /* given to us by PMIx */
+    size_t len;
+    uint32_t timeout_s;      /* or 0 */
+    struct event *late;      /* or NULL */
+    pmix_modex_cbfunc_t done;
+    void *done_arg;
+};
+
+static void destroy(void *arg)
+{
+    struct rk_fence_call *f = arg;
+
+    free(f->ranks);
+    free(f->data);
+    free(f);
+}
+
+/* From here on nobody else has a hand on it. */
+static void answer(struct rk_fence_call *f, pmix_status_t status)
+{
+    bool good = status == PMIX_SUCCESS && f->data;
+
+    if (f->late)
+        event_free(f->late);
+    f->late = NULL;
+    f->done(status, good ? f->data : NULL, good ? f->len : 0, f->done_arg, destroy, f);
+}
+
+void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
+                          size_t len)
+{
+    struct rk_fence_call *f = token;
+
+    (void)server;
+    /* PMIx keeps the data until it calls the last function. */
+    free(f->data);
+    f->data = len ? malloc(len) : NULL;
+    f->len = len;
+    if (f->data)
+        memcpy(f->data, data, len);
+    else if (len)
+        status = PMIX_ERR_NOMEM;
+    answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
+}
+
+/* The library's own time-out ends when all of this host have come. */
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct rk_fence_call *f = arg;
+    struct rk_server *server = rk_server_serving();
+
+    (void)fd;
+    (void)what;
+    server->events->fence_late(server->arg, f);
+    answer(f, PMIX_ERR_TIMEOUT);
+}
+
+static void run(struct rk_post *post, void *arg)
+{
+    struct rk_fence_call *f = (struct rk_fence_call *)post;
+    struct rk_server *server = arg;
+    const struct timeval late = {(time_t)f->timeout_s, 0};
+
+    if (f->foreign) {
+        answer(f, PMIX_ERR_NOT_SUPPORTED);
+        return;
+    }
+    if (f->timeout_s) {
+        f->late = evtimer_new(server->base, on_late, f);
+        if (!f->late || event_add(f->late, &late)) {
+            answer(f, PMIX_ERR_NOMEM);
+            return;
+        }
+    }
+    server->events->fence(server->arg, f->ranks, f->nranks, f->broken, f->data, f->len, f);
+}
+
+static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[], size_t n,
+                       struct rk_fence_call *f)
+{
+    f->ranks = calloc(n ? n : 1, sizeof(*f->ranks));
+    for (size_t i = 0; f->ranks && i < n; i++) {
+        if (procs[i].rank == PMIX_RANK_WILDCARD) {
+            f->nranks = 0;
+            return true;
+        } else if (procs[i].rank >= server->size) {
+            f->foreign = true;
+        } else {
+            f->ranks[f->nranks++] = procs[i].rank;
+        }
+    }
+    return f->ranks != NULL;
+}
+
+bool rk_infos_say_broken(const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)
+            return info[i].value.data.status != PMIX_SUCCESS;
+    }
+    return false;
+}
+
+static uint32_t within_u32(int64_t n)
+{
+    return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+uint32_t rk_value_number(const pmix_value_t *v)
+{
+    switch (v->type) {
+    case PMIX_INT:
+        return within_u32(v->data.integer);
+    case PMIX_INT16:
+        return within_u32(v->data.int16);
+    case PMIX_INT32:
+        return within_u32(v->data.int32);
+    case PMIX_INT64:
+        return within_u32(v->data.int64);
+    case PMIX_UINT:
+        return v->data.uint;
+    case PMIX_UINT16:
+        return v->data.uint16;
+    case PMIX_UINT32:
+        return v->data.uint32;
+    case PMIX_UINT64:
+        return v->data.uint64 > UINT32_MAX ? UINT32_MAX : (uint32_t)v->data.uint64;
+    case PMIX_SIZE:
+        return v->data.size > UINT32_MAX ? UINT32_MAX : (uint32_t)v->data.size;
+    default:
+        return 0;
+    }
+}
+
+uint32_t rk_infos_timeout(const pmix_info_t info[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
+            return rk_value_number(&info[i].value);
+    }
+    return 0;
+}
+
+pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                              void *done_arg)
+{
+    struct rk_server *server = rk_server_serving();
+    struct rk_fence_call *f = calloc(1, sizeof(*f));
+
+    for (size_t i = 0; i < nprocs; i++) {
+        if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
+            free(f);
+            return rk_upcall_fence_jobs(procs, nprocs, info, ninfo, data, ndata, done, done_arg);
+        }
+    }
+    if (!f || !list_ranks(server, procs, nprocs, f)) {
+        free(data);
+        free(f);
+        return PMIX_ERR_NOMEM;
+    }
+    f->post.run = run;
+    f->data = data;
+    f->len = ndata;
+    f->broken = rk_infos_say_broken(info, ninfo);
+    f->timeout_s = rk_infos_timeout(info, ninfo);
+    f->done = done;
+    f->done_arg = done_arg;
+    rk_mailbox_post(server->mailbox, &f->post);
+    return PMIX_SUCCESS;
+}

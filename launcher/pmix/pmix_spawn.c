@@ -1,0 +1,175 @@
+/*
+ * pmix_spawn.c: a client wants a new job to be started (PMIx_Spawn).
+ *
+ * Attributes that say where and with what environment it shall run become
+ * options of the new xrun, or its programs' own. Others are of no consequence,
+ * unless the client insists.
+ */
+#include "launcher/pmix/pmix_internal.h"
+#include "launcher/dpm/spawn_request.h"
+#include "launcher/map/policy.h"
+
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct spawn {
+    struct rk_errand_call call;
+    pmix_spawn_cbfunc_t done;
+    void *done_arg;
+};
+
+static void on_started(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
+                       struct rk_unpacker *u)
+{
+    struct spawn *s = (struct spawn *)call;
+    pmix_nspace_t nspace = "";
+    size_t len;
+
+    if (status == PMIX_SUCCESS) {
+        rk_unpack_bytes(u, &len);
+        if (rk_unpack_u32(u) != 1 || !rk_server_take_outline(server, u, nspace))
+            status = PMIX_ERROR;
+    }
+    s->done(status, nspace, s->done_arg);
+}
+
+static bool add_option(struct rk_request *r, const char *option, const char *value)
+{
+    return rk_request_word(&r->words, option) && rk_request_word(&r->words, value);
+}
+
+/* "l3", "ppr:2:numa", "core:PE=2": what xrun knows no more of is left out from the end. */
+static pmix_status_t add_policy(struct rk_request *r, const char *policy, bool required)
+{
+    struct rk_where where = {.hosts = NULL};
+    char *word = strdup(policy), why[256], *colon;
+    pmix_status_t rc = PMIX_SUCCESS;
+
+    while (word && !rk_where_map_by(&where, word, why, sizeof(why))) {
+        colon = strrchr(word, ':');
+        *(colon ? colon : word) = '\0';
+        if (*word == '\0')
+            break;
+    }
+    if (!word || (*word && !add_option(r, "--map-by", word)))
+        rc = PMIX_ERR_NOMEM;
+    else if (required && strcmp(word, policy) != 0)
+        rc = PMIX_ERR_NOT_SUPPORTED;
+    free(word);
+    return rc;
+}
+
+static bool set_text(char **to, const char *text)
+{
+    free(*to);
+    *to = strdup(text);
+    return *to != NULL;
+}
+
+static bool set_variable(struct rk_request_app *app, const pmix_envar_t *e)
+{
+    char *text;
+    bool ok;
+
+    if (!e->envar || !e->value || asprintf(&text, "%s=%s", e->envar, e->value) < 0)
+        return false;
+    ok = rk_request_word(&app->env, text);
+    free(text);
+    return ok;
+}
+
+/* app: NULL for what is said of the whole job. */
+static pmix_status_t take(struct rk_request *r, struct rk_request_app *app, const pmix_info_t *info)
+{
+    const pmix_value_t *v = &info->value;
+    const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
+    bool ok = true;
+
+    if (PMIX_CHECK_KEY(info, PMIX_HOST) && text)
+        ok = add_option(r, "--host", text);
+    else if (PMIX_CHECK_KEY(info, PMIX_HOSTFILE) && text)
+        ok = add_option(r, "--hostfile", text);
+    else if (PMIX_CHECK_KEY(info, PMIX_MAPBY) && text)
+        return add_policy(r, text, PMIX_INFO_IS_REQUIRED(info));
+    else if (PMIX_CHECK_KEY(info, PMIX_WDIR) && text && app)
+        ok = *text == '\0' || set_text(&app->wdir, text);
+    else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
+        ok = set_variable(app, &v->data.envar);
+    else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
+        ok = !PMIX_INFO_TRUE(info) || rk_request_word(&r->words, "--tag-output");
+    else if (PMIX_INFO_IS_REQUIRED(info))
+        return PMIX_ERR_NOT_SUPPORTED;
+    return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+}
+
+static bool copy_words(char ***to, char *const *from)
+{
+    bool ok = true;
+
+    for (; ok && from && *from; from++)
+        ok = rk_request_word(to, *from);
+    return ok;
+}
+
+static pmix_status_t take_app(struct rk_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
+                              size_t njob)
+{
+    struct rk_request_app *app = rk_request_add(r);
+    pmix_status_t rc = PMIX_SUCCESS;
+    bool ok;
+
+    if (!app)
+        return PMIX_ERR_NOMEM;
+    if (from->maxprocs < 1 || !from->cmd || !*from->cmd)
+        return PMIX_ERR_BAD_PARAM;
+    app->n = (uint32_t)from->maxprocs;
+    /* The command is what is executed; its own name for itself is the program's affair. */
+    ok = rk_request_word(&app->argv, from->cmd) &&
+         copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
+         copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || set_text(&app->wdir, from->cwd));
+    if (!ok)
+        return PMIX_ERR_NOMEM;
+    for (size_t i = 0; i < njob && !rc; i++) {
+        if (PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR))
+            rc = take(r, app, &job_info[i]);
+    }
+    for (size_t i = 0; i < from->ninfo && !rc; i++)
+        rc = take(r, app, &from->info[i]);
+    return rc;
+}
+
+pmix_status_t rk_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+                              const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+                              void *done_arg)
+{
+    struct rk_request r = {0};
+    pmix_status_t rc = PMIX_SUCCESS;
+    struct spawn *s;
+    uint32_t rank;
+
+    if (!rk_server_rank_of(rk_server_serving(), proc, &rank))
+        return PMIX_ERR_NOT_SUPPORTED;
+    if (napps == 0)
+        return PMIX_ERR_BAD_PARAM;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return PMIX_ERR_NOMEM;
+    for (size_t i = 0; i < ninfo && !rc; i++)
+        rc = PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR)
+                 ? PMIX_SUCCESS
+                 : take(&r, NULL, &job_info[i]);
+    for (size_t i = 0; i < napps && !rc; i++)
+        rc = take_app(&r, &apps[i], job_info, ninfo);
+    if (!rc)
+        rk_request_pack(&r, &s->call.payload);
+    rk_request_clear(&r);
+    s->call.refused = rc;
+    s->call.what = RK_ERRAND_SPAWN;
+    s->call.rank = rank;
+    s->call.done = on_started;
+    s->done = done;
+    s->done_arg = done_arg;
+    rk_errand_post(&s->call);
+    return PMIX_SUCCESS;
+}

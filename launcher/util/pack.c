@@ -1,0 +1,181 @@
+/* pack.c: see codec.h. */
+#include "launcher/util/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_STRING UINT32_MAX
+
+static uint8_t *room(struct rk_packer *p, size_t n)
+{
+    if (p->failed)
+        return NULL;
+    if (n > p->cap - p->len) {
+        size_t cap = p->cap ? p->cap : 256;
+        uint8_t *data;
+        while (cap - p->len < n)
+            cap *= 2;
+        data = realloc(p->data, cap);
+        if (!data) {
+            p->failed = true;
+            return NULL;
+        }
+        p->data = data;
+        p->cap = cap;
+    }
+    p->len += n;
+    return p->data + p->len - n;
+}
+
+static void put_le(struct rk_packer *p, uint64_t v, size_t n)
+{
+    uint8_t *at = room(p, n);
+
+    for (size_t i = 0; at && i < n; i++)
+        at[i] = (uint8_t)(v >> (8 * i));
+}
+
+void rk_pack_u32(struct rk_packer *p, uint32_t v)
+{
+    put_le(p, v, 4);
+}
+
+void rk_pack_u64(struct rk_packer *p, uint64_t v)
+{
+    put_le(p, v, 8);
+}
+
+void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len)
+{
+    uint8_t *at;
+
+    if (len >= NO_STRING) {
+        p->failed = true;
+        return;
+    }
+    rk_pack_u32(p, (uint32_t)len);
+    at = room(p, len);
+    if (at && len)
+        memcpy(at, data, len);
+}
+
+void rk_pack_raw(struct rk_packer *p, const void *data, size_t len)
+{
+    uint8_t *at = len ? room(p, len) : NULL;
+
+    if (at)
+        memcpy(at, data, len);
+}
+
+void rk_pack_string(struct rk_packer *p, const char *s)
+{
+    if (s)
+        rk_pack_bytes(p, s, strlen(s) + 1);
+    else
+        rk_pack_u32(p, NO_STRING);
+}
+
+void rk_pack_strings(struct rk_packer *p, char *const *v)
+{
+    uint32_t n = 0;
+
+    while (v[n])
+        n++;
+    rk_pack_u32(p, n);
+    for (uint32_t i = 0; i < n; i++)
+        rk_pack_string(p, v[i]);
+}
+
+void rk_packer_free(struct rk_packer *p)
+{
+    free(p->data);
+    memset(p, 0, sizeof(*p));
+}
+
+static const uint8_t *take(struct rk_unpacker *u, size_t n)
+{
+    if (u->failed || n > u->left) {
+        u->failed = true;
+        return NULL;
+    }
+    u->at += n;
+    u->left -= n;
+    return u->at - n;
+}
+
+static uint64_t get_le(struct rk_unpacker *u, size_t n)
+{
+    const uint8_t *at = take(u, n);
+    uint64_t v = 0;
+
+    for (size_t i = 0; at && i < n; i++)
+        v |= (uint64_t)at[i] << (8 * i);
+    return v;
+}
+
+uint32_t rk_unpack_u32(struct rk_unpacker *u)
+{
+    return (uint32_t)get_le(u, 4);
+}
+
+uint64_t rk_unpack_u64(struct rk_unpacker *u)
+{
+    return get_le(u, 8);
+}
+
+const void *rk_unpack_bytes(struct rk_unpacker *u, size_t *len)
+{
+    *len = rk_unpack_u32(u);
+    return take(u, *len);
+}
+
+const char *rk_unpack_string(struct rk_unpacker *u)
+{
+    uint32_t n = rk_unpack_u32(u);
+    const char *s;
+
+    if (u->failed || n == NO_STRING)
+        return NULL;
+    s = (const char *)take(u, n);
+    if (s && (n == 0 || memchr(s, '\0', n) != s + n - 1)) {
+        u->failed = true;
+        return NULL;
+    }
+    return s;
+}
+
+char **rk_unpack_strings(struct rk_unpacker *u)
+{
+    uint32_t n = rk_unpack_u32(u);
+    char **v;
+
+    /* Each takes at least four bytes: a count that cannot be true allocates nothing. */
+    if (u->failed || n > u->left / 4) {
+        u->failed = true;
+        return NULL;
+    }
+    v = calloc((size_t)n + 1, sizeof(*v));
+    for (uint32_t i = 0; v && i < n; i++) {
+        const char *s = rk_unpack_string(u);
+        v[i] = s ? strdup(s) : NULL;
+        if (!v[i]) {
+            rk_strings_free(v);
+            v = NULL;
+        }
+    }
+    if (!v)
+        u->failed = true;
+    return v;
+}
+
+bool rk_unpack_done(const struct rk_unpacker *u)
+{
+    return !u->failed && u->left == 0;
+}
+
+void rk_strings_free(char **v)
+{
+    for (size_t i = 0; v && v[i]; i++)
+        free(v[i]);
+    free(v);
+}

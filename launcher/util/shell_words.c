@@ -1,0 +1,100 @@
+/* shell_words.c: see words.h. */
+#include "launcher/util/shell_words.h"
+#include "launcher/util/pack.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* What stands in "..." and behind a \ in it: only these four lose it. */
+static bool is_escape(const char *at)
+{
+    return at[0] == '\\' && at[1] && strchr("\"\\$`", at[1]);
+}
+
+/* One word, from *text on, which is moved behind it; to has room for it. Returns what is wrong, or NULL. */
+static const char *take_word(const char **text, char *to)
+{
+    const char *at = *text;
+
+    while (*at && !is_blank(*at)) {
+        char quote = *at;
+        if (quote == '\\') {
+            if (!at[1])
+                return "nothing stands behind the last \\";
+            *to++ = at[1];
+            at += 2;
+        } else if (quote == '\'' || quote == '"') {
+            for (at++; *at && *at != quote; at++) {
+                if (quote == '"' && is_escape(at))
+                    at++;
+                *to++ = *at;
+            }
+            if (!*at)
+                return quote == '"' ? "a \" is not closed" : "a ' is not closed";
+            at++;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = '\0';
+    *text = at;
+    return NULL;
+}
+
+char **rk_words_split(const char *text, const char **wrong)
+{
+    size_t len = strlen(text), n = 0;
+    char *word = malloc(len + 1), **words = calloc(len / 2 + 2, sizeof(*words));
+    bool ok = word && words;
+
+    *wrong = NULL;
+    while (ok) {
+        while (is_blank(*text))
+            text++;
+        if (!*text)
+            break;
+        *wrong = take_word(&text, word);
+        ok = !*wrong && (words[n] = strdup(word)) != NULL;
+        n += ok;
+    }
+    free(word);
+    if (ok)
+        return words;
+    rk_strings_free(words);
+    return NULL;
+}
+
+size_t rk_words_count(char *const *words)
+{
+    size_t n = 0;
+
+    while (words && words[n])
+        n++;
+    return n;
+}
+
+void rk_words_quote(FILE *to, const char *word)
+{
+    fputc('\'', to);
+    for (; *word; word++) {
+        if (*word == '\'')
+            fputs("'\\''", to);
+        else
+            fputc(*word, to);
+    }
+    fputc('\'', to);
+}
+
+void rk_words_show(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+    }
+}
