@@ -18,7 +18,7 @@
  * ranks alone, and partners compute with operands in the same order, so that
  * all ranks get the same bits, in every run.
  */
-#include "collectives/halved.h"
+#include "collectives/recursive_halving.h"
 
 void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *c)
 {

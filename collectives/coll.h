@@ -5,7 +5,7 @@
 #ifndef RK_COLL_COLL_H
 #define RK_COLL_COLL_H
 
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 #include "lib/p2p/team.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * The 16-bit types are added and multiplied as floats and rounded once for
  * each operation; min and max give back one of the inputs as it is.
  */
-#include "collectives/half.h"
+#include "collectives/float16.h"
 #include "collectives/op_loop.h"
 
 struct c32 {

@@ -9,7 +9,7 @@
  *               Cost: (log2 p + p) alpha + 2 n beta + n gamma.
  */
 #include "collectives/algo.h"
-#include "collectives/halved.h"
+#include "collectives/recursive_halving.h"
 #include "collectives/pattern.h"
 
 struct divide {

@@ -10,7 +10,7 @@
  * ring               partial sums go round (Patarasu, Yuan 2009).
  *                    Cost: (p-1)(alpha + n beta + n gamma), neighbours only.
  */
-#include "collectives/halved.h"
+#include "collectives/recursive_halving.h"
 
 static int64_t block_part(const struct rk_coll_call *c, int pow2, int i)
 {

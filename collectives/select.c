@@ -6,10 +6,10 @@
  */
 #include "collectives/select.h"
 #include "collectives/pattern.h"
-#include "collectives/shm.h"
+#include "collectives/coll_shm.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/base/picks.h"
+#include "lib/base/choice_list.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * that has otherwise. A waiter for such words is woken: readers of a root's
  * slot wake the root, a root that has read all wakes all.
  */
-#include "collectives/shm_wait.h"
+#include "collectives/shm_slot.h"
 
 RK_INLINE size_t rooted_at(const struct rk_arena *a, uint64_t turn, int r)
 {

@@ -4,7 +4,7 @@
 
 #include "collectives/coll.h"
 #include "collectives/select.h"
-#include "collectives/shm.h"
+#include "collectives/coll_shm.h"
 
 struct rk_coll {
     struct rk_scheds scheds;

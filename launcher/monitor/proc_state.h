@@ -5,7 +5,7 @@
 #ifndef RK_LAUNCHER_MONITOR_PROC_STATE_H
 #define RK_LAUNCHER_MONITOR_PROC_STATE_H
 
-#include "lib/base/board.h"
+#include "lib/base/status_page.h"
 
 #include <sys/types.h>
 

@@ -1,11 +1,11 @@
 /*
- * status_board.h: the status board of an agent's ranks (lib/base/board.h), made by the
+ * status_board.h: the status board of an agent's ranks (lib/base/status_page.h), made by the
  * agent, and what its entries say as text.
  */
 #ifndef RK_LAUNCHER_MONITOR_STATUS_BOARD_H
 #define RK_LAUNCHER_MONITOR_STATUS_BOARD_H
 
-#include "lib/base/board.h"
+#include "lib/base/status_page.h"
 
 struct rk_agent_board {
     int fd;

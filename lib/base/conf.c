@@ -1,7 +1,7 @@
 /* conf.c: parse and print the rows of a configuration table. See conf.h. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
-#include "lib/base/picks.h"
+#include "lib/base/choice_list.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -23,7 +23,7 @@ enum rk_conf_type {
     RK_CONF_ENUM,   /* one of allowed -> int, its index */
     RK_CONF_SET,    /* comma list of allowed -> uint32_t, a bit for each index */
     RK_CONF_STRING, /* -> const char *, never NULL */
-    RK_CONF_PICKS   /* comma list of key:word, as picks.h has it -> const char *, never NULL */
+    RK_CONF_PICKS   /* comma list of key:word, as choice_list.h has it -> const char *, never NULL */
 };
 
 struct rk_conf_row {
@@ -32,7 +32,7 @@ struct rk_conf_row {
     const char *dflt;
     const char *unit; /* "" if none */
     const char *doc;
-    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see picks.h; STRING: such words, or a path; NULL: any text;
+    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see choice_list.h; STRING: such words, or a path; NULL: any text;
                           * INT, SIZE, TIME: a word that stands for -1, or NULL */
     int64_t min, max;    /* INT, SIZE, TIME; both 0: not negative */
     size_t offset;       /* in the struct that a table fills */

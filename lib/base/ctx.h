@@ -9,7 +9,7 @@
 
 struct rk_ctx {
     int level;                    /* rank_thread_level_t, as asked for */
-    struct rk_board *board;       /* lib/base/board.h: for the launcher to look at; NULL: none */
+    struct rk_board *board;       /* lib/base/status_page.h: for the launcher to look at; NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, who we are */
     struct rk_node *node;         /* lib/mem: the segment that ranks of this node share */
     struct rk_segments *segments; /* lib/mem: symmetric allocations mapped here */

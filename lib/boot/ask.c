@@ -1,5 +1,5 @@
 /* ask.c: ask for another rank's card without waiting for it; see boot.h. */
-#include "lib/boot/client.h"
+#include "lib/boot/boot_client.h"
 
 #include <stdlib.h>
 #include <string.h>

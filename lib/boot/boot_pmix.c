@@ -8,7 +8,7 @@
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/boot/client.h"
+#include "lib/boot/boot_client.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
-#include "lib/boot/client.h"
+#include "lib/boot/boot_client.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H
 
-#include "lib/channel/channel.h"
+#include "lib/core/channel.h"
 
 /* The key of the card that the ucx channel's open fills and its connect fetches. */
 #define RK_UCX_CARD "rank.ucx"

@@ -3,7 +3,7 @@
  * message waits at the sender until it is matched and is then copied once.
  */
 #include "lib/boot/boot.h"
-#include "lib/channel/threads.h"
+#include "lib/core/threads.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  *
  * The core's symbols are hidden, and with librank.a they are not even in a
  * shared object. So a module gets a table of functions, and gives itself
- * forwarders under the core's own names (lib/channel/ucx/core.c): its code
+ * forwarders under the core's own names (lib/channel/ucx/module_glue.c): its code
  * reads, and is tested, as any other of the library.
  */
 #ifndef RK_CHANNEL_SERVICES_H
@@ -12,7 +12,7 @@
 
 #include "lib/base/conf.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
+#include "lib/core/engine.h"
 
 #define RK_MODULE_MAGIC 0x4b4e4152u
 

@@ -5,7 +5,7 @@
  * node. Messages from such memory name it by the memfd's nonce and an offset,
  * so that the receiver copies straight from its own mapping.
  *
- * Registered memory is a segment here at its owner and at those who have opened its key and could map it (shared.h).
+ * Registered memory is a segment here at its owner and at those who have opened its key and could map it (user_shm.h).
  * Messages name it by the key's nonce and the address at the owner: for who knows it not it is as any other memory.
  */
 #ifndef RK_MEM_SEGMENT_H
@@ -14,7 +14,7 @@
 #include "lib/base/ctx.h"
 #include "lib/base/list.h"
 #include "lib/mem/memfd.h"
-#include "lib/mem/shared.h"
+#include "lib/mem/user_shm.h"
 
 /* A part of this size or more begins on such a boundary, so that huge pages can hold it. */
 #define RK_SEGMENT_HUGE (2u << 20)

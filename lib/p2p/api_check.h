@@ -2,7 +2,7 @@
 #ifndef RK_P2P_API_CHECK_H
 #define RK_P2P_API_CHECK_H
 
-#include "lib/base/dtype.h"
+#include "lib/data/dtype.h"
 #include "lib/p2p/team.h"
 
 /* What every call with a message checks; *bytes is the span of the buffer. */

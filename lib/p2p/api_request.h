@@ -2,9 +2,9 @@
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H
 
-#include "lib/channel/pool.h"
-#include "lib/channel/threads.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/core/request_pool.h"
+#include "lib/core/threads.h"
+#include "lib/p2p/p2p_internal.h"
 
 RK_INLINE rank_status_t rk_check_request(const struct rank_request *req)
 {

@@ -11,7 +11,7 @@
 #ifndef RK_P2P_LANE_H
 #define RK_P2P_LANE_H
 
-#include "lib/channel/threads.h"
+#include "lib/core/threads.h"
 #include "lib/p2p/team.h"
 
 /* For a team that is being made, with the context's lock held. NULL: out of memory. */
@@ -20,7 +20,7 @@ struct rk_ctx *rk_lane_take(struct rk_ctx *ctx);
 void rk_lane_give(struct rk_ctx *lane);
 void rk_lanes_close(struct rk_ctx *ctx);
 
-/* done.c: callbacks of requests of lanes are called like the context's: bring them there. */
+/* callback.c: callbacks of requests of lanes are called like the context's: bring them there. */
 void rk_lanes_collect_calls(struct rk_ctx *ctx);
 
 RK_INLINE struct rk_threads *rk_enter_team(const struct rank_team *team)

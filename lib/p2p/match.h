@@ -14,7 +14,7 @@
 #ifndef RK_P2P_MATCH_H
 #define RK_P2P_MATCH_H
 
-#include "lib/channel/request.h"
+#include "lib/core/request.h"
 
 enum { RK_UNEXPECTED_INLINE = 64 };
 
@@ -39,7 +39,7 @@ struct rk_unexpected {
         void *heap;          /* longer payload */
         struct {
             struct rk_rndv rndv;
-            struct { /* ahead.c */
+            struct { /* rndv_early.c */
                 struct rk_link link;
                 uint64_t since;
             } announced;

@@ -3,7 +3,7 @@
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef RK_P2P_P2P_H
 #define RK_P2P_P2P_H
 
-#include "lib/channel/request.h"
+#include "lib/core/request.h"
 #include "lib/p2p/team.h"
 
 rank_status_t rk_p2p_open(struct rk_ctx *ctx);

@@ -1,11 +1,11 @@
 /*
  * recv.c: receiving: a message meets its receive, or is kept until one comes.
  */
-#include "lib/base/copy.h"
+#include "lib/data/copy_small.h"
 #include "lib/base/log.h"
-#include "lib/channel/pieces.h"
-#include "lib/p2p/p2p_state.h"
-#include "lib/p2p/receive.h"
+#include "lib/data/iov.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/p2p/recv_start.h"
 
 #include <stdlib.h>
 #include <string.h>

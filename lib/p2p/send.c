@@ -6,8 +6,8 @@
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
-#include "lib/p2p/p2p_state.h"
-#include "lib/p2p/send_now.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/p2p/send_fast.h"
 
 #include <string.h>
 

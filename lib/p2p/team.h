@@ -8,7 +8,7 @@
 #ifndef RK_P2P_TEAM_H
 #define RK_P2P_TEAM_H
 
-#include "lib/channel/engine.h"
+#include "lib/core/engine.h"
 
 #define RK_TEAM_MAGIC 0x7465616du
 /* Of one that several threads may use at once: the shortest ways, which know the other only, refuse it. */
@@ -28,7 +28,7 @@ struct rank_team {
     uint64_t id;       /* creator's world rank (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
     uint16_t epoch;
     bool mixed;        /* holds ranks of other jobs: their members' numbers are not agreed on */
-    int *world_ranks;  /* members' numbers (lib/channel/worlds.h); NULL: the world itself */
+    int *world_ranks;  /* members' numbers (lib/core/procs.h); NULL: the world itself */
     struct rk_peer **peers; /* NULL entries until first contact */
     bool local;        /* all members share this node's segment */
     int ndead;         /* members known to be dead */
@@ -57,7 +57,7 @@ RK_INLINE struct rk_peer *rk_team_peer(struct rank_team *team, int r)
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out);
 void rk_team_destroy(struct rank_team *team);
-/* Its user frees it: nobody here will receive what has come on it, or still comes (freed.c). Before rk_team_destroy, and not where
+/* Its user frees it: nobody here will receive what has come on it, or still comes (stale_teams.c). Before rk_team_destroy, and not where
  * all leaves: then the senders hear that. */
 void rk_team_forget(struct rank_team *team);
 

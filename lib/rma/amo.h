@@ -6,7 +6,7 @@
 #ifndef RK_RMA_AMO_H
 #define RK_RMA_AMO_H
 
-#include "lib/rma/frame.h"
+#include "lib/rma/rma_wire.h"
 
 #include <string.h>
 

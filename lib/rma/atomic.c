@@ -1,8 +1,8 @@
 /* atomic.c: atomics of rank.h. */
-#include "lib/base/dtype.h"
+#include "lib/data/dtype.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/amo.h"
-#include "lib/rma/far.h"
+#include "lib/rma/rma_internal.h"
 
 enum {
     FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |

@@ -6,9 +6,9 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/channel/shm/xpmem.h"
-#include "lib/rma/heap.h"
-#include "lib/rma/far.h"
+#include "lib/node/xpmem.h"
+#include "lib/rma/sym_heap.h"
+#include "lib/rma/rma_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef RK_RMA_NAMES_H
 #define RK_RMA_NAMES_H
 
-#include "lib/channel/frame.h"
+#include "lib/core/frame.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
-#include "lib/channel/shm/cma.h"
-#include "lib/channel/shm/xpmem.h"
-#include "lib/mem/node.h"
+#include "lib/node/cma.h"
+#include "lib/node/xpmem.h"
+#include "lib/node/node.h"
 #include "lib/p2p/lane.h"
-#include "lib/rma/far.h"
+#include "lib/rma/rma_internal.h"
 
 rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                            const struct rk_way **way)

@@ -8,7 +8,7 @@
  * mapped, and signals, are always the owner's to do: its CPU's atomics are the
  * one domain that all share.
  *
- * The object is made by lib/world/alloc.c, which needs collectives, or by
+ * The object is made by lib/world/api_alloc.c, which needs collectives, or by
  * reg.c.
  */
 #ifndef RK_RMA_RMA_H
@@ -42,13 +42,13 @@ struct rank_mem {
     uint32_t magic;
     uint8_t sort;             /* enum rk_mem_sort */
     uint8_t denied;           /* of registered memory: RK_NO_READS, RK_NO_WRITES, to peers */
-    uint16_t looks;           /* calls on mapped parts until one looks who has died (dead.c); */
+    uint16_t looks;           /* calls on mapped parts until one looks who has died (owner_death.c); */
     uint64_t looked_ns;       /* when the last one did */
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* of a part, as asked for */
     struct rk_segment *segment; /* its own, if it has one; of registered memory, where it is mapped */
-    struct rk_heap *heap;   /* or what it is a piece of (heap.h), with the ways, channel_mem and name there; */
+    struct rk_heap *heap;   /* or what it is a piece of (sym_heap.h), with the ways, channel_mem and name there; */
     size_t shift;             /* it begins here in each part. For frames and the channel offsets count from the part's beginning */
     char **part;              /* [team size] mapped address, or NULL */
     struct rk_way *ways;      /* [nways], the team's size; NULL: all parts are mapped */
@@ -57,7 +57,7 @@ struct rank_mem {
     struct rk_channel_mem *channel_mem;
     char *mine;               /* my part, if I have one; then id is its name for peers */
     struct rk_id id;
-    struct rk_key_record *record; /* REGISTERED: what peers look for (reg.c) */
+    struct rk_key_record *record; /* REGISTERED: what peers look for (register.c) */
     struct rk_link requests;  /* nonblocking ones that are under way */
     int deaths_told;          /* deaths that a wait has reported: in the team, REGISTERED: of anybody */
     int flush_told;           /* and that a flush of all has, of owners of parts */

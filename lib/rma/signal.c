@@ -7,9 +7,9 @@
  * is flushed, where it takes another way than frames.
  */
 #include "lib/rma/signal.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 #include "lib/p2p/lane.h"
-#include "lib/rma/far.h"
+#include "lib/rma/rma_internal.h"
 
 /* By CMA a system call costs more than two copies of this much. */
 enum { BY_CMA_MIN = 4096 };

@@ -5,12 +5,12 @@
  * pieces travel packed in frames to the owner, who spreads or gathers
  * them, and long ones by the channel's put and get, all of them at once.
  */
-#include "lib/channel/pieces.h"
-#include "lib/channel/shm/cma.h"
-#include "lib/channel/shm/xpmem.h"
+#include "lib/data/iov.h"
+#include "lib/node/cma.h"
+#include "lib/node/xpmem.h"
 #include "lib/p2p/lane.h"
-#include "lib/rma/far.h"
-#include "lib/rma/group.h"
+#include "lib/rma/rma_internal.h"
+#include "lib/rma/op_set.h"
 
 #include <stdlib.h>
 #include <sys/uio.h>

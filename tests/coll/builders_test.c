@@ -6,7 +6,7 @@
 #include "tests/unit/unit.h"
 
 #include "collectives/pattern.h"
-#include "lib/base/dtype.h"
+#include "lib/data/dtype.h"
 #include "tests/coll/fake_p2p.h"
 #include "tests/coll/values.h"
 

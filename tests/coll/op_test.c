@@ -1,7 +1,7 @@
 /* op_test.c: reduction kernels against values.c, and the 16-bit types bit by bit. */
 #include "tests/unit/unit.h"
 
-#include "collectives/half.h"
+#include "collectives/float16.h"
 #include "collectives/op.h"
 #include "tests/coll/values.h"
 

@@ -3,7 +3,7 @@
 
 #include "collectives/coll.h"
 #include "collectives/select.h"
-#include "collectives/shm.h"
+#include "collectives/coll_shm.h"
 #include "lib/base/conf.h"
 
 static const struct rk_forced nothing;

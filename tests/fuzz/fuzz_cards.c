@@ -3,8 +3,8 @@
  * ranks of this host, what a spawned job is told of its parents, and rosters of other jobs. The first byte says which.
  */
 #include "lib/boot/parent.h"
-#include "lib/channel/worlds.h"
-#include "lib/world/introduce.h"
+#include "lib/core/procs.h"
+#include "lib/world/roster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +25,11 @@ static void crowded(struct rk_ctx *ctx)
 
 #define rk_boot_name_job(...) name_job(__VA_ARGS__)
 #define rk_engine_crowded crowded
-#include "lib/world/introduce.c"
+#include "lib/world/roster.c"
 #undef rk_engine_crowded
 
 /* With the static function that reads the list of local ranks. */
-#include "lib/boot/who.c"
+#include "lib/boot/identity.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len);
 

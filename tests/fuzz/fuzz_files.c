@@ -9,7 +9,7 @@
 #include "launcher/compat/elf.h"
 #include "launcher/map/rankfile.h"
 #include "launcher/compat/symbols.h"
-#include "lib/base/board.h"
+#include "lib/base/status_page.h"
 #include "lib/base/log.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * The same bytes as a card, too, with our magic number before them.
  */
 #include "lib/channel/ucx/decode.h"
-#include "lib/channel/ucx/order.h"
+#include "lib/channel/ucx/reorder.h"
 
 #include <stdlib.h>
 #include <string.h>

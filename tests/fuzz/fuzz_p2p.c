@@ -4,7 +4,7 @@
  * just its size. What a receive reports has to be from a rank that there is, and no longer than its buffer.
  */
 #include "lib/boot/boot.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

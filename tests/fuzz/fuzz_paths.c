@@ -1,5 +1,5 @@
 /* fuzz_paths.c: libFuzzer target: the file with the rates of large messages: what is taken is sound, and written again it is the same. */
-#include "lib/channel/shm/paths.h"
+#include "lib/channel/shm/proto_table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * strangers. The first byte says which. Whoever gets one reads all that it is
  * told is there.
  */
-#include "lib/rma/frame.h"
-#include "lib/rma/key.h"
+#include "lib/rma/rma_wire.h"
+#include "lib/rma/rkey.h"
 
 #include <stdlib.h>
 #include <string.h>

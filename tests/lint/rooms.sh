@@ -19,11 +19,11 @@ judge() {
 # The sources of our own in folders $@.
 sources() { find "$@" -name '*.[ch]' | LC_ALL=C sort; }
 
-ours="lib collectives launcher bench examples tests"
+ours="lib collectives launcher tools bench examples tests"
 [ "$(sources $ours | wc -l)" -gt 30 ] || { echo "not ok - the sources are not under $PWD"; exit 1; }
 
 # A file belongs to the room with the longest name that its path begins with.
-sources lib collectives launcher bench examples | while read -r file; do
+sources lib collectives launcher tools bench examples | while read -r file; do
     sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file" | sed "s|^|$file |"
 done | awk '
     NR == FNR {
@@ -61,11 +61,11 @@ done | awk '
             print file " includes " header ": " from " may not see " to
     }' tests/lint/rooms - | judge "no room includes a higher one"
 
-sources lib collectives launcher bench | grep -v '^lib/base/conf_load\.c$' |
+sources lib collectives launcher tools bench | grep -v '^lib/base/conf_load\.c$' |
     xargs grep -nwE 'getenv|secure_getenv' | judge "the environment is read in lib/base/conf_load.c only"
 
 # bench/limits: what PMIx costs by itself.
-sources lib collectives launcher bench | grep -v '^lib/boot/\|^launcher/\|^bench/limits/start\.c$' |
+sources lib collectives launcher tools bench | grep -v '^lib/boot/\|^launcher/\|^bench/limits/start\.c$' |
     xargs grep -nE 'include *<pmix[a-z_]*\.h>' | judge "PMIx is seen by lib/boot and launcher only"
 
 sources $ours | xargs awk 'FNR > 800 { print FILENAME " has more than 800 lines"; nextfile }' |

@@ -1,7 +1,7 @@
 /*
  * bell_model.c: sleeping on a descriptor, the code itself, in every order of its accesses: a rank that waits for two others
- * is rung by a byte in its pipe (lib/mem/node.c), in a nap of its own (lib/channel/wait.c) or of its user's, who armed and
- * polls the descriptor of rank_progress_fd (lib/channel/watch.c). Nobody may sleep on when all has come. The time limits,
+ * is rung by a byte in its pipe (lib/node/node.c), in a nap of its own (lib/core/wait.c) or of its user's, who armed and
+ * polls the descriptor of rank_progress_fd (lib/core/event_fd.c). Nobody may sleep on when all has come. The time limits,
  * of naps and of the user's timer, which would hide a lost ring, are not there.
  *
  * As in sleep_model.c, the search has to find what happens with neither membarrier nor fence; and when bytes are taken out
@@ -30,13 +30,13 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/channel/engine.h"
-#include "lib/channel/lives.h"
-#include "lib/channel/tell.h"
-#include "lib/channel/threads.h"
-#include "lib/channel/watch.h"
-#include "lib/mem/node.h"
-#include "lib/mem/node_life.h"
+#include "lib/core/engine.h"
+#include "lib/core/peer_liveness.h"
+#include "lib/core/describe.h"
+#include "lib/core/threads.h"
+#include "lib/core/event_fd.h"
+#include "lib/node/node.h"
+#include "lib/node/node_life.h"
 
 enum { SENDERS = 2, RANKS = 1 + SENDERS, BELL_RD = 1000, BELL_WR, BELL_TO, TIMER, EPOLL };
 
@@ -123,11 +123,11 @@ static int progress(struct rk_ctx *ctx)
 #define timerfd_settime model_timer
 #define epoll_wait model_poll
 #define rk_progress progress
-#include "lib/mem/node.c"
+#include "lib/node/node.c"
 
-#include "lib/channel/wait.c"
+#include "lib/core/wait.c"
 #define drain drain_bell
-#include "lib/channel/watch.c"
+#include "lib/core/event_fd.c"
 #undef drain
 
 static struct rk_node node[RANKS];

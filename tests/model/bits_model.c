@@ -17,7 +17,7 @@
 #include "tests/model/model.h"
 
 #include "lib/channel/shm/shm.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 
 enum { RANKS = 3, SENDERS = RANKS - 1, CELLS = 2, BOX = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) };
 

@@ -1,5 +1,5 @@
 /*
- * box_model.c: the box of the shm channel (lib/channel/shm/box.h, the code itself) in every order of its accesses:
+ * box_model.c: the box of the shm channel (lib/channel/shm/fifo.h, the code itself) in every order of its accesses:
  * frames of all forms through a ring of two cells, several laps; with and without a consumer who tells, in frames of
  * its own, how far it is, and where the ring of bytes gets deeper while frames are in it. And the search is held to what
  * it claims: a box whose producer does not wait for room, begins anew where the consumer still reads, or takes
@@ -9,7 +9,7 @@
 #include "lib/base/compiler.h"
 #include "tests/model/model.h"
 
-#include "lib/channel/shm/box.h"
+#include "lib/channel/shm/fifo.h"
 
 enum { CELLS = 2, RING = 512 };
 

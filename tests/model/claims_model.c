@@ -20,11 +20,11 @@
 #include "tests/model/model.h"
 
 #include "lib/base/clock.h"
-#include "lib/channel/shm/claims.h"
-#include "lib/channel/shm/cma.h"
-#include "lib/channel/shm/gather.h"
+#include "lib/channel/shm/split_copy.h"
+#include "lib/node/cma.h"
+#include "lib/channel/shm/cma_iov.h"
 #include "lib/channel/shm/shm.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 #include "lib/mem/segment.h"
 
 enum { TIMES = 2, CHUNKS = 3, BYTES = (CHUNKS - 1) * RK_CHUNK_MAX + 5, MAPPED_BYTES = (CHUNKS - 1) * RK_CHUNK_MAPPED + 5, OFFERED = 256 };
@@ -117,7 +117,7 @@ static struct rank_request *find(struct rk_id id);
 /* Of a receive's clock: whoever waits for a time, looks twice. */
 enum { LOOKS = 2 };
 #define rk_clock_ns() (clock_calls++ <= LOOKS ? 0 : UINT64_C(1) << 40)
-#include "lib/channel/shm/rndv.c"
+#include "lib/channel/shm/shm_rndv.c"
 #undef rk_clock_ns
 
 static struct rk_ctx ctx;

@@ -1,5 +1,5 @@
 /*
- * sleep_model.c: sleeping and waking of lib/mem/node.c, the code itself, in every order of its accesses: a rank that
+ * sleep_model.c: sleeping and waking of lib/node/node.c, the code itself, in every order of its accesses: a rank that
  * waits for two others sleeps on its doorbell's futex, they ring. Nobody may sleep on when all has come. The naps'
  * time limit, which would hide a lost ring, is not there.
  *
@@ -53,7 +53,7 @@ static long model_syscall(long number, ...)
 }
 #define syscall(...) model_syscall(__VA_ARGS__)
 
-#include "lib/mem/node.c"
+#include "lib/node/node.c"
 
 enum { SENDERS = 2 };
 

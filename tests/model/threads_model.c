@@ -1,5 +1,5 @@
 /*
- * threads_model.c: threads of one process that wait (lib/channel/threads.c and the nap of wait.c, the code itself), in every
+ * threads_model.c: threads of one process that wait (lib/core/threads.c and the nap of wait.c, the code itself), in every
  * order of their steps: who polls, who stands by, and how the place goes from one to the other and to the progress thread. A
  * sleep for long has no limit here: so a wake-up that is lost, or a place that nobody has taken, is a wait for ever.
  *
@@ -27,12 +27,12 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/channel/engine.h"
-#include "lib/channel/lives.h"
-#include "lib/channel/tell.h"
-#include "lib/channel/threads.h"
-#include "lib/channel/watch.h"
-#include "lib/mem/node.h"
+#include "lib/core/engine.h"
+#include "lib/core/peer_liveness.h"
+#include "lib/core/describe.h"
+#include "lib/core/threads.h"
+#include "lib/core/event_fd.h"
+#include "lib/node/node.h"
 
 enum { THREADS = 3 };
 
@@ -158,11 +158,11 @@ static int progress(struct rk_ctx *c);
 #define rk_node_sleep_begin(n, how) ((void)(n), (void)(how), sleep_begin())
 #define rk_node_sleep(n, bell, ns) ((void)(n), sleep_rung(bell, ns))
 #define rk_node_sleep_end(n) ((void)(n), atomic_store(&memory.sleeping, RK_AWAKE))
-#include "lib/channel/threads.c"
+#include "lib/core/threads.c"
 
 #define rk_wait_bout wait_bout
 void wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
-#include "lib/channel/wait.c"
+#include "lib/core/wait.c"
 #undef rk_wait_bout
 
 static struct rk_engine engine;

@@ -5,7 +5,7 @@
  * And who sends without end is given up.
  */
 #include "lib/channel/ucx/decode.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/p2p/p2p_internal.h"
 #include "tests/ucx/rig.h"
 
 enum { TEAM = 77, LATE = 78, HONEST = 300, ROUNDS = 40 };

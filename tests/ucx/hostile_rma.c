@@ -3,7 +3,7 @@
  * byte outside the memory that has a name changes, and rank 2 is served meanwhile, or refused what the memory is not for. Then
  * rank 0 asks, and rank 1 answers wrongly.
  */
-#include "lib/rma/far.h"
+#include "lib/rma/rma_internal.h"
 #include "tests/ucx/rig.h"
 
 #include <sys/mman.h>

@@ -11,7 +11,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/channel/ucx/ucx.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 #include "tests/ucx/rig.h"
 
 #include <arpa/inet.h>

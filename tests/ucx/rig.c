@@ -5,7 +5,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
 #define TESTS_UCX_RIG_H
 
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
+#include "lib/core/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* wire_test.c: what the ucx channel makes of bytes from outside, and of packets out of order. */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/devices.h"
-#include "lib/channel/ucx/order.h"
+#include "lib/channel/ucx/reorder.h"
 #include "tests/unit/unit.h"
 
 /* ---------------------------------------------------------------------- decode */

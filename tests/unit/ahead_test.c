@@ -2,7 +2,7 @@
  * ahead_test.c: what is fetched before it is asked for: while something else comes all the time, and what it takes of its
  * bound. One rank, which sends to itself.
  */
-#include "lib/p2p/p2p_state.h"
+#include "lib/p2p/p2p_internal.h"
 #include "lib/world/world.h"
 
 #include "tests/unit/unit.h"

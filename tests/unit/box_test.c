@@ -2,7 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"
-#include "lib/channel/shm/box.h"
+#include "lib/channel/shm/fifo.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* cores_test.c: which ranks share cores: the cases that occur, and against Hall's condition itself, of all groups. */
 #include "tests/unit/unit.h"
 
-#include "lib/mem/cores.h"
+#include "lib/node/affinity.h"
 
 #include <limits.h>
 #include <sched.h>

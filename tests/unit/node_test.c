@@ -4,8 +4,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
-#include "lib/mem/node.h"
+#include "lib/core/engine.h"
+#include "lib/node/node.h"
 
 #include <dirent.h>
 #include <errno.h>

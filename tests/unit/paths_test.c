@@ -1,9 +1,9 @@
 /* paths_test.c: the table of paths, its text and its file; and how two ranks share a copy. */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/channel/shm/claims.h"
-#include "lib/channel/shm/copy.h"
-#include "lib/channel/shm/paths.h"
+#include "lib/channel/shm/split_copy.h"
+#include "lib/data/copy_nt.h"
+#include "lib/channel/shm/proto_table.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,7 +1,7 @@
 /* pieces_test.c: views of lists of pieces: every offset and length against a plain model; checks. */
 #include "tests/unit/unit.h"
 
-#include "lib/channel/pieces.h"
+#include "lib/data/iov.h"
 
 static unsigned char memory[4096];
 

@@ -4,11 +4,11 @@
  */
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
-#include "lib/mem/node.h"
-#include "lib/p2p/p2p_state.h"
+#include "lib/core/engine.h"
+#include "lib/node/node.h"
+#include "lib/p2p/p2p_internal.h"
 #include "lib/p2p/team.h"
-#include "lib/rma/far.h"
+#include "lib/rma/rma_internal.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,8 +1,8 @@
 /* request_test.c: the pool of requests, their names for the wire, completion. */
 #include "tests/unit/unit.h"
 
-#include "lib/channel/engine.h"
-#include "lib/channel/request.h"
+#include "lib/core/engine.h"
+#include "lib/core/request.h"
 
 static int setup(void **state)
 {

@@ -1,7 +1,7 @@
 /* rma_test.c: frames of one-sided calls and keys, as strangers may write them; names and their generations. */
 #include "lib/rma/amo.h"
-#include "lib/rma/frame.h"
-#include "lib/rma/key.h"
+#include "lib/rma/rma_wire.h"
+#include "lib/rma/rkey.h"
 #include "lib/rma/names.h"
 
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* space_test.c: which bytes of a range are taken: against a map of bytes, in random orders. */
-#include "lib/mem/space.h"
+#include "lib/mem/allocator.h"
 
 #include "tests/unit/unit.h"
 

@@ -2,8 +2,8 @@
 #include "tests/unit/unit.h"
 
 #include "lib/boot/parent.h"
-#include "lib/boot/spaces.h"
-#include "lib/channel/worlds.h"
+#include "lib/boot/nspaces.h"
+#include "lib/core/procs.h"
 
 /* ------------------------------------------------------------------------ parent.h */
 

@@ -10,10 +10,10 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/shm/cma.h"
+#include "lib/node/cma.h"
 #include "lib/channel/shm/shm.h"
 #include "lib/channel/shm/shm_region.h"
-#include "lib/mem/node.h"
+#include "lib/node/node.h"
 
 #include <stdlib.h>
 

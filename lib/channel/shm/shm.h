@@ -4,10 +4,10 @@
 #ifndef RK_CHANNEL_SHM_SHM_H
 #define RK_CHANNEL_SHM_SHM_H
 
-#include "lib/channel/engine.h"
-#include "lib/channel/shm/box.h"
-#include "lib/channel/shm/paths.h"
-#include "lib/channel/shm/xpmem.h"
+#include "lib/core/engine.h"
+#include "lib/channel/shm/fifo.h"
+#include "lib/channel/shm/proto_table.h"
+#include "lib/node/xpmem.h"
 
 /* The channel's own frames; never handed up. */
 enum rk_shm_kind {

@@ -13,7 +13,7 @@
 #ifndef RK_CHANNEL_UCX_DECODE_H
 #define RK_CHANNEL_UCX_DECODE_H
 
-#include "lib/channel/frame.h"
+#include "lib/core/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>

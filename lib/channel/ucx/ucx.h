@@ -19,9 +19,9 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
-#include "lib/channel/engine.h"
+#include "lib/core/engine.h"
 #include "lib/channel/ucx/decode.h"
-#include "lib/channel/ucx/order.h"
+#include "lib/channel/ucx/reorder.h"
 
 #include <ucp/api/ucp.h>
 
@@ -121,7 +121,7 @@ struct rk_ucx_link {
     struct rk_link on_failed;  /* in ucx->failed */
     void *flushing;            /* UCP's request, for drained */
     uint64_t flushed_at;       /* ucx->sent when the flush began */
-    uint32_t due_seen;         /* sockets.c: in.due at its last look, */
+    uint32_t due_seen;         /* tcp_watch.c: in.due at its last look, */
     uint32_t silent;           /* and for how many looks nothing has come */
     struct rk_ucx_door *doors; /* of the peer, as far as they are surely nobody else's */
     uint32_t ndoors;
@@ -167,7 +167,7 @@ struct rk_ucx {
     uint64_t tick;             /* progress calls */
     uint64_t sent;             /* packets and transfers begun */
     int handled;               /* by this progress call */
-    struct rk_ucx_taking *taking; /* a receive that looks for its message here (take.c), or NULL */
+    struct rk_ucx_taking *taking; /* a receive that looks for its message here (ucx_recv_fast.c), or NULL */
 
     struct rk_ucx_link **links; /* by index */
     uint32_t nlinks, links_cap;
@@ -186,7 +186,7 @@ struct rk_ucx {
     uint32_t nclosing, closing_cap;
     uint64_t bad_frames, late_frames;
 
-    uint64_t next_look;        /* sockets.c */
+    uint64_t next_look;        /* tcp_watch.c */
     struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
     uint32_t ndoors;
 };
@@ -196,7 +196,7 @@ extern const struct rk_channel rk_channel_ucx;
 /* The library's table. */
 const struct rk_conf *rk_ucx_conf(void);
 
-/* setup.c: UCP's context and worker, and the card. */
+/* ucx_setup.c: UCP's context and worker, and the card. */
 rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
 /* Its first step. kept: gets the configuration, to be released; NULL: not wanted. */
 rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept);
@@ -213,7 +213,7 @@ rank_status_t rk_ucx_rails(FILE *out);
 /* Which sorts of transports (devices.h) this context has opened. False: out of memory. */
 bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
 
-/* sockets.c: called before and after UCX's worker is made; the second frees what the first has found. */
+/* tcp_watch.c: called before and after UCX's worker is made; the second frees what the first has found. */
 void rk_ucx_doors_before(struct rk_ucx_doors *old);
 void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old);
 /* Those of a peer, too. */
@@ -223,7 +223,7 @@ void rk_ucx_watch(struct rk_ucx *ucx);
 /* Close all doors and end all connections, without UCX's knowledge. */
 void rk_ucx_hang_up(struct rk_ucx *ucx);
 
-/* link.c */
+/* ep.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
 rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
 void rk_ucx_disconnect(void *state, struct rk_peer *peer);
@@ -238,7 +238,7 @@ void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now);
 bool rk_ucx_links_close(struct rk_ucx *ucx);
 void rk_ucx_links_destroy(struct rk_ucx *ucx);
 
-/* ops.c */
+/* ucx_op.c */
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type);
 void rk_ucx_op_free(struct rk_ucx_op *op);
 /* NULL: stale, bogus, or not of this link and type. */
@@ -266,7 +266,7 @@ void rk_ucx_bufs_destroy(struct rk_ucx *ucx);
 rank_status_t rk_ucx_listen(struct rk_ucx *ucx);
 void rk_ucx_drop_held(struct rk_ucx_link *l);
 
-/* take.c */
+/* ucx_recv_fast.c */
 enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
                           size_t cap, struct rk_took *out);
 /* A packet that UCP hands us meanwhile. True if it was that, and has been dealt with. */

@@ -1,0 +1,113 @@
+/* api_icoll.c: the nonblocking calls of rank.h: always schedules. */
+#include "collectives/coll_args.h"
+#include "collectives/trivial.h"
+#include "collectives/state.h"
+#include "lib/p2p/lane.h"
+
+static rank_status_t start(const struct rk_coll_call *c, rank_request_t *req)
+{
+    if (!req)
+        return RANK_ERR_ARG;
+    return rk_is_local(c) ? rk_local_do(c, req) : rk_coll_start(c, req);
+}
+
+rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_barrier(&c, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
+                          rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_bcast(&c, buf, count, dtype, root, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                           rank_op_t op, int root, rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_reduce(&c, sbuf, rbuf, count, dtype, op, root, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                              rank_op_t op, rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_allreduce(&c, sbuf, rbuf, count, dtype, op, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                           int root, rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_gather(&c, sbuf, rbuf, count, dtype, root, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                              rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_allgather(&c, sbuf, rbuf, count, dtype, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
+                               const int64_t *rcounts, const int64_t *displs, rank_dtype_t dtype,
+                               rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_allgatherv(&c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                            int root, rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_scatter(&c, sbuf, rbuf, count, dtype, root, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                   rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_reduce_scatter(&c, sbuf, rbuf, count, dtype, op, team);
+
+    return st ? st : start(&c, req);
+}
+
+rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                             rank_team_t team, rank_request_t *req)
+{
+    RK_ENTER_TEAM(team);
+    struct rk_coll_call c;
+    rank_status_t st = rk_args_alltoall(&c, sbuf, rbuf, count, dtype, team);
+
+    return st ? st : start(&c, req);
+}

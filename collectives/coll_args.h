@@ -1,0 +1,34 @@
+/*
+ * coll_args.h: the arguments of the public calls, checked and put in order.
+ *
+ * Each function fills a struct rk_coll_call or returns what is wrong. Where
+ * only the root looks at a buffer, others may give anything for it.
+ */
+#ifndef RK_COLLECTIVES_COLL_ARGS_H
+#define RK_COLLECTIVES_COLL_ARGS_H
+
+#include "collectives/algo.h"
+
+rank_status_t rk_args_barrier(struct rk_coll_call *c, rank_team_t team);
+rank_status_t rk_args_bcast(struct rk_coll_call *c, void *buf, int64_t count, rank_dtype_t dtype,
+                            int root, rank_team_t team);
+rank_status_t rk_args_reduce(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+                             rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team);
+rank_status_t rk_args_allreduce(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+                                int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+rank_status_t rk_args_gather(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+                             rank_dtype_t dtype, int root, rank_team_t team);
+rank_status_t rk_args_allgather(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+                                int64_t count, rank_dtype_t dtype, rank_team_t team);
+rank_status_t rk_args_allgatherv(struct rk_coll_call *c, const void *sbuf, int64_t scount,
+                                 void *rbuf, const int64_t *rcounts, const int64_t *displs,
+                                 rank_dtype_t dtype, rank_team_t team);
+rank_status_t rk_args_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+                              rank_dtype_t dtype, int root, rank_team_t team);
+rank_status_t rk_args_reduce_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+                                     int64_t count, rank_dtype_t dtype, rank_op_t op,
+                                     rank_team_t team);
+rank_status_t rk_args_alltoall(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+                               rank_dtype_t dtype, rank_team_t team);
+
+#endif

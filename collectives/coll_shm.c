@@ -1,0 +1,181 @@
+/*
+ * coll_shm.c: arenas: their layout, who has which.
+ *
+ * An arena's front is zero when it is handed out: turn 0 is before every
+ * operation. A new segment is zero; of a used arena the last member to leave
+ * clears the front, then gives the arena back. If a member dies the arena
+ * stays taken: nobody can know whether the dead one had left.
+ */
+#include "collectives/coll_shm.h"
+#include "collectives/shm_slot.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+
+enum { PAGE = 4096 };
+
+static int groups_of(int n)
+{
+    return (n + RK_FLAT_MAX - 1) / RK_FLAT_MAX;
+}
+
+/* Lines in the front: acknowledgements, slots of both classes, of leaders up and down. */
+static size_t front_bytes(int n)
+{
+    size_t lines = (size_t)n * (1 + RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
+                   (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
+
+    return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
+}
+
+/* Where the data begins: for all teams of a node alike, so that no line of one team's front lies
+ * where an earlier team had data. */
+static size_t data_at(int nlocal)
+{
+    return rk_round_up(front_bytes(nlocal), PAGE);
+}
+
+/* What a team of n ranks uses of an arena. */
+static size_t used_bytes(int n, int nlocal)
+{
+    size_t slots = (size_t)n * (RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
+                   (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
+
+    return data_at(nlocal) + slots * RK_SLOT_DATA;
+}
+
+static size_t arena_bytes(int nlocal)
+{
+    return used_bytes(nlocal, nlocal);
+}
+
+size_t rk_arena_region_bytes(int nlocal)
+{
+    return nlocal > 1 ? RK_ARENAS * arena_bytes(nlocal) : 0;
+}
+
+void rk_arena_prepare_world(struct rk_node *node)
+{
+    if (node->nlocal > 1 &&
+        rk_node_commit(node, RK_REGION_ARENAS, 0, arena_bytes(node->nlocal)) == RANK_OK)
+        atomic_fetch_or(&node->head->arenas_taken, 1u << RK_ARENA_OF_WORLD);
+}
+
+bool rk_arena_of_world_is_there(const struct rk_node *node)
+{
+    return atomic_load(&node->head->arenas_taken) >> RK_ARENA_OF_WORLD & 1;
+}
+
+static void give_back(struct rk_node *node, int index)
+{
+    atomic_fetch_and(&node->head->arenas_taken, ~(1u << index));
+}
+
+int rk_arena_take(struct rk_node *node, int n)
+{
+    uint32_t taken = atomic_load(&node->head->arenas_taken);
+    int index;
+
+    do {
+        uint32_t free_ones = ~taken & ~(1u << RK_ARENA_OF_WORLD);
+        if (!free_ones) {
+            rk_debug("all %d arenas of the node are taken: a team's small collectives go as "
+                     "messages",
+                     RK_ARENAS);
+            return -1;
+        }
+        index = __builtin_ctz(free_ones);
+    } while (!atomic_compare_exchange_weak(&node->head->arenas_taken, &taken, taken | 1u << index));
+
+    if (rk_node_commit(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal),
+                       used_bytes(n, node->nlocal)) != RANK_OK) {
+        give_back(node, index);
+        return -1;
+    }
+    return index;
+}
+
+struct rk_arena *rk_arena_open(struct rank_team *team, int index)
+{
+    struct rk_node *node = team->ctx->node;
+    size_t n = (size_t)team->size;
+    struct rk_arena *a = calloc(1, sizeof(*a) + n * sizeof(a->slot_of[0]));
+    size_t groups;
+    char *base;
+
+    if (!a) {
+        rk_error("out of memory for a team of %d ranks", team->size);
+        return NULL;
+    }
+    a->team = team;
+    a->node = node;
+    a->index = index;
+    a->n = team->size;
+    a->me = team->rank;
+    a->groups = groups_of(a->n);
+    a->group = a->me / RK_FLAT_MAX;
+    groups = (size_t)a->groups;
+    base = rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
+    a->head = (struct rk_arena_head *)(void *)base;
+    a->front = front_bytes(a->n);
+    a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
+    a->all = a->left + n;
+    a->rooted = a->all + n * RK_ALL_SLOTS;
+    a->up = a->rooted + n * RK_ROOTED_SLOTS;
+    a->down = a->up + groups * RK_ALL_SLOTS;
+    a->all_data = base + data_at(node->nlocal);
+    a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
+    a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
+    a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
+    for (int r = 0; r < a->n; r++) {
+        const struct rk_peer *peer = rk_team_peer(team, r);
+        if (!peer) {
+            free(a);
+            return NULL;
+        }
+        a->slot_of[r] = peer->local;
+    }
+    return a;
+}
+
+void rk_arena_close(struct rk_arena *a)
+{
+    if (!a)
+        return;
+    if (a->index != RK_ARENA_OF_WORLD &&
+        (int)atomic_fetch_add(&a->head->gone, 1) == a->n - 1) {
+        memset((void *)a->head, 0, a->front);
+        give_back(a->node, a->index);
+    }
+    free(a);
+}
+
+size_t rk_arena_block_max(enum rk_coll_kind kind, int n)
+{
+    switch (kind) {
+    case RK_COLL_SCATTER: /* all blocks lie in one slot */
+    case RK_COLL_REDUCE_SCATTER:
+    case RK_COLL_ALLTOALL:
+        return RK_SLOT_DATA / (size_t)n;
+    case RK_COLL_ALLGATHER: /* past this the ring's copies are fewer */
+    case RK_COLL_GATHER:
+        return n <= RK_FLAT_MAX ? RK_SLOT_DATA : RK_SLOT_DATA / 8;
+    default:
+        return RK_SLOT_DATA;
+    }
+}
+
+bool rk_turn_is(void *wait)
+{
+    const struct rk_turn_wait *w = wait;
+
+    return atomic_load_explicit(w->turn, memory_order_acquire) == w->want || w->team->ndead > 0;
+}
+
+bool rk_turn_is_past(void *wait)
+{
+    const struct rk_turn_wait *w = wait;
+
+    return (int64_t)(atomic_load_explicit(w->turn, memory_order_acquire) - w->want) >= 0 ||
+           w->team->ndead > 0;
+}

@@ -1,0 +1,72 @@
+/*
+ * float16.h: the two 16-bit floating point types, in software.
+ *
+ * Arithmetic on them goes through float, with one rounding (to nearest, even)
+ * for each operation. The conversions have no branches, so that loops over
+ * them become vector code, and meet no denormal floats, which some settings of
+ * the FPU flush.
+ */
+#ifndef RK_COLLECTIVES_FLOAT16_H
+#define RK_COLLECTIVES_FLOAT16_H
+
+#include "lib/base/compiler.h"
+
+#include <string.h>
+
+RK_INLINE float rk_bits_float(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+RK_INLINE uint32_t rk_float_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+RK_INLINE float rk_f16_to_f32(uint16_t h)
+{
+    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t normal = magnitude + (112u << 23);
+    /* A subnormal becomes 2^-14 plus itself, which is normal, less 2^-14. */
+    uint32_t small = rk_float_bits(rk_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
+    uint32_t special = magnitude | 0x7f800000u;
+    uint32_t r = (h & 0x7c00) == 0 ? small : normal;
+
+    r = (h & 0x7c00) == 0x7c00 ? special : r;
+    return rk_bits_float(r | (uint32_t)(h & 0x8000) << 16);
+}
+
+RK_INLINE uint16_t rk_f32_to_f16(float f)
+{
+    uint32_t x = rk_float_bits(f), magnitude = x & 0x7fffffffu;
+    uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+    /* Next to 0.5 a float's last place is that of a subnormal half: the FPU rounds. */
+    uint32_t small = rk_float_bits(rk_bits_float(magnitude < 0x38800000u ? magnitude : 0) + 0.5f) -
+                     0x3f000000u;
+    uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+    uint32_t r = magnitude < 0x38800000u ? small : normal;
+
+    r = magnitude >= 0x477ff000u ? 0x7c00u : r; /* from here on it rounds to infinity */
+    r = magnitude > 0x7f800000u ? nan : r;
+    return (uint16_t)(r | (x >> 16 & 0x8000u));
+}
+
+RK_INLINE float rk_bf16_to_f32(uint16_t h)
+{
+    return rk_bits_float((uint32_t)h << 16);
+}
+
+RK_INLINE uint16_t rk_f32_to_bf16(float f)
+{
+    uint32_t x = rk_float_bits(f);
+    uint32_t rounded = (x + 0x7fffu + (x >> 16 & 1)) >> 16;
+    uint32_t nan = x >> 16 | 0x40u;
+
+    return (uint16_t)((x & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* shm_slot.h: publishing in a slot, waiting for one. Included by shm_*.c only. */
+#ifndef RK_COLLECTIVES_SHM_SLOT_H
+#define RK_COLLECTIVES_SHM_SLOT_H
+
+#include "collectives/coll_shm.h"
+
+#include <string.h>
+
+struct rk_turn_wait {
+    const struct rank_team *team;
+    const _Atomic uint64_t *turn;
+    uint64_t want;
+};
+
+bool rk_turn_is(void *wait);      /* the turn has come, or a member died */
+bool rk_turn_is_past(void *wait); /* it has come or is over, or a member died */
+
+/* RANK_ERR_PEER_DEAD if it cannot come any more. */
+RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_slot_line *line,
+                                      uint64_t want)
+{
+    struct rk_turn_wait w = {a->team, &line->turn, want};
+
+    if (rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want))
+        return RANK_OK;
+    rk_wait(a->team->ctx, rk_turn_is, &w);
+    return rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want)
+               ? RANK_OK
+               : RANK_ERR_PEER_DEAD;
+}
+
+RK_INLINE void rk_copy_payload(void *to, const void *from, size_t n)
+{
+    if (rk_likely(n == 8))
+        memcpy(to, from, 8);
+    else if (n)
+        memcpy(to, from, n);
+}
+
+/* Where the payload of a slot lies: in the line, or beside it. */
+RK_INLINE void *rk_slot_payload(struct rk_slot_line *lines, char *data, size_t i, size_t bytes)
+{
+    return rk_likely(bytes <= RK_SLOT_INLINE) ? (void *)lines[i].payload
+                                              : data + i * RK_SLOT_DATA;
+}
+
+RK_INLINE void rk_raise_turn(struct rk_slot_line *line, uint64_t turn)
+{
+    atomic_store_explicit(&line->turn, turn, memory_order_release);
+}
+
+RK_INLINE void rk_wake_member(const struct rk_arena *a, int r)
+{
+    rk_node_wake(a->node, a->slot_of[r]);
+}
+
+RK_INLINE void rk_wake_members(const struct rk_arena *a, int first, int end)
+{
+    for (int r = first; r < end; r++) {
+        if (r != a->me)
+            rk_node_wake(a->node, a->slot_of[r]);
+    }
+}
+
+#endif

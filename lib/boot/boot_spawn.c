@@ -1,0 +1,183 @@
+/*
+ * boot_spawn.c: ask the launcher for another job.
+ *
+ * PMIx answers on its own thread; who asked waits in the one function that waits, and is woken.
+ * Some launchers never answer: after RANK_SPAWN_TIMEOUT nobody waits any more, and a job that is
+ * started after all is to end.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot_client.h"
+#include "lib/boot/parent.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAITING, ANSWERED, GIVEN_UP };
+
+struct rk_boot_spawn {
+    void (*wake)(void *);
+    void *arg;
+    pmix_status_t rc;
+    char space[RK_SPACE_MAX];
+    const char *program; /* the caller's */
+    uint64_t until;      /* or 0 */
+    _Atomic int state;   /* set last; with GIVEN_UP it is the callback's to free */
+};
+
+static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pmix_release_cbfunc_t release,
+                   void *release_arg)
+{
+    (void)rc;
+    (void)info;
+    (void)n;
+    (void)arg;
+    if (release)
+        release(release_arg);
+}
+
+/* Nobody will ever speak to that job. Launchers that know of no such wish let it find that out itself. */
+static void end_late(const char *space)
+{
+    static pmix_info_t kill; /* copied when PMIx likes */
+    pmix_proc_t job;
+
+    PMIX_LOAD_PROCID(&job, space, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&kill, PMIX_JOB_CTRL_KILL, NULL, PMIX_BOOL);
+    PMIx_Job_control_nb(&job, 1, &kill, 1, ignore, NULL);
+}
+
+static void answered(pmix_status_t rc, char *space, void *arg)
+{
+    struct rk_boot_spawn *s = arg;
+    void (*wake)(void *);
+    void *wake_arg;
+
+    rk_tsan_acquire(s);
+    wake = s->wake;
+    wake_arg = s->arg;
+    s->rc = rc;
+    if (rc == PMIX_SUCCESS)
+        snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
+    if (atomic_exchange(&s->state, ANSWERED) == GIVEN_UP) {
+        if (s->space[0])
+            end_late(s->space);
+        free(s);
+        return;
+    }
+    wake(wake_arg); /* s may be freed already */
+}
+
+/* PMIx copies what it is given. */
+static char **list(const char *first, const char *const *rest, const char *last)
+{
+    size_t n = 0;
+    char **all;
+
+    while (rest && rest[n])
+        n++;
+    all = calloc(n + 3, sizeof(*all));
+    if (!all)
+        return NULL;
+    if (first)
+        all[0] = (char *)(uintptr_t)first;
+    for (size_t i = 0; i < n; i++)
+        all[(first != NULL) + i] = (char *)(uintptr_t)rest[i];
+    if (last)
+        all[(first != NULL) + n] = (char *)(uintptr_t)last;
+    return all;
+}
+
+static char *variable(const char *name, const char *value)
+{
+    size_t room = strlen(name) + strlen(value) + 2;
+    char *text = malloc(room);
+
+    if (text)
+        snprintf(text, room, "%s=%s", name, value);
+    return text;
+}
+
+rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
+                                  void (*wake)(void *), void *arg, struct rk_boot_spawn **out)
+{
+    struct rk_boot_spawn *s = calloc(1, sizeof(*s));
+    char *parent = variable(RK_PARENT_VARIABLE, app->parent);
+    char **argv = list(app->program, app->args, NULL);
+    char **env = parent ? list(NULL, app->env, parent) : NULL;
+    rank_status_t st = RANK_OK;
+    pmix_app_t what = {.cmd = (char *)(uintptr_t)app->program,
+                       .argv = argv,
+                       .env = env,
+                       .cwd = (char *)(uintptr_t)app->dir,
+                       .maxprocs = app->n};
+    pmix_info_t info[1];
+    bool yes = true;
+    pmix_status_t rc;
+
+    (void)boot;
+    *out = s;
+    if (!s || !argv || !env) {
+        st = RANK_ERR_NO_MEMORY;
+        goto out;
+    }
+    s->wake = wake;
+    s->arg = arg;
+    s->program = app->program;
+    s->until = rk_conf.spawn_timeout ? rk_clock_ns() + (uint64_t)rk_conf.spawn_timeout : 0;
+    /* That a job which never joins has ended is else no event. */
+    PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
+    rk_tsan_release(s);
+    rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
+    if (rc != PMIX_SUCCESS) { /* no callback will come; else s may be the callback's already */
+        s->rc = rc;
+        atomic_store(&s->state, ANSWERED);
+    }
+    PMIX_INFO_DESTRUCT(&info[0]);
+out:
+    free(parent);
+    free(argv);
+    free(env);
+    return st;
+}
+
+bool rk_boot_spawn_over(void *spawn)
+{
+    struct rk_boot_spawn *s = spawn;
+
+    return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
+}
+
+rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX])
+{
+    rank_status_t st = RANK_OK;
+
+    const char *program;
+    int waiting = WAITING;
+
+    if (!s)
+        return RANK_ERR_NO_MEMORY;
+    program = s->program;
+    if (atomic_compare_exchange_strong(&s->state, &waiting, GIVEN_UP)) {
+        rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
+                 "(RANK_SPAWN_TIMEOUT sets how long that may take)",
+                 (double)rk_conf.spawn_timeout * 1e-9, program);
+        return RANK_ERR_SPAWN;
+    }
+    /* A server without the call may answer with nothing (4.2.2). */
+    if (s->rc == PMIX_ERR_NOT_SUPPORTED || (s->rc == PMIX_SUCCESS && !s->space[0])) {
+        rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
+                 "mpirun do");
+        st = RANK_ERR_NOT_SUPPORTED;
+    } else if (s->rc != PMIX_SUCCESS) {
+        rk_error("rank_spawn: the launcher could not start %s: %s", s->program,
+                 PMIx_Error_string(s->rc));
+        st = RANK_ERR_SPAWN;
+    } else {
+        memcpy(space, s->space, sizeof(s->space));
+    }
+    free(s);
+    return st;
+}

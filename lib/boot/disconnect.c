@@ -1,0 +1,74 @@
+/*
+ * disconnect.c: tell the launcher that jobs are no longer connected.
+ *
+ * Where jobs are connected a launcher lets the failure of one be the end of the other.
+ */
+#include "lib/base/log.h"
+#include "lib/boot/boot_client.h"
+
+#include <stdlib.h>
+
+static bool name(struct rk_client *c, int number, pmix_proc_t *out)
+{
+    char space[RK_SPACE_MAX];
+    int rank = number;
+
+    if (number < c->pub.size) {
+        PMIX_LOAD_PROCID(out, c->me.nspace, (pmix_rank_t)rank);
+        return true;
+    }
+    if (!rk_spaces_find(c->spaces, number, space, &rank))
+        return false;
+    PMIX_LOAD_PROCID(out, space, (pmix_rank_t)rank);
+    return true;
+}
+
+rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+                                 void *arg, struct rk_answer **out)
+{
+    struct rk_client *c = rk_client_of(boot);
+    pmix_proc_t *procs = calloc((size_t)n, sizeof(*procs));
+    struct rk_answer *a = rk_answer_new();
+    pmix_status_t rc = PMIX_SUCCESS;
+    rank_status_t st = procs && a ? RANK_OK : RANK_ERR_NO_MEMORY;
+
+    *out = NULL;
+    for (int i = 0; i < n && !st; i++)
+        st = name(c, numbers[i], &procs[i]) ? RANK_OK : RANK_ERR_BOOT;
+    if (!st) {
+        a->wake = wake;
+        a->wake_arg = arg;
+        rk_tsan_release(a);
+        rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_answer_came, a);
+    }
+    free(procs);
+    if (!st && rc == PMIX_SUCCESS) {
+        *out = a;
+        return RANK_OK;
+    }
+    if (a)
+        rk_answer_free(a);
+    if (!st)
+        rk_debug("PMIx_Disconnect: %s", PMIx_Error_string(rc));
+    return st ? st : RANK_ERR_BOOT;
+}
+
+bool rk_boot_part_over(void *answer)
+{
+    return rk_answer_is_there(answer);
+}
+
+rank_status_t rk_boot_part_end(struct rk_boot *boot, struct rk_answer *a)
+{
+    rank_status_t st;
+
+    if (!rk_answer_is_there(a)) {
+        rk_answer_give_up(rk_client_of(boot), a);
+        return RANK_ERR_UNREACHABLE;
+    }
+    if (a->rc != PMIX_SUCCESS)
+        rk_debug("PMIx_Disconnect: %s", PMIx_Error_string(a->rc));
+    st = a->rc == PMIX_SUCCESS ? RANK_OK : RANK_ERR_BOOT;
+    rk_answer_free(a);
+    return st;
+}

@@ -1,0 +1,191 @@
+/* kvs.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot_client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How long a card is asked for that the server says is not there yet. */
+enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
+
+static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
+{
+    struct rk_answer *a = arg;
+
+    rk_tsan_acquire(a);
+    if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
+        a->bytes = malloc(v->data.bo.size + 1);
+        if (a->bytes)
+            memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
+        else
+            rc = PMIX_ERR_NOMEM;
+        a->size = v->data.bo.size;
+    }
+    rk_answer_came(rc, a);
+}
+
+/* Who comes after another program of its rank would find the cards of that one's peers. */
+static const char *own_key(const struct rk_boot *boot, const char *key, char *room, size_t len)
+{
+    if (boot->before == 0)
+        return key;
+    snprintf(room, len, "%s.%u", key, (unsigned)boot->before);
+    return room;
+}
+
+rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
+{
+    char room[PMIX_MAX_KEYLEN + 1];
+    pmix_value_t v;
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    memset(&v, 0, sizeof(v));
+    v.type = PMIX_BYTE_OBJECT;
+    v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
+    v.data.bo.size = len;
+    rc = PMIx_Put(PMIX_GLOBAL, own_key(boot, key, room, sizeof(room)), &v);
+    return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Put", rc);
+}
+
+rank_status_t rk_boot_commit(struct rk_boot *boot)
+{
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    rc = PMIx_Commit();
+    return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Commit", rc);
+}
+
+/* Ask once. *gave_up: a rank died and no answer came. On success *out is the caller's. */
+static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+                                  struct rk_answer **out, bool *gave_up)
+{
+    struct rk_answer *a = rk_answer_new();
+    pmix_status_t rc;
+
+    if (!a)
+        return PMIX_ERR_NOMEM;
+    rk_tsan_release(a);
+    rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
+    if (rc == PMIX_SUCCESS) {
+        if (!rk_answer_wait(c, a, c->met ? (int)who->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
+            *gave_up = true;
+            return PMIX_ERR_TIMEOUT;
+        }
+        rc = a->rc;
+    }
+    if (rc == PMIX_SUCCESS)
+        *out = a;
+    else
+        rk_answer_free(a);
+    return rc;
+}
+
+/*
+ * A request that crosses with the commit of what it asks for is sometimes answered "not found" by the server
+ * (4.2.2), and one about a rank of this host that takes longer than 2 s to commit "timed out" (4.1 to 5), though
+ * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and,
+ * where the server does not tell who is gone (proc_table.c), so does having asked for longer than CARD_LATE_MS (two such
+ * answers, 4 s), for news of a death that came before this client could hear of any is lost now and then.
+ */
+static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+                              struct rk_answer **out, bool *gave_up)
+{
+    const struct timespec pause = {0, CARD_PAUSE_NS};
+    uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
+    pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
+    int tries = 0;
+
+    uint64_t tell = rk_clock_ns() + CARD_TELL_MS * 1000000ull;
+
+    while (!*gave_up && !c->met &&
+           ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
+            (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
+        if (rk_clock_ns() >= tell) { /* it lives: only the user knows whether it will come */
+            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)who->rank, CARD_TELL_MS / 1000);
+            tell = UINT64_MAX;
+        }
+        nanosleep(&pause, NULL);
+        /* A server that has forgotten who is gone answers at once, and no wait lasts long enough to hear of it. */
+        if (rc == PMIX_ERR_NOT_FOUND && c->dead) {
+            if (tries % TRIES_A_CENSUS == 0)
+                rk_client_census(c);
+            if (atomic_load(&c->dead[who->rank])) {
+                *gave_up = true;
+                break;
+            }
+        }
+        rc = ask_for_card(c, who, key, out, gave_up);
+    }
+    return rc;
+}
+
+rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
+{
+    char room[PMIX_MAX_KEYLEN + 1];
+    pmix_proc_t who;
+    struct rk_answer *a;
+    pmix_status_t rc;
+    rank_status_t st = RANK_OK;
+    bool gave_up = false;
+
+    if (boot->alone)
+        return RANK_ERR_UNREACHABLE;
+    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    boot->fetched++;
+    rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
+    if (gave_up) {
+        rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
+        return RANK_ERR_PEER_DEAD;
+    }
+    if (rc == PMIX_ERR_TIMEOUT && !rk_client_of(boot)->met) {
+        rk_error("rank %d has not joined in time, or has died", rank);
+        return RANK_ERR_BOOT;
+    }
+    if (rc != PMIX_SUCCESS) {
+        rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
+        return RANK_ERR_UNREACHABLE;
+    }
+    if (!a->bytes || a->size > *len) {
+        rk_error("the card %s of rank %d is not of this version", key, rank);
+        st = RANK_ERR_BOOT;
+    } else {
+        memcpy(data, a->bytes, a->size);
+        *len = a->size;
+    }
+    rk_answer_free(a);
+    return st;
+}
+
+rank_status_t rk_boot_fence(struct rk_boot *boot)
+{
+    struct rk_answer *a;
+    pmix_status_t rc;
+
+    if (boot->alone)
+        return RANK_OK;
+    a = rk_answer_new();
+    if (!a)
+        return RANK_ERR_NO_MEMORY;
+    rk_tsan_release(a);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_came, a);
+    if (rc == PMIX_SUCCESS) {
+        if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {
+            rk_error("a rank died before all had met");
+            return RANK_ERR_PEER_DEAD;
+        }
+        rc = a->rc;
+    } else if (rc == PMIX_OPERATION_SUCCEEDED) {
+        rc = PMIX_SUCCESS;
+    }
+    rk_answer_free(a);
+    if (rc != PMIX_SUCCESS)
+        return rk_client_failed("the PMIx fence", rc);
+    rk_client_of(boot)->met = true;
+    return RANK_OK;
+}

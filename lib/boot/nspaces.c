@@ -1,0 +1,165 @@
+/* nspaces.c: see spaces.h. */
+#include "lib/boot/nspaces.h"
+#include "lib/base/list.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARD_MAX = 256 }; /* of namespaces that nobody has named */
+
+struct space {
+    struct space *next;
+    int first, size;
+    char name[RK_SPACE_MAX];
+};
+
+struct heard {
+    struct rk_link link;
+    int rank;
+    char name[RK_SPACE_MAX];
+};
+
+struct rk_spaces {
+    pthread_mutex_t lock;
+    struct space *known;
+    struct rk_link heard; /* oldest first */
+    int nheard;
+};
+
+struct rk_spaces *rk_spaces_new(void)
+{
+    struct rk_spaces *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        pthread_mutex_init(&s->lock, NULL);
+        rk_list_init(&s->heard);
+    }
+    return s;
+}
+
+static void forget(struct rk_spaces *s, struct heard *h)
+{
+    rk_list_remove(&h->link);
+    s->nheard--;
+    free(h);
+}
+
+void rk_spaces_free(struct rk_spaces *s)
+{
+    if (!s)
+        return;
+    while (s->known) {
+        struct space *one = s->known;
+        s->known = one->next;
+        free(one);
+    }
+    while (!rk_list_empty(&s->heard))
+        forget(s, rk_list_entry(s->heard.next, struct heard, link));
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static struct space *find(struct rk_spaces *s, const char *name)
+{
+    for (struct space *one = s->known; one; one = one->next) {
+        if (strcmp(one->name, name) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+static void say(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
+{
+    int from = rank == RK_SPACE_ALL ? 0 : rank, to = rank == RK_SPACE_ALL ? one->size : rank + 1;
+
+    for (int r = from; r < to && r < one->size; r++)
+        fn(one->first + r, arg);
+}
+
+rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, int size,
+                             rk_boot_death_fn fn, void *arg)
+{
+    struct space *one = NULL;
+    struct rk_link *l, *next;
+    rank_status_t st = RANK_OK;
+
+    pthread_mutex_lock(&s->lock);
+    if (!find(s, name) && (one = calloc(1, sizeof(*one))) == NULL)
+        st = RANK_ERR_NO_MEMORY;
+    if (one) {
+        snprintf(one->name, sizeof(one->name), "%s", name);
+        one->first = first;
+        one->size = size;
+        one->next = s->known;
+        s->known = one;
+        rk_list_for_each_safe(l, next, &s->heard)
+        {
+            struct heard *h = rk_list_entry(l, struct heard, link);
+            if (strcmp(h->name, name) != 0)
+                continue;
+            say(one, h->rank, fn, arg);
+            forget(s, h);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+void rk_spaces_forget(struct rk_spaces *s, int first)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct space **at = &s->known; *at; at = &(*at)->next) {
+        struct space *one = *at;
+        if (one->first != first)
+            continue;
+        *at = one->next;
+        free(one);
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], int *rank)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&s->lock);
+    for (const struct space *one = s->known; one && !found; one = one->next) {
+        found = number >= one->first && number - one->first < one->size;
+        if (!found)
+            continue;
+        memcpy(name, one->name, sizeof(one->name));
+        *rank = number - one->first;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+static void keep(struct rk_spaces *s, const char *name, int rank)
+{
+    struct heard *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return;
+    if (s->nheard == HEARD_MAX)
+        forget(s, rk_list_entry(s->heard.next, struct heard, link));
+    snprintf(h->name, sizeof(h->name), "%s", name);
+    h->rank = rank;
+    rk_list_append(&s->heard, &h->link);
+    s->nheard++;
+}
+
+void rk_spaces_ended(struct rk_spaces *s, const char *name, int rank, rk_boot_death_fn fn, void *arg)
+{
+    const struct space *one;
+
+    pthread_mutex_lock(&s->lock);
+    one = find(s, name);
+    if (one)
+        say(one, rank, fn, arg);
+    else
+        keep(s, name, rank);
+    pthread_mutex_unlock(&s->lock);
+}

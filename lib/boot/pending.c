@@ -1,0 +1,103 @@
+/* pending.c: answers of PMIx, and those who wait for them; see client.h. */
+#include "lib/boot/boot_client.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* How often a waiter looks whether somebody has died, and after how many such looks it asks. */
+enum { LOOK_MS = 20, LOOKS_A_CENSUS = 10 };
+
+struct rk_answer *rk_answer_new(void)
+{
+    struct rk_answer *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        pthread_mutex_init(&a->lock, NULL);
+        pthread_cond_init(&a->over, NULL);
+    }
+    return a;
+}
+
+void rk_answer_free(struct rk_answer *a)
+{
+    pthread_cond_destroy(&a->over);
+    pthread_mutex_destroy(&a->lock);
+    free(a->bytes);
+    free(a);
+}
+
+void rk_answers_free(struct rk_client *c)
+{
+    while (c->given_up) {
+        struct rk_answer *a = c->given_up;
+        c->given_up = a->next;
+        rk_answer_free(a);
+    }
+}
+
+void rk_answer_came(pmix_status_t rc, void *arg)
+{
+    struct rk_answer *a = arg;
+
+    rk_tsan_acquire(a);
+    pthread_mutex_lock(&a->lock);
+    a->rc = rc;
+    a->done = true;
+    pthread_cond_signal(&a->over);
+    if (a->wake) /* within the lock: who sees that it is done may be gone before the call is over */
+        a->wake(a->wake_arg);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static bool has_died(struct rk_client *c, int rank)
+{
+    return rank < 0 || !c->dead ? atomic_load(&c->deaths) > 0 : atomic_load(&c->dead[rank]);
+}
+
+bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
+{
+    int since_death = 0, looks = 0;
+    struct timespec until;
+    bool came;
+
+    pthread_mutex_lock(&a->lock);
+    while (!a->done && since_death < grace) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (pthread_cond_timedwait(&a->over, &a->lock, &until) == 0)
+            continue;
+        if (has_died(c, rank))
+            since_death += LOOK_MS;
+        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0) {
+            pthread_mutex_unlock(&a->lock); /* PMIx's thread may need it, and we PMIx's thread */
+            rk_client_census(c);
+            pthread_mutex_lock(&a->lock);
+        }
+    }
+    came = a->done;
+    pthread_mutex_unlock(&a->lock);
+    if (!came)
+        rk_answer_give_up(c, a);
+    return came;
+}
+
+bool rk_answer_is_there(struct rk_answer *a)
+{
+    bool done;
+
+    pthread_mutex_lock(&a->lock);
+    done = a->done;
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
+void rk_answer_give_up(struct rk_client *c, struct rk_answer *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->wake = NULL;
+    pthread_mutex_unlock(&a->lock);
+    a->next = c->given_up;
+    c->given_up = a;
+}

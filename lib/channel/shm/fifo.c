@@ -1,0 +1,74 @@
+/* fifo.c: how the memory of a box is divided. See box.h. */
+#include "lib/channel/shm/fifo.h"
+#include "lib/channel/shm/split_copy.h"
+
+static uint32_t power_of_two_within(size_t n)
+{
+    uint32_t p = 1;
+
+    while ((size_t)p * 2 <= n)
+        p *= 2;
+    return p;
+}
+
+/*
+ * The front and the cells fill the first pages, the byte ring what is a power
+ * of two behind them. A quarter of the ring is the longest frame, so that a
+ * sender is never more than a few frames from room.
+ */
+struct rk_box_shape rk_box_shape(size_t bytes)
+{
+    struct rk_box_shape s;
+    size_t front = sizeof(struct rk_box), cells_bytes;
+
+    s.bytes = bytes;
+    cells_bytes = bytes / 8 < 4096 ? 4096 : bytes / 8;
+    s.cells = power_of_two_within((cells_bytes - front) / RK_CELL_BYTES);
+    if (s.cells > RK_CLAIMS_ASKED)
+        s.cells = RK_CLAIMS_ASKED;
+    s.ring_at = rk_round_up(front + (size_t)s.cells * RK_CELL_BYTES, 4096);
+    s.ring = power_of_two_within(bytes - s.ring_at);
+    s.shallow = s.ring;
+    s.frame = s.ring / 4;
+    return s;
+}
+
+void rk_box_shape_deepen(struct rk_box_shape *s, uint32_t ring)
+{
+    if (ring <= s->ring)
+        return;
+    s->shallow = s->ring;
+    s->ring = power_of_two_within(ring);
+    s->bytes = s->ring_at + s->ring;
+}
+
+void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape)
+{
+    o->box = mem;
+    o->ring = (char *)mem + shape->ring_at;
+    o->mask = shape->cells - 1;
+    o->next = 0;
+    o->slot = RK_SLOTS;
+    o->limit = shape->cells;
+    o->at = 0;
+    o->ring_limit = 0; /* until the ring is backed: see shm.c */
+    o->ring_bytes = shape->ring;
+    o->used = shape->shallow;
+    o->streamed_from = UINT32_MAX;
+    o->opposite = NULL;
+    memset(o->binds, 0, sizeof(o->binds));
+}
+
+void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape)
+{
+    in->box = mem;
+    in->ring = (char *)mem + shape->ring_at;
+    in->mask = shape->cells - 1;
+    in->next = 0;
+    in->slot = in->span = 0;
+    in->head = 0;
+    in->cell = &in->box->cells[0];
+    in->at = in->told = 0;
+    in->ring_bytes = shape->ring;
+    memset(in->binds, 0, sizeof(in->binds));
+}

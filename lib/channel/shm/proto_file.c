@@ -1,0 +1,198 @@
+/*
+ * proto_file.c: where the table of paths.h lies: the file that RANK_PATHS names, or one in the user's cache
+ * whose name holds a sum of what it is valid for, so that machines that share a home do not dispute it.
+ */
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/channel/shm/proto_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* The processor's own name for itself. */
+static void processor(char *name, size_t len)
+{
+#if defined(__x86_64__)
+    unsigned int r[12];
+
+    /* Without asking whether it can be asked, as all of these can: in a virtual machine each answer takes 12 us. */
+    for (unsigned int i = 0; i < 3; i++)
+        __cpuid(0x80000002 + i, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
+    snprintf(name, len, "%.*s", (int)sizeof(r), (const char *)r);
+#else
+    /* The first kilobyte is about the first core, whose identity stands in a few lines. */
+    int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, name, len - 1) : 0;
+
+    name[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+#endif
+}
+
+void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
+{
+    struct utsname u;
+    char cpu[128];
+
+    processor(cpu, sizeof(cpu));
+    if (uname(&u))
+        memset(&u, 0, sizeof(u));
+    snprintf(machine, RK_PATH_MACHINE_MAX, "%s, %.64s %.64s, librank %s", cpu, u.sysname, u.release,
+             rank_version());
+    for (char *c = machine; *c; c++) { /* one line of plain text, whatever they say */
+        if (*c < ' ' || *c > '~')
+            *c = ' ';
+    }
+}
+
+char *rk_paths_file(const char *machine)
+{
+    const char *cache = rk_env("XDG_CACHE_HOME"), *home = rk_env("HOME");
+    uint32_t h = 0x811c9dc5u;
+    char *file = NULL;
+
+    if (strcmp(rk_conf.paths, "none") == 0)
+        return NULL;
+    if (*rk_conf.paths)
+        return strdup(rk_conf.paths);
+    for (const char *c = machine; *c; c++)
+        h = (h ^ (unsigned char)*c) * 0x01000193u;
+    if (cache && *cache == '/') {
+        if (asprintf(&file, "%s/librank/paths-%08x", cache, h) < 0)
+            return NULL;
+    } else if (home && *home == '/') {
+        if (asprintf(&file, "%s/.cache/librank/paths-%08x", home, h) < 0)
+            return NULL;
+    }
+    return file;
+}
+
+/* NULL, or why the file is no good. Where there is none, that is good. */
+static const char *read_table(const char *file, const char *machine, struct rk_paths *paths)
+{
+    char text[RK_PATH_TEXT_MAX];
+    const char *why = NULL;
+    struct stat st;
+    size_t len = 0;
+    ssize_t n;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return errno == ENOENT && !*rk_conf.paths ? NULL : strerror(errno);
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        why = "not a plain file";
+    else if (st.st_uid != geteuid() && st.st_uid != 0)
+        why = "it belongs to another user";
+    while (!why && len < sizeof(text)) {
+        n = read(fd, text + len, sizeof(text) - len);
+        if (n < 0)
+            why = strerror(errno);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    close(fd);
+    if (why)
+        return why;
+    switch (rk_paths_parse(text, len, machine, paths)) {
+    case RK_PATHS_OK:
+        return NULL;
+    case RK_PATHS_FOREIGN:
+        return "it is of another machine, kernel or version";
+    case RK_PATHS_OLD:
+        return "it is of another version of librank";
+    default:
+        return "it is damaged";
+    }
+}
+
+char *rk_paths_load(struct rk_paths *paths, bool say)
+{
+    char machine[RK_PATH_MACHINE_MAX], *file;
+    const char *why;
+
+    rk_paths_built_in(paths);
+    if (strcmp(rk_conf.paths, "none") == 0)
+        return NULL;
+    rk_paths_machine(machine);
+    file = rk_paths_file(machine);
+    if (!file)
+        return NULL;
+    why = read_table(file, machine, paths);
+    if (why && say)
+        rk_warn("the table of paths in %s is not used: %s; rankinfo --calibrate measures a new one",
+                file, why);
+    if (paths->measured)
+        return file;
+    free(file);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------- writing */
+
+/* The folders above the file's own name. */
+static bool make_folders(char *file)
+{
+    for (char *c = strchr(file + 1, '/'); c; c = strchr(c + 1, '/')) {
+        *c = '\0';
+        if (mkdir(file, 0777) && errno != EEXIST) {
+            int e = errno;
+            *c = '/';
+            errno = e;
+            return false;
+        }
+        *c = '/';
+    }
+    return true;
+}
+
+static bool write_all(int fd, const char *text, size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, text, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        text += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+rank_status_t rk_paths_save(const struct rk_paths *paths, const char *machine, const char *file)
+{
+    char text[RK_PATH_TEXT_MAX], *name = strdup(file), *temporary = NULL;
+    size_t len = rk_paths_format(paths, machine, text);
+    bool ok = false;
+    int fd = -1, e;
+
+    if (name && asprintf(&temporary, "%s.XXXXXX", file) < 0)
+        temporary = NULL;
+    if (!temporary)
+        errno = ENOMEM;
+    else if (make_folders(name) && (fd = mkostemp(temporary, O_CLOEXEC)) >= 0) {
+        ok = write_all(fd, text, len) && fchmod(fd, 0644) == 0;
+        ok = close(fd) == 0 && ok && rename(temporary, file) == 0;
+        e = errno;
+        if (!ok)
+            unlink(temporary);
+        errno = e;
+    }
+    if (!ok)
+        rk_error("cannot write the table of paths to %s: %m; RANK_PATHS may name another file", file);
+    free(temporary);
+    free(name);
+    return ok ? RANK_OK : RANK_ERR_SYSTEM;
+}

@@ -1,0 +1,104 @@
+/*
+ * module_glue.c: the module's side of services.h: its one exported symbol, and
+ * forwarders to the core under the names that the core's headers declare.
+ */
+#include "config.h"
+
+#include "lib/channel/services.h"
+#include "lib/base/log.h"
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The core's configuration and log reach us through this; it is set once and never changes. */
+static const struct rk_services *core;
+int rk_log_threshold;
+
+__attribute__((visibility("default"))) const struct rk_channel *
+rank_module_ucx(const struct rk_services *services);
+
+const struct rk_channel *rank_module_ucx(const struct rk_services *services)
+{
+    static const uint32_t sizes[RK_ARRAY_LEN(((struct rk_services *)0)->sizes)] = RK_MODULE_SIZES;
+
+    if (services->magic != RK_MODULE_MAGIC || services->abi != RK_MODULE_ABI ||
+        strncmp(services->version, PACKAGE_VERSION, sizeof(services->version)) != 0 ||
+        memcmp(services->sizes, sizes, sizeof(sizes)) != 0)
+        return NULL;
+    core = services;
+    rk_log_threshold = *services->log_threshold;
+    return &rk_channel_ucx;
+}
+
+const struct rk_conf *rk_ucx_conf(void)
+{
+    return core->conf;
+}
+
+void rk_log_write(int level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    core->log_text(level, text);
+}
+
+const char *rk_env(const char *name)
+{
+    return core->env(name);
+}
+
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
+{
+    return core->peer_card(peer, key, data, len);
+}
+
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
+{
+    return core->engine_peer(ctx, number);
+}
+
+struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
+{
+    return core->find_peer(ctx, id);
+}
+
+rank_status_t rk_peer_connect(struct rk_peer *peer)
+{
+    return core->peer_connect(peer);
+}
+
+rank_status_t rk_peer_try_connect(struct rk_peer *peer)
+{
+    return core->peer_try_connect(peer);
+}
+
+void rk_engine_report_death(struct rk_ctx *ctx, int number)
+{
+    core->report_death(ctx, number);
+}
+
+rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
+{
+    return core->why_unreached(peer);
+}
+
+void rk_req_complete(struct rank_request *req, rank_status_t status)
+{
+    core->req_complete(req, status);
+}
+
+void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    core->wait_step(ctx, w, cond, arg);
+}
+
+void rk_wait_over(struct rk_ctx *ctx)
+{
+    core->wait_over(ctx);
+}

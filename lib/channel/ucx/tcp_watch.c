@@ -1,0 +1,265 @@
+/*
+ * tcp_watch.c: connections that nobody answers.
+ *
+ * Where a cable is pulled nobody is told: the kernel repeats what was sent for a quarter of an hour, and UCX waits
+ * with it. So once a second, while there is something to wait for, we ask the kernel about UCX's connections: one
+ * whose data has not been acknowledged for RANK_UNANSWERED is shut down, which UCX takes for the end of the
+ * peer and tells us. A peer that computes and reads nothing is no such case: its kernel answers for it. A connection
+ * with nothing under way has nothing that could be acknowledged; a link that has heard nothing for some seconds
+ * sends an empty frame.
+ *
+ * UCX does not show its sockets. They are known by their addresses: its listening sockets (doors) are those that appear
+ * while its worker is made, and every connection of it has such a door at one end. A card tells a rank's doors to its
+ * peers. A port alone says nothing: on another host it is somebody else's.
+ */
+#include "lib/base/clock.h"
+#include "lib/channel/ucx/ucx.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+enum { LOOK_NS = 1000 * 1000 * 1000, SILENT_LOOKS = 3 };
+/* How long it has been sending in vain, for a connection that was idle before: the kernel doubles its time-out from
+ * 0.2 s on; where its own device is down it tries every half second. */
+enum { TIMEOUT_US = 3 * 1000 * 1000, TRIES = 8 };
+
+/* What an address of version 4 begins with where it stands as one of version 6. */
+static const uint8_t V4[12] = {[10] = 0xff, [11] = 0xff};
+
+/* False: the address is not one of the Internet. */
+static bool door_of(const struct sockaddr_storage *a, struct rk_ucx_door *door)
+{
+    const struct sockaddr_in *in = (const void *)a;
+    const struct sockaddr_in6 *in6 = (const void *)a;
+
+    *door = (struct rk_ucx_door){0};
+    if (a->ss_family == AF_INET) {
+        memcpy(door->address, V4, sizeof(V4));
+        memcpy(door->address + sizeof(V4), &in->sin_addr, sizeof(in->sin_addr));
+        door->port = ntohs(in->sin_port);
+    } else if (a->ss_family == AF_INET6) {
+        memcpy(door->address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+        door->port = ntohs(in6->sin6_port);
+    }
+    return door->port != 0;
+}
+
+static bool same_address(const struct rk_ucx_door *a, const struct rk_ucx_door *b)
+{
+    return memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
+static bool is_among(const struct rk_ucx_door *doors, uint32_t n, const struct rk_ucx_door *door)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (doors[i].port == door->port && same_address(&doors[i], door))
+            return true;
+    }
+    return false;
+}
+
+/* Calls fn for every descriptor of this process. */
+static void each_fd(void (*fn)(int fd, void *arg), void *arg)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *d;
+
+    if (!dir)
+        return;
+    while ((d = readdir(dir)) != NULL) {
+        char *end;
+        long fd = strtol(d->d_name, &end, 10);
+        if (end != d->d_name && !*end && fd >= 0 && fd <= INT_MAX && fd != dirfd(dir))
+            fn((int)fd, arg);
+    }
+    closedir(dir);
+}
+
+/* False: it does not listen. */
+static bool listens_at(int fd, struct rk_ucx_door *door)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t len = sizeof(a), size = sizeof(int);
+    int listens = 0;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+           getsockname(fd, (struct sockaddr *)&a, &len) == 0 && door_of(&a, door);
+}
+
+static void add_door(int fd, void *arg)
+{
+    struct rk_ucx_doors *d = arg;
+    struct rk_ucx_door door;
+
+    if (!listens_at(fd, &door) || is_among(d->at, d->n, &door))
+        return;
+    if (d->n == d->cap) {
+        uint32_t cap = d->cap ? 2 * d->cap : 8;
+        struct rk_ucx_door *at = realloc(d->at, cap * sizeof(struct rk_ucx_door));
+        if (!at) {
+            d->incomplete = true;
+            return;
+        }
+        d->at = at;
+        d->cap = cap;
+    }
+    d->at[d->n++] = door;
+}
+
+void rk_ucx_doors_before(struct rk_ucx_doors *old)
+{
+    each_fd(add_door, old);
+}
+
+void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old)
+{
+    struct rk_ucx_doors now = {0};
+
+    each_fd(add_door, &now);
+    for (uint32_t i = 0; !old->incomplete && i < now.n && ucx->ndoors < RK_UCX_DOORS_MAX; i++) {
+        if (!is_among(old->at, old->n, &now.at[i]))
+            ucx->doors[ucx->ndoors++] = now.at[i];
+    }
+    free(now.at);
+    free(old->at);
+    *old = (struct rk_ucx_doors){0};
+}
+
+/* An address that other hosts have, too: the loopback, a bridge's. */
+static bool is_here(const struct rk_ucx *ucx, const struct rk_ucx_door *door)
+{
+    bool v4 = memcmp(door->address, V4, sizeof(V4)) == 0;
+
+    for (uint32_t i = 0; i < ucx->ndoors; i++) {
+        if (same_address(&ucx->doors[i], door))
+            return true;
+    }
+    return v4 ? door->address[sizeof(V4)] == 127 : memcmp(door->address, &in6addr_loopback, sizeof(door->address)) == 0;
+}
+
+void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card)
+{
+    free(l->doors);
+    l->ndoors = 0;
+    l->doors = malloc((card->ndoors + 1) * sizeof(struct rk_ucx_door));
+    /* Without, its connections are not looked at. */
+    for (uint32_t i = 0; l->doors && i < card->ndoors; i++) {
+        if (l->peer->local >= 0 || !is_here(l->ucx, &card->doors[i]))
+            l->doors[l->ndoors++] = card->doors[i];
+    }
+}
+
+/* Is it a connection of UCX's? theirs: gets its other end. */
+static bool is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_door *theirs)
+{
+    struct sockaddr_storage a = {0}, b = {0};
+    socklen_t len = sizeof(a), len2 = sizeof(b);
+    struct rk_ucx_door mine;
+
+    if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || getpeername(fd, (struct sockaddr *)&b, &len2) < 0 ||
+        !door_of(&a, &mine) || !door_of(&b, theirs))
+        return false;
+    if (is_among(ucx->doors, ucx->ndoors, &mine))
+        return true;
+    for (uint32_t i = 0; i < ucx->nlinks; i++) {
+        if (is_among(ucx->links[i]->doors, ucx->links[i]->ndoors, theirs))
+            return true;
+    }
+    return false;
+}
+
+static void close_door(int fd, void *arg)
+{
+    const struct rk_ucx *ucx = arg;
+    struct rk_ucx_door door;
+
+    if (listens_at(fd, &door) && is_among(ucx->doors, ucx->ndoors, &door))
+        shutdown(fd, SHUT_RDWR);
+}
+
+static void hang_up(int fd, void *arg)
+{
+    struct rk_ucx_door theirs;
+
+    if (is_ours(arg, fd, &theirs))
+        shutdown(fd, SHUT_RDWR);
+}
+
+void rk_ucx_hang_up(struct rk_ucx *ucx)
+{
+    if (ucx->ndoors == 0)
+        return;
+    each_fd(close_door, ucx); /* first: UCX's own thread lets in who connects */
+    each_fd(hang_up, ucx);
+}
+
+/* Nobody at this address answers. */
+static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs)
+{
+    for (uint32_t i = 0; i < ucx->nlinks; i++) {
+        struct rk_ucx_link *l = ucx->links[i];
+        for (uint32_t k = 0; k < l->ndoors; k++)
+            l->unanswered |= same_address(&l->doors[k], theirs);
+    }
+}
+
+static void look_at(int fd, void *arg)
+{
+    struct rk_ucx *ucx = arg;
+    socklen_t size = sizeof(struct tcp_info);
+    struct rk_ucx_door theirs;
+    struct tcp_info info;
+    char text[INET6_ADDRSTRLEN] = "?";
+    bool v4;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 || info.tcpi_unacked == 0 ||
+        (info.tcpi_rto < TIMEOUT_US && info.tcpi_retransmits < TRIES) ||
+        info.tcpi_last_ack_recv < rk_ucx_conf()->unanswered / 1000000)
+        return;
+    if (!is_ours(ucx, fd, &theirs))
+        return;
+    v4 = memcmp(theirs.address, V4, sizeof(V4)) == 0;
+    inet_ntop(v4 ? AF_INET : AF_INET6, theirs.address + (v4 ? sizeof(V4) : 0), text, sizeof(text));
+    rk_error("%s has not answered for %u s: the connection is given up (is a cable or a network device down?)",
+             text, info.tcpi_last_ack_recv / 1000);
+    mark_unanswered(ucx, &theirs);
+    shutdown(fd, SHUT_RDWR);
+}
+
+/* Something under way to a peer, or a peer that has been silent. True if the kernel is to be asked. */
+static bool waits_for(struct rk_ucx_link *l)
+{
+    if (!l->ep || l->failed || l->bye || !l->confirmed)
+        return l->ep && !l->failed && !l->bye && (l->unsent || !rk_list_empty(&l->ops));
+    if (l->in.due != l->due_seen) {
+        l->due_seen = l->in.due;
+        l->silent = 0;
+        l->unanswered = false;
+    } else if (++l->silent >= SILENT_LOOKS) {
+        l->silent = 0;
+        rk_ucx_control(l, RK_KIND_CREDIT, NULL, 0); /* of nothing */
+    }
+    return true;
+}
+
+void rk_ucx_watch(struct rk_ucx *ucx)
+{
+    uint64_t now = rk_clock_ns();
+    bool any = false;
+
+    if (now < ucx->next_look || ucx->inside)
+        return;
+    ucx->next_look = now + LOOK_NS;
+    for (uint32_t i = 0; i < ucx->nlinks; i++) {
+        rk_ucx_look_at_lost(ucx->links[i], now);
+        any |= waits_for(ucx->links[i]);
+    }
+    if (any && ucx->ndoors && rk_ucx_conf()->unanswered > 0)
+        each_fd(look_at, ucx);
+}

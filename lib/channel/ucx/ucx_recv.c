@@ -1,0 +1,242 @@
+/*
+ * ucx_recv.c: packets from UCP: checked, put in order, their frames handed up.
+ *
+ * Nothing that comes in is believed before rk_ucx_decode and link_for have
+ * looked at it. What is broken or late is dropped and counted; a link whose
+ * order cannot be kept any more is given up, as if its peer had died.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What may be held of a link while an earlier packet is missing. */
+enum { HELD_BYTES_MAX = 64 << 20 };
+
+/* A packet that came early. */
+struct held {
+    struct rk_ucx_packet packet;
+    void *desc;     /* UCP's, of a rendezvous */
+    uint64_t total;
+    size_t bytes;
+    unsigned char data[] __attribute__((aligned(8)));
+};
+
+static void release_desc(struct rk_ucx *ucx, void *desc)
+{
+    if (desc)
+        ucp_am_data_release(ucx->worker, desc);
+}
+
+/* ------------------------------------------------------------------- who speaks */
+
+static struct rk_ucx_link *named_link(struct rk_ucx *ucx, struct rk_id to)
+{
+    struct rk_ucx_link *l;
+
+    if (to.index >= ucx->nlinks)
+        return NULL;
+    l = ucx->links[to.index];
+    return to.gen == l->id.gen ? l : NULL;
+}
+
+static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_ucx_hello *hello)
+{
+    struct rk_peer *peer;
+    struct rk_ucx_link *l;
+
+    if (hello->job == ucx->job && hello->rank == ucx->me)
+        return NULL;
+    peer = rk_engine_find_peer(ucx->ctx, (struct rk_procid){hello->job, hello->rank});
+    l = peer ? rk_ucx_link_of(ucx, peer) : NULL;
+    if (l && l->theirs.index == RK_UCX_NOBODY)
+        l->theirs = hello->from;
+    return l;
+}
+
+static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
+{
+    struct rk_ucx_link *named = NULL, *introduced;
+
+    if (p->to.index != RK_UCX_NOBODY) {
+        named = named_link(ucx, p->to);
+        if (!named)
+            return NULL;
+        named->confirmed = true;
+        if (rk_likely(!p->has_hello))
+            return named;
+    }
+    introduced = introduced_link(ucx, &p->hello);
+    return !named || introduced == named ? introduced : NULL;
+}
+
+/* --------------------------------------------------------------------- delivery */
+
+static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_ctx *ctx = l->ucx->ctx;
+    rk_handler_fn handler;
+
+    if (rk_unlikely(hdr->epoch != l->peer->epoch)) {
+        l->ucx->late_frames++;
+        return;
+    }
+    if (hdr->kind >= RK_KIND_CHANNEL_FIRST && hdr->kind < RK_UCX_KIND_END) {
+        rk_ucx_rndv_frame(l, hdr, payload);
+        return;
+    }
+    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_claims_hold(l, hdr))
+        return;
+    if (l->ucx->taking && rk_ucx_taken(l->ucx->taking, l, hdr, payload))
+        return;
+    handler = ctx->engine->handler[hdr->kind];
+    if (rk_likely(handler != NULL))
+        handler(ctx, l->peer, hdr, payload, NULL);
+    else
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+}
+
+/* True if desc is kept; false: it is to be dropped. */
+static bool deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, uint64_t total)
+{
+    const void *payload;
+    struct rk_hdr hdr;
+
+    l->ucx->handled++;
+    if (desc) {
+        if (rk_likely(p->first.epoch == l->peer->epoch && p->first.kind == RK_UCX_LONG))
+            return rk_ucx_long_arrived(l, &p->first, desc, total);
+        if (rk_likely(p->first.epoch == l->peer->epoch))
+            return rk_ucx_announced(l, &p->first, desc, total, (struct rk_id){0, 0});
+        l->ucx->late_frames++;
+        return false;
+    }
+    while (rk_ucx_next(p, &hdr, &payload))
+        frame_arrived(l, &hdr, payload);
+    return true;
+}
+
+static void held_free(void *item, void *ucx)
+{
+    struct held *h = item;
+
+    release_desc(ucx, h->desc);
+    free(h);
+}
+
+void rk_ucx_drop_held(struct rk_ucx_link *l)
+{
+    rk_order_destroy(&l->in, held_free, l->ucx);
+    l->held_bytes = 0;
+}
+
+static bool hold(struct rk_ucx_link *l, const struct rk_ucx_packet *p, void *desc, uint64_t total)
+{
+    size_t bytes = sizeof(struct held) + p->len;
+    struct held *h = l->held_bytes + bytes <= HELD_BYTES_MAX ? malloc(bytes) : NULL;
+    int rc = -1;
+
+    if (h) {
+        h->packet = *p;
+        h->desc = desc;
+        h->total = total;
+        h->bytes = bytes;
+        if (p->len)
+            memcpy(h->data, p->data, p->len);
+        h->packet.data = h->data;
+        rc = rk_order_hold(&l->in, p->first.turn, h);
+        if (rc == 0) {
+            l->held_bytes += bytes;
+            return true;
+        }
+        free(h);
+        if (rc > 0) { /* that turn is there already: the second is a fake */
+            rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+            return false;
+        }
+    }
+    rk_error("cannot hold what rank %u sent out of order (%zu bytes already)", l->peer->id.rank,
+             (size_t)l->held_bytes);
+    rk_ucx_link_broken(l);
+    return false;
+}
+
+static void deliver_held(struct rk_ucx_link *l)
+{
+    struct held *h;
+
+    while ((h = rk_order_take(&l->in)) != NULL) {
+        l->held_bytes -= h->bytes;
+        rk_order_advance(&l->in);
+        if (!deliver(l, &h->packet, h->desc, h->total))
+            release_desc(l->ucx, h->desc);
+        free(h);
+    }
+}
+
+/* True if desc is kept. */
+static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc,
+                           uint64_t total)
+{
+    bool kept;
+
+    switch (rk_order_look(&l->in, p->first.turn)) {
+    case RK_TURN_DUE:
+        rk_order_advance(&l->in);
+        kept = deliver(l, p, desc, total);
+        if (rk_unlikely(l->in.nheld))
+            deliver_held(l);
+        return kept;
+    case RK_TURN_EARLY:
+        return hold(l, p, desc, total);
+    case RK_TURN_STALE:
+    case RK_TURN_BROKEN:
+        break;
+    }
+    rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+    return false;
+}
+
+/* ---------------------------------------------------------------- UCP's callback */
+
+static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void *data, size_t len,
+                              const ucp_am_recv_param_t *param)
+{
+    bool rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+    struct rk_ucx *ucx = arg;
+    struct rk_ucx_packet p;
+    struct rk_ucx_link *l;
+
+    if (ucx->taking && !rndv && rk_ucx_take_packet(ucx->taking, head, head_len, data, len))
+        return UCS_OK;
+    if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
+                    (l = link_for(ucx, &p)) == NULL)) {
+        rk_engine_refused(ucx->ctx, &ucx->bad_frames);
+        return UCS_OK; /* UCP lets the sender of a rendezvous complete */
+    }
+    if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD)) {
+        ucx->late_frames++;
+        return UCS_OK;
+    }
+    if (!packet_arrived(l, &p, rndv ? data : NULL, rndv ? len : 0))
+        return UCS_OK;
+    return rndv ? UCS_INPROGRESS : UCS_OK;
+}
+
+rank_status_t rk_ucx_listen(struct rk_ucx *ucx)
+{
+    ucp_am_handler_param_t param = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        .id = RK_UCX_AM,
+        .flags = UCP_AM_FLAG_WHOLE_MSG,
+        .cb = on_packet,
+        .arg = ucx,
+    };
+    ucs_status_t st = ucp_worker_set_am_recv_handler(ucx->worker, &param);
+
+    if (st == UCS_OK)
+        return RANK_OK;
+    rk_error("UCX does not take a handler of active messages: %s", ucs_status_string(st));
+    return RANK_ERR_CHANNEL;
+}

@@ -1,0 +1,329 @@
+/*
+ * ucx_rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed, where UCX is asked for that (ucx_setup.c).
+ * Atomics are not here: they have to be the CPU's, as a node peer's are, and are
+ * frames of lib/rma.
+ *
+ * Keys of peers are unpacked at first use: that needs an endpoint, and few
+ * ranks touch the parts of all others. A call that UCP cannot finish at once
+ * is waited for by the library's one way to wait, so that a death ends it.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_SLACK = 256 }; /* a key knows no length of its own: what is read past its end is 0 */
+
+bool rk_ucx_one_sided(void *state)
+{
+    return ((struct rk_ucx *)state)->rma;
+}
+
+struct part {
+    unsigned char *key; /* NULL: not attached */
+    uint64_t base;
+    ucp_rkey_h rkey;    /* NULL: not unpacked yet */
+    struct rk_peer *peer;
+    uint64_t written;   /* times that it has been, */
+    uint64_t flushed;   /* and the first so many of them have been flushed */
+};
+
+struct rk_channel_mem {
+    struct rk_ucx *ucx;
+    ucp_mem_h memh;     /* NULL: it is there for peers' parts only */
+    struct part *parts; /* by rank in the team */
+    int nparts;
+};
+
+static rank_status_t write_key(struct rk_channel_mem *mem, void *key, size_t *keylen)
+{
+    void *packed;
+    size_t len;
+    ucs_status_t st = ucp_rkey_pack(mem->ucx->context, mem->memh, &packed, &len);
+
+    if (st != UCS_OK) {
+        rk_error("UCX does not give a key to memory: %s", ucs_status_string(st));
+        return rk_ucx_status(st);
+    }
+    if (len > *keylen) {
+        rk_error("UCX's key to memory takes %zu bytes and there are %zu", len, *keylen);
+        ucp_rkey_buffer_release(packed);
+        return RANK_ERR_CHANNEL;
+    }
+    memcpy(key, packed, len);
+    *keylen = len;
+    ucp_rkey_buffer_release(packed);
+    return RANK_OK;
+}
+
+rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
+                                struct rk_channel_mem **out, void *key, size_t *keylen)
+{
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+        .address = base,
+        .length = bytes,
+    };
+    struct rk_ucx *ucx = state;
+    struct rk_channel_mem *mem = calloc(1, sizeof(*mem));
+    ucs_status_t ust;
+    rank_status_t st;
+
+    (void)ctx;
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->ucx = ucx;
+    *out = mem;
+    if (bytes == 0)
+        return RANK_OK;
+    ust = ucp_mem_map(ucx->context, &params, &mem->memh);
+    if (ust != UCS_OK) {
+        rk_error("UCX does not register %zu bytes: %s (see ulimit -l)", bytes,
+                 ucs_status_string(ust));
+        free(mem);
+        *out = NULL;
+        return rk_ucx_status(ust);
+    }
+    st = write_key(mem, key, keylen);
+    if (st) {
+        rk_ucx_mem_close(ucx, mem);
+        *out = NULL;
+    }
+    return st;
+}
+
+void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem)
+{
+    (void)state;
+    if (!mem)
+        return;
+    for (int i = 0; i < mem->nparts; i++) {
+        if (mem->parts[i].rkey)
+            ucp_rkey_destroy(mem->parts[i].rkey);
+        free(mem->parts[i].key);
+    }
+    free(mem->parts);
+    if (mem->memh)
+        ucp_mem_unmap(mem->ucx->context, mem->memh);
+    free(mem);
+}
+
+rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                                const void *key, size_t keylen, uint64_t base)
+{
+    struct part *p;
+
+    if (index < 0 || keylen == 0)
+        return RANK_ERR_INTERNAL;
+    if (index >= mem->nparts) {
+        int n = index + 1 > 2 * mem->nparts ? index + 1 : 2 * mem->nparts;
+        p = realloc(mem->parts, (size_t)n * sizeof(*p));
+        if (!p)
+            return RANK_ERR_NO_MEMORY;
+        memset(p + mem->nparts, 0, (size_t)(n - mem->nparts) * sizeof(*p));
+        mem->parts = p;
+        mem->nparts = n;
+    }
+    p = &mem->parts[index];
+    free(p->key);
+    p->key = calloc(1, keylen + KEY_SLACK);
+    if (!p->key)
+        return RANK_ERR_NO_MEMORY;
+    memcpy(p->key, key, keylen);
+    p->peer = peer;
+    p->base = base;
+    return RANK_OK;
+}
+
+/* The endpoint and the key, ready for use, and the address of offset. */
+static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                           size_t offset, struct part **part, uint64_t *at)
+{
+    struct rk_ucx_link *l;
+    struct part *p;
+    ucs_status_t st;
+    rank_status_t rst = rk_peer_connect(peer);
+
+    if (rst)
+        return rst;
+    l = peer->ep;
+    if (index < 0 || index >= mem->nparts || !mem->parts[index].key)
+        return RANK_ERR_INTERNAL;
+    if (!l || !l->ep || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    p = &mem->parts[index];
+    if (!p->rkey) {
+        st = ucp_ep_rkey_unpack(l->ep, p->key, &p->rkey);
+        if (st != UCS_OK) {
+            p->rkey = NULL;
+            rk_error("UCX does not take the key to memory of rank %u: %s", peer->id.rank,
+                     ucs_status_string(st));
+            return rk_ucx_status(st);
+        }
+    }
+    *part = p;
+    *at = p->base + offset;
+    return RANK_OK;
+}
+
+static bool is_done(void *outcome)
+{
+    return ((struct rk_ucx_outcome *)outcome)->done;
+}
+
+/* Wait for a call that was started with op in UCP's hands; p is what UCP said. */
+static rank_status_t finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
+{
+    struct rk_ucx_outcome end = {false, RANK_OK};
+    struct rk_ctx *ctx = op->ucx->ctx;
+    struct rk_ucx_link *l = op->of;
+
+    if (UCS_PTR_IS_PTR(p)) {
+        op->told = &end;
+        rk_wait(ctx, is_done, &end); /* the op is not ours any more */
+    } else {
+        end.status = rk_ucx_status(UCS_PTR_STATUS(p));
+        rk_ucx_op_free(op);
+    }
+    if (end.status == RANK_ERR_PEER_DEAD)
+        rk_ucx_link_broken(l);
+    return end.status;
+}
+
+static rank_status_t begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
+{
+    struct rk_ucx_link *l = peer->ep;
+
+    *op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
+    if (!*op)
+        return RANK_ERR_NO_MEMORY;
+    l->ucx->sent++;
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    param->cb.send = rk_ucx_ucp_done;
+    param->user_data = *op;
+    return RANK_OK;
+}
+
+rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                             const void *src, size_t bytes, size_t offset)
+{
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    struct part *part;
+    uint64_t at;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
+
+    if (!st)
+        st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    part->written++;
+    return finish(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
+}
+
+rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
+                             size_t bytes, size_t offset)
+{
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    struct part *part;
+    uint64_t at;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
+
+    if (!st)
+        st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    return finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
+}
+
+/* A call that was started for a request, which its callback completes; p is what UCP said. */
+static rank_status_t started(struct rk_ucx_op *op, ucs_status_ptr_t p)
+{
+    struct rank_request *req = op->req;
+    rank_status_t st;
+
+    if (UCS_PTR_IS_PTR(p))
+        return RANK_OK;
+    st = rk_ucx_status(UCS_PTR_STATUS(p));
+    if (st == RANK_ERR_PEER_DEAD)
+        rk_ucx_link_broken(op->of);
+    rk_ucx_op_free(op);
+    if (!st)
+        rk_req_complete(req, RANK_OK);
+    return st;
+}
+
+rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              const void *src, size_t bytes, size_t offset,
+                              struct rank_request *req)
+{
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    struct part *part;
+    uint64_t at;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
+
+    if (!st)
+        st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    op->req = req;
+    part->written++;
+    return started(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
+}
+
+rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
+                              void *dst, size_t bytes, size_t offset, struct rank_request *req)
+{
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    struct part *part;
+    uint64_t at;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
+
+    if (!st)
+        st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    op->req = req;
+    return started(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
+}
+
+static rank_status_t flush_part(struct part *part)
+{
+    struct rk_peer *peer = part->peer;
+    struct rk_ucx_link *l = peer->ep;
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    uint64_t written = part->written; /* by other threads more will be while we wait */
+    rank_status_t st;
+
+    if (part->flushed == written)
+        return RANK_OK;
+    if (!l || !l->ep || l->failed) {
+        part->flushed = written; /* this is told once */
+        return RANK_ERR_PEER_DEAD;
+    }
+    st = begin(peer, &op, &param);
+    if (st)
+        return st;
+    st = finish(op, ucp_ep_flush_nbx(l->ep, &param));
+    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next has to try again */
+        part->flushed = written;
+    return st;
+}
+
+rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer)
+{
+    rank_status_t first = RANK_OK;
+
+    for (int i = 0; i < mem->nparts; i++) {
+        if (mem->parts[i].key && (!peer || mem->parts[i].peer == peer)) {
+            rank_status_t st = flush_part(&mem->parts[i]);
+            if (!first)
+                first = st;
+        }
+    }
+    return first;
+}

@@ -1,0 +1,608 @@
+/*
+ * ucx_rndv.c: messages that are announced first and fetched when they are matched.
+ *
+ * Long ones are UCP's own rendezvous: the active message carries our header,
+ * UCP moves the data straight into the receiver's buffer. But UCP keeps a
+ * segment for each that waits to be fetched. So short ones (which come here
+ * when the sender is out of credit, or waits for the match), and long ones
+ * when many wait already, are announced and pulled with frames of our own,
+ * which cost little; what is pulled comes in a frame if it fits, otherwise by
+ * UCP's rendezvous, for a receive that stands ready.
+ *
+ * UCP cannot cut a message short. A receive that is too small, or whose
+ * buffer is not one piece of memory, gets the data through callbacks (UCP's
+ * generic datatype) which keep what fits. So is a view of many pieces sent; one of a few long ones is UCP's iovec.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+/* What the private words of a struct rk_rndv hold: my op, or the peer's. */
+enum { P_OURS, P_THEIRS };
+
+static uint64_t pack_id(struct rk_id id)
+{
+    return (uint64_t)id.gen << 32 | id.index;
+}
+
+static struct rk_id unpack_id(uint64_t v)
+{
+    return (struct rk_id){(uint32_t)v, (uint32_t)(v >> 32)};
+}
+
+/* Ends the op; its request, if any, completes. */
+static void finish(struct rk_ucx_op *op, rank_status_t st)
+{
+    struct rank_request *req = op->req;
+
+    if (op->told)
+        *op->told = (struct rk_ucx_outcome){true, st};
+    rk_ucx_op_free(op);
+    if (req)
+        rk_req_complete(req, st);
+}
+
+void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
+{
+    struct rk_ucx_op *op = arg;
+    struct rk_ucx_link *l = op->of;
+
+    l->ucx->handled++;
+    ucp_request_free(request);
+    if (op->type == RK_UCX_OP_ORPHAN) {
+        rk_ucx_op_free(op);
+        return;
+    }
+    if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
+        status = UCS_OK;
+    /* It has left, and dropped what it had not received, which UCP calls a success. What it had received has ended before its goodbye is
+     * here: what UCP fetches is acknowledged in order with that, and tcp and shared memory end what they write as they
+     * write it. Verbs does not, where UCP lets the sender write (UCX_RNDV_SCHEME): it takes in what has come before it looks at what
+     * has left, so a message may count as lost that the peer took just before it left. */
+    if (status == UCS_OK && op->announced && l->bye)
+        finish(op, RANK_ERR_PEER_DEAD);
+    else
+        finish(op, rk_ucx_status(status));
+}
+
+static void received(void *request, ucs_status_t status, size_t length, void *arg)
+{
+    (void)length;
+    rk_ucx_ucp_done(request, status, arg);
+}
+
+/* ------------------------------------------------------------------------- views */
+
+/* For UCP's generic datatype the buffer is the op. */
+static void *view_begin_pack(void *context, const void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return (void *)(uintptr_t)buffer;
+}
+
+static void *view_begin_unpack(void *context, void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return buffer;
+}
+
+static size_t view_size(void *state)
+{
+    return ((struct rk_ucx_op *)state)->total;
+}
+
+static size_t view_pack(void *state, size_t offset, void *to, size_t room)
+{
+    struct rk_ucx_op *op = state;
+    size_t n = op->total - offset < room ? op->total - offset : room;
+
+    if (op->type == RK_UCX_OP_ORPHAN) /* the buffer is its owner's again, and the peer is dead */
+        memset(to, 0, n);
+    else if (op->view.ops)
+        op->view.ops->pack(op->view.base, offset, to, n);
+    else
+        memcpy(to, (char *)op->view.base + offset, n);
+    return n;
+}
+
+static ucs_status_t view_unpack(void *state, size_t offset, const void *from, size_t n)
+{
+    struct rk_ucx_op *op = state;
+
+    if (op->type == RK_UCX_OP_ORPHAN || offset >= op->view.bytes)
+        return UCS_OK;
+    if (n > op->view.bytes - offset)
+        n = op->view.bytes - offset;
+    if (op->view.ops)
+        op->view.ops->unpack(op->view.base, offset, from, n);
+    else
+        memcpy((char *)op->view.base + offset, from, n);
+    return UCS_OK;
+}
+
+static void view_end(void *state)
+{
+    (void)state;
+}
+
+rank_status_t rk_ucx_view_type(struct rk_ucx *ucx)
+{
+    static const ucp_generic_dt_ops_t ops = {
+        .start_pack = view_begin_pack,
+        .start_unpack = view_begin_unpack,
+        .packed_size = view_size,
+        .pack = view_pack,
+        .unpack = view_unpack,
+        .finish = view_end,
+    };
+    ucs_status_t st = ucp_dt_create_generic(&ops, NULL, &ucx->view_type);
+
+    if (st != UCS_OK) {
+        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
+        return rk_ucx_status(st);
+    }
+    ucx->has_view_type = true;
+    return RANK_OK;
+}
+
+/* Give UCP the op's view: its memory, or the op itself to call back with. */
+static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_param_t *param)
+{
+    if (in_one_piece)
+        return op->view.base;
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param->datatype = op->ucx->view_type;
+    return op;
+}
+
+/*
+ * A few long pieces of memory go from where they lie, in segments as long as those of one piece; callbacks fill UCX's
+ * short ones (8 KiB over tcp), each with a system call of its own. How many pieces; 0: too many, or too short.
+ */
+static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
+{
+    struct iovec v[RK_UCX_PIECES_MAX];
+    uint64_t sum = 0;
+    int n;
+
+    if (!op->view.ops->list || bytes < 2 * RK_UCX_PIECE_MIN)
+        return 0;
+    n = op->view.ops->list(op->view.base, 0, bytes, v, RK_UCX_PIECES_MAX);
+    for (int i = 0; i < n; i++) {
+        op->pieces[i] = (ucp_dt_iov_t){v[i].iov_base, v[i].iov_len};
+        sum += v[i].iov_len;
+    }
+    return n > 0 && sum == bytes && bytes / (uint64_t)n >= RK_UCX_PIECE_MIN ? (size_t)n : 0;
+}
+
+/* -------------------------------------------------------------------- the sender */
+
+static rank_status_t offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                           const struct rk_view *view, struct rank_request *req)
+{
+    struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_OFFERED);
+    struct rk_ucx_announce a;
+    struct rk_hdr h = *hdr;
+    rank_status_t st;
+
+    if (!op)
+        return RANK_ERR_NO_MEMORY;
+    op->req = req;
+    op->view = *view;
+    a = (struct rk_ucx_announce){op->id, view->bytes};
+    h.kind = RK_UCX_ANNOUNCE;
+    h.len = sizeof(a);
+    st = rk_ucx_put(l, &h, &a, sizeof(a), NULL, NULL);
+    if (st)
+        rk_ucx_op_free(op);
+    return st;
+}
+
+/* The first bytes of the op's view into UCP's hands; hdr tells the peer what they are. */
+static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_RNDV,
+        .cb.send = rk_ucx_ucp_done,
+        .user_data = op,
+    };
+    bool in_one_piece = !op->view.ops;
+    struct rk_ucx_link *l = op->of;
+    size_t head_len, count = in_one_piece ? bytes : 1, pieces = in_one_piece ? 0 : list_pieces(op, bytes);
+    void *buffer;
+    ucs_status_ptr_t p;
+
+    if (pieces) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        buffer = op->pieces;
+        count = pieces;
+    } else {
+        buffer = view_for_ucp(op, in_one_piece, &param);
+    }
+    rk_ucx_flush_open(l);
+    if (!l->ep || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    op->total = bytes;
+    op->type = RK_UCX_OP_UCP;
+    head_len = rk_ucx_write_head(l, op->head, hdr);
+    l->last_tick = l->ucx->tick;
+    l->ucx->sent++;
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, count, &param);
+    if (UCS_PTR_IS_ERR(p)) {
+        rk_ucx_link_ended(l, UCS_PTR_STATUS(p));
+        return RANK_ERR_PEER_DEAD;
+    }
+    if (p == NULL)
+        finish(op, RANK_OK);
+    return RANK_OK;
+}
+
+rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
+                               const struct rk_view *view, struct rank_request *req)
+{
+    struct rk_ucx_link *l = peer->ep;
+    struct rk_hdr h = *hdr;
+    struct rk_ucx_op *op;
+    rank_status_t st;
+
+    if (!l || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX)
+        return offer(l, hdr, view, req);
+    if (l->ucx->inside)
+        return RK_AGAIN;
+    op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
+    if (!op)
+        return RANK_ERR_NO_MEMORY;
+    op->req = req;
+    op->view = *view;
+    op->announced = true;
+    l->announced++;
+    h.kind = RK_KIND_RNDV;
+    h.len = 0;
+    st = send_by_ucp(op, &h, view->bytes);
+    if (st)
+        rk_ucx_op_free(op);
+    return st;
+}
+
+bool rk_ucx_send_pulled(struct rk_ucx_op *op)
+{
+    struct rk_ucx_link *l = op->of;
+    struct rk_hdr hdr = {.kind = RK_UCX_DATA, .epoch = l->peer->epoch};
+    rank_status_t st;
+
+    if (op->want > RK_UCX_FRAME_MAX) {
+        if (l->ucx->inside)
+            return false;
+        rk_list_remove(&op->link);
+        rk_list_append(&l->ops, &op->link);
+        hdr.kind = RK_UCX_LONG;
+        hdr.tag = pack_id(op->theirs);
+        st = send_by_ucp(op, &hdr, op->want);
+        if (st)
+            finish(op, st);
+        return true;
+    }
+    hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
+    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+    if (st == RK_AGAIN)
+        return false;
+    finish(op, st);
+    return true;
+}
+
+static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
+{
+    struct rk_ucx_op *op = rk_ucx_op_find(l, pull->sender, RK_UCX_OP_OFFERED);
+
+    if (!op || pull->want > op->view.bytes) {
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        return;
+    }
+    op->theirs = pull->receiver;
+    op->want = pull->want;
+    op->type = RK_UCX_OP_SENDING;
+    if (rk_list_empty(&l->sending) && rk_ucx_send_pulled(op))
+        return;
+    rk_list_remove(&op->link);
+    rk_list_append(&l->sending, &op->link);
+    rk_ucx_mark_busy(l);
+}
+
+/* ------------------------------------------------------------------ the receiver */
+
+bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
+                      struct rk_id sender)
+{
+    struct rk_rndv rndv = {.peer = l->peer, .total = total};
+    struct rk_ctx *ctx = l->ucx->ctx;
+    struct rk_hdr h = *hdr;
+    struct rk_ucx_op *op;
+
+    if (total > INT64_MAX) {
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        return false;
+    }
+    if (!rk_ucx_claims_hold(l, hdr))
+        return false;
+    /* Fetching needs a way back. */
+    if (!l->ep && (rk_peer_try_connect(l->peer) != RANK_OK || !l->ep)) {
+        rk_error("rank %u sends through ucx, but ucx does not lead back to it", l->peer->id.rank);
+        rk_ucx_link_broken(l);
+        return false;
+    }
+    if (desc) {
+        op = rk_ucx_op_new(l, RK_UCX_OP_HERE);
+        if (!op) {
+            rk_ucx_link_broken(l); /* a message is lost, and with it the order */
+            return false;
+        }
+        op->desc = desc;
+        op->total = total;
+        rndv.priv[P_OURS] = pack_id(op->id);
+    } else {
+        rndv.priv[P_THEIRS] = pack_id(sender);
+    }
+    h.kind = RK_KIND_RNDV;
+    h.len = 0;
+    if (l->ucx->taking)
+        rk_ucx_taken(l->ucx->taking, l, &h, NULL); /* it is not what it looks for */
+    ctx->engine->handler[RK_KIND_RNDV](ctx, l->peer, &h, NULL, &rndv);
+    return true;
+}
+
+static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct rk_view *view,
+                 struct rank_request *req)
+{
+    struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_PULLING);
+    struct rk_ucx_pull p;
+
+    if (!op) {
+        rk_ucx_rndv_drop(rndv);
+        rk_req_complete(req, RANK_ERR_NO_MEMORY);
+        return;
+    }
+    op->req = req;
+    op->view = *view;
+    op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
+    p = (struct rk_ucx_pull){unpack_id(rndv->priv[P_THEIRS]), op->id, op->want};
+    rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
+}
+
+/* The op's message, its view and request set, into UCP's hands. */
+static void start_receive(struct rk_ucx_op *op)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .cb.recv_am = received,
+        .user_data = op,
+    };
+    bool in_one_piece = !op->view.ops && op->view.bytes >= op->total;
+    void *buffer = view_for_ucp(op, in_one_piece, &param), *desc = op->desc;
+    ucs_status_ptr_t p;
+
+    op->type = RK_UCX_OP_UCP;
+    op->desc = NULL;
+    p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
+    if (UCS_PTR_IS_ERR(p)) {
+        rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+        finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
+    } else if (p == NULL) {
+        finish(op, RANK_OK);
+    }
+}
+
+static void drop_desc(struct rk_ucx_op *op)
+{
+    void *desc = op->desc;
+    struct rk_ucx *ucx = op->ucx;
+
+    rk_ucx_op_free(op);
+    ucp_am_data_release(ucx->worker, desc);
+}
+
+static void put_off(struct rk_ucx_op *op)
+{
+    rk_list_append(&op->ucx->todo, &op->todo);
+}
+
+int rk_ucx_todo(struct rk_ucx *ucx)
+{
+    int n = 0;
+
+    while (!rk_list_empty(&ucx->todo)) {
+        struct rk_ucx_op *op = rk_list_entry(ucx->todo.next, struct rk_ucx_op, todo);
+        rk_list_remove(&op->todo);
+        n++;
+        if (op->unwanted)
+            drop_desc(op);
+        else
+            start_receive(op);
+    }
+    return n;
+}
+
+void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
+                      struct rank_request *req)
+{
+    struct rk_ucx_link *l = rndv->peer->ep;
+    struct rk_ucx_op *op;
+
+    if (!l || l->failed) {
+        rk_req_complete(req, RANK_ERR_PEER_DEAD);
+        return;
+    }
+    if (rndv->total && view->bytes == 0) {
+        rk_ucx_rndv_drop(rndv);
+        rk_req_complete(req, RANK_OK);
+        return;
+    }
+    if (!rndv->priv[P_OURS]) {
+        pull(l, rndv, view, req);
+        return;
+    }
+    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    if (!op || op->wanted || op->unwanted) {
+        rk_req_complete(req, RANK_ERR_INTERNAL);
+        return;
+    }
+    op->req = req;
+    op->view = *view;
+    op->wanted = true;
+    if (op->ucx->inside) /* UCP still writes into the announcement that it is handing us */
+        put_off(op);
+    else
+        start_receive(op);
+}
+
+void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
+{
+    struct rk_ucx_link *l = rndv->peer->ep;
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    if (!l)
+        return;
+    if (!rndv->priv[P_OURS]) {
+        id = unpack_id(rndv->priv[P_THEIRS]);
+        rk_ucx_control(l, RK_UCX_DROP, &id, sizeof(id));
+        return;
+    }
+    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    if (!op || op->wanted || op->unwanted)
+        return;
+    op->unwanted = true;
+    if (op->ucx->inside)
+        put_off(op);
+    else
+        drop_desc(op);
+}
+
+bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
+                         uint64_t total)
+{
+    struct rk_ucx_op *op = rk_ucx_op_find(l, unpack_id(hdr->tag), RK_UCX_OP_PULLING);
+
+    if (!op || total != op->want) {
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        return false;
+    }
+    op->type = RK_UCX_OP_HERE; /* with a request, so that a death completes it */
+    op->desc = desc;
+    op->total = total;
+    op->wanted = true;
+    put_off(op);
+    return true;
+}
+
+static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    size_t n = hdr->len - sizeof(struct rk_id);
+    const char *data = (const char *)payload + sizeof(struct rk_id);
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    memcpy(&id, payload, sizeof(id));
+    op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
+    if (!op || n != op->want) {
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        return;
+    }
+    if (op->view.ops)
+        op->view.ops->unpack(op->view.base, 0, data, n);
+    else if (n)
+        memcpy(op->view.base, data, n);
+    finish(op, RANK_OK);
+}
+
+/* ------------------------------------------------------------------------ both */
+
+void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_ucx_announce a;
+    struct rk_ucx_pull p;
+    struct rk_ucx_op *op;
+    struct rk_id id;
+
+    switch (hdr->kind) { /* rk_ucx_decode has seen to it that the lengths are right */
+    case RK_UCX_ANNOUNCE:
+        memcpy(&a, payload, sizeof(a));
+        rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
+        break;
+    case RK_UCX_PULL:
+        memcpy(&p, payload, sizeof(p));
+        pulled(l, &p);
+        break;
+    case RK_UCX_DATA:
+        data_arrived(l, hdr, payload);
+        break;
+    case RK_UCX_DROP:
+        memcpy(&id, payload, sizeof(id));
+        op = rk_ucx_op_find(l, id, RK_UCX_OP_OFFERED);
+        if (op)
+            finish(op, RANK_OK);
+        else
+            rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        break;
+    case RK_UCX_BYE:
+        l->bye = true;
+        l->lost_ns = 0;
+        l->peer->left = 1;
+        /* Who waits for one that leaves alone, after a death, waits for nothing; also in the last barrier. */
+        if (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE))
+            rk_engine_report_death(l->ucx->ctx, l->peer->number);
+        break;
+    default:
+        rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
+        break;
+    }
+}
+
+/* Completing a request may call back into this room: each op is taken off the list first. */
+static void fail_list(struct rk_link *list, bool orphan_ucp)
+{
+    struct rk_link all, *pos;
+
+    if (rk_list_empty(list))
+        return;
+    rk_list_insert_before(list, &all); /* take the links over, */
+    rk_list_remove(list);              /* and leave an empty list */
+    while ((pos = all.next) != &all) {
+        struct rk_ucx_op *op = rk_list_entry(pos, struct rk_ucx_op, link);
+        struct rank_request *req = op->req;
+
+        rk_list_remove(pos);
+        if (op->type == RK_UCX_OP_ORPHAN || (op->type == RK_UCX_OP_UCP && !orphan_ucp)) {
+            rk_list_append(list, pos);
+            continue;
+        }
+        op->req = NULL;
+        if (op->type == RK_UCX_OP_UCP) {
+            op->type = RK_UCX_OP_ORPHAN;
+            if (op->told)
+                *op->told = (struct rk_ucx_outcome){true, RANK_ERR_PEER_DEAD};
+            op->told = NULL;
+            rk_list_append(list, pos);
+        } else if (op->desc) {
+            drop_desc(op);
+        } else {
+            rk_ucx_op_free(op);
+        }
+        if (req)
+            rk_req_complete(req, RANK_ERR_PEER_DEAD);
+    }
+}
+
+void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp)
+{
+    fail_list(&l->ops, orphan_ucp);
+    fail_list(&l->sending, orphan_ucp);
+}

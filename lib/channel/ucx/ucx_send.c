@@ -1,0 +1,397 @@
+/*
+ * ucx_send.c: frames into packets, packets to UCP.
+ *
+ * The first frame to a peer since the last progress call goes at once; later
+ * ones wait in an open packet for company until the next library call (or
+ * until it is full, or until another thread that slept has been woken for it). Payload is copied into a buffer of ours: UCP takes most
+ * packets at once, and then the buffer is free again; a packet that it has to
+ * queue keeps its buffer. So nothing is allocated once buffers are warm.
+ *
+ * Nothing is given to UCP while it is calling us. Its tcp reads events of many
+ * sockets at once, and a send from within a callback may close one whose event
+ * is still to be looked at, which 1.13 answers with an abort. What handlers
+ * send shares a packet, or is told to come again; both happen as soon as UCP
+ * has returned.
+ */
+#include "lib/channel/ucx/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SLAB_SMALL = 64 * 1024, SLAB_BIG = 256 * 1024 };
+/* Up to this UCP copies a packet into one piece behind its own headers, which then costs the kernel a send; a longer
+ * one goes from where it lies, as an iovec of pieces, whose cost (0.2 us) is less than a copy then. */
+enum { PACK_MAX = 2048 };
+enum { BIG_CAP = RK_UCX_FRAME_MAX + 2 * sizeof(struct rk_id) };
+enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
+
+/* --------------------------------------------------------------------- buffers */
+
+static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
+{
+    struct rk_ucx_buf **list = b->cap == SMALL_CAP ? &ucx->free_small : &ucx->free_big;
+
+    b->next_free = *list;
+    *list = b;
+}
+
+/* A piece of memory cut into buffers; backed by the kernel only as far as it is used. */
+struct rk_ucx_slab {
+    struct rk_ucx_slab *next;
+    size_t bytes;
+    unsigned char bufs[] __attribute__((aligned(64)));
+};
+
+static void add_slab(struct rk_ucx *ucx, bool small)
+{
+    size_t bytes = small ? SLAB_SMALL : SLAB_BIG, cap = small ? SMALL_CAP : BIG_CAP;
+    size_t each = rk_round_up(sizeof(struct rk_ucx_buf) + cap, 64);
+    struct rk_ucx_slab *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                 -1, 0);
+
+    if (s == MAP_FAILED)
+        return;
+    s->next = ucx->slabs;
+    s->bytes = bytes;
+    ucx->slabs = s;
+    for (size_t at = sizeof(*s) + (bytes - sizeof(*s)) / each * each; at > sizeof(*s);) {
+        struct rk_ucx_buf *b;
+        at -= each;
+        b = (struct rk_ucx_buf *)(void *)((unsigned char *)s + at);
+        b->cap = (uint32_t)cap;
+        buf_put(ucx, b);
+    }
+}
+
+/* NULL: no room, or no memory, which comes to the same: what is under way gives some back. */
+static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
+{
+    bool small = bytes <= SMALL_CAP;
+    struct rk_ucx_buf **list = small ? &l->ucx->free_small : &l->ucx->free_big;
+    struct rk_ucx_buf *b;
+
+    if (rk_unlikely(l->unsent >= RK_UCX_UNSENT_MAX))
+        return NULL;
+    if (rk_unlikely(!*list))
+        add_slab(l->ucx, small);
+    b = *list;
+    if (rk_unlikely(!b))
+        return NULL;
+    *list = b->next_free;
+    b->to = l;
+    b->used = 0;
+    return b;
+}
+
+void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
+{
+    while (ucx->slabs) {
+        struct rk_ucx_slab *s = ucx->slabs;
+        ucx->slabs = s->next;
+        munmap(s, s->bytes);
+    }
+    ucx->free_small = ucx->free_big = NULL;
+    while (ucx->free_control) {
+        struct rk_ucx_control *c = ucx->free_control;
+        ucx->free_control = c->next_free;
+        free(c);
+    }
+}
+
+/* --------------------------------------------------------------------- packets */
+
+/* A head whose header is there gets the rest, and its turn. */
+RK_INLINE size_t finish_head(struct rk_ucx_link *l, unsigned char *head)
+{
+    uint32_t turn = l->turn++;
+    struct rk_ucx_hello hello;
+
+    memcpy(head + offsetof(struct rk_ucx_head, to), &l->theirs, sizeof(l->theirs));
+    memcpy(head + offsetof(struct rk_ucx_head, first.turn), &turn, sizeof(turn));
+    if (rk_likely(l->confirmed && l->theirs.index != RK_UCX_NOBODY))
+        return sizeof(struct rk_ucx_head);
+    hello = (struct rk_ucx_hello){RK_UCX_MAGIC, l->ucx->me, l->ucx->job, l->id};
+    memcpy(head + sizeof(struct rk_ucx_head), &hello, sizeof(hello));
+    return RK_UCX_HEAD_MAX;
+}
+
+size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struct rk_hdr *hdr)
+{
+    memcpy(head + offsetof(struct rk_ucx_head, first), hdr, sizeof(*hdr));
+    return finish_head(l, head);
+}
+
+static void packet_done(void *request, ucs_status_t status, void *arg)
+{
+    struct rk_ucx_buf *b = arg;
+    struct rk_ucx_link *l = b->to;
+
+    l->ucx->handled++;
+    l->unsent--;
+    if (status != UCS_OK && !l->dropped)
+        rk_ucx_link_ended(l, status);
+    buf_put(l->ucx, b);
+    ucp_request_free(request);
+}
+
+/* For UCP's generic datatype, which is how one asks for a copy: the buffer is the packet. */
+static void *packet_begin(void *context, const void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return (void *)(uintptr_t)buffer;
+}
+
+static size_t packet_size(void *state)
+{
+    return ((struct rk_ucx_buf *)state)->used;
+}
+
+static size_t packet_pack(void *state, size_t offset, void *to, size_t room)
+{
+    struct rk_ucx_buf *b = state;
+    size_t n = b->used - offset < room ? b->used - offset : room;
+
+    if (n == 8)
+        memcpy(to, b->data + offset, 8);
+    else
+        memcpy(to, b->data + offset, n);
+    return n;
+}
+
+static void packet_end(void *state)
+{
+    (void)state;
+}
+
+rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx)
+{
+    static const ucp_generic_dt_ops_t ops = {
+        .start_pack = packet_begin,
+        .packed_size = packet_size,
+        .pack = packet_pack,
+        .finish = packet_end,
+    };
+    ucs_status_t st = ucp_dt_create_generic(&ops, NULL, &ucx->packet_type);
+
+    if (st != UCS_OK) {
+        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
+        return rk_ucx_status(st);
+    }
+    ucx->has_packet_type = true;
+    return RANK_OK;
+}
+
+/* The first frame's header stands in the head, without turn. */
+static rank_status_t post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = packet_done,
+        .user_data = b,
+    };
+    bool packs = b->used && b->used <= PACK_MAX;
+    size_t head_len = finish_head(l, b->head);
+    ucs_status_ptr_t p;
+
+    if (packs) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = l->ucx->packet_type;
+    }
+    l->last_tick = l->ucx->tick;
+    l->ucx->sent++;
+    p = ucp_am_send_nbx(l->ep, RK_UCX_AM, b->head, head_len,
+                        packs ? (const void *)b : b->data, packs ? 1 : b->used, &param);
+    if (rk_likely(p == NULL)) {
+        buf_put(l->ucx, b);
+        return RANK_OK;
+    }
+    if (UCS_PTR_IS_ERR(p)) {
+        buf_put(l->ucx, b);
+        rk_ucx_link_ended(l, UCS_PTR_STATUS(p)); /* a turn is missing now */
+        return RANK_ERR_PEER_DEAD;
+    }
+    l->unsent++;
+    return RANK_OK;
+}
+
+RK_INLINE void fill(unsigned char *at, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                    const void *second, const struct rk_view *view)
+{
+    size_t rest = hdr->len - first_len;
+
+    if (first_len)
+        memcpy(at, first, first_len);
+    if (rest == 0)
+        return;
+    if (view && view->ops)
+        view->ops->pack(view->base, 0, at + first_len, rest);
+    else if (rest == 8)
+        memcpy(at + first_len, view ? view->base : second, 8);
+    else
+        memcpy(at + first_len, view ? view->base : second, rest);
+}
+
+/* The first frame of a packet. */
+static void write_first(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const void *first,
+                        size_t first_len, const void *second, const struct rk_view *view)
+{
+    memcpy(b->head + offsetof(struct rk_ucx_head, first), hdr, sizeof(*hdr));
+    fill(b->data, hdr, first, first_len, second, view);
+    b->used = hdr->len;
+}
+
+static bool fits_behind(const struct rk_ucx_buf *b, uint32_t len)
+{
+    return rk_ucx_pad(b->used) + sizeof(struct rk_hdr) + len <= RK_UCX_PACKET_MAX;
+}
+
+static void write_behind(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const void *first,
+                         size_t first_len, const void *second, const struct rk_view *view)
+{
+    size_t at = rk_ucx_pad(b->used);
+    struct rk_hdr h = *hdr;
+
+    h.turn = 0;
+    memset(b->data + b->used, 0, at - b->used);
+    memcpy(b->data + at, &h, sizeof(h));
+    at += sizeof(h);
+    fill(b->data + at, hdr, first, first_len, second, view);
+    b->used = (uint32_t)at + hdr->len;
+}
+
+void rk_ucx_flush_open(struct rk_ucx_link *l)
+{
+    struct rk_ucx_buf *b = l->open;
+
+    if (!b)
+        return;
+    l->open = NULL;
+    rk_engine_let_go(l->ucx->ctx, &l->on_open);
+    if (l->ep && !l->failed)
+        post(l, b); /* what goes wrong is the link's, and known to it */
+    else
+        buf_put(l->ucx, b);
+}
+
+rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
+                         size_t first_len, const void *second, const struct rk_view *view)
+{
+    struct rk_ucx *ucx = l->ucx;
+    struct rk_ucx_buf *b;
+    bool shares = hdr->len <= RK_UCX_SHARE_MAX, at_once;
+
+    if (rk_unlikely(!l->ep || l->failed))
+        return RANK_ERR_PEER_DEAD;
+    if (rk_unlikely(ucx->inside && !shares))
+        return RK_AGAIN;
+    at_once = !ucx->inside && (l->last_tick != ucx->tick || !shares);
+    if (l->open) {
+        if (shares && fits_behind(l->open, hdr->len)) {
+            write_behind(l->open, hdr, first, first_len, second, view);
+            return RANK_OK;
+        }
+        if (ucx->inside)
+            return RK_AGAIN;
+        rk_ucx_flush_open(l);
+        if (rk_unlikely(l->failed))
+            return RANK_ERR_PEER_DEAD;
+    }
+    b = buf_get(l, at_once ? hdr->len : RK_UCX_PACKET_MAX);
+    if (rk_unlikely(!b))
+        return RK_AGAIN;
+    write_first(b, hdr, first, first_len, second, view);
+    if (at_once)
+        return post(l, b);
+    l->open = b;
+    rk_engine_hold(ucx->ctx, &ucx->open, &l->on_open);
+    return RANK_OK;
+}
+
+/* --------------------------------------------------------------- our own frames */
+
+void rk_ucx_mark_busy(struct rk_ucx_link *l)
+{
+    rk_engine_hold(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
+}
+
+void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
+{
+    struct rk_hdr hdr = {.kind = kind, .epoch = l->peer->epoch, .len = len};
+    struct rk_ucx_control *c;
+    rank_status_t st = RK_AGAIN;
+
+    if (rk_list_empty(&l->control))
+        st = rk_ucx_put(l, &hdr, payload, len, NULL, NULL);
+    if (st != RK_AGAIN)
+        return;
+    c = l->ucx->free_control;
+    if (c) {
+        l->ucx->free_control = c->next_free;
+    } else if (!(c = malloc(sizeof(*c)))) {
+        rk_error("out of memory for a control frame"); /* the peer would wait for ever */
+        rk_ucx_link_broken(l);
+        return;
+    }
+    c->hdr = hdr;
+    if (len) /* an empty one has no payload to point to */
+        memcpy(c->payload, payload, len);
+    rk_list_append(&l->control, &c->link);
+    rk_ucx_mark_busy(l);
+}
+
+static void control_free(struct rk_ucx *ucx, struct rk_ucx_control *c)
+{
+    rk_list_remove(&c->link);
+    c->next_free = ucx->free_control;
+    ucx->free_control = c;
+}
+
+void rk_ucx_drop_unsent(struct rk_ucx_link *l)
+{
+    while (!rk_list_empty(&l->control))
+        control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
+    rk_engine_let_go(l->ucx->ctx, &l->on_busy);
+    if (l->open) {
+        buf_put(l->ucx, l->open);
+        l->open = NULL;
+        rk_engine_let_go(l->ucx->ctx, &l->on_open);
+    }
+}
+
+/* True if nothing waits for room any more. */
+static bool retry(struct rk_ucx_link *l, int *moved)
+{
+    while (!rk_list_empty(&l->control)) {
+        struct rk_ucx_control *c = rk_list_entry(l->control.next, struct rk_ucx_control, link);
+        if (rk_ucx_put(l, &c->hdr, c->payload, c->hdr.len, NULL, NULL) == RK_AGAIN)
+            return false;
+        control_free(l->ucx, c);
+        ++*moved;
+    }
+    while (!rk_list_empty(&l->sending)) {
+        if (!rk_ucx_send_pulled(rk_list_entry(l->sending.next, struct rk_ucx_op, link)))
+            return false;
+        ++*moved;
+    }
+    return true;
+}
+
+int rk_ucx_send_progress(struct rk_ucx *ucx)
+{
+    struct rk_link *pos, *next;
+    int moved = 0;
+
+    rk_list_for_each_safe(pos, next, &ucx->busy)
+    {
+        struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
+        if (retry(l, &moved))
+            rk_engine_let_go(ucx->ctx, &l->on_busy);
+    }
+    while (!rk_list_empty(&ucx->open))
+        rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));
+    return moved;
+}

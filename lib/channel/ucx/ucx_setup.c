@@ -1,0 +1,324 @@
+/*
+ * ucx_setup.c: UCP's configuration, context and worker, and the card with our address.
+ *
+ * The user's UCX_* variables are obeyed. Where they are silent we differ from
+ * UCX's defaults in one point: shared memory is left to our own channel unless
+ * ucx was forced inside the node. Nothing is written into the environment.
+ */
+#include "lib/channel/module.h"
+#include "lib/channel/ucx/devices.h"
+#include "lib/channel/ucx/ucx.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucs/debug/log_def.h>
+
+/* Not part of UCP's interface: used where this UCX has it. */
+#pragma weak ucs_log_push_handler
+#pragma weak ucs_log_pop_handler
+
+static uint32_t ucx_version(void)
+{
+    unsigned major, minor, patch;
+
+    ucp_get_version(&major, &minor, &patch);
+    return major << 16 | minor;
+}
+
+rank_status_t rk_ucx_status(ucs_status_t status)
+{
+    switch (status) {
+    case UCS_OK:
+        return RANK_OK;
+    case UCS_ERR_NO_MEMORY:
+        return RANK_ERR_NO_MEMORY;
+    case UCS_ERR_UNREACHABLE:
+        return RANK_ERR_UNREACHABLE;
+    case UCS_ERR_CANCELED:
+    case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_IO_ERROR:
+        return RANK_ERR_PEER_DEAD;
+    default:
+        return RANK_ERR_CHANNEL;
+    }
+}
+
+/* UCX would print on the application's stdout. On any of its threads. */
+static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *function,
+                                  ucs_log_level_t level, const ucs_log_component_config_t *conf,
+                                  const char *message, va_list ap)
+{
+    char text[768];
+
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)conf;
+    vsnprintf(text, sizeof(text), message, ap);
+    /* That a connection broke is an error to UCX; to us it is news of a death, told elsewhere. */
+    rk_log(level == UCS_LOG_LEVEL_FATAL   ? RK_LOG_ERROR
+           : level <= UCS_LOG_LEVEL_WARN ? RK_LOG_INFO
+                                         : RK_LOG_DEBUG,
+           "UCX: %s", text);
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+static void log_begin(struct rk_ucx *ucx)
+{
+    if (!ucs_log_push_handler || rk_env("UCX_LOG_LEVEL") || rk_env("UCX_LOG_FILE"))
+        return;
+    ucs_log_push_handler(take_log);
+    ucx->log_taken = true;
+}
+
+static void log_end(struct rk_ucx *ucx)
+{
+    if (ucx->log_taken && ucs_log_pop_handler)
+        ucs_log_pop_handler();
+    ucx->log_taken = false;
+}
+
+/* UCX's threads live on, and what they would speak to does not. */
+static ucs_log_func_rc_t drop_log(const char *file, unsigned line, const char *function, ucs_log_level_t level,
+                                  const ucs_log_component_config_t *conf, const char *message, va_list ap)
+{
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)level;
+    (void)conf;
+    (void)message;
+    (void)ap;
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+/* Does the user's choice of transports hold one through shared memory? */
+static bool names_shm(const char *tls)
+{
+    static const char *const names[] = {"all",   "shm",   "sm",   "mm",   "posix",
+                                        "sysv", "xpmem", "knem", "cma", "^"};
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++) {
+        size_t len = strlen(names[i]);
+        for (const char *s = tls; (s = strstr(s, names[i])) != NULL; s += len) {
+            bool begins = s == tls || s[-1] == ',' || s[-1] == '\\';
+            if (begins && (names[i][0] == '^' || strchr(",:", s[len]) || !s[len]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
+{
+    const char *tls = rk_env("UCX_TLS");
+    bool forced = !(rk_ucx_conf()->channels & RK_CONF_SHM);
+    ucs_status_t st = ucp_config_read(NULL, NULL, out);
+
+    if (st != UCS_OK) {
+        rk_error("UCX refuses its configuration: %s (see the UCX_* variables)",
+                 ucs_status_string(st));
+        return RANK_ERR_CONFIG;
+    }
+    ucx->shm_transports = tls ? names_shm(tls) : forced;
+    if (!tls && !forced)
+        st = ucp_config_modify(*out, "TLS", "^shm");
+    if (st != UCS_OK) {
+        rk_error("UCX refuses a setting: %s", ucs_status_string(st));
+        ucp_config_release(*out);
+        return RANK_ERR_CHANNEL;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t init(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (ucx->rma ? UCP_FEATURE_RMA : 0),
+        .estimated_num_eps = (size_t)peers,
+    };
+    ucs_status_t ust = ucp_init(&params, config, &ucx->context);
+
+    if (ust == UCS_OK)
+        return RANK_OK;
+    ucx->context = NULL;
+    rk_error("UCX does not start: %s%s", ucs_status_string(ust),
+             ust == UCS_ERR_NO_DEVICE ? " (no transport is left; look at UCX_TLS and "
+                                        "UCX_NET_DEVICES)"
+                                      : "");
+    return RANK_ERR_CHANNEL;
+}
+
+/* Has this machine devices for which it is likely that UCX is asked for puts and gets? */
+static bool has_devices(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    const struct dirent *d;
+    bool any = false;
+
+    if (!dir)
+        return false;
+    while (!any && (d = readdir(dir)) != NULL)
+        any = d->d_name[0] != '.';
+    closedir(dir);
+    return any;
+}
+
+/*
+ * Where no device does them, UCX emulates puts and gets by messages, in which it believes the address: whoever
+ * reaches its port, and has no key to anything, reads and writes all memory of this process. So over such transports
+ * UCX is not asked for them, refuses such messages, and lib/rma's frames, whose names and ranges the owner checks, do
+ * what they would. Which transports there are shows only in a context, and it has to be told before what it is for:
+ * if a first guess was wrong it is made anew.
+ */
+static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
+{
+    int wish = rk_ucx_conf()->ucx_rma;
+    rank_status_t st;
+    unsigned found;
+    bool wanted;
+
+    ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && has_devices());
+    st = init(ucx, peers, config);
+    if (st || wish != RK_CONF_UCX_RMA_AUTO)
+        return st;
+    if (!rk_ucx_transports(ucx, &found))
+        return RANK_ERR_NO_MEMORY;
+    wanted = (found & RK_UCX_BY_DEVICE) || !(found & RK_UCX_BY_SOFTWARE);
+    if (wanted == ucx->rma)
+        return RANK_OK;
+    ucp_cleanup(ucx->context);
+    ucx->rma = wanted;
+    return init(ucx, peers, config);
+}
+
+rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
+{
+    ucp_config_t *config;
+    rank_status_t st;
+
+    log_begin(ucx);
+    st = configure(ucx, &config);
+    if (st)
+        return st;
+    st = init_as_allowed(ucx, peers, config);
+    if (kept)
+        *kept = config;
+    else
+        ucp_config_release(config);
+    return st;
+}
+
+static rank_status_t open_worker(struct rk_ucx *ucx)
+{
+    ucp_worker_params_t params = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        /* calls are serialized by rank.h's contract, or by our lock */
+        .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
+    };
+    struct rk_ucx_doors old = {0};
+    ucs_status_t ust;
+
+    rk_ucx_doors_before(&old);
+    ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
+    rk_ucx_doors_after(ucx, &old);
+    if (ust != UCS_OK) {
+        ucx->worker = NULL;
+        rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
+        return rk_ucx_status(ust);
+    }
+    ust = ucp_worker_get_efd(ucx->worker, &ucx->fd);
+    if (ust != UCS_OK) {
+        rk_error("UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
+                 ucs_status_string(ust));
+        return RANK_ERR_CHANNEL;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
+{
+    struct rk_ucx_card c = {.magic = RK_UCX_CARD_MAGIC, .ucx = ucx_version(), .ndoors = ucx->ndoors};
+    size_t begins = rk_ucx_card_len(&c);
+    ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
+
+    if (ust != UCS_OK) {
+        ucx->address = NULL;
+        rk_error("UCX does not give its address: %s", ucs_status_string(ust));
+        return RANK_ERR_CHANNEL;
+    }
+    if (begins + ucx->address_len > *len) {
+        rk_error("the address of UCX's worker takes %zu bytes and a card has %zu: name fewer "
+                 "network devices in UCX_NET_DEVICES or transports in UCX_TLS",
+                 ucx->address_len, *len - begins);
+        return RANK_ERR_CHANNEL;
+    }
+    memcpy(c.doors, ucx->doors, sizeof(c.doors));
+    memcpy(card, &c, begins);
+    memcpy((char *)card + begins, ucx->address, ucx->address_len);
+    *len = begins + ucx->address_len;
+    return RANK_OK;
+}
+
+bool rk_ucx_card_fits(const struct rk_ucx_card *card, char *text, size_t len)
+{
+    uint32_t mine = ucx_version();
+
+    snprintf(text, len, "%u.%u, and this one %u.%u", card->ucx >> 16, card->ucx & 0xffff, mine >> 16, mine & 0xffff);
+    return card->ucx == mine;
+}
+
+rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len)
+{
+    unsigned major, minor, patch;
+    rank_status_t st;
+
+    ucp_get_version(&major, &minor, &patch);
+    st = rk_ucx_open_context(ucx, ucx->ctx->boot->size, NULL);
+    if (!st)
+        st = open_worker(ucx);
+    if (!st)
+        st = rk_ucx_view_type(ucx);
+    if (!st)
+        st = rk_ucx_packet_type(ucx);
+    if (!st)
+        st = rk_ucx_listen(ucx);
+    if (!st)
+        st = write_card(ucx, card, len);
+    if (!st)
+        rk_debug("UCX %u.%u.%u: address of %zu bytes, shared memory %s, puts and gets by %s", major, minor, patch,
+                 ucx->address_len, ucx->shm_transports ? "allowed" : "left to shm", ucx->rma ? "UCX" : "frames");
+    return st;
+}
+
+void rk_ucx_teardown(struct rk_ucx *ucx)
+{
+    if (ucx->address)
+        ucp_worker_release_address(ucx->worker, ucx->address);
+    if (ucx->worker)
+        ucp_worker_destroy(ucx->worker);
+    if (ucx->has_view_type)
+        ucp_dt_destroy(ucx->view_type);
+    if (ucx->has_packet_type)
+        ucp_dt_destroy(ucx->packet_type);
+    if (ucx->context)
+        ucp_cleanup(ucx->context);
+    log_end(ucx);
+}
+
+void rk_ucx_abandon(struct rk_ucx *ucx)
+{
+    static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool takes it for lost memory */
+
+    rk_info("UCX has not come to an end with a peer: it stays until the process ends");
+    if (ucx->log_taken)
+        ucs_log_push_handler(drop_log); /* asked before take_log */
+    rk_ucx_hang_up(ucx);
+    ucp_worker_release_address(ucx->worker, ucx->address);
+    kept = ucx->worker;
+}

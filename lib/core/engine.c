@@ -1,0 +1,490 @@
+/* engine.c: peers, open channels, progress, deaths. See engine.h. */
+#include "lib/core/engine.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/boot/parent.h"
+#include "lib/core/peer_liveness.h"
+#include "lib/core/threads.h"
+#include "lib/core/event_fd.h"
+#include "lib/core/procs.h"
+#include "lib/node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How often a busy rank looks whether it is time to look at the life locks: of all passes, as who waits without news does so
+ * himself, and of those that brought something; if so many of these took SELDOM_NS each does by itself (as rma/dead.c). */
+enum { TICKS_MASK = 4095, NEWS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+
+/* How long the news of a death on another host may take from there to here. */
+enum { NEWS_NS = 1000 * 1000 * 1000 };
+
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 1469598103934665603ull; /* FNV-1a */
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 1099511628211ull;
+    return h;
+}
+
+rank_status_t rk_engine_open(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = calloc(1, sizeof(*e));
+    rank_status_t st;
+
+    if (!e)
+        return RANK_ERR_NO_MEMORY;
+    ctx->engine = e;
+    pthread_mutex_init(&e->deaths_lock, NULL);
+    e->naps.fd = e->watch.epoll.fd = e->watch.timer = -1;
+    e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
+    rk_list_init(&e->busy);
+    rk_list_init(&e->calls);
+    rk_list_init(&e->leavings);
+    e->npeers = ctx->boot->size;
+    e->peers = calloc((size_t)e->npeers, sizeof(struct rk_peer *));
+    e->boot_dead = calloc((size_t)(e->npeers + 63) / 64, sizeof(uint64_t));
+    if (!e->peers || !e->boot_dead)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_requests_open(ctx);
+    return st;
+}
+
+rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel *ops, void *card,
+                                     size_t *len)
+{
+    struct rk_engine *e = ctx->engine;
+    void *state = NULL;
+    rank_status_t st = ops->open(ctx, &state, card, len);
+
+    if (st)
+        return st;
+    if (*len && card) {
+        e->card = malloc(*len);
+        if (!e->card) {
+            ops->close(ctx, state);
+            return RANK_ERR_NO_MEMORY;
+        }
+        memcpy(e->card, card, *len);
+        e->card_len = *len;
+    }
+    e->open[e->nopen].ops = ops;
+    e->open[e->nopen].state = state;
+    e->nopen++;
+    if (ops->progress) {
+        e->polled[e->npolled].progress = ops->progress;
+        e->polled[e->npolled].state = state;
+        e->npolled++;
+    }
+    return RANK_OK;
+}
+
+void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops == channel)
+            return e->open[i].state;
+    }
+    return NULL;
+}
+
+bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops)
+{
+    for (int i = 0; i < ctx->engine->nopen; i++) {
+        if (ctx->engine->open[i].ops == ops)
+            return true;
+    }
+    return false;
+}
+
+void rk_engine_close(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (!e)
+        return;
+    for (int i = 0; e->peers && i < e->npeers; i++) {
+        struct rk_peer *p = e->peers[i];
+        if (p && p->channel && p->state == RK_PEER_UP)
+            p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
+    }
+    rk_lives_close(ctx);
+    while (e->nopen > 0) {
+        e->nopen--;
+        e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
+    }
+    for (int i = 0; e->peers && i < e->npeers; i++)
+        free(e->peers[i]);
+    rk_watch_close(ctx);
+    if (e->naps.fd >= 0)
+        close(e->naps.fd);
+    while (!rk_list_empty(&e->leavings)) {
+        struct rk_link *l = e->leavings.next;
+        rk_list_remove(l);
+        free(l);
+    }
+    rk_requests_close(ctx);
+    rk_threads_close(ctx);
+    rk_worlds_close(ctx);
+    pthread_mutex_destroy(&e->deaths_lock);
+    free(e->card);
+    free(e->peers);
+    free(e->boot_dead);
+    free(e);
+    ctx->engine = NULL;
+}
+
+/* --------------------------------------------------------------------- peers */
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+int rk_engine_local_slot(struct rk_ctx *ctx, int number)
+{
+    const struct rk_boot *b = ctx->boot;
+    const int *at;
+
+    if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
+        return number == b->rank ? 0 : -1;
+    at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), by_value);
+    if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
+        return -1;
+    return (int)(at - b->local);
+}
+
+struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_peer *p = e->peers[number];
+
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p));
+    if (!p) {
+        rk_error("out of memory for peers");
+        return NULL;
+    }
+    p->ctx = ctx;
+    p->id = rk_worlds_id(ctx, number);
+    p->number = number;
+    p->local = rk_engine_local_slot(ctx, number);
+    rk_list_init(&p->pending);
+    rk_list_init(&p->busy);
+    e->peers[number] = p;
+    return p;
+}
+
+struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
+{
+    int number = rk_worlds_number(ctx, id);
+
+    return number < 0 ? NULL : rk_engine_peer(ctx, number);
+}
+
+rank_status_t rk_peer_try_connect(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    rank_status_t st = RANK_ERR_UNREACHABLE;
+
+    if (peer->state == RK_PEER_DEAD)
+        return RANK_ERR_PEER_DEAD;
+    if (peer->state == RK_PEER_UP)
+        return RANK_OK;
+    if (rk_unlikely(peer->doubt_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
+        return st; /* no channel is asked again before that is over */
+    for (int i = 0; i < e->nopen; i++) {
+        st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
+        if (st == RANK_OK) {
+            size_t max = e->open[i].ops->frame_max(peer);
+            peer->channel = e->open[i].ops;
+            peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
+            peer->state = RK_PEER_UP;
+            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_whose(peer),
+                     peer->channel->name);
+            return RANK_OK;
+        }
+        if (st != RANK_ERR_UNREACHABLE)
+            return st;
+    }
+    st = rk_engine_why_unreached(peer);
+    if (st != RANK_ERR_UNREACHABLE)
+        return st;
+    rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
+             peer->id.rank, rk_peer_whose(peer));
+    return st;
+}
+
+struct contact {
+    struct rk_peer *peer;
+    rank_status_t status;
+};
+
+static bool is_settled(void *arg)
+{
+    struct contact *c = arg;
+
+    if (c->status == RK_AGAIN)
+        c->status = rk_peer_try_connect(c->peer);
+    return c->status != RK_AGAIN;
+}
+
+rank_status_t rk_peer_connect(struct rk_peer *peer)
+{
+    struct contact c = {peer, rk_peer_try_connect(peer)};
+
+    if (rk_unlikely(c.status == RK_AGAIN))
+        rk_wait_unrung(peer->ctx, is_settled, &c);
+    return c.status;
+}
+
+void rk_peer_died(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    bool was_up = peer->state == RK_PEER_UP;
+
+    if (peer->state == RK_PEER_DEAD)
+        return;
+    rk_info("rank %u%s %s", peer->id.rank, rk_peer_whose(peer), peer->left ? "has left" : "died");
+    if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
+        void *state = rk_engine_state(peer->ctx, peer->channel);
+        for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
+            ;
+    }
+    if (peer->state == RK_PEER_DEAD)
+        return;
+    peer->state = RK_PEER_DEAD;
+    if (peer->queued) {
+        peer->queued = 0;
+        rk_list_remove(&peer->busy);
+    }
+    if (was_up)
+        peer->channel->disconnect(rk_engine_state(peer->ctx, peer->channel), peer);
+    for (int i = 0; i < e->ndeath; i++)
+        e->on_death[i](peer->ctx, peer);
+}
+
+/* -------------------------------------------------------------------- deaths */
+
+void rk_engine_report_death(struct rk_ctx *ctx, int number)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (number < 0 || number == ctx->boot->rank)
+        return;
+    pthread_mutex_lock(&e->deaths_lock);
+    if (number < e->npeers)
+        atomic_fetch_or(&e->boot_dead[number / 64], 1ull << (number % 64));
+    pthread_mutex_unlock(&e->deaths_lock);
+    atomic_fetch_add(&e->boot_deaths, 1);
+    if (ctx->node && ctx->node->mine)
+        rk_node_wake(ctx->node, ctx->node->index);
+}
+
+static bool told_of(struct rk_engine *e, int number)
+{
+    bool told;
+
+    pthread_mutex_lock(&e->deaths_lock);
+    told = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
+    pthread_mutex_unlock(&e->deaths_lock);
+    return told;
+}
+
+rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
+{
+    struct rk_engine *e = peer->ctx->engine;
+    uint64_t now;
+
+    if (told_of(e, peer->number))
+        return RANK_ERR_PEER_DEAD;
+    if (peer->local >= 0)
+        return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;
+    if (peer->ctx->boot->alone || (peer->doubted && !peer->doubt_until))
+        return RANK_ERR_UNREACHABLE;
+    now = rk_clock_ns();
+    if (!peer->doubted) {
+        peer->doubted = 1;
+        if (e->doubted_ns && now - e->doubted_ns < NEWS_NS)
+            return RANK_ERR_UNREACHABLE;
+        peer->doubt_until = now + NEWS_NS;
+    }
+    if (now < peer->doubt_until)
+        return RK_AGAIN;
+    peer->doubt_until = 0;
+    e->doubted_ns = now; /* who had died before would have been told of, whoever it is */
+    return RANK_ERR_UNREACHABLE;
+}
+
+/* On PMIx's own thread. */
+static void death_reported(int number, void *ctx)
+{
+    rk_engine_report_death(ctx, number);
+}
+
+static void settle_spin(struct rk_ctx *ctx)
+{
+    if (rk_conf.spin >= 0)
+        ctx->engine->spin_ns = (uint64_t)rk_conf.spin;
+    else
+        ctx->engine->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
+}
+
+void rk_engine_crowded(struct rk_ctx *ctx)
+{
+    if (ctx->node->oversubscribed)
+        return;
+    rk_info("ranks of all jobs on this host are more than its cores: who waits lets others run");
+    ctx->node->oversubscribed = true;
+    settle_spin(ctx);
+}
+
+rank_status_t rk_engine_settle(struct rk_ctx *ctx)
+{
+    if (ctx->engine->threads)
+        rk_threads_settle(ctx);
+    settle_spin(ctx);
+    if (ctx->boot->crowded)
+        rk_engine_crowded(ctx);
+    return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
+}
+
+static RK_COLD void handle_deaths(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_node *node = ctx->node;
+
+    e->deaths_seen = atomic_load(&node->head->deaths);
+    e->boot_deaths_seen = atomic_load(&e->boot_deaths);
+    if (e->threads && e->threads->main)
+        return; /* in a lane there is nobody but ourselves */
+    for (int i = 0; i < node->nlocal; i++) {
+        bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
+                    (!e->finalizing || atomic_load(&node->slots[i].alone));
+        if (i != node->index && (left || rk_node_is_dead(node, i))) {
+            struct rk_peer *p = rk_engine_peer(ctx, node->slots[i].world_rank);
+            if (p) {
+                p->left = left;
+                rk_peer_died(p);
+            }
+        }
+    }
+    for (int r = 0; r < e->npeers; r++) {
+        struct rk_peer *p;
+        if (!(atomic_load(&e->boot_dead[r / 64]) >> (r % 64) & 1) || !(p = rk_engine_peer(ctx, r)))
+            continue;
+        /* A rank that left in peace and then ended is no loss. */
+        if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
+            continue;
+        if (p->local >= 0 && !p->left)
+            rk_node_mark_dead(node, p->local);
+        rk_peer_died(p);
+    }
+}
+
+void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
+{
+    /* An eighth of the second in which a death has to be known. */
+    ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
+    rk_node_check_lives(ctx->node);
+    if (rk_unlikely(ctx->engine->lives != NULL))
+        rk_lives_look_again(ctx, now);
+}
+
+/* ------------------------------------------------------------------ progress */
+
+static void retry_pending(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &e->busy)
+    {
+        struct rk_peer *p = rk_list_entry(l, struct rk_peer, busy);
+        e->flush_pending(ctx, p);
+        if (rk_list_empty(&p->pending) && p->queued) {
+            p->queued = 0;
+            rk_list_remove(&p->busy);
+        }
+    }
+}
+
+/*
+ * Something comes each time. So who waits does not get as far as his own looks, and who calls now and then, and computes
+ * between, would have looked after hours.
+ */
+static RK_COLD void look_among_news(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now;
+
+    e->news_left = NEWS_PER_LOOK - 1;
+    if (e->threads && e->threads->main)
+        return;
+    now = rk_clock_coarse_ns();
+    if (now - e->looked_ns >= SELDOM_NS)
+        e->news_left = 0;
+    e->looked_ns = now;
+    if (now < e->next_check_ns)
+        return;
+    rk_engine_check_lives(ctx, rk_clock_ns());
+    if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
+        handle_deaths(ctx); /* the next call may be far */
+}
+
+int rk_progress(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    int n = 0;
+
+    for (int i = 0; i < e->npolled; i++)
+        n += e->polled[i].progress(ctx, e->polled[i].state);
+    if (rk_unlikely(!rk_list_empty(&e->busy)))
+        retry_pending(ctx);
+    for (int i = 0; i < e->nhooks; i++)
+        n += e->hooks[i](ctx);
+    if (rk_unlikely(atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) !=
+                        e->deaths_seen ||
+                    atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
+                        e->boot_deaths_seen)) {
+        handle_deaths(ctx);
+        n++; /* frames of the living may have come with it */
+    }
+    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
+        uint64_t now = rk_clock_ns();
+        if (now >= e->next_check_ns)
+            rk_engine_check_lives(ctx, now);
+    }
+    if (n > 0) {
+        rk_threads_news(ctx);
+        if (rk_unlikely(e->news_left-- == 0))
+            look_among_news(ctx);
+    }
+    return n;
+}
+
+int rk_progress_once(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    int n = rk_progress(ctx);
+
+    if (n == 0 && !(e->threads && e->threads->main) && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
+        rk_engine_check_lives(ctx, rk_clock_ns());
+        n = rk_progress(ctx);
+    }
+    if (rk_likely(!ctx->node->oversubscribed))
+        return n;
+    if (n > 0) {
+        e->looks.vain = 0;
+        e->looks.again = false;
+    } else {
+        rk_wait_looked(ctx);
+    }
+    return n;
+}

@@ -1,0 +1,163 @@
+/*
+ * event_fd.c: see watch.h.
+ *
+ * Arming is the beginning of a nap that the user takes in our place: the slot says asleep, so that whoever sends rings. It
+ * stays so until the thread that armed makes progress or arms again, or until somebody has rung. A byte in the doorbell is
+ * taken out before arming, never after, so none is lost: what came between is found by the look that follows.
+ *
+ * Not every death is rung for (under launchers that report none), and our own naps end after a tenth of a second for that.
+ * The timer does it here; nor does anybody ring for room, for which a send waits: the timer runs out after a millisecond
+ * then. And it is how the user is told: by a timer that runs out at once.
+ */
+#include "lib/core/event_fd.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/core/threads.h"
+#include "lib/node/node.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* SHORT: a send waits for room. */
+enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
+
+static rank_status_t refuse(const char *what)
+{
+    rk_error("rank_progress_fd: no %s could be made (%m); look at ulimit -n", what);
+    return RANK_ERR_SYSTEM;
+}
+
+rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
+{
+    struct rk_engine *e = ctx->engine;
+    struct epoll_event ev = {.events = EPOLLIN};
+    int epoll = rk_wait_epoll(ctx, &e->watch.epoll, true);
+
+    /* Threads that nap are to be rung by the same bell. */
+    if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
+        return refuse("descriptor");
+    if (e->watch.timer < 0) {
+        int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        ev.data.fd = timer;
+        if (timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &ev) < 0) {
+            if (timer >= 0)
+                close(timer);
+            return refuse("timer");
+        }
+        e->watch.timer = timer;
+    }
+    *fd = epoll;
+    if (rk_threads_naps(e->threads)) /* perhaps on the futex, and from now on rings go to the descriptor */
+        rk_threads_stir(e->threads);
+    return RANK_OK;
+}
+
+void rk_watch_close(struct rk_ctx *ctx)
+{
+    struct rk_watch *w = &ctx->engine->watch;
+
+    if (w->timer >= 0)
+        close(w->timer);
+    if (w->epoll.fd >= 0)
+        close(w->epoll.fd);
+}
+
+/* ns 0: never. It is not readable any more, until then. */
+static void set_timer(struct rk_engine *e, long ns)
+{
+    struct itimerspec t = {.it_value = {.tv_nsec = ns}};
+
+    timerfd_settime(e->watch.timer, 0, &t, NULL);
+}
+
+static void become(struct rk_ctx *ctx, int state)
+{
+    struct rk_engine *e = ctx->engine;
+
+    e->watch.state = state;
+    if (e->threads)
+        rk_threads_watched(e->threads, state != RK_WATCH_TOLD);
+}
+
+static void drain(const struct rk_node *node)
+{
+    char bytes[64];
+
+    while (node->bell_rd >= 0 && read(node->bell_rd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
+/* Nobody has to ring for the user, and what has been rung is no news to him. Not so to a thread that naps: that takes the
+ * ring itself, and says when it is awake. */
+static void end_sleep(struct rk_ctx *ctx)
+{
+    if (rk_threads_naps(ctx->engine->threads))
+        return;
+    rk_node_sleep_end(ctx->node);
+    drain(ctx->node);
+}
+
+void rk_watch_end_slow(struct rk_ctx *ctx)
+{
+    if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
+        return; /* he sleeps on */
+    become(ctx, RK_WATCH_OFF);
+    ctx->engine->watch.missed = false;
+    set_timer(ctx->engine, 0);
+    end_sleep(ctx);
+}
+
+void rk_watch_tell(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    if (e->watch.state == RK_WATCH_OFF && e->threads && e->watch.owner != rk_lock_me()) {
+        /* It may have looked already, and be about to arm. */
+        e->watch.missed = true;
+        rk_threads_watched(e->threads, false);
+    }
+    if (!rk_watch_is_on(e))
+        return;
+    become(ctx, RK_WATCH_TOLD);
+    set_timer(e, AT_ONCE_NS);
+}
+
+void rk_watch_rung(struct rk_ctx *ctx)
+{
+    drain(ctx->node);
+    rk_watch_tell(ctx);
+}
+
+rank_status_t rk_watch_arm(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
+    enum rk_armed armed = RK_ARMED_NOT;
+    bool busy, missed;
+    uint64_t now;
+
+    if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
+        return RANK_ERR_STATE; /* rank_progress_fd comes first */
+    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
+    e->watch.missed = false;
+    become(ctx, RK_WATCH_OFF);
+    e->watch.owner = rk_lock_me();
+    set_timer(e, 0);
+    end_sleep(ctx);
+    now = rk_clock_ns();
+    if (now >= e->next_check_ns)
+        rk_engine_check_lives(ctx, now);
+    rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
+    busy = !rk_list_empty(&e->busy);
+    if (rk_progress(ctx) == 0 && !missed && busy == !rk_list_empty(&e->busy) &&
+        deaths == e->deaths_seen + e->boot_deaths_seen)
+        armed = rk_wait_arm(e);
+    if (armed == RK_ARMED_NOT) {
+        end_sleep(ctx);
+        return RANK_ERR_AGAIN;
+    }
+    become(ctx, RK_WATCH_ASLEEP);
+    set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
+    return RANK_OK;
+}

@@ -1,0 +1,185 @@
+/* procs.c: see worlds.h. */
+#include "lib/core/procs.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct kept_card {
+    size_t len;
+    unsigned char bytes[];
+};
+
+/* A job that is not ours. */
+struct rk_world {
+    struct rk_world *next; /* added before it */
+    uint64_t job;
+    int first, size;
+    struct kept_card *card[]; /* [size] NULL: not told */
+};
+
+static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
+{
+    struct rk_world *w = e->worlds;
+
+    while (w && w->job != job)
+        w = w->next;
+    return w;
+}
+
+static struct rk_world *by_number(const struct rk_engine *e, int number)
+{
+    struct rk_world *w = e->worlds;
+
+    while (w && number < w->first)
+        w = w->next;
+    return w;
+}
+
+/* The tables that are by number. PMIx's thread may be writing to one of them. */
+static rank_status_t grow(struct rk_engine *e, int n)
+{
+    size_t words = (size_t)(n + 63) / 64, had = (size_t)(e->npeers + 63) / 64;
+    struct rk_peer **peers = realloc(e->peers, (size_t)n * sizeof(struct rk_peer *));
+    _Atomic uint64_t *dead;
+
+    if (!peers)
+        return RANK_ERR_NO_MEMORY;
+    e->peers = peers;
+    dead = calloc(words, sizeof(uint64_t));
+    if (!dead)
+        return RANK_ERR_NO_MEMORY;
+    memset(peers + e->npeers, 0, (size_t)(n - e->npeers) * sizeof(struct rk_peer *));
+    pthread_mutex_lock(&e->deaths_lock);
+    for (size_t i = 0; i < had; i++)
+        atomic_store(&dead[i], atomic_load(&e->boot_dead[i]));
+    free(e->boot_dead);
+    e->boot_dead = dead;
+    e->npeers = n;
+    pthread_mutex_unlock(&e->deaths_lock);
+    return RANK_OK;
+}
+
+rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *first)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_world *w = by_job(e, job);
+
+    *first = w ? w->first : 0;
+    if (w)
+        return size <= w->size ? RANK_OK : RANK_ERR_BOOT;
+    if (job == e->job)
+        return size == ctx->boot->size ? RANK_OK : RANK_ERR_BOOT;
+    if (size < 1 || size > RK_JOB_SIZE_MAX || e->npeers > INT32_MAX - size)
+        return RANK_ERR_BOOT;
+    w = calloc(1, sizeof(*w) + (size_t)size * sizeof(struct kept_card *));
+    if (!w || grow(e, e->npeers + size)) {
+        rk_error("out of memory for a job of %d ranks", size);
+        free(w);
+        return RANK_ERR_NO_MEMORY;
+    }
+    w->job = job;
+    w->size = size;
+    w->first = *first = e->npeers - size;
+    w->next = e->worlds;
+    e->worlds = w;
+    return RANK_OK;
+}
+
+static void world_free(struct rk_world *w)
+{
+    for (int r = 0; r < w->size; r++)
+        free(w->card[r]);
+    free(w);
+}
+
+void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_world *w = e->worlds;
+
+    if (!w || w->job != job)
+        return;
+    for (int r = 0; r < w->size; r++) {
+        if (e->peers[w->first + r])
+            return;
+    }
+    rk_boot_forget_job(ctx->boot, w->first);
+    pthread_mutex_lock(&e->deaths_lock);
+    e->npeers = w->first; /* the tables stay as long as they are */
+    for (int r = 0; r < w->size; r++) {
+        int n = w->first + r;
+        atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
+    }
+    pthread_mutex_unlock(&e->deaths_lock);
+    e->worlds = w->next;
+    world_free(w);
+}
+
+void rk_worlds_close(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    while (e->worlds) {
+        struct rk_world *w = e->worlds;
+        e->worlds = w->next;
+        world_free(w);
+    }
+}
+
+int rk_worlds_number(struct rk_ctx *ctx, struct rk_procid id)
+{
+    const struct rk_engine *e = ctx->engine;
+    const struct rk_world *w;
+
+    if (id.job == e->job)
+        return id.rank < (uint32_t)ctx->boot->size ? (int)id.rank : -1;
+    w = by_job(e, id.job);
+    return w && id.rank < (uint32_t)w->size ? w->first + (int)id.rank : -1;
+}
+
+struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
+{
+    const struct rk_world *w = by_number(ctx->engine, number);
+
+    if (!w)
+        return (struct rk_procid){ctx->engine->job, (uint32_t)number};
+    return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
+}
+
+const char *rk_peer_whose(const struct rk_peer *peer)
+{
+    return by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
+}
+
+rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len)
+{
+    struct rk_world *w = by_number(ctx->engine, number);
+    struct kept_card *c;
+
+    if (!w || w->card[number - w->first]) /* it is our own job's, which has the server's; or here */
+        return RANK_OK;
+    c = malloc(sizeof(*c) + len);
+    if (!c)
+        return RANK_ERR_NO_MEMORY;
+    c->len = len;
+    memcpy(c->bytes, card, len);
+    w->card[number - w->first] = c;
+    return RANK_OK;
+}
+
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
+{
+    const struct rk_world *w = by_number(peer->ctx->engine, peer->number);
+    const struct kept_card *c;
+
+    if (!w)
+        return rk_boot_get(peer->ctx->boot, peer->number, key, data, len);
+    c = w->card[peer->number - w->first];
+    if (!c || c->len > *len)
+        return RANK_ERR_UNREACHABLE;
+    memcpy(data, c->bytes, c->len);
+    *len = c->len;
+    return RANK_OK;
+}

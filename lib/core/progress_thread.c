@@ -1,0 +1,79 @@
+/*
+ * progress_thread.c: RANK_PROGRESS_THREAD: a thread of the library's own that makes progress while the program
+ * computes.
+ *
+ * It is a thread that waits, in the one function that waits, for the end of the library. So it sleeps on the doorbell
+ * when nothing comes. As soon as a thread of the program waits it leaves the polling to that one, which answers faster,
+ * and looks a millisecond later whether it is needed again.
+ */
+#include "lib/base/log.h"
+#include "lib/core/threads.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct progress_thread {
+    pthread_t id;
+    struct rk_ctx *ctx;
+    bool stop; /* under the lock */
+};
+
+static bool is_stopped(void *arg)
+{
+    return ((struct progress_thread *)arg)->stop;
+}
+
+static void *run(void *arg)
+{
+    struct progress_thread *p = arg;
+    struct rk_waiter w = {.background = true};
+
+    RK_ENTER(p->ctx);
+    while (!is_stopped(p))
+        rk_wait_step(p->ctx, &w, is_stopped, p);
+    return NULL;
+}
+
+rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
+{
+    struct progress_thread *p = calloc(1, sizeof(*p));
+    sigset_t all, before;
+    int rc;
+
+    if (!p)
+        return RANK_ERR_NO_MEMORY;
+    p->ctx = ctx;
+    sigfillset(&all); /* signals are the program's threads' */
+    sigdelset(&all, SIGBUS);  /* but for what its own accesses raise (xpmem.c) */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    rc = pthread_create(&p->id, NULL, run, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) {
+        rk_error("RANK_PROGRESS_THREAD: no thread could be made (%s); look at ulimit -u", strerror(rc));
+        free(p);
+        return RANK_ERR_SYSTEM;
+    }
+    ctx->engine->threads->progress = p;
+    return RANK_OK;
+}
+
+static void stop(struct progress_thread *p)
+{
+    RK_ENTER(p->ctx);
+
+    p->stop = true; /* found and told when we leave */
+}
+
+void rk_progress_thread_stop(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine ? ctx->engine->threads : NULL;
+    struct progress_thread *p = t ? t->progress : NULL;
+
+    if (!p)
+        return;
+    stop(p);
+    pthread_join(p->id, NULL);
+    free(p);
+    t->progress = NULL;
+}

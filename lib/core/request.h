@@ -1,0 +1,144 @@
+/*
+ * request.h: something in flight.
+ *
+ * One struct for sends, receives and collectives. The caller gives the
+ * storage: blocking calls use the stack, schedules embed them, nonblocking
+ * calls take them from a pool.
+ */
+#ifndef RK_CORE_REQUEST_H
+#define RK_CORE_REQUEST_H
+
+#include "lib/base/list.h"
+#include "lib/core/frame.h"
+#include "lib/data/iov.h"
+#include "lib/rank.h"
+
+#include <stdbool.h>
+
+#define RK_REQ_MAGIC 0x72657175u
+
+enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA };
+
+enum {
+    RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
+    RK_REQ_SYNC = 2,   /* a send that completes when matched */
+    RK_REQ_POSTED = 4, /* a receive in the match tables */
+    RK_REQ_QUEUED = 8, /* a send in peer->pending */
+    RK_REQ_NAMED = 16, /* has an id in the table of requests */
+    RK_REQ_SHARED = 32, /* done before it began, and everybody's: never changed, never freed */
+    RK_REQ_WAITED = 64, /* a send whose caller makes progress until it is complete */
+    RK_REQ_LISTED = 128 /* in a list that completing takes it from */
+};
+
+/* What a user's handle is more than that: hold, in pooled ones. */
+enum {
+    RK_HOLD_PERSISTENT = 1, /* test and wait leave it */
+    RK_HOLD_ACTIVE = 2,     /* a persistent one that has been started */
+    RK_HOLD_CALLS = 4,      /* its end is told by a callback, and only so */
+    RK_HOLD_SHARED = 8      /* of a context that several threads use */
+};
+
+/* What comes first is what each message touches: two lines of a pooled one. */
+struct rank_request {
+    union {
+        struct {
+            uint32_t magic;
+            uint8_t type;  /* enum rk_req_type */
+            uint8_t flags;
+            uint8_t hold;  /* RK_HOLD_* */
+            volatile bool done;
+        };
+        volatile uint64_t head; /* all of these at once: rk_req_looks_plain */
+    };
+    rank_status_t status;
+    uint32_t elem; /* bytes of an element, for envelope.count */
+
+    struct rk_ctx *ctx;
+    struct rk_peer *peer; /* NULL: any source */
+    struct rk_view view;
+    /* sends: header to be sent; receives: what to match */
+    uint64_t team, tag;
+    struct rk_link link;  /* match bucket, or peer->pending */
+    uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
+
+    /* what a receive learned; nothing is in there before it is complete */
+    uint32_t env_src;
+    uint64_t env_tag;
+    uint64_t got;
+    union {
+        uint64_t sent;
+        uint64_t post_seq; /* while RK_REQ_POSTED: its place among those that were posted */
+    };
+    void (*on_done)(struct rank_request *req, void *arg);
+    void *arg;
+
+    uint8_t kind;         /* sends: RK_KIND_* that will carry it */
+    struct rk_id id;      /* while RK_REQ_NAMED */
+    uint64_t priv[4];     /* the channel's, during a rendezvous */
+
+    /* Users' requests only; nobody reads these in others. */
+    rank_done_fn call; /* RK_HOLD_CALLS */
+    void *call_arg;
+    rank_status_t (*start)(struct rank_request *req); /* RK_HOLD_PERSISTENT */
+    struct rank_team *on;
+    struct rk_pieces pieces; /* what view.base points to where payload is not in one piece */
+};
+
+/* In rank_request.head: where its parts lie. */
+enum { RK_HEAD_FLAGS = 40, RK_HEAD_HOLD = 48, RK_HEAD_DONE = 56 };
+_Static_assert(offsetof(struct rank_request, flags) == RK_HEAD_FLAGS / 8 && offsetof(struct rank_request, hold) == RK_HEAD_HOLD / 8 &&
+                   offsetof(struct rank_request, done) == RK_HEAD_DONE / 8,
+               "the head of a request is one word");
+
+/* Is it a user's, of one thread, with nothing to it but its end? And (over) has that come? The head is looked at as one
+ * word, since waits look at that of every message; with the lock, where there is one. */
+RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
+{
+    uint64_t want = RK_REQ_MAGIC | (uint64_t)RK_REQ_POOLED << RK_HEAD_FLAGS | (uint64_t)over << RK_HEAD_DONE;
+
+    return (req->head & (want | UINT32_MAX | 0xffull << RK_HEAD_HOLD)) == want;
+}
+
+#define RK_SRC_ANY UINT32_MAX
+#define RK_TAG_ANY UINT64_MAX
+
+/* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
+void rk_req_complete(struct rank_request *req, rank_status_t status);
+/* The last step of that: all of it for one that has no name, is in no list, and whose status says what it learned. */
+RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
+{
+    req->status = status;
+    req->done = true;
+    if (rk_unlikely(req->on_done != NULL))
+        req->on_done(req, req->arg);
+}
+
+/* The engine's: the pool and the table of names. */
+struct rk_requests;
+rank_status_t rk_requests_open(struct rk_ctx *ctx);
+void rk_requests_close(struct rk_ctx *ctx);
+/* From now on they are of a context that several threads use. */
+void rk_requests_share(struct rk_ctx *ctx);
+
+/* Pooled requests; request_pool.h has both for who cannot afford a call. */
+struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
+void rk_req_free(struct rank_request *req);
+
+/* Names for the wire; only rendezvous and synchronous sends need one. */
+rank_status_t rk_req_name(struct rank_request *req);
+void rk_req_unname(struct rank_request *req);
+struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: stale or bogus */
+
+/* Call fn for each that has a name; fn may complete it. */
+void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg);
+/* For that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
+void rk_req_fail_if_of(struct rank_request *req, void *peer);
+
+/* Wait for one that the caller owns; returns its status. */
+rank_status_t rk_req_wait(struct rank_request *req);
+/* The condition that it waits for. */
+bool rk_req_is_done(void *req);
+
+void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);
+
+#endif

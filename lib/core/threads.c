@@ -1,0 +1,623 @@
+/*
+ * threads.c: see threads.h: entering and leaving, waiting among other threads.
+ */
+#include "lib/core/threads.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/core/event_fd.h"
+#include "lib/node/node.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * SHORT_SLEEPS of SHORT_NS each, then LONG_NS. Where cores are few the poller gives his up after OWN_PASSES without what
+ * he waits for, or after TOLD_NS, if another thread has been told; else after PASSES_PER_YIELD. LANE_LOOKS: before a
+ * thread that waits in a lane waits in the context.
+ */
+enum {
+    SHORT_SLEEPS = 10,
+    SHORT_NS = 1000 * 1000,
+    LONG_NS = 100 * 1000 * 1000,
+    STAND_SPINS = 64,
+    PASSES_PER_YIELD = 256,
+    OWN_PASSES = 16,
+    TOLD_NS = 50 * 1000,
+    BOUTS_PER_LOOK = 256,
+    GIVE_WAY = 200,
+    LANE_LOOKS = 64
+};
+
+enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition has become true */
+
+/* A thread in rk_wait. */
+struct rk_waiting {
+    struct rk_link link;
+    bool (*cond)(void *);
+    void *arg;
+    uintptr_t thread;
+    _Atomic uint32_t state;
+    uint32_t sleeps, passes;
+    uint64_t begun; /* as far as somebody has looked; 0: nobody has */
+    bool unrung, background;
+    bool deep; /* sleeps for long, as the leaving poller is to know */
+    bool told; /* is one of rk_threads.ntold */
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
+{
+    struct timespec t = {0, ns};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
+}
+
+/* ------------------------------------------------------------------ telling others */
+
+static void set_over(struct rk_threads *t, struct rk_waiting *w)
+{
+    if (atomic_exchange(&w->state, OVER) == SLEEPS)
+        syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (w->thread != atomic_load_explicit(&t->caller, memory_order_relaxed)) { /* that one has its core, and goes on later */
+        w->told = true;
+        if (t->ntold++ == 0)
+            t->told_ns = rk_clock_ns();
+    }
+    if (t->napper == w)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+}
+
+static void forget_told(struct rk_threads *t, struct rk_waiting *w)
+{
+    t->ntold -= w->told;
+    w->told = false;
+}
+
+/* Under the lock, before it is given up: what others wait for may have come. */
+static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
+{
+    struct rk_engine *e = t->ctx->engine;
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
+            set_over(t, w);
+    }
+    /* Nobody rings for what waits for room or for company, or what has been announced; the progress thread fetches none of that. */
+    if (t->napper && t->napper != me && t->nap_armed &&
+        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->napper->background)))
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+}
+
+struct rk_threads *rk_threads_enter(struct rk_threads *t)
+{
+    if (rk_lock_is_mine(&t->lock))
+        return NULL;
+    rk_lock_take(&t->lock);
+    return t;
+}
+
+/* Something has changed in a lane for which threads wait elsewhere. */
+static RK_COLD void tell_main(struct rk_threads *lane)
+{
+    struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
+
+    if (atomic_exchange(&lane->news, false))
+        rk_watch_tell(t->ctx);
+    if (!entered)
+        return; /* the rest will be looked at when it is given up */
+    if (atomic_load(&lane->calls) && t->napper)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    rk_threads_leave(t);
+}
+
+void rk_threads_leave(struct rk_threads *t)
+{
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    rk_lock_give(&t->lock);
+    if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed) ||
+                                atomic_load_explicit(&t->news, memory_order_relaxed))))
+        tell_main(t);
+}
+
+RK_COLD void rk_threads_news_slow(struct rk_threads *t)
+{
+    if (!t->main) {
+        rk_watch_tell(t->ctx);
+    } else { /* once the lane's lock is given up */
+        atomic_store(&t->watched, false);
+        atomic_store(&t->news, true);
+    }
+}
+
+void rk_threads_watched(struct rk_threads *t, bool on)
+{
+    struct rk_link *l;
+
+    atomic_store(&t->watched, on);
+    rk_list_for_each(l, &t->lanes)
+        atomic_store(&rk_list_entry(l, struct rk_threads, lane)->watched, on);
+}
+
+/* ------------------------------------------------------------------------- waiting */
+
+/* More threads wait than there are cores for. */
+static bool is_crowded(const struct rk_threads *t)
+{
+    return t->ctx->node->oversubscribed || t->nwaiting > t->cores;
+}
+
+/* Without the lock. Others want it: let them have it, but for no longer than they need. */
+static void give_way(struct rk_threads *t)
+{
+    for (int i = 0; i < GIVE_WAY && atomic_load_explicit(&t->lock.wanted, memory_order_relaxed); i++) {
+        if (i % 16 == 15)
+            sched_yield();
+        else
+            rk_cpu_relax();
+    }
+}
+
+/* Gives the core up. Where cores are few whoever gets it polls, or he would wait for a poller that does not run.
+ * False: so another has the place now. */
+static bool yield_place(struct rk_threads *t)
+{
+    struct rk_waiting *me = atomic_load_explicit(&t->poller, memory_order_relaxed), *p;
+    uint32_t depth;
+
+    if (!me || me->thread != rk_lock_me()) /* a callback has taken it away */
+        return false;
+    if (is_crowded(t))
+        atomic_store(&t->poller, NULL);
+    depth = rk_lock_give_all(&t->lock);
+    sched_yield();
+    rk_lock_take_again(&t->lock, depth);
+    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    if (!p)
+        atomic_store(&t->poller, me);
+    return !p || p == me;
+}
+
+bool rk_threads_yield(struct rk_threads *t)
+{
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    return yield_place(t);
+}
+
+void rk_threads_make_way(struct rk_threads *t)
+{
+    uint32_t depth;
+
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    depth = rk_lock_give_all(&t->lock);
+    sched_yield();
+    rk_lock_take_again(&t->lock, depth);
+}
+
+bool rk_threads_may_nap(struct rk_threads *t)
+{
+    return !t->napping;
+}
+
+bool rk_threads_naps(const struct rk_threads *t)
+{
+    return t && t->napping; /* also who has lost his place, and is to hear of it */
+}
+
+void rk_threads_stir(struct rk_threads *t)
+{
+    const struct rk_node *node = t->ctx->node;
+    char byte = 1;
+
+    rk_node_wake(t->ctx->node, node->index);
+    if (node->bell_wr >= 0 && write(node->bell_wr, &byte, 1) < 0)
+        return; /* full, and so readable */
+}
+
+bool rk_threads_still_polls(struct rk_threads *t)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    return p && p->thread == rk_lock_me();
+}
+
+struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep)
+{
+    struct rk_waiting *me = t->poller;
+
+    t->napper = me;
+    t->napping = true;
+    t->nap_armed = deep;
+    look_for_others(t, me);
+    return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
+}
+
+bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
+{
+    rk_lock_take_again(&t->lock, nap.depth);
+    t->napping = false;
+    if (t->napper == nap.who) {
+        t->napper = NULL;
+        return true;
+    }
+    nap.who->sleeps = 1; /* it has waited long: no spinning beside the other */
+    return false;
+}
+
+/* Another thread polls. */
+static void stand_by(struct rk_threads *t, struct rk_waiting *s)
+{
+    bool sleeps = s->background || s->sleeps > 0, crowded = is_crowded(t);
+    uint32_t state = SPINS, depth;
+    uint64_t until = 0;
+
+    s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
+    look_for_others(t, s);
+    depth = rk_lock_give_all(&t->lock);
+    for (uint32_t i = 1; !sleeps; i++) {
+        if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
+            !atomic_load_explicit(&t->poller, memory_order_relaxed))
+            goto out;
+        if (crowded)
+            sched_yield();
+        else
+            rk_cpu_relax();
+        if (i % STAND_SPINS == 0) {
+            uint64_t now = rk_clock_ns();
+            sched_yield();
+            until = until ? until : now + t->ctx->engine->spin_ns;
+            sleeps = now >= until;
+        }
+    }
+    if (atomic_compare_exchange_strong(&s->state, &state, SLEEPS)) {
+        futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS);
+        state = SLEEPS;
+        if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
+            s->sleeps++;
+    }
+out:
+    rk_lock_take_again(&t->lock, depth);
+    s->deep = false;
+    state = TURN;
+    if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
+        s->sleeps = 0;
+}
+
+/*
+ * Another thread that can go on may need this core. A switch costs as much as twenty messages, and the thread that our
+ * partner is may run now and not later: as long as what we wait for comes at once we stay, but not for long.
+ */
+static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
+{
+    if (t->ntold == 0)
+        return s->passes % PASSES_PER_YIELD == 0;
+    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > TOLD_NS;
+}
+
+/* One bout of the poller's, and then the lock is anybody's for a moment. */
+static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
+{
+    uint32_t depth;
+
+    rk_wait_bout(t->ctx, w, s->cond, s->arg);
+    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % BOUTS_PER_LOOK == 0)
+        rk_threads_look(t, rk_clock_ns());
+    look_for_others(t, s);
+    if (s->cond(s->arg))
+        return;
+    s->passes++;
+    if (is_crowded(t) && has_to_yield(t, s)) {
+        yield_place(t);
+        return;
+    }
+    depth = rk_lock_give_all(&t->lock);
+    give_way(t);
+    rk_lock_take_again(&t->lock, depth);
+}
+
+/* Threads of the program, beside the progress thread: not one that runs the user's code meanwhile. */
+static bool others_can_poll(const struct rk_threads *t)
+{
+    return t->nwaiting - t->nbusy > 1;
+}
+
+/* The poller's place: free, or its owner naps and we have just come. The progress thread leaves it to others. */
+static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting *s)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    if (s->background && others_can_poll(t))
+        return false;
+    return !p || p->background || (p == t->napper && s->sleeps == 0);
+}
+
+static void take_place(struct rk_threads *t, struct rk_waiting *s)
+{
+    if (t->napper) { /* its sleep ends here, and it finds that it has lost its place */
+        t->napper = NULL;
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    }
+    atomic_store(&t->poller, s);
+}
+
+static void leave_place(struct rk_threads *t)
+{
+    struct rk_link *l;
+
+    atomic_store(&t->poller, NULL);
+    t->napper = NULL;
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        uint32_t spins = SPINS, sleeps = SLEEPS;
+        /* Not one that would refuse it: the progress thread while others wait, or who is on his way out. */
+        if (!w->deep || (w->background && others_can_poll(t)) ||
+            atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
+            continue;
+        /* In this order: who falls asleep between the two is woken; who wakes up between them comes and looks by itself. */
+        if (!atomic_compare_exchange_strong(&w->state, &spins, TURN) &&
+            atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
+            syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        return;
+    }
+}
+
+static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .unrung = w->unrung,
+                           .background = w->background};
+    const struct rk_waiting *p;
+
+    rk_list_append(&t->waiting, &s.link);
+    t->nwaiting++;
+    if (s.unrung && t->napper)
+        rk_node_wake(t->ctx->node, t->ctx->node->index);
+    while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
+        if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s) {
+            if (s.background && others_can_poll(t))
+                leave_place(t);
+            else
+                poll_once(t, &s, w);
+        } else if (is_mine_to_take(t, &s)) {
+            take_place(t, &s);
+        } else {
+            stand_by(t, &s);
+        }
+    }
+    rk_list_remove(&s.link);
+    t->nwaiting--;
+    forget_told(t, &s);
+    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    /* Nobody's: whoever left it before saw nobody who would take it, since we counted, or gave it to us and we are over. */
+    if (p == &s || !p)
+        leave_place(t);
+}
+
+void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w->background)
+            continue;
+        if (w->begun == 0)
+            w->begun = now;
+        fn(t->ctx, w->begun, w->cond, w->arg, now);
+    }
+}
+
+bool rk_threads_look(struct rk_threads *t, uint64_t now)
+{
+    struct rk_engine *e = t->ctx->engine;
+    bool shortly = false;
+    struct rk_link *l;
+
+    if (t->quiet_since == 0)
+        t->quiet_since = now;
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        uint64_t waited, quiet = now - t->quiet_since;
+
+        if (w->background || !e->stuck)
+            continue;
+        if (w->begun == 0)
+            w->begun = now;
+        waited = now - w->begun;
+        shortly |= e->stuck(t->ctx, w->cond, w->arg, now, quiet < waited ? quiet : waited, waited);
+    }
+    return shortly;
+}
+
+/* ---------------------------------------------------------------------------- lanes */
+
+struct lane_wait {
+    struct rk_threads *lane;
+    bool (*cond)(void *);
+    void *arg;
+};
+
+/* Only threads of this process could go on in it, and they wait, or would have: how long nothing has come says nothing. */
+void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg)
+{
+    struct rk_ctx *ctx = lane->ctx;
+
+    rk_lock_take(&lane->lock);
+    if (rk_unlikely(ctx->engine->stuck != NULL) && !cond(arg))
+        ctx->engine->stuck(ctx, cond, arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
+    rk_lock_give(&lane->lock);
+    /* Who goes on waiting does not leave, which is where it would be told. */
+    if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
+        rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
+        rk_watch_tell(lane->main);
+}
+
+/* With the context's lock held. */
+static bool lane_cond(void *arg)
+{
+    struct lane_wait *w = arg;
+    bool is;
+
+    rk_lock_take(&w->lane->lock);
+    rk_threads_look_in_lane(w->lane, w->cond, w->arg); /* nobody else looks at a lane's own */
+    is = w->cond(w->arg);
+    rk_lock_give(&w->lane->lock);
+    return is;
+}
+
+/* For the status board: what the lane's rooms say. */
+static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+{
+    struct lane_wait *w = arg;
+    struct rk_engine *e;
+    bool known = false;
+
+    (void)ctx;
+    if (cond != lane_cond)
+        return false;
+    e = w->lane->ctx->engine;
+    rk_lock_take(&w->lane->lock);
+    for (int i = 0; i < e->ntells && !known; i++)
+        known = e->tells[i](w->lane->ctx, w->cond, w->arg, out);
+    rk_lock_give(&w->lane->lock);
+    return known;
+}
+
+static void wait_for_lane(struct rk_threads *t, struct rk_waiter *w, struct lane_wait *lw)
+{
+    RK_ENTER(t->ctx);
+
+    wait_here(t, w, lane_cond, lw);
+    if (w->told) {
+        rk_wait_over(t->ctx);
+        w->told = 0;
+    }
+}
+
+/* Only threads of this process can make it true: look for a moment, then wait where the others do, and poll there. */
+static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_threads *t = lane->main->engine->threads;
+    struct lane_wait lw = {lane, cond, arg};
+    uint32_t depth;
+
+    for (int i = 0; i < LANE_LOOKS && !rk_lock_is_mine(&t->lock); i++) {
+        if (cond(arg))
+            return;
+        depth = rk_lock_give_all(&lane->lock);
+        if (i == 0 && atomic_load(&lane->parked)) /* what the caller has done before it waits */
+            tell_main(lane);
+        else if (i % 8 == 7)
+            sched_yield();
+        else
+            rk_cpu_relax();
+        rk_lock_take_again(&lane->lock, depth);
+    }
+    w->unrung |= lane->ctx->engine->stuck != NULL; /* nobody rings for it either, and only our condition looks at it */
+    depth = rk_lock_give_all(&lane->lock);
+    atomic_fetch_add(&lane->parked, 1);
+    wait_for_lane(t, w, &lw);
+    atomic_fetch_sub(&lane->parked, 1);
+    rk_lock_take_again(&lane->lock, depth);
+}
+
+RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_threads *t = ctx->engine->threads;
+
+    if (t->main)
+        wait_in_lane(t, w, cond, arg);
+    else
+        wait_here(t, w, cond, arg);
+}
+
+/* ------------------------------------------------------------------------ callbacks */
+
+/* This thread may be in a wait, and is so counted among those who poll, and perhaps among those who need a core. */
+static void step_out(struct rk_threads *t)
+{
+    struct rk_link *l;
+
+    t->nbusy = 0;
+    rk_list_for_each(l, &t->waiting)
+    {
+        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        if (w->thread == rk_lock_me()) {
+            t->nbusy = 1;
+            forget_told(t, w);
+        }
+    }
+}
+
+uint32_t rk_threads_call_begin(struct rk_threads *t)
+{
+    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+
+    step_out(t);
+    atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
+    if (!p || p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
+        if (p && !rk_watch_is_on(t->ctx->engine))
+            rk_node_sleep_end(t->ctx->node);
+        leave_place(t);
+    }
+    if (t->nwaiting)
+        look_for_others(t, NULL);
+    return rk_lock_give_all(&t->lock);
+}
+
+void rk_threads_call_end(struct rk_threads *t, uint32_t depth)
+{
+    rk_lock_take_again(&t->lock, depth);
+    atomic_store_explicit(&t->caller, 0, memory_order_relaxed);
+    t->nbusy = 0;
+}
+
+/* --------------------------------------------------------------------- the room of it */
+
+rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
+{
+    struct rk_threads *t = aligned_alloc(RK_CACHE_LINE, rk_round_up(sizeof(*t), RK_CACHE_LINE));
+    cpu_set_t set;
+
+    if (!t) {
+        rk_error("out of memory for the locks that threads need");
+        return RANK_ERR_NO_MEMORY;
+    }
+    *t = (struct rk_threads){.ctx = ctx, .main = main};
+    rk_list_init(&t->waiting);
+    rk_list_init(&t->lanes);
+    rk_list_init(&t->lane);
+    rk_list_init(&t->free_lanes);
+    t->cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+    ctx->engine->threads = t;
+    if (!main)
+        ctx->engine->tells[ctx->engine->ntells++] = lane_tell;
+    rk_requests_share(ctx);
+    return RANK_OK;
+}
+
+/* The ranks of this host share the cores that they may use. */
+void rk_threads_settle(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine->threads;
+    uint32_t share = (uint32_t)ctx->node->core_share;
+
+    if (share < t->cores)
+        t->cores = share > 0 ? share : 1;
+}
+
+void rk_threads_close(struct rk_ctx *ctx)
+{
+    free(ctx->engine->threads);
+    ctx->engine->threads = NULL;
+}

@@ -1,0 +1,281 @@
+/*
+ * wait.c: the one way to wait.
+ *
+ * Spin a while, with a yield now and then; yield at once where the node has
+ * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is
+ * the only channel that is a futex; where a channel has a descriptor, it is
+ * epoll over that and a pipe that peers ring. No sleep is longer than a tenth
+ * of a second, so that a death that nobody rings for is still seen in time.
+ *
+ * Where several threads may call the library the bouts are those of the one that polls for all (threads.h), which
+ * gives up the context's lock while it yields or sleeps.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/core/engine.h"
+#include "lib/core/peer_liveness.h"
+#include "lib/core/describe.h"
+#include "lib/core/threads.h"
+#include "lib/core/event_fd.h"
+#include "lib/node/node.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* The progress thread polls no longer than this after something has come. */
+enum { BACKGROUND_SPIN_NS = 20 * 1000 };
+enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
+/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long; how long at most without a
+ * yield; and after how many in vain in turn it is tried once in 2^that. */
+enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, STAY_NS = 500 * 1000, LOOKS_PER_CLOCK = 16, MISSED_MOST = 6 };
+/* Of who only looks: looks in vain before it makes way, and then, again; who takes longer for each does something else, too. */
+enum { LOOKS_FIRST = 32, LOOKS_AGAIN = 4, POLLING_NS = 10 * 1000 };
+
+int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
+{
+    struct rk_engine *e = ctx->engine;
+    struct epoll_event ev = {.events = EPOLLIN};
+    int fds[RK_CHANNELS_MAX + 1], n = 0;
+
+    if (epoll->fd >= 0 && epoll->channels == e->nopen)
+        return epoll->fd;
+    for (int i = epoll->channels; i < e->nopen; i++) { /* a channel may have been opened since */
+        int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
+        if (fd >= 0)
+            fds[n++] = fd;
+    }
+    if (epoll->fd < 0) {
+        if (n == 0 && !anyway)
+            return -1;
+        fds[n] = rk_node_bell_fd(ctx->node);
+        if (fds[n] < 0)
+            return -1;
+        n++;
+        epoll->fd = epoll_create1(EPOLL_CLOEXEC);
+        if (epoll->fd < 0)
+            return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        ev.data.fd = fds[i];
+        if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
+            rk_debug("cannot wait for a channel's descriptor: %m");
+            if (epoll->channels == 0) { /* else the user may have it */
+                close(epoll->fd);
+                epoll->fd = -1;
+            }
+            return -1;
+        }
+    }
+    epoll->channels = e->nopen;
+    return epoll->fd;
+}
+
+enum rk_armed rk_wait_arm(struct rk_engine *e)
+{
+    if (!rk_list_empty(&e->calls))
+        return RK_ARMED_NOT;
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
+            return RK_ARMED_NOT;
+    }
+    return !rk_list_empty(&e->busy) || e->unsent || e->held ? RK_ARMED_SHORTLY : RK_ARMED;
+}
+
+/* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
+static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
+{
+    struct rk_threads *t = ctx->engine->threads;
+    struct rk_nap nap = {NULL, 0};
+    struct epoll_event ev[4];
+    bool rung = false, mine = true;
+
+    if (rk_unlikely(t != NULL))
+        nap = rk_threads_nap_begin(t, ns == NAP_NS); /* a short one need not be ended by others */
+    if (epoll < 0)
+        rk_node_sleep(ctx->node, bell, (uint64_t)ns);
+    else
+        rung = epoll_wait(epoll, ev, 4, ns / 1000000) > 0;
+    if (rk_unlikely(t != NULL))
+        mine = rk_threads_nap_end(t, nap);
+    if (rung)
+        rk_watch_rung(ctx);
+    return mine;
+}
+
+static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), void *arg)
+{
+    struct rk_threads *t = ctx->engine->threads;
+    struct rk_node *node = ctx->node;
+    int epoll = rk_wait_epoll(ctx, &ctx->engine->naps, false);
+    uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
+    bool mine = true;
+
+    if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
+        (rk_likely(!t) || rk_threads_still_polls(t))) {
+        enum rk_armed armed = rk_wait_arm(ctx->engine);
+        int ns = armed == RK_ARMED && !unrung ? NAP_NS : SHORT_NAP_NS;
+
+        if (epoll < 0 || armed != RK_ARMED_NOT)
+            mine = sleep_until_rung(ctx, epoll, bell, ns);
+        else
+            rk_watch_tell(ctx); /* what should wake the user, too, has been taken by that */
+    }
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine)))) /* the user may sleep on */
+        rk_node_sleep_end(node);
+}
+
+/*
+ * Where ranks share cores: does whom we wait for run just now, on another core? Then what it sends comes sooner than a yield
+ * comes back, and two ranks that answer each other go on so, each on its core, instead of each making way for others all of
+ * whom wait. It is found out by looking on for a while, at the first look that brings nothing; less and less often where that
+ * was in vain, and not for long without a yield where it was not. What others send says nothing of the one that is waited for. Only for a
+ * message: who waits in a collective waits for all.
+ */
+static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now, until = 0;
+
+    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > LINGER_RANKS || cond != rk_req_is_done ||
+        ((struct rank_request *)arg)->type > RK_REQ_RECV)
+        return false;
+    if (e->linger.pass > 0) {
+        e->linger.pass--;
+        return false;
+    }
+    do {
+        now = rk_clock_ns();
+        if (until == 0)
+            until = now + LINGER_NS;
+        if (e->linger.since_ns == 0)
+            e->linger.since_ns = now;
+        if (now - e->linger.since_ns >= STAY_NS)
+            return false;
+        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+            rk_progress(ctx);
+            if (cond(arg)) {
+                e->linger.missed = 0;
+                return true;
+            }
+        }
+    } while (now < until);
+    if (e->linger.missed < MISSED_MOST)
+        e->linger.missed++;
+    e->linger.pass = (1u << e->linger.missed) - 1;
+    return false;
+}
+
+/* False: among threads: another one polls now. */
+static bool yield(struct rk_engine *e)
+{
+    if (rk_unlikely(e->threads != NULL))
+        return rk_threads_yield(e->threads);
+    sched_yield();
+    return true;
+}
+
+/*
+ * A program that looks again and again (test, iprobe, progress) waits without saying so, and where ranks share cores those whom it
+ * waits for need this one. As soon as so many looks in turn have brought nothing, and were all that it did meanwhile: who computes
+ * between looks keeps its core.
+ */
+void rk_wait_looked(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now;
+
+    if (e->looks.vain++ == 0)
+        e->looks.since_ns = rk_clock_ns();
+    if (e->looks.vain < (e->looks.again ? LOOKS_AGAIN : LOOKS_FIRST))
+        return;
+    now = rk_clock_ns();
+    e->looks.again = now - e->looks.since_ns < e->looks.vain * (uint64_t)POLLING_NS;
+    e->looks.vain = 0;
+    if (!e->looks.again || (e->threads ? rk_threads_in_call(e->threads) : e->calling))
+        return;
+    e->linger.since_ns = 0;
+    if (e->threads)
+        rk_threads_make_way(e->threads);
+    else
+        sched_yield();
+}
+
+void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    if (rk_unlikely(ctx->engine->threads != NULL))
+        rk_threads_wait(ctx, w, cond, arg);
+    else
+        rk_wait_bout(ctx, w, cond, arg);
+}
+
+/* Others' messages may go on for ever. */
+static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    uint64_t now = rk_clock_ns();
+
+    if (w->begun == 0)
+        w->begun = now;
+    if (e->lives)
+        rk_lives_look(ctx, w->begun, cond, arg, now);
+    if (e->stuck)
+        e->stuck(ctx, cond, arg, now, 0, now - w->begun);
+}
+
+/* Is there anything to be asked now and then in a wait of a rank without threads? Few ranks have any of it. */
+RK_INLINE bool has_to_look(const struct rk_engine *e)
+{
+    return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->lives) != 0) && !e->threads;
+}
+
+void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    bool oversubscribed = ctx->node->oversubscribed, shortly = false;
+    uint64_t now;
+
+    if (rk_progress(ctx) > 0) {
+        if (oversubscribed && !w->yielded && cond(arg)) /* it was sent while we ran */
+            e->linger.pass = 0;
+        w->rounds = 0;
+        w->since = 0;
+        if (has_to_look(e) && ++w->busy % SPINS_PER_LOOK == 0)
+            look_while_busy(ctx, w, cond, arg);
+        return;
+    }
+    if (oversubscribed) {
+        if (w->rounds == 0 && linger(ctx, cond, arg))
+            return;
+        w->yielded = true;
+        e->linger.since_ns = 0;
+    }
+    w->rounds++;
+    if (oversubscribed && !yield(e))
+        return;
+    if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
+        return;
+    /* What we wait for may be waiting for this core: another program can run here too. Not at the
+     * first look, so that short waits stay free of system calls. */
+    if (!oversubscribed && w->since && !yield(e))
+        return;
+    now = rk_clock_ns();
+    if (w->since == 0)
+        w->since = now;
+    if (w->begun == 0)
+        w->begun = now;
+    if (now >= e->next_check_ns)
+        rk_engine_check_lives(ctx, now);
+    /* What others send says nothing of the one that is waited for. */
+    if (rk_unlikely(e->lives != NULL) && !e->threads)
+        rk_lives_look(ctx, w->begun, cond, arg, now);
+    if (rk_unlikely(e->stuck != NULL))
+        shortly = e->threads ? rk_threads_look(e->threads, now)
+                             : e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
+    if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
+        rk_tell(ctx, w, cond, arg, now);
+    if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
+        return;
+    if (rk_likely(!e->threads) || rk_threads_may_nap(e->threads))
+        nap(ctx, w->unrung || shortly, cond, arg);
+}

@@ -1,0 +1,245 @@
+/* iov.c: see pieces.h. */
+#include "lib/data/iov.h"
+#include "lib/data/dtype.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+RK_INLINE uint64_t blocks_of(const rank_iov_t *v)
+{
+    return v->count ? (uint64_t)v->count : 1;
+}
+
+RK_INLINE uint64_t bytes_of(const rank_iov_t *v)
+{
+    return (uint64_t)v->bytes * blocks_of(v);
+}
+
+/* ---------------------------------------------------------------------- checking */
+
+enum { MOST_CHECKED = 1 << 20 };
+
+struct block {
+    uint64_t at, bytes;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = ((const struct block *)a)->at, y = ((const struct block *)b)->at;
+
+    return x < y ? -1 : x > y;
+}
+
+RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
+{
+    uint64_t total = 0, k = 0;
+    struct block *blocks;
+    bool found = false;
+
+    for (int i = 0; i < n; i++)
+        total += iov[i].bytes ? blocks_of(&iov[i]) : 0;
+    /* A check for people who look for faults: too much of it is not done. */
+    if (total < 2 || total > MOST_CHECKED || !(blocks = malloc(total * sizeof(*blocks))))
+        return false;
+    for (int i = 0; i < n; i++) {
+        for (uint64_t b = 0; iov[i].bytes && b < blocks_of(&iov[i]); b++)
+            blocks[k++] = (struct block){(uint64_t)(uintptr_t)iov[i].base +
+                                             b * (uint64_t)iov[i].stride,
+                                         (uint64_t)iov[i].bytes};
+    }
+    qsort(blocks, total, sizeof(*blocks), by_address);
+    for (k = 1; k < total && !found; k++)
+        found = blocks[k - 1].at + blocks[k - 1].bytes > blocks[k].at;
+    free(blocks);
+    return found;
+}
+
+/* One entry: does it stay within what addresses can be? */
+static rank_status_t check_one(const rank_iov_t *v, bool to_write)
+{
+    int64_t bytes, reach, first = (int64_t)(uintptr_t)v->base, last;
+
+    if (v->bytes < 0 || v->count < 0)
+        return RANK_ERR_COUNT;
+    if (v->bytes == 0)
+        return RANK_OK;
+    if (!v->base)
+        return RANK_ERR_ARG;
+    if (__builtin_mul_overflow(v->bytes, (int64_t)blocks_of(v), &bytes) ||
+        __builtin_mul_overflow((int64_t)blocks_of(v) - 1, v->stride, &reach) ||
+        __builtin_add_overflow(first, reach, &last) || last < 0 ||
+        __builtin_add_overflow(first, v->bytes, &bytes) ||
+        __builtin_add_overflow(last, v->bytes, &bytes))
+        return RANK_ERR_COUNT;
+    if (to_write && v->count > 1 && v->stride < v->bytes && v->stride > -v->bytes)
+        return RANK_ERR_ARG;
+    return RANK_OK;
+}
+
+rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
+{
+    int64_t sum = 0;
+
+    if (n < 0)
+        return RANK_ERR_COUNT;
+    if (n > 0 && !iov)
+        return RANK_ERR_ARG;
+    for (int i = 0; i < n; i++) {
+        rank_status_t st = check_one(&iov[i], to_write);
+        if (st)
+            return st;
+        if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
+            return RANK_ERR_COUNT;
+    }
+    if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))
+        return RANK_ERR_ARG;
+    *bytes = (size_t)sum;
+    return RANK_OK;
+}
+
+/* ----------------------------------------------------------------------- the view */
+
+/* Go to the entry that holds offset, which is less than the sum. */
+static const rank_iov_t *seek(struct rk_pieces *p, uint64_t offset)
+{
+    if (offset < p->before) {
+        p->at = 0;
+        p->before = 0;
+    }
+    while (offset - p->before >= bytes_of(&p->iov[p->at])) {
+        p->before += bytes_of(&p->iov[p->at]);
+        p->at++;
+    }
+    return &p->iov[p->at];
+}
+
+/* The memory at offset, and how much of the rest is in one piece with it. */
+RK_INLINE char *piece_at(struct rk_pieces *p, uint64_t offset, size_t rest, size_t *in_one)
+{
+    const rank_iov_t *v = seek(p, offset);
+    uint64_t in = offset - p->before, block = in / (uint64_t)v->bytes, skip = in % (uint64_t)v->bytes;
+    uint64_t n = v->stride == v->bytes ? bytes_of(v) - in : (uint64_t)v->bytes - skip;
+
+    *in_one = n < rest ? (size_t)n : rest;
+    return (char *)v->base + (int64_t)block * v->stride + skip;
+}
+
+/* Columns of a matrix are many copies of one element. */
+RK_INLINE void copy_block(void *to, const void *from, size_t n)
+{
+    if (n == 8)
+        memcpy(to, from, 8);
+    else if (n == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, n);
+}
+
+/* Between the pieces and a flat buffer; in: into the pieces. Blocks of an entry are walked without a
+ * division each. */
+RK_INLINE void move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in)
+{
+    while (bytes) {
+        const rank_iov_t *v = seek(p, offset);
+        size_t each = (size_t)v->bytes, skip = (offset - p->before) % each, n = each - skip;
+        uint64_t block = (offset - p->before) / each, left = blocks_of(v) - block;
+        char *at = (char *)v->base + (int64_t)block * v->stride + skip;
+
+        for (;; n = each) {
+            if (n > bytes)
+                n = bytes;
+            copy_block(in ? at : flat, in ? flat : at, n);
+            flat += n;
+            offset += n;
+            bytes -= n;
+            if (!bytes || --left == 0) /* behind the last block a stride may lead anywhere: nobody has checked it */
+                break;
+            at += v->stride - (int64_t)skip;
+            skip = 0;
+        }
+    }
+}
+
+/* base is const to callers; the place in it is ours. */
+RK_INLINE struct rk_pieces *state_of(const void *base)
+{
+    return (struct rk_pieces *)(uintptr_t)base;
+}
+
+static void pack(const void *base, size_t offset, void *to, size_t bytes)
+{
+    move(state_of(base), offset, to, bytes, false);
+}
+
+static void unpack(void *base, size_t offset, const void *from, size_t bytes)
+{
+    move(base, offset, (char *)(uintptr_t)from, bytes, true);
+}
+
+static int list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)
+{
+    struct rk_pieces *p = state_of(base);
+    int k = 0;
+    size_t n;
+
+    for (; bytes; bytes -= n, offset += n) {
+        char *at = piece_at(p, offset, bytes, &n);
+        if (k && (char *)out[k - 1].iov_base + out[k - 1].iov_len == at) {
+            out[k - 1].iov_len += n;
+            continue;
+        }
+        if (k == max)
+            break;
+        out[k++] = (struct iovec){at, n};
+    }
+    return k;
+}
+
+const struct rk_view_ops rk_pieces_ops = {.pack = pack, .unpack = unpack, .list = list};
+
+struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes)
+{
+    const rank_iov_t *only = NULL;
+    int full = 0;
+
+    for (int i = 0; i < n && full < 2; i++) {
+        if (!iov[i].bytes)
+            continue;
+        only = &iov[i];
+        full++;
+    }
+    if (full == 0)
+        return (struct rk_view){NULL, 0, NULL};
+    if (full == 1 && (only->count <= 1 || only->stride == only->bytes))
+        return (struct rk_view){only->base, bytes, NULL};
+    *p = (struct rk_pieces){.iov = iov, .n = n};
+    return (struct rk_view){p, bytes, &rk_pieces_ops};
+}
+
+int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max)
+{
+    if (view->ops)
+        return view->ops->list(view->base, offset, bytes, out, max);
+    out[0] = (struct iovec){(char *)view->base + offset, bytes};
+    return 1;
+}
+
+void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)
+{
+    char buf[4096];
+
+    if (!to->ops && !from->ops) {
+        if (bytes)
+            memcpy(to->base, from->base, bytes);
+    } else if (!to->ops) {
+        from->ops->pack(from->base, 0, to->base, bytes);
+    } else if (!from->ops) {
+        to->ops->unpack(to->base, 0, from->base, bytes);
+    } else {
+        for (size_t at = 0; at < bytes; at += sizeof(buf)) {
+            size_t n = bytes - at < sizeof(buf) ? bytes - at : sizeof(buf);
+            from->ops->pack(from->base, at, buf, n);
+            to->ops->unpack(to->base, at, buf, n);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+/* allocator.c: see space.h. */
+#include "lib/mem/allocator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAP = 16 };
+
+bool rk_space_create(struct rk_space *space, size_t bytes)
+{
+    *space = (struct rk_space){.holes = malloc(FIRST_CAP * sizeof(struct rk_hole)),
+                               .cap = FIRST_CAP};
+    if (!space->holes)
+        return false;
+    space->holes[0] = (struct rk_hole){0, bytes};
+    space->nholes = bytes > 0;
+    return true;
+}
+
+void rk_space_destroy(struct rk_space *space)
+{
+    free(space->holes);
+    *space = (struct rk_space){0};
+}
+
+/* There are at most as many holes as pieces and one more, and one more yet while a hole is put back that grows together
+ * with its neighbours: with room for those giving back needs none. */
+static bool reserve(struct rk_space *space)
+{
+    size_t cap = space->cap * 2;
+    struct rk_hole *holes;
+
+    if (space->npieces + 3 <= space->cap)
+        return true;
+    holes = realloc(space->holes, cap * sizeof(*holes));
+    if (!holes)
+        return false;
+    space->holes = holes;
+    space->cap = cap;
+    return true;
+}
+
+static void insert(struct rk_space *space, size_t i, struct rk_hole hole)
+{
+    memmove(&space->holes[i + 1], &space->holes[i], (space->nholes - i) * sizeof(hole));
+    space->holes[i] = hole;
+    space->nholes++;
+}
+
+static void drop(struct rk_space *space, size_t i)
+{
+    space->nholes--;
+    memmove(&space->holes[i], &space->holes[i + 1],
+            (space->nholes - i) * sizeof(space->holes[0]));
+}
+
+bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *at)
+{
+    if (bytes == 0 || !reserve(space))
+        return false;
+    for (size_t i = 0; i < space->nholes; i++) {
+        struct rk_hole *h = &space->holes[i];
+        size_t before = -h->at & (align - 1), left;
+
+        if (before > h->bytes || bytes > h->bytes - before)
+            continue;
+        left = h->bytes - before - bytes;
+        *at = h->at + before;
+        if (before) {
+            h->bytes = before;
+            if (left)
+                insert(space, i + 1, (struct rk_hole){*at + bytes, left});
+        } else if (left) {
+            *h = (struct rk_hole){*at + bytes, left};
+        } else {
+            drop(space, i);
+        }
+        space->npieces++;
+        return true;
+    }
+    return false;
+}
+
+void rk_space_give(struct rk_space *space, size_t at, size_t bytes)
+{
+    size_t i = 0;
+
+    while (i < space->nholes && space->holes[i].at < at)
+        i++;
+    insert(space, i, (struct rk_hole){at, bytes});
+    if (i + 1 < space->nholes && at + bytes == space->holes[i + 1].at) {
+        space->holes[i].bytes += space->holes[i + 1].bytes;
+        drop(space, i + 1);
+    }
+    if (i > 0 && space->holes[i - 1].at + space->holes[i - 1].bytes == at) {
+        space->holes[i - 1].bytes += space->holes[i].bytes;
+        drop(space, i);
+    }
+    space->npieces--;
+}

@@ -1,0 +1,224 @@
+/* user_shm.c: see shared.h. */
+#include "lib/mem/user_shm.h"
+#include "lib/base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* A question to /proc/self/maps about one address (Linux 6.11; headers may be older). All maps of a process as
+ * text are a hundred times as dear. */
+struct map_query {
+    uint64_t size, flags, address;
+    uint64_t start, end, vma_flags, page_size, offset, inode;
+    uint32_t major, minor, name_size, build_id_size;
+    uint64_t name, build_id;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+enum { VMA_READABLE = 1, VMA_WRITABLE = 2, VMA_SHARED = 8, QUERY_OR_NEXT = 16 };
+
+struct mapping {
+    uint64_t start, end, offset, inode;
+    uint32_t major, minor;
+    unsigned is; /* VMA_... */
+};
+
+/* This process's, upwards. */
+struct maps {
+    int fd;
+    FILE *text; /* where the kernel takes no questions */
+    char *line;
+    size_t room;
+};
+
+static bool read_line(const char *line, struct mapping *out)
+{
+    char r, w, x, s;
+
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c%c%c %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64, &out->start, &out->end, &r,
+               &w, &x, &s, &out->offset, &out->major, &out->minor, &out->inode) != 10)
+        return false;
+    out->is = (r == 'r' ? VMA_READABLE : 0u) | (w == 'w' ? VMA_WRITABLE : 0u) | (s == 's' ? VMA_SHARED : 0u);
+    return true;
+}
+
+static bool next_in_text(struct maps *maps, uint64_t address, struct mapping *out)
+{
+    while (getline(&maps->line, &maps->room, maps->text) > 0) {
+        if (read_line(maps->line, out) && address < out->end)
+            return true;
+    }
+    return false;
+}
+
+/* The mapping that holds address, or the first above it. */
+static bool next_mapping(struct maps *maps, uint64_t address, struct mapping *out)
+{
+    struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT, .address = address};
+
+    if (!maps->text && ioctl(maps->fd, MAP_QUERY, &q) != 0) {
+        if (errno != ENOTTY && errno != EINVAL)
+            return false;
+        maps->text = fdopen(maps->fd, "re");
+        if (!maps->text)
+            return false;
+    }
+    if (maps->text)
+        return next_in_text(maps, address, out);
+    *out = (struct mapping){q.start, q.end, q.offset, q.inode, q.major, q.minor, (unsigned)q.vma_flags};
+    return true;
+}
+
+static void close_maps(struct maps *maps)
+{
+    if (maps->text)
+        fclose(maps->text);
+    else
+        close(maps->fd);
+    free(maps->line);
+}
+
+/* The file itself, and no device or pipe that has come in its place: opening those can have effects. */
+static bool is_the_file(const struct stat *st, const struct rk_shared_card *card, uint64_t end)
+{
+    return S_ISREG(st->st_mode) && st->st_ino == card->inode && major(st->st_dev) == card->major &&
+           minor(st->st_dev) == card->minor && st->st_size >= 0 && (uint64_t)st->st_size >= end;
+}
+
+/* Most programs keep the descriptor; those who do not can be helped by the mapping itself, or by its name. */
+static int find_descriptor(const struct rk_shared_card *card)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *e;
+    int found = -1;
+
+    while (dir && found < 0 && (e = readdir(dir)) != NULL) {
+        struct stat st;
+        int fd = atoi(e->d_name);
+        if (e->d_name[0] >= '0' && e->d_name[0] <= '9' && fstat(fd, &st) == 0 && is_the_file(&st, card, 0) &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR)
+            found = fd;
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static bool can_be_shared(const struct mapping *m, uint64_t from, uint64_t end)
+{
+    const unsigned all = VMA_READABLE | VMA_WRITABLE | VMA_SHARED;
+
+    return (m->is & all) == all && m->inode != 0 && m->start <= from && end <= m->end;
+}
+
+unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card)
+{
+    struct maps maps = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    uint64_t from = (uint64_t)(uintptr_t)p, end = from + bytes;
+    struct rk_shared_card found = {.fd = -1};
+    unsigned denied = 0;
+    struct mapping m;
+
+    for (uint64_t at = from; maps.fd >= 0 && at < end && next_mapping(&maps, at, &m) && m.start < end; at = m.end) {
+        denied |= (m.is & VMA_READABLE ? 0u : RK_NO_READS) | (m.is & VMA_WRITABLE ? 0u : RK_NO_WRITES);
+        if (can_be_shared(&m, from, end))
+            found = (struct rk_shared_card){.inode = m.inode, .at = m.offset + (from - m.start), .start = m.start,
+                                            .end = m.end, .major = m.major, .minor = m.minor, .pid = getpid(), .fd = -1};
+    }
+    if (maps.fd >= 0)
+        close_maps(&maps);
+    if (card && found.inode)
+        found.fd = find_descriptor(&found);
+    if (card)
+        *card = found;
+    return denied;
+}
+
+/* ------------------------------------------------------------------------------ others */
+
+static bool map_file(const char *path, const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+{
+    uint64_t unit = (uint64_t)sysconf(_SC_PAGESIZE), from, end = card->at + bytes;
+    struct stat st;
+    void *map;
+    int fd;
+
+    if (stat(path, &st) != 0 || !is_the_file(&st, card, end))
+        return false;
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        rk_debug("cannot open %s: %m", path);
+        return false;
+    }
+    if (fstat(fd, &st) != 0 || !is_the_file(&st, card, end)) {
+        close(fd);
+        return false;
+    }
+    /* The size of hugetlbfs's pages, where it is one. */
+    if (st.st_blksize > 0 && (uint64_t)st.st_blksize > unit && ((uint64_t)st.st_blksize & ((uint64_t)st.st_blksize - 1)) == 0)
+        unit = (uint64_t)st.st_blksize;
+    from = card->at & ~(unit - 1);
+    out->map_bytes = (size_t)((end - from + unit - 1) & ~(unit - 1));
+    map = mmap(NULL, out->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+    if (map == MAP_FAILED)
+        rk_debug("cannot map %zu bytes of %s: %m", out->map_bytes, path);
+    close(fd);
+    if (map == MAP_FAILED)
+        return false;
+    out->map = map;
+    out->base = (char *)map + (card->at - from);
+    return true;
+}
+
+/* The mapping stands for its file; opening through that takes a privilege, reading its name does not. */
+static bool map_by_mapping(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+{
+    char path[96], name[PATH_MAX];
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)card->pid, card->start, card->end);
+    if (map_file(path, card, bytes, out))
+        return true;
+    n = readlink(path, name, sizeof(name) - 1);
+    if (n <= 0 || name[0] != '/')
+        return false;
+    name[n] = '\0';
+    return map_file(name, card, bytes, out);
+}
+
+bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+{
+    char path[64];
+    struct stat st;
+
+    *out = (struct rk_shared_map){NULL, NULL, 0};
+    if (card->inode == 0 || card->pid <= 0 || bytes == 0 || card->at > INT64_MAX - bytes)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d", (int)card->pid);
+    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* also of a user who could open everything */
+        rk_debug("process %d is gone, or another user's", (int)card->pid);
+        return false;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
+    if ((card->fd >= 0 && map_file(path, card, bytes, out)) || map_by_mapping(card, bytes, out))
+        return true;
+    rk_debug("shared memory of process %d cannot be mapped here", (int)card->pid);
+    return false;
+}
+
+void rk_shared_unmap(struct rk_shared_map *map)
+{
+    if (map->map)
+        munmap(map->map, map->map_bytes);
+    *map = (struct rk_shared_map){NULL, NULL, 0};
+}

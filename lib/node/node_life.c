@@ -1,0 +1,145 @@
+/*
+ * node_life.c: who of the node is alive.
+ *
+ * A rank holds the robust mutex of its slot from join to leave. When its owner
+ * dies the kernel marks the mutex, and a trylock tells. A mutex belongs to a
+ * thread, though: if the thread that called rank_init ends and the process
+ * lives on, the mark says nothing, and from then on the process itself is
+ * looked up.
+ */
+#include "lib/node/node_life.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A word in private memory for peers to read: whether CMA works is tried, not assumed. */
+static volatile uint32_t probe_word;
+
+/* Field 22 of /proc/PID/stat, or 0 when there is no such process or it is a zombie: one whose main thread has ended looks like
+ * that, too, but has other threads (field 20). */
+static uint64_t start_time_of(int pid)
+{
+    char path[64], text[1024], *p, state;
+    unsigned long long start = 0;
+    int threads = 0;
+    size_t n;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    f = fopen(path, "re");
+    if (!f)
+        return 0;
+    n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    p = strrchr(text, ')'); /* the name may hold anything */
+    if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                            "%d %*d %llu",
+                     &state, &threads, &start) != 3)
+        return 0;
+    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : start;
+}
+
+int rk_node_process_alive(const struct rk_node_slot *slot)
+{
+    return start_time_of(slot->pid) == slot->start_time;
+}
+
+rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank)
+{
+    pthread_mutexattr_t attr;
+    int rc;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    rc = pthread_mutex_init(&slot->life, &attr);
+    pthread_mutexattr_destroy(&attr);
+    if (!rc)
+        rc = pthread_mutex_lock(&slot->life);
+    if (rc) {
+        rk_error("cannot make a robust mutex: %s", strerror(rc));
+        return RANK_ERR_SYSTEM;
+    }
+    slot->world_rank = world_rank;
+    slot->pid = getpid();
+    slot->start_time = start_time_of(slot->pid);
+    probe_word = (uint32_t)slot->pid * 2654435761u;
+    slot->probe_word = probe_word;
+    slot->probe_addr = (uint64_t)(uintptr_t)&probe_word;
+    atomic_store(&slot->state, RK_SLOT_UP);
+    return RANK_OK;
+}
+
+bool rk_node_leave_life(struct rk_node_slot *slot)
+{
+    uint32_t up = RK_SLOT_UP;
+
+    atomic_compare_exchange_strong(&slot->state, &up, RK_SLOT_DONE);
+    return pthread_mutex_unlock(&slot->life) == 0;
+}
+
+void rk_node_tell_all(struct rk_node *node)
+{
+    atomic_fetch_add(&node->head->deaths, 1);
+    for (int i = 0; i < node->nlocal; i++) {
+        if (atomic_load(&node->slots[i].state) == RK_SLOT_UP)
+            rk_node_wake(node, i);
+    }
+}
+
+void rk_node_mark_dead(struct rk_node *node, int index)
+{
+    uint32_t up = RK_SLOT_UP;
+
+    if (!atomic_compare_exchange_strong(&node->slots[index].state, &up, RK_SLOT_DEAD))
+        return;
+    rk_debug("rank %d (pid %d) died", node->slots[index].world_rank, node->slots[index].pid);
+    rk_node_tell_all(node);
+}
+
+static bool lock_says_dead(struct rk_node_slot *slot)
+{
+    if (atomic_load(&slot->lock_lost))
+        return true;
+    switch (pthread_mutex_trylock(&slot->life)) {
+    case 0:
+        pthread_mutex_unlock(&slot->life); /* left in peace between our two looks */
+        return false;
+    case EOWNERDEAD:
+        /* From now on everyone asks for the process, which may live on, or take its time to go.
+         * Nobody must try the lock again: glibc's trylock of an unrecoverable mutex can leave it
+         * locked by the one who tried, and then it says "busy" for ever. */
+        atomic_store(&slot->lock_lost, 1);
+        pthread_mutex_unlock(&slot->life);
+        return true;
+    case ENOTRECOVERABLE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool rk_node_is_going(struct rk_node *node, int index)
+{
+    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_says_dead(&node->slots[index]);
+}
+
+int rk_node_check_lives(struct rk_node *node)
+{
+    int found = 0;
+
+    for (int i = 0; i < node->nlocal; i++) {
+        struct rk_node_slot *slot = &node->slots[i];
+        if (i == node->index || atomic_load(&slot->state) != RK_SLOT_UP)
+            continue;
+        if (lock_says_dead(slot) && !rk_node_process_alive(slot)) {
+            rk_node_mark_dead(node, i);
+            found++;
+        }
+    }
+    return found;
+}

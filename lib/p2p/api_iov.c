@@ -1,0 +1,115 @@
+/* api_iov.c: sends and receives of data that is not in one piece: rank_sendv and its like. */
+#include "lib/data/iov.h"
+#include "lib/p2p/api_check.h"
+#include "lib/p2p/lane.h"
+#include "lib/p2p/p2p_internal.h"
+
+static rank_status_t check_send(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                rank_team_t team, size_t *bytes)
+{
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_pieces_check(iov, n, false, bytes)))
+        return st;
+    return rk_check_dest(team, peer, tag);
+}
+
+static rank_status_t check_recv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+                                rank_team_t team, size_t *bytes)
+{
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_pieces_check(iov, n, true, bytes)))
+        return st;
+    return rk_check_source(team, peer, tag);
+}
+
+rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request req;
+    struct rk_view view;
+    size_t bytes;
+    rank_status_t st = check_send(iov, n, peer, tag, team, &bytes);
+
+    if (st)
+        return st;
+    rk_req_init(&req, NULL, NULL);
+    view = rk_pieces_view(&req.pieces, iov, n, bytes);
+    rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, &req);
+    return rk_req_wait(&req);
+}
+
+rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+                         rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request req;
+    struct rk_view view;
+    size_t bytes;
+    rank_status_t st = check_recv(iov, n, peer, tag, team, &bytes);
+
+    if (st)
+        return st;
+    rk_req_init(&req, NULL, NULL);
+    view = rk_pieces_view(&req.pieces, iov, n, bytes);
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
+        return RANK_ERR_ARG;
+    rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), &req);
+    st = rk_req_wait(&req);
+    if (envelope)
+        rk_req_envelope(&req, envelope);
+    return st;
+}
+
+rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+                          rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    struct rk_view view;
+    size_t bytes;
+    rank_status_t st = check_send(iov, n, peer, tag, team, &bytes);
+
+    if (st)
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    req = rk_req_alloc(team->lane);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->elem = 1;
+    view = rk_pieces_view(&req->pieces, iov, n, bytes);
+    if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
+        rk_progress(team->lane);
+    rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
+    *out = req;
+    return RANK_OK;
+}
+
+rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+                          rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    struct rk_view view;
+    size_t bytes;
+    rank_status_t st = check_recv(iov, n, peer, tag, team, &bytes);
+
+    if (st)
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    req = rk_req_alloc(team->lane);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->elem = 1;
+    view = rk_pieces_view(&req->pieces, iov, n, bytes);
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view)) {
+        rk_req_free(req);
+        return RANK_ERR_ARG;
+    }
+    rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
+    *out = req;
+    return RANK_OK;
+}

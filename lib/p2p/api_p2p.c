@@ -1,0 +1,285 @@
+/* api_p2p.c: the point-to-point calls of rank.h: check the arguments, then do it. */
+#include "lib/data/dtype.h"
+#include "lib/core/request_pool.h"
+#include "lib/p2p/api_check.h"
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/p2p/recv_start.h"
+#include "lib/p2p/send_fast.h"
+
+RK_INLINE rank_status_t send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                             rank_team_t team)
+{
+    size_t bytes;
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
+        return st;
+    return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
+}
+
+/* The hot calls come twice: with the lock, and without even asking for it. */
+static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team)
+{
+    RK_ENTER_LANE(team);
+
+    return send(buf, count, dtype, peer, tag, team);
+}
+
+rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                        rank_team_t team)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return send(buf, count, dtype, peer, tag, team);
+    return send_shared(buf, count, dtype, peer, tag, team);
+}
+
+rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                         rank_team_t team)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request req;
+    size_t bytes;
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+
+    if (st || (st = rk_check_dest(team, peer, tag)))
+        return st;
+    rk_req_init(&req, NULL, NULL);
+    req.flags = RK_REQ_SYNC | RK_REQ_WAITED;
+    rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, &req);
+    return rk_req_wait(&req);
+}
+
+RK_INLINE rank_status_t recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team,
+                             rank_envelope_t *envelope, bool shared)
+{
+    size_t bytes;
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
+        return st;
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
+        return RANK_ERR_ARG;
+    return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
+                                                           rk_dtype_bytes[dtype], envelope);
+}
+
+/* Without the shortest way, which looks for a while with the lock held. */
+static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+
+    return recv(buf, count, dtype, peer, tag, team, envelope, true);
+}
+
+rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                        rank_team_t team, rank_envelope_t *envelope)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return recv(buf, count, dtype, peer, tag, team, envelope, false);
+    return recv_shared(buf, count, dtype, peer, tag, team, envelope);
+}
+
+RK_INLINE rank_status_t check_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, const rank_request_t *out, size_t *bytes)
+{
+    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
+        return st;
+    return rk_likely(out != NULL) ? RANK_OK : RANK_ERR_ARG;
+}
+
+/* Whatever does not go at once. */
+static __attribute__((noinline)) rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                                          int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    size_t bytes;
+    rank_status_t st = check_start_send(buf, count, dtype, peer, tag, team, out, &bytes);
+
+    if (st)
+        return st;
+    if (!flags && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
+        *out = rk_req_sent(team->lane);
+        return RANK_OK;
+    }
+    req = rk_pool_take(team->lane);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->flags |= flags;
+    req->elem = rk_dtype_bytes[dtype];
+    /* A burst of sends sees no credit come in, unless it looks. */
+    if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
+        rk_progress(team->lane);
+    rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
+    *out = req;
+    return RANK_OK;
+}
+
+rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                         rank_team_t team, rank_request_t *req)
+{
+    size_t bytes;
+
+    if (rk_likely(rk_team_is_plain(team)) &&
+        rk_likely(check_start_send(buf, count, dtype, peer, tag, team, req, &bytes) == RANK_OK) &&
+        rk_likely(rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK)) {
+        *req = rk_req_sent(team->lane);
+        return RANK_OK;
+    }
+    return start_send(buf, count, dtype, peer, tag, team, 0, req);
+}
+
+rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                          int64_t tag, rank_team_t team, rank_request_t *req)
+{
+    return start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+}
+
+RK_INLINE rank_status_t check_start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                         rank_team_t team, const rank_request_t *out, size_t *bytes)
+{
+    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
+        return st;
+    return rk_likely(out && !(RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, *bytes))) ? RANK_OK : RANK_ERR_ARG;
+}
+
+static __attribute__((noinline)) rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                                                          rank_team_t team, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    size_t bytes;
+    rank_status_t st = check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes);
+
+    if (st)
+        return st;
+    req = rk_pool_take(team->lane);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->elem = rk_dtype_bytes[dtype];
+    rk_p2p_irecv(team, buf, bytes, peer, rk_match_tag(tag), 0, req);
+    *out = req;
+    return RANK_OK;
+}
+
+/* The same without the lock, where peer and request are at hand: nothing is called that comes back. */
+rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                         rank_team_t team, rank_request_t *out)
+{
+    struct rank_request *req;
+    struct rk_peer *from;
+    size_t bytes;
+
+    if (rk_likely(rk_team_is_plain(team)) &&
+        rk_likely(check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
+        rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->lane))) {
+        req = rk_pool_take(team->lane);
+        req->elem = rk_dtype_bytes[dtype];
+        *out = req;
+        rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
+        return RANK_OK;
+    }
+    return start_recv(buf, count, dtype, peer, tag, team, out);
+}
+
+rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,
+                            int64_t stag, void *rbuf, int64_t rcount, rank_dtype_t rdtype,
+                            int source, int64_t rtag, rank_team_t team, rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request send, recv;
+    size_t sbytes, rbytes;
+    rank_status_t st = rk_check_message(sbuf, scount, sdtype, team, &sbytes), st_recv;
+
+    if (st || (st = rk_check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
+        (st = rk_check_dest(team, dest, stag)) || (st = rk_check_source(team, source, rtag)))
+        return st;
+    if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
+        return RANK_ERR_ARG;
+    rk_req_init(&recv, NULL, NULL);
+    recv.elem = rk_dtype_bytes[rdtype];
+    rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
+    rk_req_init(&send, NULL, NULL);
+    rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
+    st = rk_req_wait(&send);
+    st_recv = rk_req_wait(&recv);
+    if (envelope)
+        rk_req_envelope(&recv, envelope);
+    return st_recv ? st_recv : st;
+}
+
+/* -------------------------------------------------------------------- probes */
+
+bool rk_probe_over(void *arg)
+{
+    struct rk_probe *p = arg;
+
+    /* Once it is over it stays so: what was taken, or an error that is told once, is not to be asked for again. */
+    if (p->taken || p->dead)
+        return true;
+    if (p->take) {
+        p->taken = rk_p2p_take(p->team, p->source, p->tag);
+        if (p->taken)
+            return true;
+    } else if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope)) {
+        return true;
+    }
+    p->dead = rk_p2p_cannot_come(p->team, p->source) ||
+              (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
+    return p->dead;
+}
+
+rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
+                         .envelope = envelope};
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_check_source(team, peer, tag)))
+        return st;
+    p.ndead = team->ndead;
+    if (!rk_probe_over(&p)) {
+        if (!rk_may_wait(team->lane))
+            return RANK_ERR_STATE;
+        rk_wait(team->lane, rk_probe_over, &p);
+    }
+    return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
+}
+
+rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
+                          rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_check_source(team, peer, tag)))
+        return st;
+    if (!found)
+        return RANK_ERR_ARG;
+    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
+    if (*found)
+        return RANK_OK;
+    rk_progress_once(team->lane);
+    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
+    return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
+}
+
+const char *rank_channel_name(rank_team_t team, int peer)
+{
+    RK_ENTER_LANE(team);
+    struct rk_peer *p;
+
+    if (rk_team_check(team) || (unsigned)peer >= (unsigned)team->size ||
+        !(p = rk_team_peer(team, peer)) || rk_peer_connect(p))
+        return NULL;
+    return p->channel->name;
+}

@@ -1,0 +1,285 @@
+/* api_test.c: test and wait of rank.h. */
+#include "lib/p2p/api_request.h"
+
+void rk_null_envelope(rank_envelope_t *envelope)
+{
+    if (envelope)
+        *envelope = (rank_envelope_t){.size = sizeof(*envelope), .source = RANK_UNDEFINED,
+                                      .tag = RANK_ANY_TAG};
+}
+
+rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
+{
+    struct rank_request *req = *handle;
+
+    if (rk_likely(!(req->hold & RK_HOLD_PERSISTENT)))
+        return rk_finish_plain(handle, envelope);
+    if (envelope)
+        rk_req_envelope(req, envelope);
+    req->hold &= (uint8_t)~RK_HOLD_ACTIVE;
+    return req->status;
+}
+
+rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope)
+{
+    RK_ENTER_REQUEST(*handle);
+
+    return rk_finish(handle, envelope);
+}
+
+/* Of a context that several threads use? Then nothing but this may be read of it without the lock. */
+RK_INLINE bool is_shared(const struct rank_request *req)
+{
+    return req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED);
+}
+
+RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *envelope)
+{
+    rank_status_t st;
+
+    if (*req && (st = rk_check_request(*req)) != RANK_OK)
+        return st;
+    if (rk_unlikely(!*req || (*req)->hold)) {
+        if (rk_req_is_idle(*req)) {
+            *done = 1;
+            rk_null_envelope(envelope);
+            return RANK_OK;
+        }
+        if ((*req)->hold & RK_HOLD_CALLS)
+            return RANK_ERR_STATE;
+    }
+    if (!(*req)->done)
+        rk_progress_once((*req)->ctx);
+    *done = (*req)->done;
+    return *done ? rk_finish(req, envelope) : RANK_OK;
+}
+
+static RK_COLD rank_status_t test_shared(rank_request_t *req, int *done, rank_envelope_t *envelope)
+{
+    RK_ENTER((*req)->ctx);
+
+    return test(req, done, envelope);
+}
+
+rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope)
+{
+    if (!req || !done)
+        return RANK_ERR_ARG;
+    return rk_unlikely(is_shared(*req)) ? test_shared(req, done, envelope) : test(req, done, envelope);
+}
+
+RK_INLINE rank_status_t wait_for(rank_request_t *req, rank_envelope_t *envelope)
+{
+    rank_status_t st;
+
+    if (*req && (st = rk_check_request(*req)) != RANK_OK)
+        return st;
+    if (rk_unlikely(!*req || (*req)->hold)) {
+        if (rk_req_is_idle(*req)) {
+            rk_null_envelope(envelope);
+            return RANK_OK;
+        }
+        if ((*req)->hold & RK_HOLD_CALLS)
+            return RANK_ERR_STATE;
+    }
+    if (!(*req)->done) {
+        if (!rk_may_wait((*req)->ctx))
+            return RANK_ERR_STATE;
+        rk_req_wait(*req);
+    }
+    return rk_finish(req, envelope);
+}
+
+static RK_COLD rank_status_t wait_shared(rank_request_t *req, rank_envelope_t *envelope)
+{
+    RK_ENTER((*req)->ctx);
+
+    return wait_for(req, envelope);
+}
+
+rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
+{
+    if (!req)
+        return RANK_ERR_ARG;
+    if (rk_unlikely(is_shared(*req)))
+        return wait_shared(req, envelope);
+    return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : wait_for(req, envelope);
+}
+
+/* The one context of all of them, or, of several lanes, the one that these belong to. */
+static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
+{
+    struct rk_ctx *ctx = NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (!is_shared(reqs[i]) || reqs[i]->ctx == ctx)
+            continue;
+        if (ctx) {
+            struct rk_threads *t = ctx->engine->threads;
+            return t->main ? t->main : ctx;
+        }
+        ctx = reqs[i]->ctx;
+    }
+    return ctx;
+}
+
+/* As the first is, so are all. */
+RK_INLINE bool are_shared(int n, const rank_request_t *reqs)
+{
+    for (int i = 0; reqs && i < n; i++) {
+        if (reqs[i])
+            return rk_unlikely(is_shared(reqs[i]));
+    }
+    return false;
+}
+
+struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+{
+    return rk_unlikely(are_shared(n, reqs)) ? rk_enter(common_ctx(n, reqs)) : NULL;
+}
+
+static rank_status_t check_else(const struct rank_request *req)
+{
+    RK_ENTER_REQUEST(req);
+
+    if (!req)
+        return RANK_OK;
+    if (rk_check_request(req))
+        return RANK_ERR_HANDLE;
+    return req->hold & RK_HOLD_CALLS ? RANK_ERR_STATE : RANK_OK;
+}
+
+rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
+{
+    bool shared = are_shared(n, reqs);
+    rank_status_t st;
+
+    if (n < 0)
+        return RANK_ERR_COUNT;
+    if (n > 0 && !reqs)
+        return RANK_ERR_ARG;
+    for (int i = 0; i < n; i++) {
+        if (rk_unlikely(!reqs[i] || shared || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(reqs[i])) != RANK_OK)
+            return st;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes)
+{
+    RK_ENTER_REQUESTS(n, reqs);
+    rank_status_t first = rk_check_requests(n, reqs);
+    bool shared = are_shared(n, reqs);
+
+    if (first)
+        return first;
+    for (int i = 0; i < n; i++) {
+        rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
+        rank_status_t st;
+
+        if (rk_likely(reqs[i] && !shared && rk_req_looks_plain(reqs[i], true)))
+            st = rk_finish_plain(&reqs[i], envelope);
+        else
+            st = rank_wait(&reqs[i], envelope);
+        if (st && !first)
+            first = st;
+    }
+    return first;
+}
+
+/* While we wait in the context nobody looks whether a lane stands still but we. */
+static RK_COLD void look_in_lane(struct rank_request *req)
+{
+    struct rk_threads *t = req->ctx->engine->threads;
+
+    if (t->main)
+        rk_threads_look_in_lane(t, rk_req_is_done, req);
+}
+
+bool rk_any_done(void *arg)
+{
+    struct rk_any *a = arg;
+
+    for (int i = 0; i < a->n; i++) {
+        if (rk_req_is_idle(a->reqs[i]))
+            continue;
+        if (rk_unlikely(a->among))
+            look_in_lane(a->reqs[i]);
+        if (rk_is_done_anywhere(a->reqs[i])) {
+            a->found = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
+{
+    for (int i = 0; i < n; i++) {
+        if (!rk_req_is_idle(reqs[i]))
+            return rk_unlikely(is_shared(reqs[i])) ? common_ctx(n, reqs) : reqs[i]->ctx;
+    }
+    return NULL;
+}
+
+/* While we wait in the context for what happens in lanes: those who are in there tell us. */
+static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t by)
+{
+    for (int i = 0; i < n; i++) {
+        if (is_shared(reqs[i]) && reqs[i]->ctx != ctx)
+            atomic_fetch_add(&reqs[i]->ctx->engine->threads->parked, by);
+    }
+}
+
+/* Messages of a lane wait to be fetched, for which nobody rings. */
+static bool is_unrung(int n, const rank_request_t *reqs)
+{
+    bool is = false;
+
+    for (int i = 0; i < n && !is; i++) {
+        RK_ENTER_REQUEST(reqs[i]);
+        is = is_shared(reqs[i]) && reqs[i]->ctx->engine->threads->main && reqs[i]->ctx->engine->stuck;
+    }
+    return is;
+}
+
+void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
+{
+    if (rk_likely(!ctx->engine->threads)) {
+        rk_wait(ctx, rk_any_done, a);
+        return;
+    }
+    park(ctx, a->n, a->reqs, 1);
+    a->among = true;
+    if (is_unrung(a->n, a->reqs))
+        rk_wait_unrung(ctx, rk_any_done, a);
+    else
+        rk_wait(ctx, rk_any_done, a);
+    park(ctx, a->n, a->reqs, UINT32_MAX);
+}
+
+rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
+{
+    RK_ENTER_REQUESTS(n, reqs);
+    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
+    rank_status_t st = rk_check_requests(n, reqs);
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!index)
+        return RANK_ERR_ARG;
+    ctx = rk_any_ctx(n, reqs);
+    if (!ctx) {
+        *index = RANK_UNDEFINED;
+        rk_null_envelope(envelope);
+        return RANK_OK;
+    }
+    if (!rk_any_done(&a)) {
+        if (!rk_may_wait(ctx))
+            return RANK_ERR_STATE;
+        rk_wait_any(ctx, &a);
+    }
+    *index = a.found;
+    return rk_finish_anywhere(&reqs[a.found], envelope);
+}

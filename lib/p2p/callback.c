@@ -1,0 +1,186 @@
+/*
+ * callback.c: callbacks of requests (rank_on_done), and requests that nobody asks after again.
+ *
+ * A request that completes is only put into a queue: completion happens deep
+ * inside a channel, where nothing may be started. The queue is emptied by a
+ * progress hook, which is there once somebody has used a callback and costs
+ * others nothing. While a callback runs no other one is called, so a chain of
+ * operations that complete at once needs no more stack than a single one.
+ * Among threads it runs without the lock, on whichever thread made the progress.
+ */
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
+
+/* So many a progress call: whoever waits for something else gets his turn too. */
+enum { CALLS_PER_PASS = 256 };
+
+static void call_one(struct rk_threads *t, struct rank_request *req)
+{
+    rank_done_fn fn = req->call;
+    void *arg = req->call_arg;
+    rank_envelope_t envelope;
+
+    rk_req_envelope(req, &envelope);
+    req->hold &= (uint8_t)~(RK_HOLD_CALLS | RK_HOLD_ACTIVE);
+    if (!(req->hold & RK_HOLD_PERSISTENT)) {
+        RK_ENTER_REQUEST(req); /* it may be a lane's */
+        rk_req_free(req);
+    }
+    if (rk_unlikely(t != NULL)) {
+        uint32_t depth = rk_threads_call_begin(t);
+        fn(&envelope, arg);
+        rk_threads_call_end(t, depth);
+    } else {
+        fn(&envelope, arg);
+    }
+}
+
+static int call_waiting(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+    int n = 0;
+
+    if (rk_unlikely(e->threads != NULL))
+        rk_lanes_collect_calls(ctx);
+    if (rk_list_empty(&e->calls) || e->calling)
+        return 0;
+    e->calling = true;
+    for (; n < CALLS_PER_PASS && !rk_list_empty(&e->calls); n++) {
+        struct rk_link *l = e->calls.next;
+        rk_list_remove(l);
+        call_one(e->threads, rk_list_entry(l, struct rank_request, link));
+    }
+    e->calling = false;
+    return n;
+}
+
+/* A request with a callback is complete. */
+static void call_later(struct rank_request *req, void *arg)
+{
+    struct rk_engine *e = req->ctx->engine;
+
+    (void)arg;
+    rk_list_append(&e->calls, &req->link);
+    if (rk_unlikely(e->threads && e->threads->main))
+        atomic_store(&e->threads->calls, true);
+}
+
+static rank_status_t add_hook(struct rk_engine *e)
+{
+    for (int i = 0; i < e->nhooks; i++) {
+        if (e->hooks[i] == call_waiting)
+            return RANK_OK;
+    }
+    if (e->nhooks == RK_HOOKS_MAX)
+        return RANK_ERR_INTERNAL;
+    e->hooks[e->nhooks++] = call_waiting;
+    return RANK_OK;
+}
+
+/* A send that was over at once shares its request with others: this one needs its own. */
+static rank_status_t own_sent(struct rank_request **req)
+{
+    struct rank_request *own = rk_req_alloc((*req)->ctx);
+
+    if (!own)
+        return RANK_ERR_NO_MEMORY;
+    own->type = RK_REQ_SEND;
+    own->status = RANK_OK;
+    own->elem = 1;
+    own->done = true;
+    *req = own;
+    return RANK_OK;
+}
+
+/* Where callbacks are called: not in a lane. */
+static struct rk_ctx *caller_of(const struct rank_request *req)
+{
+    struct rk_threads *t = req->ctx->engine->threads;
+
+    return rk_unlikely(t && t->main) ? t->main : req->ctx;
+}
+
+/* With the request's own context entered. *call: it is complete, and so is to be called now. */
+static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void *arg, bool *call)
+{
+    RK_ENTER_REQUEST(*handle);
+    struct rank_request *req = *handle;
+    rank_status_t st;
+
+    st = rk_check_request(req);
+    if (st)
+        return st;
+    if (rk_req_is_idle(req) || (req->hold & RK_HOLD_CALLS))
+        return RANK_ERR_STATE;
+    st = add_hook(caller_of(req)->engine);
+    if (!st && (req->flags & RK_REQ_SHARED))
+        st = own_sent(&req);
+    if (st)
+        return st;
+    req->call = fn;
+    req->call_arg = arg;
+    req->hold |= RK_HOLD_CALLS;
+    if (!(req->hold & RK_HOLD_PERSISTENT)) {
+        req->flags &= (uint8_t)~RK_REQ_POOLED; /* copies of the handle are refused from now on */
+        *handle = RANK_REQUEST_NULL;
+    }
+    if (!req->done) {
+        req->on_done = call_later;
+        return RANK_OK;
+    }
+    call_later(req, NULL);
+    *call = true;
+    return RANK_OK;
+}
+
+rank_status_t rank_on_done(rank_request_t *handle, rank_done_fn fn, void *arg)
+{
+    bool call = false;
+    struct rk_ctx *ctx;
+    rank_status_t st;
+
+    if (!handle || !fn)
+        return RANK_ERR_ARG;
+    if (!*handle || (*handle)->magic != RK_REQ_MAGIC)
+        return RANK_ERR_HANDLE;
+    ctx = caller_of(*handle);
+    RK_ENTER(ctx);
+    st = set_callback(handle, fn, arg, &call);
+    if (call)
+        call_waiting(ctx);
+    return st;
+}
+
+static void free_done(struct rank_request *req, void *arg)
+{
+    (void)arg;
+    rk_req_free(req);
+}
+
+rank_status_t rank_request_free(rank_request_t *handle)
+{
+    struct rank_request *req;
+    rank_status_t st;
+
+    if (!handle)
+        return RANK_ERR_ARG;
+    req = *handle;
+    if (!req)
+        return RANK_OK;
+    RK_ENTER_REQUEST(req);
+    st = rk_check_request(req);
+    if (st)
+        return st;
+    if (req->hold & RK_HOLD_CALLS)
+        return RANK_ERR_STATE;
+    if (req->done) {
+        rk_req_free(req);
+    } else if (req->type == RK_REQ_COLL) {
+        return RANK_ERR_NOT_SUPPORTED;
+    } else {
+        req->flags &= (uint8_t)~RK_REQ_POOLED;
+        req->on_done = free_done;
+    }
+    *handle = RANK_REQUEST_NULL;
+    return RANK_OK;
+}

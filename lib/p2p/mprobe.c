@@ -1,0 +1,135 @@
+/*
+ * mprobe.c: matched probes: rank_mprobe takes a message out of the queues and gives the caller a
+ * handle, so that nobody else's receive can get it between the probe and the receive.
+ */
+#include "lib/p2p/api_check.h"
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
+
+/* The handle is the kept message itself, whose memory stays until the end: an old handle is found
+ * out by its magic. */
+static struct rk_unexpected *message_of(rank_message_t message)
+{
+    struct rk_unexpected *u = (struct rk_unexpected *)(void *)message;
+
+    return u && u->magic == RK_MESSAGE_MAGIC ? u : NULL;
+}
+
+static void hand_out(struct rk_unexpected *u, rank_message_t *message, rank_envelope_t *envelope)
+{
+    *message = (rank_message_t)(void *)u;
+    if (envelope)
+        rk_message_envelope(u, envelope);
+}
+
+rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message,
+                          rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_check_source(team, peer, tag)))
+        return st;
+    if (!message)
+        return RANK_ERR_ARG;
+    p.ndead = team->ndead;
+    if (!rk_probe_over(&p)) {
+        if (!rk_may_wait(team->lane))
+            return RANK_ERR_STATE;
+        rk_wait(team->lane, rk_probe_over, &p);
+    }
+    if (p.dead)
+        return RANK_ERR_PEER_DEAD;
+    hand_out(p.taken, message, envelope);
+    return RANK_OK;
+}
+
+rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
+                           rank_message_t *message, rank_envelope_t *envelope)
+{
+    RK_ENTER_LANE(team);
+    struct rk_unexpected *u;
+    rank_status_t st = rk_team_check(team);
+
+    if (st || (st = rk_check_source(team, peer, tag)))
+        return st;
+    if (!found || !message)
+        return RANK_ERR_ARG;
+    *found = 0;
+    u = rk_p2p_take(team, peer, rk_match_tag(tag));
+    if (!u) {
+        rk_progress_once(team->lane);
+        u = rk_p2p_take(team, peer, rk_match_tag(tag));
+    }
+    if (!u)
+        return rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
+    *found = 1;
+    hand_out(u, message, envelope);
+    return RANK_OK;
+}
+
+static struct rk_threads *enter_message(const rank_message_t *message)
+{
+    const struct rk_unexpected *u = message ? message_of(*message) : NULL;
+
+    return u ? rk_enter(u->peer->ctx) : NULL;
+}
+
+static rank_status_t check_mrecv(const void *buf, int64_t count, rank_dtype_t dtype,
+                                 const rank_message_t *message, struct rk_unexpected **u,
+                                 size_t *bytes)
+{
+    rank_status_t st = rk_dtype_span(dtype, count, bytes);
+
+    if (st)
+        return st;
+    if (!message || (!buf && *bytes))
+        return RANK_ERR_ARG;
+    *u = message_of(*message);
+    return *u ? RANK_OK : RANK_ERR_HANDLE;
+}
+
+rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
+                         rank_envelope_t *envelope)
+{
+    RK_ENTERED = enter_message(message);
+    struct rank_request req;
+    struct rk_unexpected *u;
+    size_t bytes;
+    rank_status_t st = check_mrecv(buf, count, dtype, message, &u, &bytes);
+
+    if (st)
+        return st;
+    rk_req_init(&req, NULL, NULL);
+    req.elem = rk_dtype_bytes[dtype];
+    *message = RANK_MESSAGE_NULL;
+    rk_p2p_mrecv(u, buf, bytes, &req);
+    st = rk_req_wait(&req);
+    if (envelope)
+        rk_req_envelope(&req, envelope);
+    return st;
+}
+
+rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
+                          rank_request_t *out)
+{
+    RK_ENTERED = enter_message(message);
+    struct rank_request *req;
+    struct rk_unexpected *u;
+    size_t bytes;
+    rank_status_t st = check_mrecv(buf, count, dtype, message, &u, &bytes);
+
+    if (st)
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    req = rk_req_alloc(u->peer->ctx);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->elem = rk_dtype_bytes[dtype];
+    *message = RANK_MESSAGE_NULL;
+    rk_p2p_mrecv(u, buf, bytes, req);
+    *out = req;
+    return RANK_OK;
+}

@@ -1,0 +1,173 @@
+/*
+ * persistent.c: operations that are described once and started often.
+ *
+ * A persistent request keeps its description in the fields that the operation
+ * itself uses and leaves alone (view, tag, elem; env_src is a send's peer), and
+ * the function that starts it: another kind of operation brings its own.
+ */
+#include "lib/data/dtype.h"
+#include "lib/p2p/api_check.h"
+#include "lib/p2p/api_request.h"
+#include "lib/p2p/lane.h"
+
+static rank_status_t start_send(struct rank_request *req)
+{
+    int dest = (int)req->env_src;
+
+    if (rk_unlikely(rk_p2p_lacks_credit(req->on, dest, req->view.bytes)))
+        rk_progress(req->ctx);
+    rk_p2p_isend(req->on, req->view.base, req->view.bytes, dest, req->tag, 0, req);
+    return RANK_OK;
+}
+
+static rank_status_t start_recv(struct rank_request *req)
+{
+    int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
+
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
+        return RANK_ERR_ARG;
+    rk_p2p_irecv(req->on, req->view.base, req->view.bytes, source, req->tag, 0, req);
+    return RANK_OK;
+}
+
+/* What both have in common; the arguments are checked. */
+static struct rank_request *describe(const void *buf, size_t bytes, rank_dtype_t dtype,
+                                     uint64_t tag, rank_team_t team)
+{
+    struct rank_request *req = rk_req_alloc(team->lane);
+
+    if (!req)
+        return NULL;
+    req->hold |= RK_HOLD_PERSISTENT;
+    req->done = true;
+    req->status = RANK_OK;
+    req->elem = rk_dtype_bytes[dtype];
+    req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
+    req->tag = tag;
+    req->on = team;
+    req->team = team->id;
+    req->peer = NULL;
+    return req;
+}
+
+static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                               int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    size_t bytes;
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+
+    if (st || (st = rk_check_dest(team, peer, tag)))
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    req = describe(buf, bytes, dtype, (uint64_t)tag, team);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->type = RK_REQ_SEND;
+    req->flags |= flags;
+    req->env_src = (uint32_t)peer;
+    req->start = start_send;
+    *out = req;
+    return RANK_OK;
+}
+
+rank_status_t rank_send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                             int64_t tag, rank_team_t team, rank_request_t *req)
+{
+    return send_init(buf, count, dtype, peer, tag, team, 0, req);
+}
+
+rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                              int64_t tag, rank_team_t team, rank_request_t *req)
+{
+    return send_init(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+}
+
+rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+                             rank_team_t team, rank_request_t *out)
+{
+    RK_ENTER_LANE(team);
+    struct rank_request *req;
+    size_t bytes;
+    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+
+    if (st || (st = rk_check_source(team, peer, tag)))
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    req = describe(buf, bytes, dtype, rk_match_tag(tag), team);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    req->type = RK_REQ_RECV;
+    req->src = peer == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)peer;
+    req->start = start_recv;
+    *out = req;
+    return RANK_OK;
+}
+
+static rank_status_t check_start(const struct rank_request *req)
+{
+    RK_ENTER_REQUEST(req);
+    rank_status_t st = req ? rk_check_request(req) : RANK_ERR_HANDLE;
+
+    if (st)
+        return st;
+    if (!(req->hold & RK_HOLD_PERSISTENT))
+        return RANK_ERR_HANDLE;
+    if (!rk_req_is_idle(req))
+        return RANK_ERR_STATE;
+    /* A freed team's memory may be another's by now. */
+    return rk_team_check(req->on) || req->on->id != (req->team & ~RK_TEAM_COLL) ? RANK_ERR_HANDLE
+                                                                                : RANK_OK;
+}
+
+static rank_status_t start(struct rank_request *req)
+{
+    RK_ENTER_REQUEST(req);
+    rank_status_t st;
+
+    req->on_done = NULL;
+    st = req->start(req);
+    if (!st)
+        req->hold |= RK_HOLD_ACTIVE;
+    return st;
+}
+
+rank_status_t rank_start(rank_request_t *req)
+{
+    rank_status_t st;
+
+    if (!req)
+        return RANK_ERR_ARG;
+    st = check_start(*req);
+    return st ? st : start(*req);
+}
+
+/* One that stands in the array twice is found as under way already: until all are looked at they count as that. */
+static rank_status_t check_startall(int n, rank_request_t *reqs)
+{
+    rank_status_t st = RANK_OK;
+    int i = 0;
+
+    for (; i < n && !(st = check_start(reqs[i])); i++)
+        reqs[i]->hold |= RK_HOLD_ACTIVE;
+    while (i-- > 0)
+        reqs[i]->hold &= (uint8_t)~RK_HOLD_ACTIVE;
+    return st;
+}
+
+rank_status_t rank_startall(int n, rank_request_t *reqs)
+{
+    rank_status_t st;
+
+    if (n < 0)
+        return RANK_ERR_COUNT;
+    if (n > 0 && !reqs)
+        return RANK_ERR_ARG;
+    st = check_startall(n, reqs);
+    for (int i = 0; i < n && !st; i++)
+        st = start(reqs[i]);
+    return st;
+}

@@ -1,0 +1,132 @@
+/*
+ * recv_fast.c: the blocking receive, whose shortest way needs neither a request nor the tables: where nothing else
+ * waits for a message, or to be received, the next frame of the one sender is looked at in its place.
+ */
+#include "lib/base/clock.h"
+#include "lib/node/node.h"
+#include "lib/p2p/p2p_internal.h"
+
+/* The general way to receive and wait. */
+rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+{
+    struct rank_request req;
+    rank_status_t st;
+
+    rk_req_init(&req, NULL, NULL);
+    rk_p2p_irecv(team, buf, bytes, source, tag, 0, &req);
+    st = rk_req_wait(&req);
+    if (envelope) {
+        req.elem = elem;
+        rk_req_envelope(&req, envelope);
+    }
+    return st;
+}
+
+/* No request, no matching: the message is the next in line, and the receive too. */
+static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t bytes,
+                          int source, uint32_t elem, rank_envelope_t *envelope)
+{
+    uint64_t got = m->bytes < bytes ? m->bytes : bytes;
+    rank_status_t st = m->bytes > bytes ? RANK_ERR_TRUNCATED : RANK_OK;
+
+    rk_recv_consumed(peer, m->bytes);
+    if (envelope)
+        *envelope = (rank_envelope_t){.size = sizeof(*envelope),
+                                      .source = source,
+                                      .tag = (int64_t)m->tag,
+                                      .count = (int64_t)(got / elem),
+                                      .bytes = (int64_t)got,
+                                      .sent_bytes = (int64_t)m->bytes,
+                                      .status = st};
+    return st;
+}
+
+/* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
+ * else is kept waiting for more than a microsecond or two. */
+enum { TAKE_LOOKS = 400, TAKES_ASK = 16, TAKES_DUE = 64, FAR_LOOKS = 16 };
+/* So long it is taken from a stream, at least as far as the clock is looked at, before others have their turn. */
+enum { STREAM_NS = 30 * 1000 };
+
+/* Over a network a look takes a few passes of progress, in which frames of others go up; between looks all other
+ * channels have their turn. RK_TAKEN_OTHER as soon as anything is not as it was. */
+static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, struct rk_peer *peer, int source,
+                                          uint64_t tag, void *buf, size_t bytes, struct rk_took *m)
+{
+    const struct rk_match *match = &team->ctx->p2p->match;
+    enum rk_taken taken = RK_TAKEN_NONE;
+
+    for (int looks = FAR_LOOKS; looks-- && taken == RK_TAKEN_NONE;) {
+        taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, m);
+        if (taken == RK_TAKEN_NONE &&
+            (rk_progress(team->ctx) > 0 || peer->state != RK_PEER_UP || match->nposted ||
+             match->nwild || match->nwaiting))
+            return RK_TAKEN_OTHER;
+    }
+    return taken;
+}
+
+static __attribute__((noinline)) void look_at_others(struct rank_team *team)
+{
+    team->lane->p2p->takes = 0;
+    team->lane->p2p->took_ns = rk_clock_ns();
+    rk_progress(team->lane);
+}
+
+/*
+ * A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
+ * those that it brings go the general way. So it is made where the stream has run dry, if it does. Now and then it
+ * is asked whether it has gone on for long: who works between two messages makes no others wait for a thousand of them.
+ */
+static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, const struct rk_peer *peer)
+{
+    bool far = peer && peer->channel && peer->channel->take_is_progress;
+
+    if (far ? team->lane->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
+        look_at_others(team);
+}
+
+/* Who only receives has no end to the sender, and would go the general way each time. Tried once: if memory is short it can do
+ * without. */
+static RK_COLD void make_contact(struct rank_team *team, struct rk_peer *peer)
+{
+    peer->tried = 1;
+    if (peer->local >= 0 && rk_engine_has(team->ctx, &rk_channel_shm))
+        rk_peer_connect(peer);
+}
+
+rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
+                          uint32_t elem, rank_envelope_t *envelope)
+{
+    const struct rk_match *match = &team->lane->p2p->match;
+    struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
+    struct rk_took m;
+    rank_status_t st;
+
+    if (rk_unlikely(++team->lane->p2p->takes % TAKES_ASK == 0))
+        stream_goes_on(team, peer);
+    if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
+                  !(match->nposted | match->nwild | match->nwaiting))) {
+        int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
+        enum rk_taken taken = RK_TAKEN_NONE;
+
+        if (peer->channel->take_is_progress) {
+            looks = 0;
+            if (!team->ctx->node->oversubscribed)
+                taken = take_far(team, peer, source, tag, buf, bytes, &m);
+        }
+        while (taken == RK_TAKEN_NONE && looks--) {
+            taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
+            if (taken == RK_TAKEN_NONE && rk_unlikely(team->lane->p2p->takes >= TAKES_DUE)) {
+                look_at_others(team);
+                break;
+            }
+        }
+        if (rk_likely(taken == RK_TAKEN))
+            return took(peer, &m, bytes, source, elem, envelope);
+    }
+    st = rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
+    if (rk_unlikely(peer && peer->state == RK_PEER_NEW && !peer->tried && st == RANK_OK))
+        make_contact(team, peer);
+    return st;
+}

@@ -1,0 +1,273 @@
+/* rndv_early.c: see ahead.h. */
+#include "lib/p2p/rndv_early.h"
+#include "lib/base/clock.h"
+#include "lib/core/threads.h"
+#include "lib/p2p/p2p_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One look begins no more than this: the wait that it is part of may be over meanwhile. */
+enum { BEGIN_BYTES = 1 << 20, BEGIN_MESSAGES = 64, ALIGN = 64 };
+/* What stands still is a wait for a send in which nothing has come for so long, any other, or one that has lasted for LONG_NS,
+ * or LONGER_NS, though others' messages go on. The first two also for how long a message has been here. */
+enum { SEND_NS = 1000 * 1000, OTHER_NS = 10 * 1000 * 1000, LONG_NS = 100 * 1000 * 1000, LONGER_NS = 1000 * 1000 * 1000 };
+
+/* The copy of a message. */
+struct rk_ahead {
+    struct rk_link link;         /* while it is being fetched; first: see rk_engine.leavings */
+    struct rk_unexpected *u;
+    struct rank_request *fetch;  /* NULL: it is over */
+    struct rank_request *joined; /* the receive that waits for it */
+    uint64_t bytes;
+    int64_t cost;                /* of the budget; 0: given back */
+    rank_status_t status;
+    bool dropped;
+    unsigned char data[] __attribute__((aligned(ALIGN)));
+};
+
+static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+
+void rk_ahead_init(struct rk_ahead_state *s)
+{
+    *s = (struct rk_ahead_state){.bytes = 0};
+    rk_list_init(&s->announced);
+    rk_list_init(&s->no_room);
+    rk_list_init(&s->fetching);
+}
+
+/* What one takes of RANK_AHEAD_MAX: an empty one takes memory too. No more than that long, or the sum is none. */
+static int64_t cost_of(uint64_t bytes)
+{
+    return (int64_t)(rk_round_up(sizeof(struct rk_ahead) + bytes, ALIGN) + sizeof(struct rk_unexpected));
+}
+
+/* Those that found no room may try again. */
+static void room_again(struct rk_ctx *ctx)
+{
+    struct rk_ahead_state *s = &ctx->p2p->ahead;
+
+    while (!rk_list_empty(&s->no_room)) {
+        struct rk_link *l = s->no_room.next;
+        rk_list_remove(l);
+        rk_list_append(&s->announced, l);
+        ctx->engine->stuck = look;
+    }
+}
+
+/* Its part of the budget is for others. */
+static void give_back(struct rk_ctx *ctx, struct rk_ahead *a)
+{
+    ctx->p2p->ahead.bytes -= a->cost;
+    a->cost = 0;
+    room_again(ctx);
+}
+
+/* The copy is nobody's any more. A channel may still write to one whose fetch has failed. */
+static void discard(struct rk_ctx *ctx, struct rk_ahead *a)
+{
+    rk_list_remove(&a->link);
+    give_back(ctx, a);
+    if (a->status)
+        rk_list_append(&ctx->engine->leavings, &a->link);
+    else
+        free(a);
+}
+
+static void finish(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
+{
+    struct rk_ahead *a = u->u.ahead;
+    rank_status_t st = a->status;
+    struct rk_ctx *ctx = req->ctx;
+    struct rk_peer *peer = u->peer;
+
+    if (!st && req->view.ops)
+        req->view.ops->unpack(req->view.base, 0, a->data, req->got);
+    else if (!st && req->got)
+        memcpy(req->view.base, a->data, req->got);
+    discard(ctx, a);
+    rk_kept_free(p2p, u);
+    rk_req_complete(req, st);
+    if (peer->state == RK_PEER_UP && peer->eager_in >= rk_conf.eager_window / 2)
+        rk_send_credit(peer);
+}
+
+/* Of the fetch's own request. */
+static void fetched(struct rank_request *fetch, void *arg)
+{
+    struct rk_ahead *a = arg;
+    struct rk_unexpected *u = a->u;
+    struct rk_ctx *ctx = fetch->ctx;
+
+    a->status = fetch->status;
+    a->fetch = NULL;
+    rk_list_remove(&a->link);
+    rk_req_free(fetch);
+    if (a->status) /* nobody may ever ask for it */
+        give_back(ctx, a);
+    if (a->joined) {
+        finish(ctx->p2p, a->joined, u);
+    } else if (a->dropped) {
+        discard(ctx, a);
+        rk_kept_free(ctx->p2p, u);
+    }
+}
+
+static bool has_room(const struct rk_ahead_state *s, const struct rk_unexpected *u)
+{
+    return s->bytes + cost_of(u->bytes) <= rk_conf.ahead_max;
+}
+
+/* False: there is no room, or no memory. */
+static bool begin(struct rk_ctx *ctx, struct rk_unexpected *u)
+{
+    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    struct rk_rndv rndv = u->u.rndv;
+    struct rank_request *req;
+    struct rk_ahead *a;
+
+    if (!has_room(s, u))
+        return false;
+    a = aligned_alloc(ALIGN, rk_round_up(sizeof(*a) + u->bytes, ALIGN));
+    req = a ? rk_req_alloc(ctx) : NULL;
+    if (!req) {
+        free(a);
+        return false;
+    }
+    *a = (struct rk_ahead){.u = u, .fetch = req, .bytes = u->bytes, .cost = cost_of(u->bytes)};
+    s->bytes += a->cost;
+    rk_list_append(&s->fetching, &a->link);
+    rk_kept_envelope_over(u);
+    u->kind = RK_KIND_AHEAD;
+    u->u.ahead = a;
+    req->type = RK_REQ_RECV;
+    req->peer = rndv.peer;
+    req->view = (struct rk_view){a->data, u->bytes, NULL};
+    req->team = u->team;
+    req->tag = req->env_tag = u->tag;
+    req->src = req->env_src = u->src;
+    req->got = req->sent = u->bytes;
+    req->on_done = fetched;
+    req->arg = a;
+    rk_list_init(&req->link);
+    rndv.peer->channel->rndv_recv(&rndv, &(struct rk_view){a->data, a->bytes, NULL}, req);
+    return true;
+}
+
+/* Who waits for a send of his own may be one of a ring. Of requests of lanes nothing may be read here. */
+static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+{
+    const struct rank_request *req = arg;
+    const struct rk_any *any = arg;
+
+    if (cond == rk_req_is_done)
+        return req->type == RK_REQ_SEND;
+    for (int i = 0; cond == rk_any_done && i < any->n; i++) {
+        if (any->reqs[i] && any->reqs[i]->ctx == ctx && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
+            return true;
+    }
+    return false;
+}
+
+/* Its message is here, or on its way: it comes without anything else that this rank does. */
+static bool is_matched(bool (*cond)(void *), void *arg)
+{
+    const struct rank_request *req = arg;
+
+    return cond == rk_req_is_done && req->type == RK_REQ_RECV && !(req->flags & RK_REQ_POSTED);
+}
+
+/* The engine's. */
+static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
+{
+    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
+    uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
+    bool stalls = false, young = false;
+
+    if (!for_send && is_matched(cond, arg))
+        return false;
+    if (quiet < age && waited < (for_send ? LONG_NS : LONGER_NS))
+        return for_send;
+    for (int n = 0; n < BEGIN_MESSAGES && bytes < BEGIN_BYTES && !rk_list_empty(&s->announced); n++) {
+        struct rk_unexpected *u = rk_list_entry(s->announced.next, struct rk_unexpected, u.announced.link);
+
+        young = now < u->u.announced.since + age;
+        if (young)
+            break;
+        rk_list_remove(&u->u.announced.link);
+        if (u->peer->state != RK_PEER_UP) /* who receives it is told */
+            continue;
+        if (begin(ctx, u)) {
+            bytes += u->bytes;
+            stalls = for_send && !s->sending;
+        } else if (has_room(s, u)) { /* out of memory: nothing may ever be given back, so again in a while */
+            u->u.announced.since = now;
+            rk_list_append(&s->announced, &u->u.announced.link);
+        } else {
+            rk_list_append(&s->no_room, &u->u.announced.link);
+        }
+    }
+    if (stalls) {
+        s->sending = true;
+        rk_kept_open_windows(ctx->p2p);
+    }
+    if (!rk_list_empty(&s->announced))
+        return for_send || !young;
+    ctx->engine->stuck = NULL;
+    return false;
+}
+
+void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
+{
+    rk_list_init(&u->u.announced.link);
+    if (flags & RK_FLAG_SYNC || u->team & RK_TEAM_COLL || u->bytes > (uint64_t)rk_conf.ahead_max ||
+        cost_of(u->bytes) > rk_conf.ahead_max)
+        return;
+    u->u.announced.since = rk_clock_ns();
+    rk_list_append(&p2p->ahead.announced, &u->u.announced.link);
+    u->peer->ctx->engine->stuck = look;
+}
+
+void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
+{
+    struct rk_ahead *a = u->u.ahead;
+
+    req->peer = u->peer;
+    if (a->fetch)
+        a->joined = req;
+    else
+        finish(p2p, req, u);
+}
+
+void rk_ahead_drop(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    struct rk_ahead *a = u->u.ahead;
+
+    if (a->fetch) {
+        a->dropped = true;
+        return;
+    }
+    discard(u->peer->ctx, a);
+    rk_kept_free(p2p, u);
+}
+
+void rk_ahead_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    (void)p2p;
+    if (!u->u.ahead->fetch)
+        discard(u->peer->ctx, u->u.ahead);
+}
+
+void rk_ahead_close(struct rk_ctx *ctx)
+{
+    struct rk_ahead_state *s = &ctx->p2p->ahead;
+
+    ctx->engine->stuck = NULL;
+    while (!rk_list_empty(&s->fetching)) {
+        struct rk_ahead *a = rk_list_entry(s->fetching.next, struct rk_ahead, link);
+        a->fetch->on_done = NULL;
+        rk_list_remove(&a->link);
+        rk_list_append(&ctx->engine->leavings, &a->link);
+    }
+}

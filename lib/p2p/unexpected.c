@@ -1,0 +1,148 @@
+/*
+ * unexpected.c: messages that have come and that no receive waits for.
+ *
+ * As long as there is little of that altogether (RANK_UNEXPECTED_MAX), their senders may go on as if they had been
+ * received: a long queue costs the messages behind it nothing. Past that each sender has its window, and
+ * then announces. All that is the sender's doing; one that does not keep to it, or announces without end, is stopped here, whatever
+ * the team, known or not: far beyond what others do, for windows need not be the same everywhere.
+ */
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/p2p/p2p_internal.h"
+
+#include <stdlib.h>
+
+enum { KEPT_SLAB = 64 };
+
+struct rk_kept_slab {
+    struct rk_kept_slab *next;
+    struct rk_unexpected u[KEPT_SLAB];
+};
+
+struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p)
+{
+    struct rk_unexpected *u = p2p->free_kept;
+
+    if (rk_unlikely(!u)) {
+        struct rk_kept_slab *s = malloc(sizeof(*s));
+        if (!s)
+            return NULL;
+        s->next = p2p->kept_slabs;
+        p2p->kept_slabs = s;
+        for (int i = 0; i < KEPT_SLAB; i++) {
+            s->u[i].bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+            p2p->free_kept = &s->u[i];
+        }
+        u = p2p->free_kept;
+    }
+    p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
+    u->magic = 0;
+    return u;
+}
+
+void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    if (rk_kept_on_heap(u))
+        free(u->u.heap);
+    u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
+    p2p->free_kept = u;
+}
+
+static void free_payloads(struct rk_p2p *p2p, struct rk_link *list)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, list)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (rk_kept_on_heap(u))
+            free(u->u.heap);
+        else if (u->kind == RK_KIND_AHEAD)
+            rk_ahead_free(p2p, u);
+    }
+}
+
+void rk_kept_free_all(struct rk_p2p *p2p)
+{
+    free_payloads(p2p, &p2p->match.arrived);
+    free_payloads(p2p, &p2p->probed);
+    while (p2p->kept_slabs) {
+        struct rk_kept_slab *s = p2p->kept_slabs;
+        p2p->kept_slabs = s->next;
+        free(s);
+    }
+}
+
+/* Our own are ours to bound. */
+static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
+{
+    if (peer->number == peer->ctx->boot->rank)
+        return false;
+    rk_engine_refused(peer->ctx, &p2p->bad_frames);
+    if (peer->refused)
+        return true;
+    peer->refused = 1;
+    rk_error("rank %u%s is given up: %lld kB of messages from it wait here for a receive, more than its window lets it send (see "
+             "RANK_UNEXPECTED_MAX)",
+             peer->id.rank, rk_peer_whose(peer), (long long)(peer->kept / 1000));
+    rk_engine_report_death(peer->ctx, peer->number);
+    return true;
+}
+
+bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer)
+{
+    return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
+}
+
+/* Where all send first, who holds the others up would only have them announce what it fetches at once (rndv_early.h). */
+static bool may_stay(const struct rk_p2p *p2p, int64_t cost)
+{
+    int64_t most = p2p->ahead.sending ? rk_conf.ahead_max - p2p->ahead.bytes : 0;
+
+    return p2p->kept + cost <= (most > rk_conf.unexpected_max ? most : rk_conf.unexpected_max);
+}
+
+void rk_kept_open_windows(struct rk_p2p *p2p)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+        if (u->credited || u->kind >= RK_KIND_RNDV || u->peer->state != RK_PEER_UP)
+            continue;
+        if (!may_stay(p2p, cost))
+            return;
+        u->credited = true;
+        u->peer->kept -= cost;
+        p2p->kept += cost;
+        rk_recv_consumed(u->peer, u->bytes);
+    }
+}
+
+void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
+{
+    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+
+    u->credited = u->kind != RK_KIND_RNDV && may_stay(p2p, cost);
+    if (u->credited) {
+        p2p->kept += cost;
+        rk_recv_consumed(u->peer, u->bytes);
+    } else {
+        u->peer->kept += u->kind == RK_KIND_RNDV ? RK_KEPT_ENVELOPE : cost;
+    }
+    rk_match_keep(&p2p->match, u);
+}
+
+void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u)
+{
+    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+
+    if (u->credited) {
+        p2p->kept -= cost;
+        return;
+    }
+    u->peer->kept -= cost;
+    rk_recv_consumed(u->peer, u->bytes);
+}

@@ -1,0 +1,52 @@
+/*
+ * validate.c: is the sender of a frame who it says?
+ *
+ * Over a network a header is whatever a peer has written. Its rank in the team must be that peer's, or a program
+ * reads a source that does not exist, or another's; and its tag must be one that a program can have sent. A
+ * team that is not known yet is one that this rank has still to make: those messages are looked at when it does.
+ */
+#include "lib/p2p/p2p_internal.h"
+
+/* How far a team's id is looked for, only where it is not the last one's. */
+static struct rank_team *find(struct rk_p2p *p2p, uint64_t id)
+{
+    struct rank_team *team = p2p->last_claimed;
+
+    if (rk_likely(team && team->id == id))
+        return team;
+    team = rk_team_by_id(p2p, id);
+    if (team)
+        p2p->last_claimed = team;
+    return team;
+}
+
+static bool is_member(const struct rank_team *team, uint32_t rank, const struct rk_peer *peer)
+{
+    return rank < (uint32_t)team->size && rk_team_world_rank(team, (int)rank) == peer->number;
+}
+
+bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+    const struct rank_team *team = find(p2p, hdr->team & ~RK_TEAM_COLL);
+
+    if (rk_likely((!team || is_member(team, hdr->src, peer)) &&
+                  (hdr->tag <= INT64_MAX || (hdr->team & RK_TEAM_COLL))))
+        return true;
+    rk_engine_refused(ctx, &p2p->bad_frames);
+    return false;
+}
+
+void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if ((u->team & ~RK_TEAM_COLL) != team->id || is_member(team, u->src, u->peer))
+            continue;
+        rk_engine_refused(team->ctx, &p2p->bad_frames);
+        rk_recv_drop_kept(p2p, u);
+    }
+}

@@ -1,0 +1,37 @@
+/* describe_rma.c: what one-sided calls wait for, for the status board. */
+#include "lib/core/describe.h"
+#include "lib/rma/rma_internal.h"
+#include "lib/rma/signal.h"
+
+static const char *const call_of[RK_RMA_OP_END] = {
+    [RK_RMA_PUT] = "put",       [RK_RMA_GET] = "get",     [RK_RMA_PUTV] = "put",
+    [RK_RMA_GETV] = "get",      [RK_RMA_AMO] = "atomic",  [RK_RMA_SIGNAL] = "put with signal",
+    [RK_RMA_FLUSH] = "flush",   [RK_RMA_KEY] = "opening of a key",
+};
+
+bool rk_rma_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+{
+    const struct rank_request *req = arg;
+    const struct rk_rma_wait *wait = arg;
+    const struct rk_job *job = arg;
+
+    (void)ctx;
+    if (cond == rk_req_is_done && req->type == RK_REQ_RMA) {
+        rk_tell_call(out, req->kind ? "put" : "get");
+        out->flags |= RK_WAIT_BYTES;
+        out->bytes = req->view.bytes;
+        rk_tell_peer(out, req->peer->number);
+    } else if (cond == rk_job_is_done) {
+        rk_tell_call(out, "%s", call_of[job->ask.op]);
+        rk_tell_peer(out, job->peer->number);
+    } else if (cond == rk_rma_word_is_so) {
+        rk_tell_call(out, "wait for a %s", wait->peer ? "signal" : "value");
+        if (wait->peer)
+            rk_tell_peer(out, wait->peer->number);
+        else
+            out->flags |= RK_WAIT_ANY_SOURCE;
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,273 @@
+/* nonblocking.c: one-sided calls that do not wait, and those that wait for them: iput, iget, flush, fence. */
+#include "lib/core/request_pool.h"
+#include "lib/p2p/lane.h"
+#include "lib/rma/rma_internal.h"
+#include "lib/rma/op_set.h"
+
+struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, bool put,
+                                    size_t bytes)
+{
+    struct rank_request *req = rk_req_alloc(peer->ctx);
+
+    if (!req)
+        return NULL;
+    req->type = RK_REQ_RMA;
+    req->flags |= RK_REQ_LISTED;
+    req->kind = put;
+    req->peer = peer;
+    req->view = (struct rk_view){NULL, bytes, NULL};
+    rk_list_append(&mem->requests, &req->link);
+    return req;
+}
+
+/* *out is the one for all that is done; it stays where the call does not go on. */
+static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
+                           size_t offset, rank_request_t *out)
+{
+    RK_ENTER(mem->ctx);
+    const struct rk_way *way;
+    struct rank_request *req;
+    struct rk_peer *p;
+    struct rk_job *job;
+    rank_status_t st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
+
+    if (st)
+        return st;
+    if (way->how == RK_WAY_CMA) /* the kernel knows no other time than now */
+        return put ? rk_far_put(local, bytes, peer, mem, offset)
+                   : rk_far_get(local, bytes, peer, mem, offset);
+    offset += mem->shift;
+    req = rk_rma_request(mem, p, put, bytes);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    if (way->how == RK_WAY_CHANNEL) {
+        st = put ? mem->channel->iput(mem->channel_mem, p, way->index, local, bytes, offset, req)
+                 : mem->channel->iget(mem->channel_mem, p, way->index, local, bytes, offset, req);
+    } else if ((job = rk_job_new(p, put ? RK_RMA_PUT : RK_RMA_GET, way->id)) != NULL) {
+        job->ask.flags = put ? 0 : RK_RMA_WANTS_ANSWER;
+        job->req = req;
+        rk_job_move(job, local, bytes, offset);
+        st = rk_job_start(job);
+    } else {
+        st = RANK_ERR_NO_MEMORY;
+    }
+    if (st) {
+        rk_list_remove(&req->link);
+        rk_req_free(req);
+        return st;
+    }
+    *out = req;
+    return RANK_OK;
+}
+
+rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                        rank_request_t *req)
+{
+    rank_status_t st = rk_mem_check_access(mem, src, bytes, peer, offset);
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely(!req) || rk_mem_lies_on(mem, src, bytes, peer, offset))
+        return RANK_ERR_ARG;
+    *req = rk_req_sent(mem->ctx); /* complete, and a request like others: it can have a callback */
+    if (bytes == 0)
+        return RANK_OK;
+    if (rk_likely(mem->part[peer] != NULL)) {
+        rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
+        rk_mem_moved(mem, (uint64_t)bytes);
+        return RANK_OK;
+    }
+    st = start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
+    if (st)
+        *req = RANK_REQUEST_NULL;
+    return st;
+}
+
+rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                        rank_request_t *req)
+{
+    rank_status_t st = rk_mem_check_access(mem, dst, bytes, peer, offset);
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely(!req) || rk_mem_lies_on(mem, dst, bytes, peer, offset))
+        return RANK_ERR_ARG;
+    *req = rk_req_sent(mem->ctx);
+    if (bytes == 0)
+        return RANK_OK;
+    if (rk_likely(mem->part[peer] != NULL)) {
+        rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
+        rk_mem_moved(mem, (uint64_t)bytes);
+        st = rk_mem_look(mem, peer);
+        if (rk_unlikely(st))
+            *req = RANK_REQUEST_NULL;
+        return st;
+    }
+    st = start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
+    if (st)
+        *req = RANK_REQUEST_NULL;
+    return st;
+}
+
+/* -------------------------------------------------------------------- completion */
+
+struct under_way {
+    const struct rank_mem *mem;
+    const struct rk_peer *peer; /* NULL: with anybody */
+    bool over; /* it was so once: what another thread has begun since is its own business */
+};
+
+static bool none_under_way(void *arg)
+{
+    struct under_way *u = arg;
+    const struct rk_link *l;
+
+    if (u->over)
+        return true;
+    rk_list_for_each(l, &u->mem->requests)
+    {
+        if (!u->peer || rk_list_entry(l, struct rank_request, link)->peer == u->peer)
+            return false;
+    }
+    u->over = true;
+    return true;
+}
+
+static rank_status_t wait_local(struct rank_mem *mem, int peer)
+{
+    RK_ENTER(mem->ctx);
+    struct under_way u = {.mem = mem};
+
+    if (rk_list_empty(&mem->requests))
+        return RANK_OK;
+    if (peer != RANK_ALL && !(u.peer = rk_team_peer(mem->team, peer)))
+        return RANK_ERR_NO_MEMORY;
+    rk_wait(mem->team->ctx, none_under_way, &u);
+    return RANK_OK;
+}
+
+/* Ask the owner of a part to answer when all before it is done. Another thread's flush may be under way: it tells of what was
+ * before that, and only when its answer has come. */
+static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group *group)
+{
+    struct rk_rma *rma = mem->team->ctx->rma;
+    struct rk_peer *peer = rk_team_peer(mem->team, rank);
+    struct rank_request *req;
+    struct rk_line *line;
+    struct rk_job *job;
+    rank_status_t st;
+
+    if (!peer)
+        return RANK_ERR_NO_MEMORY;
+    line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
+    if (!line || line->done == line->posted)
+        return RANK_OK;
+    req = rk_group_add(group, peer);
+    if (!req)
+        return RANK_ERR_NO_MEMORY;
+    job = rk_job_new(peer, RK_RMA_FLUSH, mem->ways[rank].id);
+    if (job) {
+        job->ask.flags = RK_RMA_WANTS_ANSWER;
+        job->req = req;
+    }
+    st = job ? rk_job_start(job) : RANK_ERR_NO_MEMORY;
+    if (st)
+        rk_group_undo(group, req);
+    if (st == RANK_ERR_PEER_DEAD) /* this is told once */
+        line->done = line->posted;
+    return st;
+}
+
+/* Frames keep their order by themselves. But what is mapped, or copied by a device, has other ways, and calls that take those
+ * would overtake frames: a signal in memory of rank_alloc the data in registered memory, say. */
+static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
+{
+    const struct rk_peer *peer = rk_team_peer(mem->team, rank);
+
+    return mem->ways[rank].how == RK_WAY_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
+           !(peer->local >= 0 && rk_engine_has(mem->ctx, &rk_channel_shm));
+}
+
+/* What frames do at the owners of these parts. */
+static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order)
+{
+    struct rk_group group = {0, RANK_OK};
+    rank_status_t first = RANK_OK, st;
+
+    for (int r = 0; r < mem->team->size; r++) {
+        if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_WAY_NONE ||
+            (for_order && only_frames_lead_to(mem, r)))
+            continue;
+        st = ask_for_end(mem, r, &group);
+        if (st && !first)
+            first = st;
+    }
+    st = group.left ? rk_group_wait(mem->team->ctx, &group) : group.first;
+    return first ? first : st;
+}
+
+static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
+{
+    RK_ENTER(mem->ctx);
+    struct rk_peer *p = NULL;
+    rank_status_t first = RANK_OK, st;
+
+    if (peer != RANK_ALL && !(p = rk_team_peer(mem->team, peer)))
+        return RANK_ERR_NO_MEMORY;
+    if (mem->channel_mem && (!p || mem->ways[peer].how == RK_WAY_CHANNEL))
+        first = mem->channel->flush(mem->channel_mem, p);
+    st = flush_frames(mem, peer, for_order);
+    return first ? first : st;
+}
+
+rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
+{
+    return flush_far(mem, peer, false);
+}
+
+static rank_status_t check(const struct rank_mem *mem, int peer)
+{
+    rank_status_t st = rk_mem_check(mem);
+
+    if (!st && peer != RANK_ALL && (unsigned)peer >= (unsigned)mem->team->size)
+        st = RANK_ERR_RANK;
+    return st;
+}
+
+rank_status_t rank_flush(rank_mem_t mem, int peer)
+{
+    rank_status_t st = check(mem, peer);
+
+    if (st)
+        return st;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
+    if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_WAY_NONE))
+        return peer == RANK_ALL || mem->part[peer] ? rk_mem_look(mem, peer) : RANK_OK;
+    st = wait_local(mem, peer);
+    if (st)
+        return st;
+    st = flush_far(mem, peer, false);
+    /* Also where nothing was under way; and what is told now is told. */
+    if (st == RANK_OK)
+        st = rk_mem_look(mem, peer);
+    else if (st == RANK_ERR_PEER_DEAD && peer == RANK_ALL)
+        rk_mem_look_now(mem, peer);
+    return st;
+}
+
+rank_status_t rank_flush_local(rank_mem_t mem, int peer)
+{
+    rank_status_t st = check(mem, peer);
+
+    return st ? st : wait_local(mem, peer);
+}
+
+rank_status_t rank_fence(rank_mem_t mem)
+{
+    rank_status_t st = rk_mem_check(mem);
+
+    if (st)
+        return st;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return mem->ways ? flush_far(mem, RANK_ALL, true) : RANK_OK;
+}

@@ -1,0 +1,55 @@
+/* op_set.h: several requests of the room's own that one call waits for. */
+#ifndef RK_RMA_OP_SET_H
+#define RK_RMA_OP_SET_H
+
+#include "lib/core/engine.h"
+
+struct rk_group {
+    int64_t left;        /* not complete yet */
+    rank_status_t first; /* error */
+};
+
+RK_INLINE void rk_group_done(struct rank_request *req, void *arg)
+{
+    struct rk_group *group = arg;
+
+    if (req->status && !group->first)
+        group->first = req->status;
+    group->left--;
+    rk_req_free(req);
+}
+
+/* One more. NULL: out of memory. */
+RK_INLINE struct rank_request *rk_group_add(struct rk_group *group, struct rk_peer *peer)
+{
+    struct rank_request *req = rk_req_alloc(peer->ctx);
+
+    if (!req)
+        return NULL;
+    req->type = RK_REQ_RMA;
+    req->peer = peer;
+    req->on_done = rk_group_done;
+    req->arg = group;
+    group->left++;
+    return req;
+}
+
+/* One that was not started after all. */
+RK_INLINE void rk_group_undo(struct rk_group *group, struct rank_request *req)
+{
+    group->left--;
+    rk_req_free(req);
+}
+
+RK_INLINE bool rk_group_is_done(void *group)
+{
+    return ((struct rk_group *)group)->left == 0;
+}
+
+RK_INLINE rank_status_t rk_group_wait(struct rk_ctx *ctx, struct rk_group *group)
+{
+    rk_wait(ctx, rk_group_is_done, group);
+    return group->first;
+}
+
+#endif

@@ -1,0 +1,424 @@
+/*
+ * origin.c: the caller's side of one-sided calls that the owner carries out: a job
+ * becomes frames, and answers find their job.
+ *
+ * Long pieces travel in frames of their own, straight from the caller's
+ * buffer; short ones are packed together. A get asks for a window of frames and for
+ * more with every answer.
+ */
+#include "lib/base/log.h"
+#include "lib/rma/rma_internal.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A longer piece has frames of its own; a frame of many pieces is at most this long. */
+enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
+#define PACKED UINT64_MAX /* in: the frame is of whole pieces */
+
+void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+{
+    memset(job, 0, offsetof(struct rk_job, asked));
+    job->ctx = peer->ctx;
+    job->peer = peer;
+    job->ask.op = (uint8_t)op;
+    job->ask.mem = mem;
+}
+
+void rk_job_add(struct rk_job *job, const void *extra, uint32_t len)
+{
+    memcpy(job->extra, extra, len);
+    job->extra_len = len;
+}
+
+void rk_job_move(struct rk_job *job, void *local, size_t bytes, size_t offset)
+{
+    job->one = (rank_piece_t){local, (int64_t)bytes, (int64_t)offset};
+    job->pieces = &job->one;
+    job->npieces = 1;
+}
+
+struct rk_job *rk_job_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+{
+    struct rk_rma *rma = peer->ctx->rma;
+    struct rk_job *job = rma->free_jobs;
+
+    if (job)
+        rma->free_jobs = (struct rk_job *)(void *)job->link.next;
+    else if (!(job = malloc(sizeof(*job)))) {
+        rk_error("out of memory for one-sided calls");
+        return NULL;
+    }
+    rk_job_init(job, peer, op, mem);
+    job->pooled = true;
+    return job;
+}
+
+void rk_job_free(struct rk_job *job)
+{
+    struct rk_rma *rma = job->ctx->rma;
+
+    job->link.next = (struct rk_link *)(void *)rma->free_jobs;
+    rma->free_jobs = job;
+}
+
+void rk_jobs_destroy(struct rk_rma *rma)
+{
+    while (rma->free_jobs) {
+        struct rk_job *job = rma->free_jobs;
+        rma->free_jobs = (struct rk_job *)(void *)job->link.next;
+        free(job);
+    }
+}
+
+/* ---------------------------------------------------------------------- the end */
+
+static void unqueue(struct rk_job *job)
+{
+    if (!job->queued)
+        return;
+    job->queued = false;
+    rk_list_remove(&job->link);
+    job->ctx->engine->unsent--;
+}
+
+static void complete(struct rk_job *job)
+{
+    struct rank_request *req = job->req;
+    rank_status_t st = job->status;
+
+    unqueue(job);
+    if (job->line)
+        job->line->asked -= job->inflight;
+    job->inflight = 0;
+    if (job->named)
+        rk_names_drop(&job->ctx->rma->job_names, job->ask.asker);
+    job->named = false;
+    job->done = true;
+    if (job->pooled)
+        rk_job_free(job);
+    if (req)
+        rk_req_complete(req, st);
+}
+
+/* Nothing of what a flush stands behind is left to be asked for. */
+static void flushed(struct rk_job *job)
+{
+    if (job->covers > job->line->done)
+        job->line->done = job->covers;
+}
+
+/* What the owner has to say of frames that had no answer it says once. They may be those of any thread that flushes now. */
+static RK_COLD void tell_flushes(const struct rk_job *told, rank_status_t status)
+{
+    const struct rk_names *names = &told->ctx->rma->job_names;
+
+    for (uint32_t i = 0; i < names->n; i++) {
+        struct rk_job *job = names->at[i].held;
+        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == told->peer && !job->status)
+            job->status = status;
+    }
+}
+
+void rk_job_fail(struct rk_job *job, rank_status_t status)
+{
+    if (status == RANK_ERR_PEER_DEAD && job->line)
+        flushed(job); /* this is told once */
+    job->status = status;
+    job->sent = true;
+    complete(job);
+}
+
+/* ----------------------------------------------------------------------- frames */
+
+static bool gets(const struct rk_job *job)
+{
+    return job->ask.op == RK_RMA_GET;
+}
+
+size_t rk_job_frame_room(const struct rk_peer *peer)
+{
+    size_t max = peer->channel->frame_max(peer);
+
+    return max < PACK_FRAME_MAX ? max : PACK_FRAME_MAX;
+}
+
+/* A question of a get has gone. There is room: RK_JOB_WINDOW are out at most. */
+static void remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
+{
+    uint32_t i = (uint32_t)__builtin_ctz(~job->open);
+
+    job->open |= 1u << i;
+    job->asked[i].at = at;
+    job->asked[i].in = in;
+    job->asked[i].bytes = bytes;
+}
+
+/* Is it what one of them has asked for, and the first answer to it? Then it is not expected any more. */
+static bool was_asked(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
+{
+    if (!gets(job))
+        return bytes == 0;
+    for (uint32_t i = 0; i < RK_JOB_WINDOW; i++) {
+        if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
+            if (bytes != (a->status ? 0 : job->asked[i].bytes))
+                return false;
+            job->open &= ~(1u << i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static rank_status_t send_frame(struct rk_job *job, const void *head, size_t head_len,
+                                const void *data, size_t bytes)
+{
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = job->peer->epoch,
+                         .len = (uint32_t)(head_len + bytes)};
+
+    return job->peer->channel->send2(job->peer, &hdr, head, head_len, data);
+}
+
+/* The next bytes of one piece. */
+static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
+{
+    struct {
+        struct rk_rma_ask ask;
+        unsigned char extra[RK_RMA_EXTRA_MAX];
+    } head = {.ask = job->ask};
+    size_t left = (size_t)p->bytes - job->in, room, n;
+    struct rk_rma_piece want;
+    rank_status_t st;
+
+    head.ask.offset = (uint64_t)p->offset + job->shift + job->in;
+    head.ask.at = (uint64_t)job->next;
+    head.ask.in = job->in;
+    memcpy(head.extra, job->extra, job->extra_len);
+    room = rk_job_frame_room(job->peer) - (gets(job) ? sizeof(struct rk_rma_answer)
+                                        : sizeof(head.ask) + job->extra_len);
+    n = left < room ? left : room;
+    if (gets(job)) {
+        want = (struct rk_rma_piece){0, n};
+        memcpy(head.extra, &want, sizeof(want));
+        st = send_frame(job, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
+    } else {
+        st = send_frame(job, &head, sizeof(head.ask) + job->extra_len, (char *)p->local + job->in,
+                        n);
+    }
+    if (st)
+        return st;
+    if (gets(job))
+        remember(job, head.ask.at, head.ask.in, n);
+    job->in += n;
+    if (job->in == (size_t)p->bytes) {
+        job->next++;
+        job->in = 0;
+    }
+    return RANK_OK;
+}
+
+/* As many short pieces as fit. */
+static rank_status_t send_pack(struct rk_job *job)
+{
+    unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
+    struct rk_rma_piece table[RK_RMA_PIECES_MAX];
+    struct rk_rma_ask *ask = (struct rk_rma_ask *)(void *)frame;
+    bool get = gets(job);
+    size_t room = rk_job_frame_room(job->peer), head = get ? sizeof(struct rk_rma_answer) : sizeof(*ask), data = 0,
+           at;
+    uint32_t n = 0;
+    rank_status_t st;
+
+    for (; n < RK_RMA_PIECES_MAX && job->next + n < job->npieces; n++) {
+        const rank_piece_t *p = &job->pieces[job->next + n];
+        size_t each = (size_t)p->bytes + (get ? 0 : sizeof(table[0]));
+
+        if (p->bytes > PACK_PIECE_MAX || head + data + each > room)
+            break;
+        if (get && sizeof(*ask) + (n + 1) * sizeof(table[0]) > room)
+            break;
+        table[n] = (struct rk_rma_piece){(uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
+        data += (size_t)p->bytes;
+        head += each - (size_t)p->bytes;
+    }
+    if (n == 0) /* the channel's frames are small */
+        return send_piece(job, &job->pieces[job->next]);
+    *ask = job->ask;
+    ask->op = get ? RK_RMA_GETV : RK_RMA_PUTV;
+    ask->n = n;
+    ask->at = (uint64_t)job->next;
+    ask->in = PACKED;
+    at = sizeof(*ask);
+    memcpy(frame + at, table, n * sizeof(table[0]));
+    at += n * sizeof(table[0]);
+    for (uint32_t i = 0; !get && i < n; i++) {
+        const rank_piece_t *p = &job->pieces[job->next + i];
+        if (p->bytes)
+            memcpy(frame + at, p->local, (size_t)p->bytes);
+        at += (size_t)p->bytes;
+    }
+    st = send_frame(job, frame, at, NULL, 0);
+    if (st)
+        return st;
+    if (get)
+        remember(job, ask->at, ask->in, data);
+    job->next += n;
+    return RANK_OK;
+}
+
+/* One frame. */
+static rank_status_t send_next(struct rk_job *job)
+{
+    const rank_piece_t *p;
+
+    if (job->npieces == 0)
+        return send_frame(job, &job->ask, sizeof(job->ask), job->extra, job->extra_len);
+    p = &job->pieces[job->next];
+    if (job->npieces == 1 || job->in || p->bytes > PACK_PIECE_MAX)
+        return send_piece(job, p);
+    return send_pack(job);
+}
+
+bool rk_job_push(struct rk_job *job)
+{
+    bool answers = job->ask.flags & RK_RMA_WANTS_ANSWER;
+
+    while (!job->sent) {
+        rank_status_t st;
+
+        if (gets(job) && job->inflight >= RK_JOB_WINDOW) {
+            unqueue(job); /* an answer goes on with it */
+            return true;
+        }
+        if (answers && job->line->asked >= RK_ASKED_MAX)
+            return false;
+        st = send_next(job);
+        if (st == RK_AGAIN)
+            return false;
+        if (st) {
+            rk_job_fail(job, st);
+            return true;
+        }
+        if (answers) {
+            job->inflight++;
+            job->line->asked++;
+        }
+        job->sent = job->next >= job->npieces;
+    }
+    if (job->inflight == 0)
+        complete(job);
+    else
+        unqueue(job);
+    return true;
+}
+
+static void enqueue(struct rk_line *line, struct rk_job *job)
+{
+    job->queued = true;
+    rk_list_append(&line->jobs, &job->link);
+    job->ctx->engine->unsent++;
+    rk_line_busy(job->ctx, line);
+}
+
+rank_status_t rk_job_start(struct rk_job *job)
+{
+    struct rk_line *line = rk_line_of(job->ctx, job->peer);
+    rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
+
+    if (!st && (job->ask.flags & RK_RMA_WANTS_ANSWER)) {
+        job->named = rk_names_take(&job->ctx->rma->job_names, job, &job->ask.asker);
+        st = job->named ? RANK_OK : RANK_ERR_NO_MEMORY;
+    }
+    if (st) {
+        if (job->pooled)
+            rk_job_free(job);
+        return st;
+    }
+    job->line = line;
+    if (!(job->ask.flags & RK_RMA_WANTS_ANSWER))
+        line->posted++;
+    else if (job->ask.op == RK_RMA_FLUSH)
+        job->covers = line->posted;
+    if (!rk_list_empty(&line->jobs) || !rk_job_push(job))
+        enqueue(line, job);
+    return RANK_OK;
+}
+
+bool rk_job_is_done(void *job)
+{
+    return ((struct rk_job *)job)->done;
+}
+
+rank_status_t rk_job_wait(struct rk_job *job)
+{
+    if (!job->done)
+        rk_wait(job->ctx, rk_job_is_done, job);
+    return job->status;
+}
+
+rank_status_t rk_job_run(struct rk_job *job)
+{
+    rank_status_t st = rk_job_start(job);
+
+    return st ? st : rk_job_wait(job);
+}
+
+/* ---------------------------------------------------------------------- answers */
+
+/* What a get brought, as it was asked for, into its pieces. */
+static void scatter(struct rk_job *job, const struct rk_rma_answer *a, const char *data, size_t bytes)
+{
+    const rank_piece_t *p = &job->pieces[a->at];
+
+    if (a->in != PACKED) {
+        memcpy((char *)p->local + a->in, data, bytes);
+        return;
+    }
+    for (; bytes; p++) {
+        if (p->bytes)
+            memcpy(p->local, data, (size_t)p->bytes);
+        data += p->bytes;
+        bytes -= (size_t)p->bytes;
+    }
+}
+
+void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                     const void *payload, const struct rk_rndv *rndv)
+{
+    struct rk_rma_answer a;
+    struct rk_job *job;
+    const void *data;
+    size_t bytes;
+
+    (void)rndv;
+    if (!ctx->rma)
+        return;
+    if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
+        (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
+        job->inflight == 0 || !was_asked(job, &a, bytes)) {
+        rk_engine_refused(ctx, &ctx->rma->bad_frames);
+        return;
+    }
+    if (bytes)
+        scatter(job, &a, data, bytes);
+    job->inflight--;
+    job->line->asked--;
+    job->before = a.before;
+    flushed(job);
+    if (a.status && job->ask.op == RK_RMA_FLUSH)
+        tell_flushes(job, (rank_status_t)a.status);
+    if (a.status) {
+        job->status = (rank_status_t)a.status;
+        if (!job->queued) /* the rest is not worth the asking */
+            job->sent = true;
+    }
+    if (job->sent && job->inflight == 0) {
+        complete(job);
+        return;
+    }
+    if (job->sent || job->queued)
+        return;
+    if (!rk_job_push(job))
+        enqueue(job->line, job);
+}

@@ -1,0 +1,72 @@
+/*
+ * owner_death.c: who uses mapped memory learns of its owner's death.
+ *
+ * Loads and stores go on when the owner is gone, and who makes no other calls makes no
+ * progress either, so nothing would ever tell. Calls that complete something (flush, gets, atomics with a result) count,
+ * and one in so many looks: whether a death is known, and, when it is time, at the life locks. Who calls seldom looks
+ * each time.
+ */
+#include "lib/base/clock.h"
+#include "lib/node/node.h"
+#include "lib/p2p/lane.h"
+#include "lib/rma/rma_internal.h"
+
+/* However long each of them takes, a death is to be known within a second; a look costs 10 ns, a call that finds its line
+ * at hand no more. So RK_LOOK_BYTES copied count as a call, and where so many calls took SELDOM_NS each looks by itself: what
+ * a look costs is nothing to it. */
+enum { CALLS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+
+static bool news(const struct rk_ctx *ctx)
+{
+    return atomic_load(&ctx->node->head->deaths) != ctx->engine->deaths_seen ||
+           atomic_load(&ctx->engine->boot_deaths) != ctx->engine->boot_deaths_seen;
+}
+
+static bool is_dead(struct rank_mem *mem, int rank)
+{
+    const struct rk_peer *p = rank == mem->team->rank ? NULL : rk_team_peer(mem->team, rank);
+
+    return p && p->state == RK_PEER_DEAD;
+}
+
+/* Owners of parts. A key's owner is one, and all others of the team have none. */
+static int count_dead(struct rank_mem *mem)
+{
+    int n = 0;
+
+    if (mem->sort == RK_MEM_SYMMETRIC)
+        return mem->team->ndead;
+    for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->team->size; r++)
+        n += (mem->part[r] || mem->ways[r].how != RK_WAY_NONE) && is_dead(mem, r);
+    return n;
+}
+
+void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes)
+{
+    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
+    uint64_t calls = bytes / RK_LOOK_BYTES;
+
+    __atomic_store_n(&mem->looks, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
+}
+
+rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
+{
+    RK_ENTER(mem->ctx);
+    uint64_t now = rk_clock_coarse_ns();
+    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_LOOK : 0;
+    bool told;
+    int ndead;
+
+    mem->looked_ns = now;
+    if (now >= mem->ctx->engine->next_check_ns)
+        rk_engine_check_lives(mem->ctx, now);
+    if (news(mem->ctx))
+        rk_progress(mem->ctx);
+    ndead = count_dead(mem);
+    __atomic_store_n(&mem->looks, ndead ? 0 : calls, __ATOMIC_RELAXED);
+    if (peer != RANK_ALL)
+        return ndead && is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
+    told = mem->flush_told == ndead;
+    mem->flush_told = ndead;
+    return told ? RANK_OK : RANK_ERR_PEER_DEAD;
+}

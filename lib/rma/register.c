@@ -1,0 +1,337 @@
+/*
+ * register.c: memory that a rank registers, and keys that open it to peers.
+ *
+ * A peer on this node maps what is shared memory (user_shm.h), and moves other data by CMA, where the kernel lets us look into it:
+ * then what a key says is compared with the record that lies in the owner's memory.
+ * Everybody else asks the owner whether the key is one of its own.
+ */
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/node/cma.h"
+#include "lib/node/xpmem.h"
+#include "lib/node/node.h"
+#include "lib/p2p/lane.h"
+#include "lib/rma/rma_internal.h"
+#include "lib/rma/rkey.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { CHANNEL_KEY_MAX = RANK_RKEY_MAX - sizeof(struct rk_key) - sizeof(uint64_t) };
+
+bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum)
+{
+    return mem->record && mem->record->nonce == nonce && mem->record->sum == sum;
+}
+
+void rk_key_record_free(struct rank_mem *mem)
+{
+    if (mem->record) /* who looks for it later finds something else; plain stores before a free are left out */
+        explicit_bzero(mem->record, sizeof(*mem->record));
+    free(mem->record);
+    mem->record = NULL;
+}
+
+/* ------------------------------------------------------------------------ the owner */
+
+/* Say what it is protected from, and how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
+ * rank_alloc's, which they know already. */
+static rank_status_t offer(struct rank_mem *mem, struct rk_key *key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+    bool near = ctx->node->nlocal > 1 && rk_engine_has(ctx, &rk_channel_shm);
+
+    key->shared.fd = -1;
+    key->denied = rk_shared_find(mem->mine, mem->bytes, near ? &key->shared : NULL);
+    mem->denied = (uint8_t)key->denied;
+    if (key->shared.inode == 0)
+        return RANK_OK;
+    if (rk_segment_holding(ctx, mem->mine, mem->bytes))
+        return RANK_OK;
+    mem->segment = rk_segment_offer(ctx, key->nonce, mem->mine, mem->bytes);
+    return mem->segment ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+static rank_status_t write_record(struct rank_mem *mem)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+    struct rk_peer *me = rk_engine_peer(ctx, rk_team_world_rank(mem->team, mem->team->rank));
+    struct rk_key_record *record = calloc(1, sizeof(*record) + RANK_RKEY_MAX);
+    unsigned char channel_key[CHANNEL_KEY_MAX];
+    size_t len = sizeof(channel_key);
+    struct rk_key key = {.id = mem->id, .base = (uint64_t)(uintptr_t)mem->mine,
+                         .bytes = mem->bytes};
+    rank_status_t st;
+
+    mem->record = record;
+    if (!record || !me)
+        return RANK_ERR_NO_MEMORY;
+    if (ctx->node)
+        rk_xpmem_offer(ctx->node);
+    if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
+        return RANK_ERR_SYSTEM;
+    key.nonce = rk_segment_registered_id(key.nonce);
+    st = offer(mem, &key);
+    if (st)
+        return st;
+    mem->channel = rk_rma_channel(ctx);
+    if (mem->channel && mem->bytes) {
+        st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), mem->mine,
+                                      mem->bytes, &mem->channel_mem, channel_key, &len);
+        if (st)
+            return st;
+        key.channel_len = (uint32_t)len;
+    }
+    key.job = me->id.job;
+    key.rank = me->id.rank;
+    key.record = (uint64_t)(uintptr_t)record;
+    record->len = (uint32_t)rk_key_write(key, channel_key, record->key);
+    record->nonce = key.nonce;
+    record->sum = rk_key_sum(record->key, record->len - sizeof(uint64_t));
+    return RANK_OK;
+}
+
+rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+{
+    rank_team_t world = rank_world();
+    struct rank_mem *mem;
+    rank_status_t st;
+    int64_t end;
+
+    if (!world)
+        return RANK_ERR_STATE;
+    if (!ptr || !out)
+        return RANK_ERR_ARG;
+    if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
+        return RANK_ERR_COUNT;
+    RK_ENTER(world->ctx);
+    mem = rk_mem_new(world, (size_t)bytes);
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->sort = RK_MEM_REGISTERED;
+    mem->deaths_told = world->ctx->rma->deaths;
+    mem->flush_told = 0; /* nobody is counted there */
+    mem->part[world->rank] = mem->mine = ptr;
+    st = rk_mem_enter(mem);
+    if (!st)
+        st = rk_mem_add_ways(mem);
+    if (!st)
+        st = write_record(mem);
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *out = mem;
+    return RANK_OK;
+}
+
+static rank_status_t check_sort(const rank_mem_t *mem, enum rk_mem_sort sort)
+{
+    rank_status_t st;
+
+    if (!mem)
+        return RANK_ERR_ARG;
+    st = rk_mem_check(*mem);
+    return !st && (*mem)->sort != sort ? RANK_ERR_HANDLE : st;
+}
+
+rank_status_t rank_dereg(rank_mem_t *mem)
+{
+    rank_status_t st = check_sort(mem, RK_MEM_REGISTERED);
+
+    if (st)
+        return st;
+    RK_ENTER((*mem)->ctx);
+    rk_mem_destroy(*mem);
+    *mem = RANK_MEM_NULL;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
+{
+    rank_status_t st = check_sort(&mem, RK_MEM_REGISTERED);
+
+    if (st)
+        return st;
+    if (!key || !len)
+        return RANK_ERR_ARG;
+    if (*len < mem->record->len)
+        return RANK_ERR_TRUNCATED;
+    memcpy(key, mem->record->key, mem->record->len);
+    *len = mem->record->len;
+    return RANK_OK;
+}
+
+/* ---------------------------------------------------------------------- who opens it */
+
+static rank_status_t ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
+{
+    struct rk_rma_operands what = {key->nonce, sum};
+    struct rk_job job;
+
+    rk_job_init(&job, peer, RK_RMA_KEY, key->id);
+    job.ask.flags = RK_RMA_WANTS_ANSWER;
+    rk_job_add(&job, &what, sizeof(what));
+    return rk_job_run(&job);
+}
+
+/* Can we copy from and to a peer of this node? */
+static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid)
+{
+    const struct rk_node_slot *slot;
+
+    if (peer->local < 0 || peer->channel != &rk_channel_shm || rk_conf.cma == RK_CONF_CMA_OFF)
+        return false;
+    slot = &ctx->node->slots[peer->local];
+    *pid = slot->pid;
+    return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
+}
+
+/* Compare with the record that the key names, in its owner's memory. */
+static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
+{
+    struct rk_key_record there;
+    rank_status_t st = rk_cma_read(pid, &there, key->record, sizeof(there));
+
+    if (st == RANK_ERR_PEER_DEAD)
+        return st;
+    return !st && there.nonce == key->nonce && there.sum == sum && there.len == key->len
+               ? RANK_OK
+               : RANK_ERR_HANDLE;
+}
+
+/* All of it by XPMEM, or NULL. */
+static struct rk_xpmem *attached(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_key *key)
+{
+    struct rk_xpmem *x = rk_xpmem_of(ctx->node, peer->local);
+
+    if (rk_xpmem_begin(x, key->base, key->bytes) && rk_xpmem_end(x))
+        return x;
+    rk_xpmem_close(x);
+    return NULL;
+}
+
+static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
+                            const void *channel_key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+    rank_status_t st;
+
+    mem->channel = peer->channel;
+    st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), NULL, 0,
+                                  &mem->channel_mem, NULL, NULL);
+    if (!st)
+        st = mem->channel->mem_attach(mem->channel_mem, peer, 0, channel_key, key->channel_len,
+                                      key->base);
+    return st;
+}
+
+/* What the owner, or its record, has agreed to. Then no way is needed. */
+static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer, const struct rk_key *key)
+{
+    struct rk_ctx *ctx = mem->team->ctx;
+
+    if (key->shared.inode == 0 || peer->local < 0 || peer->channel != &rk_channel_shm ||
+        key->shared.pid != ctx->node->slots[peer->local].pid)
+        return false;
+    mem->segment = rk_segment_map(ctx, key->nonce, key->base, mem->bytes, &key->shared);
+    if (!mem->segment)
+        return false;
+    mem->part[rank] = mem->segment->base;
+    mem->ways[rank].how = RK_WAY_NONE;
+    return true;
+}
+
+static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *peer,
+                              const struct rk_key *key, const void *channel_key, uint64_t sum)
+{
+    struct rk_way *way = &mem->ways[rank];
+    rank_status_t st = rk_peer_connect(peer);
+
+    if (st)
+        return st;
+    way->id = key->id;
+    way->base = key->base;
+    if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
+        way->how = RK_WAY_CMA;
+        st = look_there(way->pid, key, sum);
+        if (!st && !map_part(mem, rank, peer, key) && key->bytes)
+            way->attached = attached(mem->team->ctx, peer, key);
+        return st;
+    }
+    st = ask_owner(peer, key, sum);
+    if (st)
+        return st;
+    way->how = RK_WAY_FRAMES;
+    if (map_part(mem, rank, peer, key))
+        return RANK_OK;
+    if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
+        return RANK_OK;
+    way->how = RK_WAY_CHANNEL;
+    return attach(mem, peer, key, channel_key);
+}
+
+static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)
+{
+    const struct rank_mem *it = rk_names_find(&mem->team->ctx->rma->mem_names, key->id);
+
+    if (!it || !rk_key_is(it, key->nonce, sum))
+        return RANK_ERR_HANDLE;
+    mem->part[rank] = it->mine;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
+                             rank_mem_t *out)
+{
+    RK_ENTER_TEAM(team);
+    rank_status_t st = rk_team_check(team);
+    const void *channel_key;
+    struct rank_mem *mem;
+    struct rk_peer *p;
+    struct rk_key k;
+    uint64_t sum;
+
+    if (st)
+        return st;
+    if ((unsigned)peer >= (unsigned)team->size)
+        return RANK_ERR_RANK;
+    if (!key || !out)
+        return RANK_ERR_ARG;
+    p = rk_team_peer(team, peer);
+    if (!p)
+        return RANK_ERR_NO_MEMORY;
+    if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != p->id.job ||
+        k.rank != p->id.rank)
+        return RANK_ERR_HANDLE;
+    mem = rk_mem_new(team, (size_t)k.bytes);
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->sort = RK_MEM_OPENED;
+    mem->flush_told = 0; /* of its owner alone */
+    mem->denied = (uint8_t)k.denied;
+    st = rk_mem_add_ways(mem);
+    if (!st)
+        st = peer == team->rank ? own(mem, peer, &k, sum)
+                                : find_way(mem, peer, p, &k, channel_key, sum);
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *out = mem;
+    return RANK_OK;
+}
+
+rank_status_t rank_rkey_close(rank_mem_t *mem)
+{
+    rank_status_t st = check_sort(mem, RK_MEM_OPENED);
+
+    if (st)
+        return st;
+    RK_ENTER((*mem)->ctx);
+    st = rank_flush(*mem, RANK_ALL);
+    rk_mem_destroy(*mem);
+    *mem = RANK_MEM_NULL;
+    return st;
+}

@@ -1,0 +1,107 @@
+/* rma_wire.c: see frame.h. */
+#include "lib/rma/rma_wire.h"
+
+#include <stddef.h>
+#include <string.h>
+
+bool rk_amo_defined(unsigned amo, unsigned dtype)
+{
+    switch (dtype) {
+    case RANK_INT32:
+    case RANK_UINT32:
+    case RANK_INT64:
+    case RANK_UINT64:
+        return amo <= RK_AMO_CSWAP;
+    case RANK_F32:
+    case RANK_F64:
+        return amo == RANK_AMO_ADD || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP ||
+               amo == RK_AMO_CSWAP;
+    default:
+        return false;
+    }
+}
+
+/* Takes n bytes off the front. */
+static bool take(const unsigned char **at, size_t *left, void *to, size_t n)
+{
+    if (*left < n)
+        return false;
+    memcpy(to, *at, n);
+    *at += n;
+    *left -= n;
+    return true;
+}
+
+/* The pieces, and how much they are together. */
+static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size_t *left)
+{
+    uint32_t n = out->ask.n;
+
+    if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_piece))
+        return false;
+    take(at, left, out->piece, n * sizeof(struct rk_rma_piece));
+    out->bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct rk_rma_piece p = out->piece[i];
+        if (p.bytes > SIZE_MAX - out->bytes)
+            return false;
+        out->bytes += (size_t)p.bytes;
+    }
+    return true;
+}
+
+bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out)
+{
+    const unsigned char *at = payload;
+    struct rk_rma_piece want;
+
+    memset(out, 0, offsetof(struct rk_rma_asked, piece));
+    if (!payload || !take(&at, &len, &out->ask, sizeof(out->ask)))
+        return false;
+    switch (out->ask.op) {
+    case RK_RMA_PUT:
+        break;
+    case RK_RMA_GET:
+        if (!take(&at, &len, &want, sizeof(want)) || len || want.bytes > UINT32_MAX)
+            return false;
+        out->bytes = (size_t)want.bytes;
+        return true;
+    case RK_RMA_PUTV:
+        if (!take_pieces(out, &at, &len) || out->bytes != len)
+            return false;
+        break;
+    case RK_RMA_GETV:
+        return take_pieces(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
+    case RK_RMA_AMO:
+        return take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
+               rk_amo_defined(out->ask.amo, out->ask.dtype);
+    case RK_RMA_SIGNAL:
+        if (!take(&at, &len, &out->signal, sizeof(out->signal)) ||
+            out->ask.amo > RANK_SIGNAL_ADD)
+            return false;
+        break;
+    case RK_RMA_FLUSH:
+        return len == 0;
+    case RK_RMA_KEY:
+        return take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0;
+    default:
+        return false;
+    }
+    out->data = at;
+    out->bytes = len;
+    return true;
+}
+
+bool rk_rma_decode_answer(const void *payload, size_t len, struct rk_rma_answer *out,
+                          const void **data, size_t *bytes)
+{
+    const unsigned char *at = payload;
+
+    if (!payload || !take(&at, &len, out, sizeof(*out)))
+        return false;
+    if (out->status > 0 || out->status < -255)
+        return false;
+    *data = at;
+    *bytes = len;
+    return true;
+}

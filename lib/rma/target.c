@@ -1,0 +1,289 @@
+/*
+ * target.c: the owner's side: what peers ask for is checked against the memory
+ * that it names, done, and answered. A posted question has no answer: what was
+ * wrong with it the peer's next flush is told.
+ */
+#include "lib/base/log.h"
+#include "lib/rma/amo.h"
+#include "lib/rma/rma_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More answers than a peer of our making can be owed at once: it does not take them. */
+enum { ANSWERS_MAX = 4096 };
+
+/* An answer that found no room. */
+struct waiting {
+    struct rk_link link;
+    uint32_t len;
+    unsigned char payload[];
+};
+
+static void answer(struct rk_peer *peer, const struct rk_rma_answer *a, const void *data,
+                   size_t bytes)
+{
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
+                         .len = (uint32_t)(sizeof(*a) + bytes)};
+    struct rk_line *line = rk_line_of(peer->ctx, peer);
+    struct waiting *w = NULL;
+    rank_status_t st = RK_AGAIN;
+
+    if (line && rk_list_empty(&line->answers))
+        st = peer->channel->send2(peer, &hdr, a, sizeof(*a), data);
+    if (st == RANK_OK || st == RANK_ERR_PEER_DEAD)
+        return;
+    if (st != RK_AGAIN) { /* without it the peer would wait for ever: part with it */
+        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
+        rk_engine_report_death(peer->ctx, peer->number);
+        return;
+    }
+    if (line && line->nanswers < ANSWERS_MAX)
+        w = malloc(sizeof(*w) + hdr.len);
+    if (!w) {
+        rk_error("rank %u asks for more than it takes: it is given up", peer->id.rank);
+        rk_engine_report_death(peer->ctx, peer->number);
+        return;
+    }
+    w->len = hdr.len;
+    memcpy(w->payload, a, sizeof(*a));
+    if (bytes)
+        memcpy(w->payload + sizeof(*a), data, bytes);
+    rk_list_append(&line->answers, &w->link);
+    line->nanswers++;
+    peer->ctx->engine->unsent++;
+    rk_line_busy(peer->ctx, line);
+}
+
+static void waiting_free(struct rk_ctx *ctx, struct rk_line *line, struct waiting *w)
+{
+    rk_list_remove(&w->link);
+    line->nanswers--;
+    ctx->engine->unsent--;
+    free(w);
+}
+
+bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
+{
+    while (!rk_list_empty(&line->answers)) {
+        struct waiting *w = rk_list_entry(line->answers.next, struct waiting, link);
+        struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch, .len = w->len};
+
+        rank_status_t st = RANK_OK;
+
+        if (peer->state == RK_PEER_UP)
+            st = peer->channel->send(peer, &hdr, w->payload);
+        if (st == RK_AGAIN)
+            return false;
+        if (st && st != RANK_ERR_PEER_DEAD)
+            rk_engine_report_death(peer->ctx, peer->number);
+        waiting_free(peer->ctx, line, w);
+    }
+    return true;
+}
+
+void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line)
+{
+    while (!rk_list_empty(&line->answers))
+        waiting_free(ctx, line, rk_list_entry(line->answers.next, struct waiting, link));
+}
+
+/* ------------------------------------------------------------------------ doing */
+
+/* Memory of ours that holds a range, or why not: a peer that does not look at what it must not do would end us by that. */
+static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
+                            char **at)
+{
+    struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, id);
+
+    if (!mem || offset > mem->bytes || bytes > mem->bytes - offset)
+        return RANK_ERR_BOUNDS;
+    if (rk_unlikely(mem->denied & denied))
+        return RANK_ERR_ARG;
+    *at = mem->mine + offset;
+    return RANK_OK;
+}
+
+/* The same for a word, or why not. */
+static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
+                                 char **at)
+{
+    rank_status_t st = locate(ctx, id, offset, width, RK_NO_WRITES, at);
+
+    return !st && (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : st;
+}
+
+/* All pieces, before one is moved. */
+static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q, unsigned denied, char **base)
+{
+    rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base);
+    char *at;
+
+    for (uint32_t i = 0; !st && i < q->ask.n; i++)
+        st = locate(ctx, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at);
+    return st;
+}
+
+static rank_status_t put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+{
+    char *to;
+    rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to);
+
+    if (st)
+        return st;
+    atomic_thread_fence(memory_order_release); /* behind what came before it: see rank_fence */
+    if (q->bytes)
+        rk_mapped_put(to, q->data, q->bytes);
+    return RANK_OK;
+}
+
+static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+{
+    const unsigned char *data = q->data;
+    char *base;
+    rank_status_t st = locate_pieces(ctx, q, RK_NO_WRITES, &base);
+
+    if (st)
+        return st;
+    atomic_thread_fence(memory_order_release);
+    for (uint32_t i = 0; i < q->ask.n; i++) {
+        struct rk_rma_piece p = q->piece[i];
+        if (p.bytes)
+            rk_mapped_put(base + p.offset, data, (size_t)p.bytes);
+        data += p.bytes;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t update(struct rk_ctx *ctx, const struct rk_rma_asked *q, uint64_t *before)
+{
+    bool wide = q->ask.dtype == RANK_INT64 || q->ask.dtype == RANK_UINT64 ||
+                q->ask.dtype == RANK_F64;
+    char *at;
+    rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, &at);
+
+    if (st)
+        return st;
+    *before = rk_amo_apply(at, q->ask.amo, q->ask.dtype, q->operands.operand, q->operands.compare);
+    return RANK_OK;
+}
+
+static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+{
+    char *word;
+    rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, &word);
+    uint64_t *at = (uint64_t *)(void *)word;
+
+    if (!st && q->bytes)
+        st = put(ctx, q);
+    if (st)
+        return st;
+    if (q->ask.amo == RANK_SIGNAL_SET)
+        __atomic_store_n(at, q->signal.value, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(at, q->signal.value, __ATOMIC_RELEASE);
+    return RANK_OK;
+}
+
+static rank_status_t look_at_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+{
+    const struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, q->ask.mem);
+
+    return mem && rk_key_is(mem, q->operands.operand, q->operands.compare) ? RANK_OK
+                                                                         : RANK_ERR_HANDLE;
+}
+
+/* The answer carries data: one piece as it lies there, or many gathered. */
+static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
+                  struct rk_rma_answer *a)
+{
+    unsigned char gathered[16384];
+    const void *data = NULL;
+    size_t at = 0;
+    char *base;
+
+    if (q->bytes > peer->channel->frame_max(peer) - sizeof(*a) || q->bytes > sizeof(gathered)) {
+        a->status = RANK_ERR_COUNT;
+    } else if (q->ask.op == RK_RMA_GET) {
+        a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base);
+        data = a->status ? NULL : base;
+        if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read at once */
+            rk_mapped_get(gathered, data, q->bytes);
+            data = gathered;
+        }
+    } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base)) == RANK_OK) {
+        for (uint32_t i = 0; i < q->ask.n; i++) {
+            struct rk_rma_piece p = q->piece[i];
+            if (p.bytes)
+                memcpy(gathered + at, base + p.offset, (size_t)p.bytes);
+            at += (size_t)p.bytes;
+        }
+        data = gathered;
+    }
+    answer(peer, a, data, a->status ? 0 : q->bytes);
+}
+
+static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_line *line,
+                          uint64_t *before)
+{
+    rank_status_t st;
+
+    switch (q->ask.op) {
+    case RK_RMA_PUT:
+        return put(ctx, q);
+    case RK_RMA_PUTV:
+        return put_pieces(ctx, q);
+    case RK_RMA_AMO:
+        return update(ctx, q, before);
+    case RK_RMA_SIGNAL:
+        return signal_after(ctx, q);
+    case RK_RMA_KEY:
+        return look_at_key(ctx, q);
+    default: /* RK_RMA_FLUSH: frames of a peer come in order */
+        st = line->owed;
+        line->owed = RANK_OK;
+        return st;
+    }
+}
+
+void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+              const void *payload, const struct rk_rndv *rndv)
+{
+    struct rk_rma_answer a = {.status = RANK_OK};
+    struct rk_rma_asked q;
+    struct rk_line *line;
+    rank_status_t st;
+
+    (void)rndv;
+    if (!ctx->rma)
+        return;
+    line = rk_line_of(ctx, peer);
+    if (!line) {
+        rk_error("out of memory for what rank %u asks", peer->id.rank);
+        rk_engine_report_death(ctx, peer->number);
+        return;
+    }
+    if (!rk_rma_decode_ask(payload, hdr->len, &q)) {
+        rk_engine_refused(ctx, &ctx->rma->bad_frames);
+        return;
+    }
+    /* Answering needs a way back, now: this is within progress. Who has just asked and is not reached has died, most likely. */
+    if ((q.ask.flags & RK_RMA_WANTS_ANSWER) && rk_peer_try_connect(peer) != RANK_OK) {
+        rk_engine_report_death(ctx, peer->number);
+        return;
+    }
+    a.asker = q.ask.asker;
+    a.at = q.ask.at;
+    a.in = q.ask.in;
+    if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
+        if (q.ask.flags & RK_RMA_WANTS_ANSWER)
+            bring(ctx, peer, &q, &a);
+        return;
+    }
+    st = obey(ctx, &q, line, &a.before);
+    a.status = st;
+    if (q.ask.flags & RK_RMA_WANTS_ANSWER)
+        answer(peer, &a, NULL, 0);
+    else if (st && !line->owed)
+        line->owed = st;
+}

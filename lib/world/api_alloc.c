@@ -1,0 +1,369 @@
+/*
+ * api_alloc.c: symmetric memory: made and freed by all ranks of a team together.
+ *
+ * Small allocations share segments (lib/rma/sym_heap.h): each rank finds the same place by itself, and one
+ * small collective sees that it is the same, and that all have memory. When no segment
+ * has room a further one is made, larger than the last. What is large has a segment of its own.
+ *
+ * For a segment, on each node the first rank of the team makes one memfd with a part for each
+ * of its neighbours, and every rank backs its own part, so that it lies near
+ * it and a lack of memory shows here. Where some ranks are not on this node
+ * their parts are reached through a channel, whose keys are exchanged, or where one of the two has no channel
+ * with puts and gets, by frames to their owner.
+ */
+#include "collectives/coll.h"
+#include "lib/base/log.h"
+#include "lib/p2p/lane.h"
+#include "lib/rma/sym_heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096, KEY_MAX = 1024 - 24 };
+/* OWN_MIN: an allocation with a segment of its own; PART_MIN: a part of the first that others share. */
+enum { OWN_MIN = 1 << 20, PART_MIN = 64 << 10, PLACE_BITS = 32 };
+
+struct group_card { /* what each rank tells; the card is a maker's */
+    struct rk_memfd_card card;
+    int32_t status, pad;
+};
+
+struct key_card {
+    uint64_t base;
+    struct rk_id id;
+    uint32_t len;
+    int32_t status;
+    unsigned char key[KEY_MAX];
+};
+
+/* Is rank r's part mapped here: is it me or a neighbour that shm reaches? */
+static bool is_neighbour(struct rank_team *team, int r)
+{
+    struct rk_peer *p;
+
+    if (r == team->rank)
+        return true;
+    p = rk_team_peer(team, r);
+    return p && p->local >= 0 && rk_engine_has(team->ctx, &rk_channel_shm);
+}
+
+struct group {
+    int maker, size, mine; /* maker: a rank of the team; mine: my place */
+};
+
+static struct group find_group(struct rank_team *team)
+{
+    struct group g = {-1, 0, 0};
+
+    for (int r = 0; r < team->size; r++) {
+        if (!is_neighbour(team, r))
+            continue;
+        if (g.maker < 0)
+            g.maker = r;
+        if (r == team->rank)
+            g.mine = g.size;
+        g.size++;
+    }
+    return g;
+}
+
+static rank_status_t worst_of_all(struct rank_team *team, rank_status_t mine)
+{
+    int32_t all = mine, in = mine;
+    rank_status_t st = rank_allreduce(&in, &all, 1, RANK_INT32, RANK_MIN, team);
+
+    return st ? st : (rank_status_t)all;
+}
+
+static void map_parts(struct rank_mem *mem, size_t part)
+{
+    char *at = mem->segment->base + rk_segment_front(part);
+
+    for (int r = 0; r < mem->team->size; r++) {
+        if (is_neighbour(mem->team, r)) {
+            mem->part[r] = at;
+            at += rk_segment_stride(part);
+        }
+    }
+}
+
+/* Make or attach the node's segment and back the first bytes of my part of it. */
+static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
+{
+    struct rank_team *team = mem->team;
+    struct group g = find_group(team);
+    struct group_card mine = {.status = RANK_OK}, *cards;
+    rank_status_t st;
+
+    cards = malloc((size_t)team->size * sizeof(*cards));
+    if (!cards)
+        mine.status = RANK_ERR_NO_MEMORY;
+    else if (g.maker == team->rank)
+        mine.status = rk_segment_create(team->ctx, g.size, part, &mem->segment, &mine.card);
+    st = worst_of_all(team, mine.status);
+    if (st)
+        goto out;
+    st = rank_allgather(&mine, cards, sizeof(mine), RANK_BYTE, team);
+    if (st)
+        goto out;
+    if (g.maker != team->rank)
+        st = rk_segment_attach(team->ctx, &cards[g.maker].card, &mem->segment);
+    if (!st)
+        st = rk_segment_back(mem->segment,
+                             rk_segment_front(part) + (size_t)g.mine * rk_segment_stride(part),
+                             first);
+    st = worst_of_all(team, st);
+    if (!st)
+        map_parts(mem, part);
+out:
+    free(cards);
+    return st;
+}
+
+static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *cards)
+{
+    rank_status_t st = RANK_OK;
+
+    for (int r = 0; r < mem->team->size && !st; r++) {
+        struct rk_peer *peer;
+        if (mem->part[r])
+            continue;
+        if (cards[r].len > KEY_MAX)
+            return RANK_ERR_INTERNAL; /* what came is no card */
+        peer = rk_team_peer(mem->team, r);
+        st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
+        mem->ways[r] = (struct rk_way){.how = RK_WAY_FRAMES, .id = cards[r].id, .index = r};
+        if (st || !mem->channel || cards[r].len == 0)
+            continue;
+        mem->ways[r].how = RK_WAY_CHANNEL;
+        st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len, cards[r].base);
+    }
+    return st;
+}
+
+/* Keys for the parts that are not mapped. What a device knows has memory behind all of it. */
+static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
+{
+    struct rank_team *team = mem->team;
+    struct key_card *mine = calloc(1, sizeof(*mine));
+    struct key_card *cards = calloc((size_t)team->size, sizeof(*cards));
+    size_t len = 0;
+    rank_status_t st = mine && cards ? RANK_OK : RANK_ERR_NO_MEMORY;
+
+    mem->channel = rk_rma_channel(team->ctx);
+    if (!st)
+        st = rk_mem_add_ways(mem);
+    if (!st) {
+        mem->mine = mem->part[team->rank];
+        st = rk_mem_enter(mem);
+    }
+    if (!st && mem->channel && first < part)
+        st = rk_segment_back(mem->segment, (size_t)(mem->mine - mem->segment->base) + first,
+                             part - first);
+    if (!st && mem->channel) {
+        len = KEY_MAX;
+        st = mem->channel->mem_expose(team->ctx, rk_engine_state(team->ctx, mem->channel),
+                                      mem->part[team->rank], part, &mem->channel_mem, mine->key,
+                                      &len);
+    }
+    if (!st) {
+        mine->id = mem->id;
+        mine->base = (uint64_t)(uintptr_t)mem->part[team->rank];
+        mine->len = (uint32_t)len;
+    }
+    st = worst_of_all(team, st);
+    if (!st)
+        st = rank_allgather(mine, cards, sizeof(*mine), RANK_BYTE, team);
+    if (!st)
+        st = worst_of_all(team, attach_keys(mem, cards));
+    free(mine);
+    free(cards);
+    return st;
+}
+
+static bool all_mapped(const struct rank_mem *mem)
+{
+    for (int r = 0; r < mem->team->size; r++) {
+        if (!mem->part[r])
+            return false;
+    }
+    return true;
+}
+
+/* Every rank takes the same way through here, or collectives would not meet. first: how much of a
+ * part is to have memory, unless all of it has to. */
+static rank_status_t make(struct rank_mem *mem, struct rank_team *team, size_t part, size_t first)
+{
+    int64_t mapped, everywhere = 0;
+    rank_status_t st = share_node(mem, part, first);
+
+    if (st)
+        return st;
+    mapped = all_mapped(mem);
+    st = rank_allreduce(&mapped, &everywhere, 1, RANK_INT64, RANK_MIN, team);
+    if (!st && !everywhere)
+        st = share_keys(mem, part, first);
+    return st;
+}
+
+/* ------------------------------------------------------------------ small ones */
+
+/* What one rank would do. */
+struct offer {
+    int64_t status, bytes;
+    int64_t place;  /* in a segment that there is: its serial number and the offset; -1: in none */
+    int64_t part;   /* of the next segment, its size */
+    int64_t serial; /* and its number */
+};
+
+/* Parts grow with the number of segments; the size of the next. */
+static size_t next_part(int nheaps, size_t need)
+{
+    size_t part = nheaps == 0 ? PART_MIN : nheaps == 1 ? PART_MIN << 3 : PART_MIN << 6;
+
+    need = rk_round_up(need, PAGE);
+    return part > need ? part : need;
+}
+
+/* Take a place for mem, if some segment has room. mem NULL: there was no memory for it. */
+static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, size_t bytes)
+{
+    struct offer o = {.status = mem ? RANK_OK : RANK_ERR_NO_MEMORY, .bytes = (int64_t)bytes,
+                      .place = -1};
+    struct rk_heap *a = bytes < OWN_MIN ? rk_heap_first(team) : NULL;
+    int n = 0;
+
+    for (; a; a = rk_heap_next(a, team), n++) {
+        if (a->serial >= o.serial)
+            o.serial = a->serial + 1;
+        if (!mem || mem->heap || !rk_heap_take(a, mem))
+            continue;
+        o.place = a->serial << PLACE_BITS | (int64_t)mem->shift;
+        o.status = rk_heap_prepare(mem);
+    }
+    if (bytes < OWN_MIN)
+        o.part = (int64_t)next_part(n, rk_heap_need(bytes));
+    return o;
+}
+
+/* One offer of all: the worst status; the place if all have the same, else -1; the most of the rest. */
+static rank_status_t agree(struct rank_team *team, struct offer *o)
+{
+    int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial};
+    enum { N = sizeof(in) / sizeof(in[0]) };
+    int64_t out[N] = {0};
+    rank_status_t st = rank_allreduce(in, out, N, RANK_INT64, RANK_MIN, team);
+
+    if (st)
+        return st;
+    if (out[1] != -out[2]) {
+        if (team->rank == 0)
+            rk_error("rank_alloc: ranks of one team ask for %lld to %lld bytes; let all ask for the same",
+                     (long long)out[1], (long long)-out[2]);
+        return RANK_ERR_ARG;
+    }
+    o->place = out[3] == -out[4] ? out[3] : -1;
+    o->part = -out[5];
+    o->serial = -out[6];
+    return (rank_status_t)out[0];
+}
+
+/* By a key of the channel's, or by its name in frames. */
+static bool others_reach(const struct rank_mem *mem)
+{
+    return mem->ways || (mem->heap && mem->heap->whole->ways);
+}
+
+/* A new segment, and the first place in it for mem. */
+static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
+{
+    size_t part = (size_t)o->part, first = rk_heap_need(mem->bytes);
+    struct rank_mem *whole = rk_mem_new(team, part);
+    struct rk_heap *heap = whole ? rk_heap_create(whole, o->serial) : NULL;
+    rank_status_t st = worst_of_all(team, heap ? RANK_OK : RANK_ERR_NO_MEMORY);
+
+    first = rk_round_up(first, part >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : PAGE);
+    if (!st)
+        st = make(whole, team, part, first);
+    if (st) {
+        if (heap && others_reach(whole)) /* others may think that all went well, and reach for it */
+            rk_heap_retire(heap);
+        else if (heap)
+            rk_heap_destroy(heap);
+        else
+            rk_mem_destroy(whole);
+        return st;
+    }
+    heap->backed = whole->channel_mem ? part : first;
+    rk_heap_take(heap, mem); /* it is empty */
+    return rk_heap_prepare(mem); /* and has memory */
+}
+
+static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, size_t bytes)
+{
+    struct offer o = make_offer(mem, team, bytes);
+    rank_status_t st = agree(team, &o);
+
+    if (st || o.place >= 0)
+        return st;
+    if (mem->heap) {
+        rk_heap_give(mem);
+        memset(mem->part, 0, (size_t)team->size * sizeof(*mem->part));
+    }
+    if (bytes < OWN_MIN)
+        return grow(mem, team, &o);
+    bytes = rk_round_up(bytes, PAGE);
+    return make(mem, team, bytes, bytes);
+}
+
+rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,
+                         void **ptr, rank_mem_t *out)
+{
+    RK_ENTER_TEAM(team);
+    struct rank_mem *mem;
+    rank_status_t st = rk_team_check(team);
+
+    if (st)
+        return st;
+    if (kind == RANK_MEM_CUDA)
+        return RANK_ERR_NOT_SUPPORTED;
+    if (kind != RANK_MEM_HOST || flags || !ptr || !out)
+        return RANK_ERR_ARG;
+    if (bytes < 0)
+        return RANK_ERR_COUNT;
+    mem = rk_mem_new(team, (size_t)bytes);
+    st = find_room(mem, team, (size_t)bytes);
+    if (st && mem && !mem->heap && others_reach(mem)) { /* as in rank_free: others may think that all went well */
+        rk_mem_retire(mem);
+        return st;
+    }
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *ptr = mem->part[team->rank];
+    *out = mem;
+    return RANK_OK;
+}
+
+rank_status_t rank_free(rank_mem_t *mem)
+{
+    rank_status_t st;
+
+    if (!mem)
+        return RANK_ERR_ARG;
+    st = rk_mem_check(*mem);
+    if (!st && (*mem)->sort != RK_MEM_SYMMETRIC)
+        st = RANK_ERR_HANDLE;
+    if (st)
+        return st;
+    RK_ENTER((*mem)->ctx);
+    rank_flush(*mem, RANK_ALL);
+    st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
+    if (st && others_reach(*mem)) /* but those may who have not heard of a death: it stays mapped to the end */
+        rk_mem_retire(*mem);
+    else
+        rk_mem_destroy(*mem);
+    *mem = RANK_MEM_NULL;
+    return st;
+}

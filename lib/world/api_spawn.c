@@ -1,0 +1,477 @@
+/*
+ * api_spawn.c: rank_spawn: a new job, and one team of those who asked for it and its ranks.
+ *
+ * Both jobs must know each other before a frame may cross, and no rank may be left waiting for one
+ * that gave up. So:
+ *   1. The root says what is wanted; all parents open ucx where the job did without, give numbers to
+ *      the ranks to come, and hand their cards to the root.
+ *   2. The root asks the launcher. The children find in a variable what their job is called on wires
+ *      and the root's card (lib/boot/parent.h): enough for the first of them to call.
+ *   3. They gather their cards in rank_init; the first child sends them to the root.
+ *   4. The root passes them to the parents. When all have taken them it sends the parents' cards to
+ *      the first child, else why not; the children take them likewise, and it answers.
+ *   5. The root tells the parents how it ended.
+ * Every message here is waited for on a team that its sender is in, so a death ends the wait.
+ */
+#include "collectives/coll.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/boot/parent.h"
+#include "lib/channel/module.h"
+#include "lib/core/procs.h"
+#include "lib/node/node.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/world/connected.h"
+#include "lib/world/roster.h"
+#include "lib/p2p/lane.h"
+#include "lib/world/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* On the team of root and first child. */
+enum { ROOT, FIRST };
+enum { PATIENCE_NS = 1000 * 1000 * 1000 };
+enum { TAG_CHILDREN, TAG_CHILDREN_CARDS, TAG_PARENTS, TAG_PARENTS_CARDS, TAG_TAKEN };
+
+/* What the root tells the parents at first. */
+struct plan {
+    uint64_t job, pair, both;
+    int32_t n, status;
+};
+
+/* What comes before a roster, or in its place. */
+struct word {
+    int64_t stride;
+    int32_t n, status;
+};
+
+static uint64_t random_word(void)
+{
+    uint64_t n;
+
+    if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+        n = rk_clock_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 40;
+    return n;
+}
+
+uint64_t rk_team_random_id(void)
+{
+    return (random_word() & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
+}
+
+/* --------------------------------------------------------------------- both sides */
+
+/* Any rank may be asked for frames from now on, so ucx must be open. */
+static rank_status_t open_network(struct rk_ctx *ctx)
+{
+    return ctx->engine->card ? RANK_OK : rk_world_open_ucx(ctx);
+}
+
+/* Root and first child; needs no collectives. */
+static rank_status_t open_pair(struct rk_ctx *ctx, uint64_t id, int me, int other,
+                               struct rank_team **out)
+{
+    int *numbers = malloc(2 * sizeof(int));
+
+    if (!numbers)
+        return RANK_ERR_NO_MEMORY;
+    numbers[me] = ctx->boot->rank;
+    numbers[1 - me] = other;
+    return rk_team_create(ctx, id, me, 2, numbers, out);
+}
+
+/* The parents in their order, then the children. numbers is taken over. */
+static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, int *numbers,
+                               struct rank_team **out)
+{
+    struct rank_team *team;
+    rank_status_t st = rk_team_create(ctx, id, me, n, numbers, &team);
+
+    if (st)
+        return st;
+    rk_team_settle(team);
+    st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
+    if (!st && (st = rk_family_add(team)))
+        rk_coll_team_close(team);
+    if (st) {
+        rk_team_destroy(team);
+        return st;
+    }
+    *out = team;
+    return RANK_OK;
+}
+
+static void close_both(struct rank_team *team)
+{
+    rk_family_drop(team);
+    rk_coll_team_close(team);
+    rk_team_destroy(team);
+}
+
+/* The other side waits for this very message and hears of nothing but our death: a lack of memory is waited out. */
+static rank_status_t send_surely(struct rank_team *pair, const void *data, int64_t bytes, int to, int tag)
+{
+    uint64_t until = rk_clock_ns() + PATIENCE_NS;
+    rank_status_t st;
+
+    do
+        st = rank_send(data, bytes, RANK_BYTE, to, tag, pair);
+    while (st == RANK_ERR_NO_MEMORY && rk_clock_ns() < until);
+    return st;
+}
+
+static rank_status_t send_word(struct rank_team *pair, int to, int tag, rank_status_t status,
+                               const struct rk_roster *roster)
+{
+    struct word w = {.status = status};
+
+    if (roster) {
+        w.n = roster->n;
+        w.stride = roster->stride;
+    }
+    return send_surely(pair, &w, sizeof(w), to, tag);
+}
+
+/* Behind a good word. The one who waits for it gets something in any case: what is too short is none. */
+static rank_status_t send_roster(struct rank_team *pair, int to, int tag, const struct rk_roster *r)
+{
+    rank_status_t st = send_surely(pair, r->entries, r->n * r->stride, to, tag);
+
+    if (st)
+        send_surely(pair, NULL, 0, to, tag);
+    return st;
+}
+
+/* A word and, if that is good, the roster behind it. *waits: the sender waits for an answer. */
+static rank_status_t receive_roster(struct rank_team *pair, int from, int tag,
+                                    struct rk_roster *out, bool *waits)
+{
+    struct word w;
+    rank_envelope_t env;
+    rank_status_t st = rank_recv(&w, sizeof(w), RANK_BYTE, from, tag, pair, NULL), made;
+
+    if (!st)
+        st = (rank_status_t)w.status;
+    *waits = !st;
+    if (st)
+        return st;
+    /* Without room it is received all the same, cut off: its sender waits until it is. */
+    made = rk_roster_make(out, w.n, w.stride);
+    st = rank_recv(out->entries, out->n * out->stride, RANK_BYTE, from, tag + 1, pair, &env);
+    if (made || st)
+        return made ? made : st;
+    return env.bytes == out->n * out->stride ? RANK_OK : RANK_ERR_BOOT;
+}
+
+/* What the root has received, or why not, to all. */
+static rank_status_t share_roster(struct rank_team *team, int root, rank_status_t mine,
+                                  struct rk_roster *r)
+{
+    struct word w = {.stride = r->stride, .n = r->n, .status = mine};
+    rank_status_t st = rank_bcast(&w, sizeof(w), RANK_BYTE, root, team);
+
+    if (!st)
+        st = (rank_status_t)w.status;
+    if (st)
+        return st;
+    if (team->rank != root)
+        st = rk_roster_make(r, w.n, w.stride);
+    st = rk_worst_of_all(team, st);
+    return st ? st : rank_bcast(r->entries, r->n * r->stride, RANK_BYTE, root, team);
+}
+
+/* ------------------------------------------------------------------------- parents */
+
+static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_boot *boot)
+{
+    if (!p || p->size < offsetof(rank_spawn_params_t, n) + sizeof(p->n) || !p->program ||
+        !p->program[0] || p->reserved)
+        return RANK_ERR_ARG;
+    if (p->n < 1 || p->n > RK_JOB_SIZE_MAX)
+        return RANK_ERR_COUNT;
+    if (!boot->alone)
+        return RANK_OK;
+    rk_error("rank_spawn: no launcher started this program, so there is none to start %s; run it "
+             "under xrun",
+             p->program);
+    return RANK_ERR_NOT_SUPPORTED;
+}
+
+static struct plan make_plan(const rank_spawn_params_t *p, const struct rk_boot *boot)
+{
+    struct plan plan = {.status = check_params(p, boot)};
+
+    if (plan.status)
+        return plan;
+    plan.job = random_word();
+    plan.pair = rk_team_random_id();
+    plan.both = rk_team_random_id();
+    plan.n = p->n;
+    return plan;
+}
+
+/* Root: the launcher's answer, and the new job's name. */
+static rank_status_t start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
+                               const struct plan *plan, char space[RK_SPACE_MAX])
+{
+    const struct rk_engine *e = ctx->engine;
+    struct rk_boot_parent *me = calloc(1, sizeof(*me));
+    struct rk_boot_app app = {.program = p->program, .args = p->args, .env = p->env, .dir = p->dir,
+                              .n = p->n};
+    struct rk_boot_spawn *spawn;
+    char *text = NULL;
+    rank_status_t st = me && e->card_len <= sizeof(me->card) ? RANK_OK : RANK_ERR_NO_MEMORY;
+
+    if (!st) {
+        *me = (struct rk_boot_parent){.job = plan->job, .pair = plan->pair, .both = plan->both,
+                                      .root_job = e->job, .root_rank = ctx->boot->rank,
+                                      .root_size = ctx->boot->size, .card_len = e->card_len};
+        memcpy(me->root_space, ctx->boot->job, sizeof(me->root_space));
+        memcpy(me->server, ctx->boot->server, sizeof(me->server));
+        memcpy(me->card, e->card, e->card_len);
+        text = rk_parent_text(me);
+    }
+    if (text) {
+        app.parent = text;
+        st = rk_boot_spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &spawn);
+        if (!st)
+            rk_wait(ctx, rk_boot_spawn_over, spawn);
+        if (!st)
+            st = rk_boot_spawn_end(spawn, space);
+        else
+            free(spawn);
+    } else if (!st) {
+        st = RANK_ERR_NO_MEMORY;
+    }
+    free(text);
+    free(me);
+    return st;
+}
+
+struct family {
+    struct rk_ctx *ctx;
+    struct rank_team *team, *pair, *both;
+    int root, first; /* first: number of the first child */
+    struct plan plan;
+    struct rk_roster parents, children;
+    char space[RK_SPACE_MAX];
+    bool called; /* the first child waits for an answer */
+};
+
+/* Steps 2 and 3, on the root. */
+static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t *p)
+{
+    rank_status_t st = open_pair(f->ctx, f->plan.pair, ROOT, f->first, &f->pair);
+
+    if (!st)
+        st = start_job(f->ctx, p, &f->plan, f->space);
+    if (!st)
+        st = rk_boot_name_job(f->ctx->boot, f->space, f->first, f->plan.n);
+    if (st)
+        return st;
+    st = receive_roster(f->pair, FIRST, TAG_CHILDREN, &f->children, &f->called);
+    if (st == RANK_ERR_PEER_DEAD)
+        rk_error("rank_spawn: %s ended before it had joined; it must call rank_init", p->program);
+    return !st && f->children.n != f->plan.n ? RANK_ERR_BOOT : st;
+}
+
+/* Every parent: take the children, make the team. */
+static rank_status_t take_children(struct family *f)
+{
+    int parents = f->team->size, all = parents + f->plan.n;
+    int *numbers = malloc((size_t)all * sizeof(int));
+    rank_status_t st;
+
+    if (!numbers)
+        return RANK_ERR_NO_MEMORY;
+    for (int r = 0; r < parents; r++)
+        numbers[r] = rk_team_world_rank(f->team, r);
+    st = rk_roster_take(f->ctx, &f->children, numbers + parents);
+    for (int i = 0; i < f->plan.n && !st; i++) {
+        if (numbers[parents + i] != f->first + i)
+            st = RANK_ERR_BOOT; /* they are not who we have made room for */
+    }
+    if (st) {
+        free(numbers);
+        return st;
+    }
+    return open_both(f->ctx, f->plan.both, f->team->rank, all, numbers, &f->both);
+}
+
+/* The root's part of step 4: st is what the parents made of it. */
+static rank_status_t answer(struct family *f, rank_status_t st)
+{
+    struct word taken = {.status = RANK_OK};
+    rank_status_t sent = send_word(f->pair, FIRST, TAG_PARENTS, st, &f->parents);
+
+    if (st || sent)
+        return st ? st : sent;
+    sent = send_roster(f->pair, FIRST, TAG_PARENTS_CARDS, &f->parents);
+    if (!sent)
+        sent = rank_recv(&taken, sizeof(taken), RANK_BYTE, FIRST, TAG_TAKEN, f->pair, NULL);
+    return sent ? sent : (rank_status_t)taken.status;
+}
+
+/* From step 2 on, when all parents are ready and the root has their cards. */
+static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
+{
+    bool is_root = f->team->rank == f->root;
+    rank_status_t st = is_root ? fetch_children(f, p) : RANK_OK, agreed;
+    int32_t last;
+
+    st = share_roster(f->team, f->root, st, &f->children);
+    if (!st)
+        st = rk_worst_of_all(f->team, take_children(f));
+    agreed = st;
+    if (f->called)
+        st = answer(f, st);
+    if (!agreed) { /* else all know why */
+        last = st;
+        st = rank_bcast(&last, 1, RANK_INT32, f->root, f->team);
+        st = st ? st : (rank_status_t)last;
+    }
+    if (st && f->both) {
+        close_both(f->both);
+        f->both = NULL;
+    }
+    return st;
+}
+
+/* Step 1 behind the plan. */
+static rank_status_t prepare(struct family *f, rank_status_t st)
+{
+    int64_t stride = 0;
+
+    if (!st)
+        st = open_network(f->ctx);
+    if (!st)
+        st = rk_worlds_add(f->ctx, f->plan.job, f->plan.n, &f->first);
+    if (!st)
+        st = rk_boot_hear_jobs(f->ctx->boot);
+    st = rk_roster_agree(f->team, st, &stride);
+    if (!st && f->team->rank == f->root)
+        st = rk_roster_make(&f->parents, f->team->size, stride);
+    st = rk_worst_of_all(f->team, st);
+    return st ? st : rk_roster_gather(f->team, f->root, stride, &f->parents);
+}
+
+rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
+                         rank_team_t *both)
+{
+    RK_ENTER_TEAM(team);
+    struct family f = {.team = team, .root = root};
+    rank_status_t st = rk_team_check(team);
+
+    if (st)
+        return st;
+    if ((unsigned)root >= (unsigned)team->size)
+        return RANK_ERR_RANK;
+    f.ctx = team->ctx;
+    if (team->rank == root)
+        f.plan = make_plan(params, f.ctx->boot);
+    st = rank_bcast(&f.plan, sizeof(f.plan), RANK_BYTE, root, team);
+    if (!st)
+        st = (rank_status_t)f.plan.status;
+    if (st)
+        return st;
+    st = prepare(&f, both ? RANK_OK : RANK_ERR_ARG);
+    if (!st)
+        st = spawn(&f, params);
+    rk_team_destroy(f.pair);
+    if (st)
+        rk_worlds_remove(f.ctx, f.plan.job);
+    rk_roster_clear(&f.parents);
+    rk_roster_clear(&f.children);
+    if (!st)
+        *both = f.both;
+    return st;
+}
+
+/* ------------------------------------------------------------------------ children */
+
+/* The first child calls the root. */
+static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
+{
+    const struct rk_boot_parent *p = ctx->boot->parent;
+    int first;
+    rank_status_t st = rk_worlds_add(ctx, p->root_job, p->root_size, &first);
+
+    if (!st)
+        st = rk_boot_name_job(ctx->boot, p->root_space, first, p->root_size);
+    if (!st)
+        st = rk_worlds_set_card(ctx, first + p->root_rank, p->card, p->card_len);
+    return st ? st : open_pair(ctx, p->pair, FIRST, first + p->root_rank, pair);
+}
+
+static rank_status_t take_parents(struct rk_ctx *ctx, const struct rk_roster *parents)
+{
+    int n = parents->n, size = ctx->boot->size;
+    int *numbers = malloc((size_t)(n + size) * sizeof(int));
+    rank_status_t st = numbers ? rk_roster_take(ctx, parents, numbers) : RANK_ERR_NO_MEMORY;
+
+    if (st) {
+        free(numbers);
+        return st;
+    }
+    for (int r = 0; r < size; r++)
+        numbers[n + r] = r;
+    ctx->nparents = n;
+    return open_both(ctx, ctx->boot->parent->both, n + ctx->boot->rank, n + size, numbers,
+                     &ctx->parents);
+}
+
+rank_status_t rk_spawn_join(struct rk_ctx *ctx)
+{
+    struct rk_roster children = {0}, parents = {0};
+    struct rank_team *world = ctx->world, *pair = NULL;
+    bool is_first = world->rank == 0;
+    int64_t stride = 0;
+    rank_status_t st = rk_boot_hear_jobs(ctx->boot), told;
+    bool waits = false;
+
+    if (!st && is_first)
+        st = call(ctx, &pair);
+    st = rk_roster_agree(world, st, &stride);
+    if (!st && is_first)
+        st = rk_roster_make(&children, world->size, stride);
+    st = rk_worst_of_all(world, st);
+    if (!st)
+        st = rk_roster_gather(world, 0, stride, &children);
+    if (pair) {
+        told = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
+        if (!st && !told)
+            told = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
+        if (!st && !told)
+            told = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
+        st = st ? st : told;
+    }
+    st = share_roster(world, 0, st, &parents);
+    if (!st)
+        st = rk_worst_of_all(world, take_parents(ctx, &parents));
+    if (waits)
+        send_word(pair, ROOT, TAG_TAKEN, st, NULL);
+    if (st)
+        rk_error("rank_init: this job was started by rank_spawn, but did not meet its parents: %s",
+                 rank_status_string(st));
+    rk_team_destroy(pair);
+    rk_roster_clear(&children);
+    rk_roster_clear(&parents);
+    return st;
+}
+
+rank_status_t rank_parent(rank_team_t *both, int *nparents)
+{
+    struct rk_ctx *ctx = rk_world_ctx();
+
+    if (!rank_initialized() || !ctx)
+        return RANK_ERR_STATE;
+    if (!both)
+        return RANK_ERR_ARG;
+    *both = ctx->parents;
+    if (nparents)
+        *nparents = ctx->parents ? ctx->nparents : 0;
+    return RANK_OK;
+}

@@ -1,0 +1,191 @@
+/*
+ * api_team.c: making and freeing teams.
+ *
+ * Every rank tells all others its color, key and counter; the rest is
+ * arithmetic that all of them do alike. A team's id is the world rank of its
+ * first member and that member's counter, so ids are unique without a server.
+ * Where the ranks are of several worlds it is the number that the first member
+ * has thrown.
+ */
+#include "collectives/coll.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/node/node.h"
+#include "lib/p2p/lane.h"
+#include "lib/world/connected.h"
+#include "lib/world/world.h"
+
+#include <stdlib.h>
+
+#define NO_COLOR UINT64_MAX
+
+struct ballot {
+    uint64_t color;
+    int32_t key;
+    uint32_t counter; /* of the splits that this rank has begun */
+    uint64_t id;      /* ranks of several worlds: of the team, if this one is its first member */
+};
+
+struct seat {
+    int32_t key, rank;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct seat *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : 1;
+}
+
+/* The members of my color, in their order; *n of them. */
+static struct seat *my_table(const struct ballot *all, int size, uint64_t color, int *n)
+{
+    struct seat *seats = malloc((size_t)size * sizeof(*seats));
+
+    *n = 0;
+    for (int r = 0; seats && r < size; r++) {
+        if (all[r].color == color)
+            seats[(*n)++] = (struct seat){all[r].key, r};
+    }
+    if (seats)
+        qsort(seats, (size_t)*n, sizeof(*seats), by_key);
+    return seats;
+}
+
+static rank_status_t take_seats(struct rank_team *parent, const struct ballot *all,
+                                const struct seat *seats, int n, struct rank_team **out)
+{
+    int *world_ranks = malloc((size_t)n * sizeof(int));
+    int first = rk_team_world_rank(parent, seats[0].rank), me = 0;
+    uint64_t id = all[seats[0].rank].id;
+    rank_status_t st;
+
+    if (!world_ranks)
+        return RANK_ERR_NO_MEMORY;
+    for (int i = 0; i < n; i++) {
+        world_ranks[i] = rk_team_world_rank(parent, seats[i].rank);
+        if (seats[i].rank == parent->rank)
+            me = i;
+    }
+    if (!parent->mixed)
+        id = (uint64_t)(uint32_t)first << 32 | all[seats[0].rank].counter;
+    st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
+    if (st)
+        return st;
+    rk_team_settle(*out);
+    st = rk_coll_team_open(*out);
+    if (st) {
+        rk_team_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+static rank_status_t split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
+{
+    /* Taken before the first wait: another thread may split another team meanwhile. */
+    struct ballot mine = {color, key, ++parent->ctx->world->counter,
+                          parent->mixed ? rk_team_random_id() : 0};
+    struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
+    struct seat *seats = NULL;
+    struct rank_team *team = NULL;
+    int32_t fine = all ? RANK_OK : RANK_ERR_NO_MEMORY, worst = fine;
+    rank_status_t st;
+    int n;
+
+    /* One without memory must not leave the others waiting in the next collective. */
+    st = rank_allreduce(&fine, &worst, 1, RANK_INT32, RANK_MIN, parent);
+    if (!st)
+        st = (rank_status_t)worst;
+    if (!st)
+        st = rank_allgather(&mine, all, sizeof(mine), RANK_BYTE, parent);
+    if (!st && color != NO_COLOR) {
+        seats = my_table(all, parent->size, color, &n);
+        st = seats ? take_seats(parent, all, seats, n, &team) : RANK_ERR_NO_MEMORY;
+    }
+    free(seats);
+    free(all);
+    if (!st)
+        *out = team;
+    return st;
+}
+
+rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out)
+{
+    RK_ENTER_TEAM(team);
+    rank_status_t st = rk_team_check(team);
+
+    if (st)
+        return st;
+    if (!out || (color < 0 && color != RANK_UNDEFINED))
+        return RANK_ERR_ARG;
+    return split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
+}
+
+rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
+{
+    RK_ENTER_TEAM(team);
+    rank_status_t st = rk_team_check(team);
+    uint64_t color;
+
+    if (st)
+        return st;
+    if (!out)
+        return RANK_ERR_ARG;
+    /* The nonce of the segment names the node; without shm everybody is a node. */
+    color = rk_engine_has(team->ctx, &rk_channel_shm)
+                ? team->ctx->node->head->nonce
+                : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
+    return split(team, color == NO_COLOR ? 0 : color, key, out);
+}
+
+rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
+{
+    RK_ENTER_TEAM(team);
+    rank_status_t st = rk_team_check(team);
+
+    if (st)
+        return st;
+    return out ? split(team, 0, team->rank, out) : RANK_ERR_ARG;
+}
+
+rank_status_t rank_team_free(rank_team_t *team)
+{
+    rank_status_t st;
+
+    if (!team)
+        return RANK_ERR_ARG;
+    RK_ENTER_TEAM(*team);
+    st = rk_team_check(*team);
+    if (st)
+        return st;
+    if (*team == (*team)->ctx->world) {
+        rk_error("rank_team_free: the world is freed by rank_finalize");
+        return RANK_ERR_ARG;
+    }
+    if ((*team)->mixed)
+        rk_family_part(*team);
+    if (*team == (*team)->ctx->parents)
+        (*team)->ctx->parents = NULL;
+    rk_coll_team_close(*team);
+    rk_team_forget(*team);
+    rk_team_destroy(*team);
+    *team = RANK_TEAM_NULL;
+    return RANK_OK;
+}
+
+int rank_team_rank(rank_team_t team)
+{
+    rank_status_t st = rk_team_check(team);
+
+    return st ? (int)st : team->rank;
+}
+
+int rank_team_size(rank_team_t team)
+{
+    rank_status_t st = rk_team_check(team);
+
+    return st ? (int)st : team->size;
+}

@@ -1,0 +1,245 @@
+/* connected.c: see family.h. */
+#include "lib/world/connected.h"
+#include "collectives/coll.h"
+#include "lib/base/status_page.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/core/procs.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/world/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A launcher that does not answer within this time has its ranks wait no longer. */
+enum { ANSWER_NS = 1000 * 1000 * 1000 };
+
+struct rk_family {
+    struct rk_family *next; /* added before it */
+    const struct rank_team *both; /* as long as it has that team */
+    int n;
+    int numbers[]; /* of the members */
+};
+
+rank_status_t rk_family_add(const struct rank_team *both)
+{
+    struct rk_family *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
+
+    if (!f) {
+        rk_error("out of memory for a team of %d ranks", both->size);
+        return RANK_ERR_NO_MEMORY;
+    }
+    f->both = both;
+    f->n = both->size;
+    memcpy(f->numbers, both->world_ranks, (size_t)f->n * sizeof(int));
+    f->next = both->ctx->families;
+    both->ctx->families = f;
+    return RANK_OK;
+}
+
+/* The last one that has this team: memory of teams is used again. */
+void rk_family_drop(const struct rank_team *both)
+{
+    struct rk_family **at = &both->ctx->families, *f;
+
+    while (*at && (*at)->both != both)
+        at = &(*at)->next;
+    f = *at;
+    if (f)
+        *at = f->next;
+    free(f);
+}
+
+void rk_families_close(struct rk_ctx *ctx)
+{
+    while (ctx->families) {
+        struct rk_family *f = ctx->families;
+        ctx->families = f->next;
+        free(f);
+    }
+}
+
+/* ----------------------------------------------------------- may they part? */
+
+/* Who is in a team, and which jobs. */
+struct guests {
+    struct rk_ctx *ctx;
+    bool *member;   /* [npeers] by number */
+    uint64_t *jobs; /* [njobs] */
+    int njobs;
+};
+
+static int job_index(const struct guests *g, uint64_t job)
+{
+    for (int i = 0; i < g->njobs; i++) {
+        if (g->jobs[i] == job)
+            return i;
+    }
+    return -1;
+}
+
+static void guests_clear(struct guests *g)
+{
+    free(g->member);
+    free(g->jobs);
+}
+
+static bool guests_of(const struct rank_team *team, struct guests *g)
+{
+    *g = (struct guests){.ctx = team->ctx};
+    g->member = calloc((size_t)team->ctx->engine->npeers, sizeof(*g->member));
+    g->jobs = calloc((size_t)team->size, sizeof(*g->jobs));
+    for (int r = 0; r < team->size && g->member && g->jobs; r++) {
+        int n = rk_team_world_rank(team, r);
+        uint64_t job = rk_worlds_id(team->ctx, n).job;
+        g->member[n] = true;
+        if (job_index(g, job) < 0)
+            g->jobs[g->njobs++] = job;
+    }
+    return g->njobs > 0;
+}
+
+/* Do these have ranks of two or more of the jobs? */
+static bool spans(const struct guests *g, const int *numbers, int n)
+{
+    int first = -1;
+
+    for (int i = 0; i < n; i++) {
+        int job = job_index(g, rk_worlds_id(g->ctx, numbers[i]).job);
+        if (job >= 0 && first >= 0 && job != first)
+            return true;
+        if (job >= 0)
+            first = job;
+    }
+    return false;
+}
+
+static bool all_here(const struct guests *g, const struct rk_family *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (!g->member[f->numbers[i]])
+            return false;
+    }
+    return true;
+}
+
+/*
+ * As far as this rank knows, is there another team of these jobs? Of its own it knows. Others may have one
+ * that comes from the same rank_spawn, unless all whom that has brought together are here to say so.
+ */
+static bool still_connected(const struct rank_team *team)
+{
+    struct guests g;
+    struct rk_link *l;
+    bool still = !guests_of(team, &g);
+
+    rk_list_for_each(l, &team->ctx->p2p->teams)
+    {
+        const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
+        still = still || (t != team && t->mixed && t->coll && spans(&g, t->world_ranks, t->size));
+    }
+    for (const struct rk_family *f = team->ctx->families; f && !still; f = f->next)
+        still = spans(&g, f->numbers, f->n) && !all_here(&g, f);
+    guests_clear(&g);
+    return still;
+}
+
+/* ------------------------------------------------------------------ parting */
+
+/* They are all parted: what has brought them together is the past. */
+static void forget(const struct rank_team *team)
+{
+    struct rk_family **at = &team->ctx->families;
+    struct guests g;
+
+    if (guests_of(team, &g)) {
+        while (*at) {
+            struct rk_family *f = *at;
+            if (!all_here(&g, f)) {
+                at = &f->next;
+                continue;
+            }
+            *at = f->next;
+            free(f);
+        }
+    }
+    guests_clear(&g);
+}
+
+struct patience {
+    struct rk_answer *answer;
+    uint64_t until;
+};
+
+static bool over(void *arg)
+{
+    struct patience *p = arg;
+
+    return rk_boot_part_over(p->answer) || rk_clock_ns() >= p->until;
+}
+
+static void tell_launcher(struct rank_team *team)
+{
+    struct rk_ctx *ctx = team->ctx;
+    struct patience p = {.until = rk_clock_ns() + ANSWER_NS};
+    rank_status_t st = rk_boot_part_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
+                                          &p.answer);
+
+    if (!st) {
+        if (ctx->board)
+            ctx->board->inside = "rank_team_free";
+        rk_wait(ctx, over, &p);
+        if (ctx->board)
+            ctx->board->inside = NULL; /* not what was there before: another thread may be in here, too */
+        st = rk_boot_part_end(ctx->boot, p.answer);
+    }
+    if (st)
+        rk_info("rank_team_free: the launcher did not part the jobs: a failure of one may still end the other");
+}
+
+void rk_family_part(struct rank_team *team)
+{
+    int32_t mine = still_connected(team), any = 1;
+    rank_request_t req;
+
+    /* What those say who are in rank_finalize. */
+    if (rank_iallreduce(&mine, &any, 1, RANK_INT32, RANK_MAX, team, &req) ||
+        rank_wait(&req, NULL) || any)
+        return;
+    tell_launcher(team);
+    forget(team);
+}
+
+static bool is_common(const struct rank_team *t)
+{
+    return t->mixed && t->coll;
+}
+
+void rk_family_leave(struct rk_ctx *ctx)
+{
+    const int32_t yes = 1;
+    rank_request_t *req;
+    int32_t *any;
+    struct rk_link *l;
+    int n = 0;
+
+    rk_list_for_each(l, &ctx->p2p->teams)
+        n += is_common(rk_list_entry(l, struct rank_team, link));
+    if (n == 0)
+        return;
+    req = calloc((size_t)n, sizeof(*req));
+    any = calloc((size_t)n, sizeof(*any));
+    n = 0;
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        struct rank_team *t = rk_list_entry(l, struct rank_team, link);
+        if (req && any && is_common(t) &&
+            rank_iallreduce(&yes, &any[n], 1, RANK_INT32, RANK_MAX, t, &req[n]) == RANK_OK)
+            n++;
+    }
+    if (n)
+        rank_waitall(n, req, NULL);
+    free(req);
+    free(any);
+}

@@ -1,0 +1,120 @@
+/* roster.c: see introduce.h. */
+#include "lib/world/roster.h"
+#include "lib/base/log.h"
+#include "lib/boot/boot.h"
+#include "lib/core/procs.h"
+#include "lib/node/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    uint64_t job;
+    int32_t rank, size; /* of the job */
+    uint32_t len, crowded; /* crowded: ranks exceed cores, where it runs */
+    char host[64];         /* its own name */
+    char space[RK_SPACE_MAX];
+    unsigned char card[];
+};
+
+static struct entry *at(const struct rk_roster *r, int i)
+{
+    return (struct entry *)(void *)(r->entries + i * r->stride);
+}
+
+static int64_t stride_for(size_t card_len)
+{
+    return (int64_t)rk_round_up(sizeof(struct entry) + card_len, 8);
+}
+
+void rk_roster_clear(struct rk_roster *r)
+{
+    free(r->entries);
+    *r = (struct rk_roster){0};
+}
+
+rank_status_t rk_roster_make(struct rk_roster *r, int n, int64_t stride)
+{
+    *r = (struct rk_roster){0};
+    if (n < 1 || n > RK_JOB_SIZE_MAX || stride < stride_for(1) || stride > stride_for(RK_CARD_MAX) ||
+        stride % 8)
+        return RANK_ERR_BOOT;
+    r->entries = calloc((size_t)n, (size_t)stride);
+    if (!r->entries) {
+        rk_error("out of memory for the cards of %d ranks", n);
+        return RANK_ERR_NO_MEMORY;
+    }
+    r->n = n;
+    r->stride = stride;
+    return RANK_OK;
+}
+
+rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine)
+{
+    int32_t in = mine, all = mine;
+    rank_status_t st = rank_allreduce(&in, &all, 1, RANK_INT32, RANK_MIN, team);
+
+    return st ? st : (rank_status_t)all;
+}
+
+rank_status_t rk_roster_agree(struct rank_team *team, rank_status_t mine, int64_t *stride)
+{
+    int64_t in[2] = {mine, -stride_for(team->ctx->engine->card_len)}, all[2] = {0, 0};
+    rank_status_t st = rank_allreduce(in, all, 2, RANK_INT64, RANK_MIN, team);
+
+    *stride = -all[1];
+    return st ? st : (rank_status_t)all[0];
+}
+
+rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
+                               struct rk_roster *r)
+{
+    const struct rk_boot *boot = team->ctx->boot;
+    const struct rk_engine *e = team->ctx->engine;
+    struct entry *mine = calloc(1, (size_t)stride);
+    rank_status_t st = rk_worst_of_all(team, mine ? RANK_OK : RANK_ERR_NO_MEMORY);
+
+    if (!st) {
+        mine->job = e->job;
+        mine->rank = boot->rank;
+        mine->size = boot->size;
+        mine->len = (uint32_t)e->card_len;
+        mine->crowded = team->ctx->node->oversubscribed;
+        snprintf(mine->host, sizeof(mine->host), "%s", boot->host);
+        snprintf(mine->space, sizeof(mine->space), "%s", boot->job);
+        memcpy(mine->card, e->card, e->card_len);
+        st = rank_gather(mine, r->entries, stride, RANK_BYTE, root, team);
+    }
+    free(mine);
+    return st;
+}
+
+static rank_status_t take(struct rk_ctx *ctx, const struct entry *e, int64_t stride, int *number)
+{
+    int first;
+    rank_status_t st;
+
+    if (e->len == 0 || stride_for(e->len) > stride || e->rank < 0 || e->rank >= e->size ||
+        !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0] || !memchr(e->host, '\0', sizeof(e->host))) {
+        rk_error("the introduction of another job's rank is none; do both use the same librank?");
+        return RANK_ERR_BOOT;
+    }
+    st = rk_worlds_add(ctx, e->job, e->size, &first);
+    *number = first + e->rank;
+    if (!st && e->job != ctx->engine->job)
+        st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
+    /* It runs here, too, and was told by its launcher, or has counted. Nobody says when that is over: until the end. */
+    if (!st && e->crowded && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
+        rk_engine_crowded(ctx);
+    return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
+}
+
+rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, int *numbers)
+{
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < r->n && !st; i++)
+        st = take(ctx, at(r, i), r->stride, &numbers[i]);
+    return st;
+}

@@ -1,0 +1,448 @@
+/*
+ * calibrate.c: measure how fast a large message goes by each path between two cores of this machine.
+ *
+ * A child writes a buffer, as a sender has just done, and its parent gets it by the library's own
+ * steps: the mapped copy, the kernel's copy, that by both sides, and the ring of a box. What came is
+ * checked. The paths take turns, so that what else happens on the machine hits all alike; the
+ * median of several counts.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/channel/shm/fifo.h"
+#include "lib/channel/shm/split_copy.h"
+#include "lib/node/cma.h"
+#include "lib/node/xpmem.h"
+#include "tools/rankinfo/paths.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SAMPLES = 15, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
+       ID_BYTES = 8 /* what a piece of a stream begins with */ };
+
+#define PATIENCE_NS 30000000000u
+
+struct shared {
+    /* the parent's turn numbers: what is to be written, what is on its way, what has come */
+    _Atomic uint64_t wanted RK_ALIGNED_LINE, begun, got;
+    /* the child's */
+    _Atomic uint64_t written RK_ALIGNED_LINE, helped;
+    _Atomic uint64_t claims RK_ALIGNED_LINE;
+    _Atomic uint64_t asked RK_ALIGNED_LINE, answered RK_ALIGNED_LINE;
+    _Atomic uint32_t failed;
+    /* XPMEM's names of parent and child; 0: not looked yet, negative: none */
+    _Atomic int64_t name[2];
+    _Atomic int attached[2];
+    _Alignas(4096) char box[BOX];
+    _Alignas(4096) char mapped[MOST];
+    _Alignas(4096) char taken[MOST];
+};
+
+struct side {
+    struct shared *s;
+    struct rk_box_shape shape;
+    struct rk_box_out out; /* the child's */
+    struct rk_box_in in;   /* the parent's */
+    char *theirs, *mine;   /* the child's private buffer and the parent's: the same addresses in both */
+    pid_t parent, child;
+    bool cma;
+    struct rk_xpmem *far; /* the other's memory, or NULL, */
+    bool attaches;        /* and whether the buffers can be attached */
+    uint64_t until;
+};
+
+/* Until *word is turn; false: the other failed, or nothing has come for long. */
+static bool await(struct side *w, _Atomic uint64_t *word, uint64_t turn)
+{
+    for (unsigned int i = 1; atomic_load_explicit(word, memory_order_acquire) != turn; i++) {
+        if (i % 4096 == 0 && (atomic_load(&w->s->failed) || rk_clock_ns() > w->until))
+            return false;
+        rk_cpu_relax();
+    }
+    return true;
+}
+
+static void fill(void *buf, size_t bytes, uint64_t turn)
+{
+    uint64_t *p = buf;
+
+    for (size_t i = 0; i < bytes / 8; i++)
+        p[i] = (turn << 32) + i;
+}
+
+static bool filled(const void *buf, size_t bytes, uint64_t turn)
+{
+    const uint64_t *p = buf;
+    uint64_t bad = 0;
+
+    for (size_t i = 0; i < bytes / 8; i++)
+        bad |= p[i] ^ ((turn << 32) + i);
+    return bad == 0;
+}
+
+/* Each tells the other; it is measured where both can attach the other's buffer. False: nothing came. */
+static bool attach(struct side *w, bool parent)
+{
+    int64_t name = rk_xpmem_name();
+    bool ok = false;
+
+    atomic_store(&w->s->name[parent], name > 0 ? name : -1);
+    while (atomic_load(&w->s->name[!parent]) == 0) {
+        if (rk_clock_ns() > w->until)
+            return false;
+        rk_cpu_relax();
+    }
+    w->far = name > 0 && atomic_load(&w->s->name[!parent]) > 0 ? rk_xpmem_open(atomic_load(&w->s->name[!parent])) : NULL;
+    if (rk_xpmem_begin(w->far, (uint64_t)(uintptr_t)(parent ? w->theirs : w->mine), MOST))
+        ok = rk_xpmem_end(w->far);
+    atomic_store(&w->s->attached[parent], ok ? 1 : -1);
+    while (atomic_load(&w->s->attached[!parent]) == 0) {
+        if (rk_clock_ns() > w->until)
+            return false;
+        rk_cpu_relax();
+    }
+    w->attaches = ok && atomic_load(&w->s->attached[!parent]) > 0;
+    return true;
+}
+
+/* Is it to be measured here? */
+static bool possible(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_CMA || path == RK_PATH_BOTH ? w->cma : rk_path_attaches(path) ? w->attaches : true;
+}
+
+/* Where it is written, and where it is to be. */
+static char *source(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_MAPPED || path == RK_PATH_MBOTH ? w->s->mapped : w->theirs;
+}
+
+static char *target(const struct side *w, enum rk_path path)
+{
+    return path == RK_PATH_MBOTH ? w->s->taken : w->mine;
+}
+
+static uint64_t chunk_of(size_t bytes, enum rk_path path)
+{
+    return rk_chunk_of(bytes, path == RK_PATH_MBOTH ? RK_CHUNK_MAPPED : RK_CHUNK_MAX);
+}
+
+static bool by_ring(enum rk_path path)
+{
+    return path == RK_PATH_RING || path == RK_PATH_STREAMED;
+}
+
+/* ------------------------------------------------------------------------- the child */
+
+static bool put_all(struct side *w, size_t bytes, enum rk_path path)
+{
+    struct rk_hdr hdr = {.kind = KIND};
+    char id[RK_CELL_BYTES] = {0};
+
+    w->out.streamed_from = path == RK_PATH_STREAMED ? 0 : UINT32_MAX;
+    for (size_t at = 0; at < bytes;) {
+        size_t room = w->shape.frame - ID_BYTES, n = bytes - at < room ? bytes - at : room;
+
+        hdr.len = (uint32_t)(n + ID_BYTES);
+        for (unsigned int i = 1; !rk_box_put(&w->out, &hdr, id, ID_BYTES, w->theirs + at); i++) {
+            if (i % 4096 == 0 && (atomic_load(&w->s->failed) || rk_clock_ns() > w->until))
+                return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
+static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+{
+    uint64_t chunk = chunk_of(bytes, path);
+    struct rk_share share;
+
+    while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
+        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
+
+        if (path == RK_PATH_MBOTH)
+            memcpy(to, from, share.bytes);
+        else if (path == RK_PATH_BOTH ? rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK
+                                      : !rk_xpmem_write(w->far, (uint64_t)(uintptr_t)to, from, share.bytes))
+            return false;
+    }
+    atomic_store(&w->s->helped, turn);
+    return true;
+}
+
+static bool give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+{
+    if (!await(w, &w->s->wanted, turn))
+        return false;
+    fill(source(w, path), bytes, turn);
+    atomic_store_explicit(&w->s->written, turn, memory_order_release);
+    if (!await(w, &w->s->begun, turn))
+        return false;
+    if (by_ring(path) && !put_all(w, bytes, path))
+        return false;
+    if ((path == RK_PATH_BOTH || path == RK_PATH_XBOTH || path == RK_PATH_MBOTH) && !write_share(w, bytes, path, turn))
+        return false;
+    return await(w, &w->s->got, turn);
+}
+
+/* ------------------------------------------------------------------------ the parent */
+
+static bool take_all(struct side *w, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct rk_hdr hdr;
+        uint64_t behind;
+        const char *payload;
+
+        for (unsigned int i = 1; !rk_box_ready(&w->in); i++) {
+            if (i % 4096 == 0 && (atomic_load(&w->s->failed) || rk_clock_ns() > w->until))
+                return false;
+        }
+        payload = rk_box_read(&w->in, w->shape.frame, &hdr, &behind);
+        if (!payload || hdr.len <= ID_BYTES || hdr.len - ID_BYTES > bytes - at)
+            return false;
+        memcpy(w->mine + at, payload + ID_BYTES, hdr.len - ID_BYTES);
+        at += hdr.len - ID_BYTES;
+        rk_box_take(&w->in, behind);
+    }
+    return true;
+}
+
+static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+{
+    uint64_t chunk = chunk_of(bytes, path);
+    struct rk_share share;
+
+    while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
+        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
+
+        if (path == RK_PATH_MBOTH)
+            memcpy(to, from, share.bytes);
+        else if (path == RK_PATH_BOTH ? rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK
+                                      : !rk_xpmem_read(w->far, to, (uint64_t)(uintptr_t)from, share.bytes))
+            return false;
+    }
+    return await(w, &w->s->helped, turn);
+}
+
+static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+{
+    switch (path) {
+    case RK_PATH_MAPPED:
+        memcpy(w->mine, w->s->mapped, bytes);
+        return true;
+    case RK_PATH_CMA:
+        return rk_cma_read(w->child, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes) == RANK_OK;
+    case RK_PATH_XPMEM:
+        return rk_xpmem_read(w->far, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes);
+    case RK_PATH_BOTH:
+    case RK_PATH_XBOTH:
+    case RK_PATH_MBOTH:
+        return read_share(w, bytes, path, turn);
+    default:
+        return take_all(w, bytes);
+    }
+}
+
+static bool take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn, uint64_t *ns)
+{
+    uint64_t t;
+
+    atomic_store(&w->s->claims, rk_claims_begin((uint32_t)turn));
+    atomic_store(&w->s->wanted, turn);
+    if (!await(w, &w->s->written, turn))
+        return false;
+    t = rk_clock_ns();
+    atomic_store_explicit(&w->s->begun, turn, memory_order_release);
+    if (!fetch(w, bytes, path, turn))
+        return false;
+    *ns = rk_clock_ns() - t;
+    if (!filled(target(w, path), bytes, turn)) {
+        rk_error("calibration: path %s gave wrong data; please report this", rk_path_names[path]);
+        return false;
+    }
+    atomic_store(&w->s->got, turn);
+    return true;
+}
+
+/* -------------------------------------------------------------------------- the whole */
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x, y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+/* A word there and one back, as often: ns is what nine of ten stay below. Turns here are not those of the copies. */
+static bool meet(struct side *w, bool parent, uint32_t *ns)
+{
+    uint64_t took[MEETINGS], t;
+
+    for (uint64_t turn = 1; turn <= MEETINGS; turn++) {
+        if (!parent) {
+            if (!await(w, &w->s->asked, turn))
+                return false;
+            atomic_store_explicit(&w->s->answered, turn, memory_order_release);
+            continue;
+        }
+        t = rk_clock_ns();
+        atomic_store_explicit(&w->s->asked, turn, memory_order_release);
+        if (!await(w, &w->s->answered, turn))
+            return false;
+        took[turn - 1] = rk_clock_ns() - t;
+    }
+    if (parent) {
+        qsort(took, MEETINGS, sizeof(took[0]), ascending);
+        *ns = (uint32_t)took[MEETINGS * 9 / 10];
+    }
+    return true;
+}
+
+/* Both sides go through the same list; ns is the parent's. The first sample of each warms up. */
+static bool go_through(struct side *w, bool parent, struct rk_paths *paths)
+{
+    uint64_t turn = 0, ns[RK_PATHS][SAMPLES];
+
+    if (!meet(w, parent, parent ? &paths->meet : NULL))
+        return false;
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        size_t bytes = (size_t)rk_path_bytes(i);
+
+        for (int k = -1; k < SAMPLES; k++) {
+            for (int p = 0; p < RK_PATHS; p++) {
+                enum rk_path path = (enum rk_path)p;
+
+                if (!possible(w, path))
+                    continue;
+                turn++;
+                if (parent ? !take(w, bytes, path, turn, &ns[p][k < 0 ? 0 : k])
+                           : !give(w, bytes, path, turn))
+                    return false;
+            }
+        }
+        for (int p = 0; parent && p < RK_PATHS; p++) {
+            uint64_t median;
+
+            if (!possible(w, (enum rk_path)p))
+                continue;
+            qsort(ns[p], SAMPLES, sizeof(ns[p][0]), ascending);
+            median = ns[p][SAMPLES / 2];
+            paths->rate[i][p] = (uint32_t)(bytes * 1000 / (median ? median : 1));
+            paths->rate[i][p] += paths->rate[i][p] == 0;
+        }
+    }
+    return true;
+}
+
+/* The i-th core of those that we may use. */
+static bool pin(int i)
+{
+    cpu_set_t may, one;
+
+    if (sched_getaffinity(0, sizeof(may), &may))
+        return false;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &may) && i-- == 0)
+            CPU_SET(core, &one);
+    }
+    return CPU_COUNT(&one) == 1 && sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+static void child(struct side *w)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != w->parent)
+        _exit(1);
+    if (!pin(1) || !attach(w, false) || !go_through(w, false, NULL)) {
+        atomic_store(&w->s->failed, 1);
+        _exit(1);
+    }
+    _exit(0);
+}
+
+/* Two processes; ours is on the first core and then where it was. */
+static bool measure(struct side *w, struct rk_paths *paths)
+{
+    cpu_set_t before;
+    bool ok;
+    int status;
+
+    if (sched_getaffinity(0, sizeof(before), &before) || CPU_COUNT(&before) < 2) {
+        rk_error("calibration needs two cores, and this process may use one; give it more "
+                 "(taskset, the job's --cpus-per-rank)");
+        return false;
+    }
+    rk_cma_allow();
+    w->parent = getpid();
+    w->until = rk_clock_ns() + PATIENCE_NS;
+    fflush(NULL);
+    w->child = fork();
+    if (w->child < 0) {
+        rk_error("calibration: fork: %m");
+        return false;
+    }
+    if (w->child == 0)
+        child(w);
+    ok = pin(0) && attach(w, true) && go_through(w, true, paths);
+    rk_xpmem_close(w->far);
+    if (!ok) {
+        atomic_store(&w->s->failed, 1);
+        kill(w->child, SIGKILL);
+    }
+    while (waitpid(w->child, &status, 0) < 0 && errno == EINTR)
+        ;
+    sched_setaffinity(0, sizeof(before), &before);
+    if (!ok || status)
+        rk_error("calibration did not come to its end within 30 s, or a copy failed; is the machine full?");
+    return ok && !status;
+}
+
+static void *room(size_t bytes, int flags)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool info_measure_paths(struct rk_paths *paths)
+{
+    struct side w = {.shape = rk_box_shape(BOX)};
+    uint32_t word = 0x5eed;
+    bool ok = false;
+
+    memset(paths, 0, sizeof(*paths));
+    w.s = room(sizeof(*w.s), MAP_SHARED);
+    w.theirs = room(MOST, MAP_PRIVATE);
+    w.mine = room(MOST, MAP_PRIVATE);
+    if (w.s && w.theirs && w.mine) {
+        rk_box_out_init(&w.out, w.s->box, &w.shape);
+        rk_box_in_init(&w.in, w.s->box, &w.shape);
+        /* Refused to oneself, it is refused to others. */
+        w.cma = rk_conf.cma != RK_CONF_CMA_OFF &&
+                rk_cma_works(getpid(), (uint64_t)(uintptr_t)&word, word);
+        ok = measure(&w, paths);
+    } else {
+        rk_error("calibration: no memory");
+    }
+    if (w.s)
+        munmap(w.s, sizeof(*w.s));
+    if (w.theirs)
+        munmap(w.theirs, MOST);
+    if (w.mine)
+        munmap(w.mine, MOST);
+    rk_paths_choose(paths);
+    paths->measured = ok;
+    return ok;
+}

@@ -1,0 +1,198 @@
+/*
+ * rankinfo.c: show what this librank is, how it is configured and what it
+ * sees. Prints everything, or the parts that are asked for.
+ */
+#include "config.h"
+
+#include "collectives/coll.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "tools/rankinfo/info.h"
+#include "tools/rankinfo/paths.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PART_BUILD = 1, PART_CHANNELS = 2, PART_TOPOLOGY = 4, PART_CONF = 8, PART_COLL = 16,
+       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256, DONE = 512 };
+
+static const struct option known[] = {
+    {"build", no_argument, NULL, 'b'},    {"channels", no_argument, NULL, 'c'},
+    {"load", no_argument, NULL, 'l'},     {"topology", no_argument, NULL, 't'},
+    {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
+    {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
+    {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf] [--coll]\n"
+                 "                [--paths] [--calibrate]\n"
+                 "  --build      version, and what was built in\n"
+                 "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
+                 "  --topology   cores, GPUs and NICs seen\n"
+                 "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
+                 "  --coll       which algorithm a collective takes, and why\n"
+                 "  --paths      how large messages go between processes of this host, and why\n"
+                 "  --calibrate  measure that, which takes a second or two and two cores, and keep it for all\n"
+                 "               programs of this user; then as --paths\n"
+                 "  --man        --conf as a part of a manual page\n"
+                 "  --version, --help\n"
+                 "Without options: all but --coll, --paths, --load, --calibrate and --man.\n");
+}
+
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    int least = 4;
+
+    for (const struct option *o = known; o->name; o++) {
+        int d = rk_edit_distance(o->name, name);
+
+        if (d < least) {
+            least = d;
+            best = o->name;
+        }
+    }
+    return best;
+}
+
+/* The parts asked for; DONE: all has been said; or -1 (and a line that says why). */
+static int parse(int argc, char **argv)
+{
+    int c, parts = 0;
+
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, "+h", known, NULL)) != -1) {
+        switch (c) {
+        case 'b':
+            parts |= PART_BUILD;
+            break;
+        case 'c':
+            parts |= PART_CHANNELS;
+            break;
+        case 'l':
+            parts |= PART_CHANNELS | LOAD;
+            break;
+        case 't':
+            parts |= PART_TOPOLOGY;
+            break;
+        case 'C':
+            parts |= PART_CONF;
+            break;
+        case 'a':
+            parts |= PART_COLL;
+            break;
+        case 'p':
+            parts |= PART_PATHS;
+            break;
+        case 'k':
+            parts |= PART_PATHS | CALIBRATE;
+            break;
+        case 'm':
+            parts |= PART_MAN;
+            break;
+        case 'V':
+            printf("rankinfo %s\n", rank_version());
+            return DONE;
+        case 'h':
+            usage(stdout);
+            return DONE;
+        default: {
+            const char *bad = argv[optind - 1], *near = nearest(bad + strspn(bad, "-"));
+
+            if (near)
+                rk_error("unknown option %s; did you mean --%s?", bad, near);
+            else
+                rk_error("unknown option %s; rankinfo --help lists them", bad);
+            return -1;
+        }
+        }
+    }
+    if (optind < argc) {
+        rk_error("unexpected argument '%s'; rankinfo takes options only", argv[optind]);
+        return -1;
+    }
+    return parts ? parts : PART_BUILD | PART_CHANNELS | PART_TOPOLOGY | PART_CONF;
+}
+
+void info_print_build(FILE *out)
+{
+    fprintf(out, "librank %s\n", rank_version());
+    fprintf(out, "  compiler   %s\n", RK_COMPILER);
+    fprintf(out, "  pmix       %s\n", RK_FROM_PMIX);
+    fprintf(out, "  hwloc      %s\n", RK_FROM_HWLOC);
+    fprintf(out, "  libevent   %s\n", RK_FROM_EVENT);
+    fprintf(out, "  ucx        %s\n", RK_FROM_UCX);
+    fprintf(out, "  verbs      %s\n", RK_FROM_VERBS);
+    fprintf(out, "  cuda       %s\n", RK_FROM_CUDA);
+    fprintf(out, "  modules in %s\n", RK_MODULEDIR);
+    fprintf(out, "  rank.conf  %s/rank.conf, then ~/.rank.conf; or the file that RANK_CONF names\n",
+            RK_SYSCONFDIR);
+}
+
+/* An empty line between parts. */
+static void next_part(int *printed)
+{
+    if ((*printed)++)
+        putchar('\n');
+}
+
+static bool print_parts(int parts)
+{
+    int printed = 0;
+    bool ok = true;
+
+    if (parts & PART_BUILD) {
+        next_part(&printed);
+        info_print_build(stdout);
+    }
+    if (parts & PART_CHANNELS) {
+        next_part(&printed);
+        info_print_channels(stdout, parts & LOAD);
+    }
+    if (parts & PART_TOPOLOGY) {
+        next_part(&printed);
+        ok = info_print_topology(stdout);
+    }
+    if (parts & PART_CONF) {
+        next_part(&printed);
+        info_print_conf(stdout);
+    }
+    if (parts & PART_COLL) {
+        next_part(&printed);
+        rk_coll_print_table(stdout);
+    }
+    if (parts & PART_PATHS) {
+        next_part(&printed);
+        ok = (!(parts & CALIBRATE) || info_calibrate(stdout)) && ok;
+        info_print_paths(stdout);
+    }
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    bool ok = true;
+    int parts;
+
+    rk_log_identity("rankinfo", -1, NULL);
+    parts = parse(argc, argv);
+    if (parts < 0)
+        return 2;
+    if (parts & PART_MAN) {
+        info_print_conf_man(stdout);
+    } else if (parts != DONE) {
+        /* A bad value was named on stderr; the rest is still worth showing. */
+        ok = rk_conf_load() == RANK_OK;
+        ok = print_parts(parts) && ok;
+        rk_conf_unload();
+    }
+    if (fflush(stdout) || ferror(stdout)) {
+        rk_error("cannot write: %m");
+        ok = false;
+    }
+    return ok ? 0 : 1;
+}
