@@ -5,7 +5,7 @@
 #define BENCH_BENCH_H
 
 #include "bench/backend.h"
-#include "bench/frame_options.h"
+#include "bench/harness_options.h"
 
 /* Up to this many bytes the buffers are written and read inside the timed part, which then holds
  * several iterations; above it outside, and each iteration is timed by itself. So is each of a

@@ -3,7 +3,7 @@
  * rank costs that waits for one.
  */
 #include "bench/bench.h"
-#include "bench/frame_stats.h"
+#include "bench/harness_stats.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
 #
-#   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare
+#   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare.py
 #   bench/peers.sh --only NAME BUILDDIR          ompi4 or mpich4 alone, which must be installed; nothing is fetched
 #
 # With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.

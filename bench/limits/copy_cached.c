@@ -1,5 +1,5 @@
 /* copy_cached.c: memcpy of a buffer that this core has copied before. */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 61 };
 

@@ -1,5 +1,5 @@
 /* copy_cma.c: process_vm_readv of a buffer that another process has just written. */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 #include <sys/uio.h>
 

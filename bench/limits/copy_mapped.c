@@ -1,5 +1,5 @@
 /* copy_mapped.c: memcpy out of a buffer that another process has just written and both have mapped. */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 61 };
 

@@ -2,7 +2,7 @@
  * copy_ring.c: a double copy: one process copies from its buffer, just
  * written, into a ring of boxes while the other copies out of them.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 61, BOXES = 8, BOX = 16 << 10 };
 

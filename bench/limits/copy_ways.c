@@ -2,7 +2,7 @@
  * copy_ways.c: other ways to copy what copy_mapped.c copies by memcpy: the target written past the caches, what
  * comes next fetched ahead, and the processor's own string move; and memcpy of what its writer wrote past the caches.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

@@ -1,5 +1,5 @@
 /* flag.c: a flag handed from core to core, bare, and with 8 bytes of payload in its line. */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 201, TIMES = 2000 };
 

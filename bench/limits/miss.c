@@ -3,7 +3,7 @@
  * a load, and an atomic fetch-add. The lines hold a list in random order, so
  * that neither is begun before the one before it has its data.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { LINES = 256, SAMPLES = 301 };
 

@@ -4,7 +4,7 @@
  *
  * One program plays all parts: "serve" is a launcher that does nothing else, "join" what it starts, "leave" the bare one.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 #include <pmix.h>
 #include <pmix_server.h>

@@ -6,7 +6,7 @@
  *   tcp --serve PORT                 one connection, then the end
  *   tcp --to ADDRESS PORT [--quick]  from another host
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -2,7 +2,7 @@
  * wake.c: how long a process that sleeps takes to notice: on a futex, and in epoll on an eventfd. Who has slept for long
  * is slower to wake than who has just fallen asleep: the core sleeps deeper, and that of a virtual machine is given away.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 #include <linux/futex.h>
 #include <sys/epoll.h>

@@ -4,7 +4,7 @@
  * second all of them hand over. And the same where everybody has another
  * partner each time, and both hand a flag to the other.
  */
-#include "bench/limits/limits.h"
+#include "bench/limits/limit_bench.h"
 
 enum { MOST = 64, ROUNDS = 64 };
 

@@ -11,7 +11,6 @@
 #include "lib/data/view.h"
 #include "lib/rank.h"
 
-
 #include <stdbool.h>
 #include <sys/uio.h>
 

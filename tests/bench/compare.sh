@@ -1,4 +1,4 @@
-# compare.sh: bench/compare with a peer, Debian's MPICH or Open MPI, whose programs are started by its own launcher, or by
+# compare.sh: bench/compare.py with a peer, Debian's MPICH or Open MPI, whose programs are started by its own launcher, or by
 # ours. What is measured is not judged: that there are figures is, and who has started what.
 work=$(mktemp -d "$top_builddir/tests/compare.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -30,7 +30,7 @@ compares() {
     local name=$1
     shift
     : >"$work/asked"
-    timeout 300 "$top_srcdir/bench/compare" "$work" --runs 1 --time 1ms --md --rows ar2,true2,init2 "$@" >"$work/out" 2>"$work/err"
+    timeout 300 "$top_srcdir/bench/compare.py" "$work" --runs 1 --time 1ms --md --rows ar2,true2,init2 "$@" >"$work/out" 2>"$work/err"
     local rc=$?
     if [ $rc = 0 ] && [ ! -s "$work/err" ] &&
         [ "$(awk -F ' *[|] *' '$3 + 0 > 0 && $4 ~ /^[0-9.e+-]+ \([0-9.e+-]+\)$/' "$work/out" | wc -l)" = 3 ]; then
@@ -64,7 +64,7 @@ started 3 .
 refused() {
     local text=$1
     shift
-    if timeout 60 "$top_srcdir/bench/compare" "$@" >"$work/out" 2>"$work/err" </dev/null || ! grep -qF -e "$text" "$work/err"; then
+    if timeout 60 "$top_srcdir/bench/compare.py" "$@" >"$work/out" 2>"$work/err" </dev/null || ! grep -qF -e "$text" "$work/err"; then
         echo "not ok - $*: $text"
         sed 's/^/    /' "$work/out" "$work/err"
         bad=1
@@ -77,14 +77,14 @@ refused "run bench/peers.sh" "$work/empty"
 refused "no peer is named nobody; there are $peer" "$work" --peers nobody
 refused "--runs 0: at least 1" "$work" --runs 0
 refused "no row is named nothing" "$work" --rows nothing
-"$top_srcdir/bench/compare" "$work/empty" --list | grep -q '^lat8 ' && echo "ok - the rows, without peers" || {
+"$top_srcdir/bench/compare.py" "$work/empty" --list | grep -q '^lat8 ' && echo "ok - the rows, without peers" || {
     echo "not ok - the rows, without peers"
     bad=1
 }
 
 # What is being measured ends with it, and does not go on until its time is over.
 printf '#!/bin/sh\n[ "$XRUN_RANK" = 0 ] || exit 0\nsleep 1000 &\necho $! >"%s/pid.new" && mv "%s/pid.new" "%s/pid"\nwait\n' "$work" "$work" "$work" >"$work/rankbench"
-"$top_srcdir/bench/compare" "$work" --rows lat8 --runs 1 --limit 1000 >"$work/out" 2>"$work/err" &
+"$top_srcdir/bench/compare.py" "$work" --rows lat8 --runs 1 --limit 1000 >"$work/out" 2>"$work/err" &
 comparing=$!
 while [ ! -s "$work/pid" ] && kill -0 $comparing 2>/dev/null; do sleep 0.05; done
 kill -TERM $comparing

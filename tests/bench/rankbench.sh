@@ -142,7 +142,7 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
         [ "$(json "$work/j" 2 2>>"$work/err")" = 38 ] && ok "messages and one-sided operations over ucx" ||
         not_ok "messages and one-sided operations over ucx"
     # Ours and UCX's puts of the same pieces; it looks at every word itself.
-    timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/pieces" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
+    timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/putv_vs_ucx" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
         [ "$(awk '/^pieces_(own|any|shared)_(putv|ucx) / && $2 > 0 && $3 == "us"' "$work/out" | wc -l)" = 6 ] &&
         ok "pieces in one call, and UCX's loop" || not_ok "pieces in one call, and UCX's loop"
 fi

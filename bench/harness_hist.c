@@ -1,5 +1,5 @@
-/* frame_hist.c: see frame_hist.h. */
-#include "bench/frame_hist.h"
+/* harness_hist.c: see frame_hist.h. */
+#include "bench/harness_hist.h"
 
 enum { BAR = 50 };
 

@@ -1,8 +1,8 @@
 /*
- * threads.c: what several threads of a rank send a second, beside what one sends.
+ * thread_rate.c: what several threads of a rank send a second, beside what one sends.
  *
- *   bench/threads [T [SAMPLES]]           each thread to itself, on a team of its own
- *   xrun -n 2 bench/threads [T [SAMPLES]] thread t of rank 0 to thread t of rank 1, windows of 64 messages
+ *   bench/thread_rate [T [SAMPLES]]           each thread to itself, on a team of its own
+ *   xrun -n 2 bench/thread_rate [T [SAMPLES]] thread t of rank 0 to thread t of rank 1, windows of 64 messages
  *
  * T threads (2) and one thread take turns, SAMPLES (7) times each; messages of 8 bytes. Prints the medians and their
  * ratio. T is 0: one thread at RANK_THREAD_SERIALIZED, where nothing is locked.
@@ -27,7 +27,7 @@ struct worker {
 static void must(rank_status_t st, const char *what)
 {
     if (st) {
-        fprintf(stderr, "bench/threads: %s: %s\n", what, rank_status_string(st));
+        fprintf(stderr, "bench/thread_rate: %s: %s\n", what, rank_status_string(st));
         rank_abort(1, what);
     }
 }
@@ -102,7 +102,7 @@ static double sample(struct worker *workers, int n, int turns)
         workers[i].turns = turns;
         workers[i].start = &start;
         if (i && pthread_create(&workers[i].id, NULL, work, &workers[i])) {
-            fprintf(stderr, "bench/threads: no thread could be made\n");
+            fprintf(stderr, "bench/thread_rate: no thread could be made\n");
             exit(1);
         }
     }
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
     struct worker w[T_MAX];
 
     if (n < 0 || n > T_MAX || samples < 1 || samples > SAMPLES_MAX) {
-        fprintf(stderr, "bench/threads: 0 to %d threads, 1 to %d samples\n", T_MAX, SAMPLES_MAX);
+        fprintf(stderr, "bench/thread_rate: 0 to %d threads, 1 to %d samples\n", T_MAX, SAMPLES_MAX);
         return 2;
     }
     if (n == 0) {

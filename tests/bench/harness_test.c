@@ -1,10 +1,10 @@
-/* frame_test.c: the parts of the benchmark frame that need no ranks: statistics, sizes, options, JSON, checks. */
+/* harness_test.c: the parts of the benchmark frame that need no ranks: statistics, sizes, options, JSON, checks. */
 #include "tests/unit/unit.h"
 
 #include "bench/bench.h"
-#include "bench/frame_hist.h"
-#include "bench/frame_json.h"
-#include "bench/frame_stats.h"
+#include "bench/harness_hist.h"
+#include "bench/harness_json.h"
+#include "bench/harness_stats.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """hosts: what it takes to start a job on many hosts, through us and through other launchers, alternately in one run.
 
-  bench/hosts BUILDDIR [--hosts 1,2,4] [--ranks R] [--runs K] [--peers a,b] [--program PROGRAM...] [--md] [--raw]
+  bench/hosts_bench.py BUILDDIR [--hosts 1,2,4] [--ranks R] [--runs K] [--peers a,b] [--program PROGRAM...] [--md] [--raw]
 
 The hosts are simulated on this machine by tests/hosts.sh (it needs root): each has its own namespaces, sshd and
 core, and all of them share the machine's cores, so that what is measured is mostly the processor time that a launch

@@ -1,12 +1,12 @@
 /*
- * frame_ctl.h: the frame's own messages between the ranks.
+ * harness_ctl.h: the frame's own messages between the ranks.
  *
  * They are plain sends and receives to and from rank 0 with a tag of their own,
  * so that a collective is not measured with the help of itself and ranks that
  * have no part in a benchmark can wait here. Every rank makes the same calls.
  */
-#ifndef BENCH_FRAME_CTL_H
-#define BENCH_FRAME_CTL_H
+#ifndef RK_BENCH_HARNESS_CTL_H
+#define RK_BENCH_HARNESS_CTL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /*
- * limits.h: what the programs in this folder share.
+ * limit_bench.h: what the programs in this folder share.
  *
  * Each measures one thing that the machine does without any library, with two
  * processes on two cores: what is between its figure and ours is ours to lose.
@@ -8,8 +8,8 @@
  *
  * --quick: a few rounds, to see that it works.
  */
-#ifndef BENCH_LIMITS_H
-#define BENCH_LIMITS_H
+#ifndef RK_BENCH_LIMITS_LIMIT_BENCH_H
+#define RK_BENCH_LIMITS_LIMIT_BENCH_H
 
 #include <errno.h>
 #include <sched.h>

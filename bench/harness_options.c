@@ -1,5 +1,5 @@
-/* frame_options.c: see frame_options.h. The options are rows of a configuration table. */
-#include "bench/frame_options.h"
+/* harness_options.c: see frame_options.h. The options are rows of a configuration table. */
+#include "bench/harness_options.h"
 
 #include <stdlib.h>
 #include <string.h>

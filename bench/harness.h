@@ -1,16 +1,16 @@
 /*
- * frame.h: what the frame's files share: the run of one command line.
+ * harness.h: what the frame's files share: the run of one command line.
  *
- *   frame.c          the command line, and the benchmarks it names
- *   frame_measure.c  one benchmark, size by size: how often, how long, and is it right
- *   frame_print.c    what is printed of it, and written as JSON
+ *   harness.c          the command line, and the benchmarks it names
+ *   harness_measure.c  one benchmark, size by size: how often, how long, and is it right
+ *   harness_print.c    what is printed of it, and written as JSON
  */
-#ifndef BENCH_FRAME_H
-#define BENCH_FRAME_H
+#ifndef RK_BENCH_HARNESS_H
+#define RK_BENCH_HARNESS_H
 
 #include "bench/bench.h"
-#include "bench/frame_json.h"
-#include "bench/frame_stats.h"
+#include "bench/harness_json.h"
+#include "bench/harness_stats.h"
 
 #include <limits.h>
 

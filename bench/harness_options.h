@@ -1,6 +1,6 @@
-/* frame_options.h: the command line, after nccl-tests. */
-#ifndef BENCH_FRAME_OPTIONS_H
-#define BENCH_FRAME_OPTIONS_H
+/* harness_options.h: the command line, after nccl-tests. */
+#ifndef RK_BENCH_HARNESS_OPTIONS_H
+#define RK_BENCH_HARNESS_OPTIONS_H
 
 #include "lib/base/conf.h"
 

@@ -1,9 +1,9 @@
 /*
- * frame_measure.c: one benchmark, size by size: how many iterations, when, and
+ * harness_measure.c: one benchmark, size by size: how many iterations, when, and
  * whether what they moved is right. Everything that times is in bench_*.c.
  */
-#include "bench/frame.h"
-#include "bench/frame_ctl.h"
+#include "bench/harness.h"
+#include "bench/harness_ctl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * pieces.c: many small pieces put in one call, rank_putv, against a loop of UCX's own puts; each with its flush.
+ * putv_vs_ucx.c: many small pieces put in one call, rank_putv, against a loop of UCX's own puts; each with its flush.
  *
- *   xrun -n 2 [--host A,B] bench/pieces [ROUNDS [PIECES [BYTES]]]
+ *   xrun -n 2 [--host A,B] bench/putv_vs_ucx [ROUNDS [PIECES [BYTES]]]
  *
  * 256 pieces of 1 KiB, together at rank 0 and 2 KiB apart at rank 1, which is what a part of a matrix looks like. Both
  * ways take turns in one pair of processes, on one UCX (LD_LIBRARY_PATH says which). Rank 0 writes its buffer before each

@@ -1,6 +1,6 @@
-/* frame_json.h: an array of flat records, written as it grows. A file is whole after each record, however the program ends. */
-#ifndef BENCH_FRAME_JSON_H
-#define BENCH_FRAME_JSON_H
+/* harness_json.h: an array of flat records, written as it grows. A file is whole after each record, however the program ends. */
+#ifndef RK_BENCH_HARNESS_JSON_H
+#define RK_BENCH_HARNESS_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-/* frame_ctl.c: see frame_ctl.h. */
-#include "bench/frame_ctl.h"
+/* harness_ctl.c: see frame_ctl.h. */
+#include "bench/harness_ctl.h"
 
 #include "bench/backend.h"
-#include "bench/frame_options.h"
+#include "bench/harness_options.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* frame_stats.h: what is said about many samples. */
-#ifndef BENCH_FRAME_STATS_H
-#define BENCH_FRAME_STATS_H
+/* harness_stats.h: what is said about many samples. */
+#ifndef RK_BENCH_HARNESS_STATS_H
+#define RK_BENCH_HARNESS_STATS_H
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 /*
- * frame.c: the command line: which benchmarks, with which options, and what
+ * harness.c: the command line: which benchmarks, with which options, and what
  * all comes to. See frame.h.
  */
-#include "bench/frame.h"
-#include "bench/frame_ctl.h"
+#include "bench/harness.h"
+#include "bench/harness_ctl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* frame_stats.c: see frame_stats.h. */
-#include "bench/frame_stats.h"
+/* harness_stats.c: see frame_stats.h. */
+#include "bench/harness_stats.h"
 
 #include <stdlib.h>
 

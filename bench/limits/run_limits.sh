@@ -1,8 +1,8 @@
 #!/bin/bash
-# run: what this machine does without any library, as a table: name, figure, unit, which rows of bench/compare it bounds
+# run_limits.sh: what this machine does without any library, as a table: name, figure, unit, which rows of bench/compare.py it bounds
 # ("-": none by itself), and what it is.
 #
-#   bench/limits/run [--quick] [--hosts] BUILDDIR
+#   bench/limits/run_limits.sh [--quick] [--hosts] BUILDDIR
 #
 # --quick: a few rounds each, to see that they work. --hosts: sockets between two simulated hosts, too
 # (tests/hosts.sh; needs root). Exit code 1 if a program failed.
@@ -18,12 +18,12 @@ while :; do
     shift
 done
 [ $# -eq 1 ] && [ -x "$1/bench/limits/flag" ] ||
-    { echo "usage: bench/limits/run [--quick] [--hosts] BUILDDIR (a built one)" >&2; exit 2; }
+    { echo "usage: bench/limits/run_limits.sh [--quick] [--hosts] BUILDDIR (a built one)" >&2; exit 2; }
 src=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$1" && pwd)
 bad=0
 
-# Rows of bench/compare (its --list names them) that are to be held against a figure: what is between is ours to lose.
+# Rows of bench/compare.py (its --list names them) that are to be held against a figure: what is between is ours to lose.
 table() {
     awk 'BEGIN {
         split("flag lat8 flag_8B lat8,sig8near miss_load getlat8 miss_fetch_add faddlat8 " \

@@ -1,8 +1,8 @@
-/* frame_print.c: what is printed of a benchmark, and written as JSON. See frame.h. */
+/* harness_print.c: what is printed of a benchmark, and written as JSON. See frame.h. */
 #include "config.h"
 
-#include "bench/frame.h"
-#include "bench/frame_hist.h"
+#include "bench/harness.h"
+#include "bench/harness_hist.h"
 
 #include <stdio.h>
 

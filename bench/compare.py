@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """compare: the same measurements through us and through MPI libraries, alternately in one run.
 
-  bench/compare BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--limits] [--list]
+  bench/compare.py BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--limits] [--list]
 
 The peers are those that bench/peers.sh has set up in BUILDDIR/peers. Each row runs K times, us and every
 peer in turn; printed are the medians of K (behind a peer's: the ratio of ours to it), the ratio of ours to the best
@@ -194,11 +194,11 @@ def limit(program, figure, scale=1):
 
 
 def pieces(figure, hosts=False):
-    """A figure of bench/pieces, which has ours and raw UCX's: us for a vector. MPI has no such call."""
+    """A figure of bench/putv_vs_ucx, which has ours and raw UCX's: us for a vector. MPI has no such call."""
     def measure(who):
         if who in peers:
             return None
-        words = [build + '/bench/pieces']
+        words = [build + '/bench/putv_vs_ucx']
         if who in raws:
             libs = subprocess.run(['bash', '-c', '. %s/%s.raw; echo "${LD_LIBRARY_PATH:-}"' % (peers_dir, who)],
                                   stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -218,7 +218,7 @@ def threads(ranks):
         if who != 'us':
             return None
         one.clear()
-        text = run(who, ranks, [build + '/bench/threads'])[1]
+        text = run(who, ranks, [build + '/bench/thread_rate'])[1]
         found = re.search(r'1 thread ([0-9.]+) M/s, 2 threads ([0-9.]+) M/s', text or '')
         if not found:
             return None
@@ -450,7 +450,7 @@ def cpu():
 print('%s%s, %d cores, Linux %s, %s; medians of %d alternating runs' % (
     '' if opt.md else '# ', cpu(), os.cpu_count(), platform.release(), datetime.date.today(), opt.runs))
 if opt.limits:
-    text = subprocess.run([top + '/bench/limits/run', build], stdout=subprocess.PIPE, text=True).stdout
+    text = subprocess.run([top + '/bench/limits/run_limits.sh', build], stdout=subprocess.PIPE, text=True).stdout
     print('\n```\n%s```' % text if opt.md else ''.join('# %s\n' % line for line in text.splitlines()), flush=True)
 head = ['', 'ours'] + peers + extra + ['ratio', 'spread', 'reach', '']
 if opt.md:

@@ -1,6 +1,6 @@
-/* frame_hist.h: how times are spread, as text: a line for each power of two of nanoseconds. */
-#ifndef BENCH_FRAME_HIST_H
-#define BENCH_FRAME_HIST_H
+/* harness_hist.h: how times are spread, as text: a line for each power of two of nanoseconds. */
+#ifndef RK_BENCH_HARNESS_HIST_H
+#define RK_BENCH_HARNESS_HIST_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* frame_json.c: see frame_json.h. */
-#include "bench/frame_json.h"
+/* harness_json.c: see frame_json.h. */
+#include "bench/harness_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
