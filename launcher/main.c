@@ -64,7 +64,7 @@ static int refuse(const char *text, int code)
     char *shown = strdup(text);
 
     if (shown)
-        rk_words_show(shown); /* it may hold what files and variables say */
+        xr_words_show(shown); /* it may hold what files and variables say */
     rk_error("%s", shown ? shown : "out of memory");
     free(shown);
     return code;
@@ -83,14 +83,14 @@ static char *make_id(void)
     return id;
 }
 
-static void be_quiet(const struct rk_options *o)
+static void be_quiet(const struct xr_options *o)
 {
     if (o->quiet)
         rk_log_threshold = RK_LOG_ERROR;
 }
 
 /* 0, or the exit code. */
-static int make_job(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job)
+static int make_job(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job)
 {
     char text[4096 + 512];
     int code;
@@ -98,12 +98,12 @@ static int make_job(const struct rk_options *o, const struct rk_plan *plan, stru
     job->report = o->json != NULL;
     job->input = o->input;
     job->pty = o->pty;
-    job->window = rk_user_window();
+    job->window = xr_user_window();
     job->id = make_id();
-    if (!job->id || (o->spawned && !rk_spawned_origin(o->spawned, &job->origin)))
+    if (!job->id || (o->spawned && !xr_spawned_origin(o->spawned, &job->origin)))
         return refuse("out of memory", 1);
     be_quiet(o);
-    code = rk_apps_make(o, plan->local != RK_NO_HOST, job, text, sizeof(text));
+    code = xr_apps_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
     be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
         return refuse(text, code);
@@ -111,24 +111,24 @@ static int make_job(const struct rk_options *o, const struct rk_plan *plan, stru
 }
 
 /* Can ranks be started on this host? Also raises what xrun and the agent need. */
-static int check_limits(const struct rk_options *o, const struct rk_plan *plan, int here)
+static int check_limits(const struct xr_options *o, const struct xr_plan *plan, int here)
 {
     char text[1024] = "";
 
-    if (!rk_limits_check(here, o->input == RK_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
-        !rk_assign_files(o, plan, 0, text, sizeof(text)))
-        return refuse(text, RK_EXIT_USAGE);
+    if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
+        !xr_assign_files(o, plan, 0, text, sizeof(text)))
+        return refuse(text, XR_EXIT_USAGE);
     return 0;
 }
 
 /* Where all hosts are known without asking anybody: who runs where. */
-static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job *job)
+static int place(const struct xr_options *o, struct xr_plan *plan, struct xr_job *job)
 {
     char text[1024] = "";
 
-    if (rk_assign_place(o, plan, text, sizeof(text)) ||
-        rk_assign_size(o, plan, job, text, sizeof(text)))
-        return refuse(text, RK_EXIT_USAGE);
+    if (xr_assign_place(o, plan, text, sizeof(text)) ||
+        xr_assign_size(o, plan, job, text, sizeof(text)))
+        return refuse(text, XR_EXIT_USAGE);
     return 0;
 }
 
@@ -136,62 +136,62 @@ static int place(const struct rk_options *o, struct rk_plan *plan, struct rk_job
  * Looking at this machine takes about as long as an agent needs to begin. It may do so meanwhile where all that an
  * agent has to know before is known, and nothing is shown or written that could be wrong.
  */
-static bool may_place_late(const struct rk_options *o, const struct rk_plan *plan, const struct rk_job *job)
+static bool may_place_late(const struct xr_options *o, const struct xr_plan *plan, const struct xr_job *job)
 {
-    return plan->hosts.n == 1 && plan->local == 0 && !rk_plan_remote(plan) && o->n > 0 &&
+    return plan->hosts.n == 1 && plan->local == 0 && !xr_plan_remote(plan) && o->n > 0 &&
            job->size == (uint32_t)o->n && !o->spawned && !o->json && !o->output_dir && !o->where.show_map &&
            !o->where.json_map && !o->where.dry_run;
 }
 
 /* For the maps. Free it. */
-static struct rk_plan_program *name_programs(const struct rk_options *o, struct rk_plan *plan)
+static struct xr_plan_program *name_programs(const struct xr_options *o, struct xr_plan *plan)
 {
-    struct rk_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
+    struct xr_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
 
     for (int i = 0; programs && i < o->napps; i++)
-        programs[i] = (struct rk_plan_program){o->apps[i].command[0], (uint32_t)o->apps[i].n};
+        programs[i] = (struct xr_plan_program){o->apps[i].command[0], (uint32_t)o->apps[i].n};
     plan->programs = programs;
     plan->nprograms = programs ? (uint32_t)o->napps : 0;
     return programs;
 }
 
 /* Can other hosts be reached, as far as that is this host's matter? */
-static bool check_ways(const struct rk_options *o, const struct rk_plan *plan, char *err, size_t errlen)
+static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
 {
     char *command;
 
-    if (!rk_plan_remote(plan))
+    if (!xr_plan_remote(plan))
         return true;
-    if (o->where.interface && !rk_door_can_open(o->where.interface, err, errlen))
+    if (o->where.interface && !xr_door_can_open(o->where.interface, err, errlen))
         return false;
-    command = rk_assign_command(o, plan, err, errlen);
+    command = xr_assign_command(o, plan, err, errlen);
     free(command);
     return command != NULL;
 }
 
 /* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
-static int make_plan(struct rk_options *o, struct rk_plan *plan)
+static int make_plan(struct xr_options *o, struct xr_plan *plan)
 {
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
 
-    if (!rk_where_check(&o->where, text, sizeof(text)) || rk_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
-        (n && !rk_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
-        return refuse(text, RK_EXIT_USAGE);
+    if (!xr_where_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
+        (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
+        return refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
         o->n = o->apps[0].n = (int)n;
     return 0;
 }
 
-static int run(struct rk_options *o, uint64_t started_ns)
+static int run(struct xr_options *o, uint64_t started_ns)
 {
-    struct rk_plan_program *programs = NULL;
-    struct rk_job job = {.started_ns = started_ns, .nofile = rk_limits_files()};
-    struct rk_plan plan = {.local = RK_NO_HOST};
+    struct xr_plan_program *programs = NULL;
+    struct xr_job job = {.started_ns = started_ns, .nofile = xr_limits_files()};
+    struct xr_plan plan = {.local = XR_NO_HOST};
     bool late;
     int code;
 
-    rk_ulimits_read(&job.limits);
+    xr_ulimits_read(&job.limits);
     /* Before the environment loses what a resource manager says in it. */
     code = make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
@@ -199,15 +199,15 @@ static int run(struct rk_options *o, uint64_t started_ns)
     if (!code)
         code = make_job(o, &plan, &job);
     late = !code && may_place_late(o, &plan, &job);
-    if (!code && !late && !rk_plan_remote(&plan))
+    if (!code && !late && !xr_plan_remote(&plan))
         code = place(o, &plan, &job);
     if (!code)
-        code = check_limits(o, &plan, rk_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
-    if (!code && !(o->where.dry_run && !rk_plan_remote(&plan)))
-        code = rk_front_run(o, &job, &plan, late ? place : NULL);
-    rk_plan_clear(&plan);
+        code = check_limits(o, &plan, xr_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
+    if (!code && !(o->where.dry_run && !xr_plan_remote(&plan)))
+        code = xr_front_run(o, &job, &plan, late ? place : NULL);
+    xr_plan_clear(&plan);
     free(programs);
-    rk_job_clear(&job);
+    xr_job_clear(&job);
     rk_conf_unload();
     return code;
 }
@@ -215,22 +215,22 @@ static int run(struct rk_options *o, uint64_t started_ns)
 /* For a rank of another job: an xrun of the first's has started this process. */
 static int run_spawned(char **environment, uint64_t started_ns)
 {
-    struct rk_options options;
-    struct rk_spawned spawned;
+    struct xr_options options;
+    struct xr_spawned spawned;
     char text[512];
     int code;
 
     rk_log_identity("xrun", -1, NULL);
-    if (rk_spawned_read(&spawned, &options, text, sizeof(text))) {
-        code = refuse(text, RK_EXIT_USAGE);
+    if (xr_spawned_read(&spawned, &options, text, sizeof(text))) {
+        code = refuse(text, XR_EXIT_USAGE);
     } else {
         options.spawned = &spawned;
         options.environment = environment;
         be_quiet(&options);
         code = run(&options, started_ns);
     }
-    rk_options_free(&options);
-    rk_spawned_clear(&spawned);
+    xr_options_free(&options);
+    xr_spawned_clear(&spawned);
     return code;
 }
 
@@ -250,60 +250,60 @@ static char **copy_environment(void)
 
 /* The command line alone first: what is wrong there is said first, and help is always given. What is wrong only together
  * is known when the variables have been read, too. */
-static rank_status_t read_options(int argc, char **argv, struct rk_options *o, char *err,
+static rank_status_t read_options(int argc, char **argv, struct xr_options *o, char *err,
                                   size_t errlen)
 {
-    rank_status_t st = rk_options_glance(argc, argv, o, err, errlen);
+    rank_status_t st = xr_options_glance(argc, argv, o, err, errlen);
 
-    if (st || rk_options_ask(o))
+    if (st || xr_options_ask(o))
         return st;
     be_quiet(o);
-    rk_options_free(o);
-    return rk_options_parse_over(argc, argv, rk_options_variables, o, err, errlen);
+    xr_options_free(o);
+    return xr_options_parse_over(argc, argv, xr_options_variables, o, err, errlen);
 }
 
 int main(int argc, char **argv)
 {
     uint64_t started_ns = rk_clock_ns();
-    struct rk_options options;
+    struct xr_options options;
     char text[512], **environment;
     int code;
 
-    if (argc > 0 && strcmp(argv[0], RK_STAND_IN_NAME) == 0)
-        return rk_stand_in_main();
+    if (argc > 0 && strcmp(argv[0], XR_STAND_IN_NAME) == 0)
+        return xr_stand_in_main();
     fill_standard_fds();
     open_to_signals();
-    if (argc == 2 && strcmp(argv[1], RK_AGENT_PROCESS) == 0)
-        return rk_agent_remote_main();
+    if (argc == 2 && strcmp(argv[1], XR_AGENT_PROCESS) == 0)
+        return xr_agent_remote_main();
     environment = copy_environment();
-    if (argc == 2 && strcmp(argv[1], RK_SPAWNED_PROCESS) == 0) {
+    if (argc == 2 && strcmp(argv[1], XR_SPAWNED_PROCESS) == 0) {
         code = run_spawned(environment, started_ns);
         free(environment);
         return code;
     }
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
-        code = refuse(text, RK_EXIT_USAGE);
+        code = refuse(text, XR_EXIT_USAGE);
     } else if (options.bash) {
-        rk_options_bash(stdout);
+        xr_options_bash(stdout);
         code = 0;
     } else if (options.man) {
-        rk_options_man(stdout);
+        xr_options_man(stdout);
         code = 0;
     } else if (options.help) {
-        rk_options_help(stdout);
+        xr_options_help(stdout);
         code = 0;
     } else if (options.version) {
         printf("xrun %s\n", rank_version());
         code = 0;
     } else if (options.status) {
-        code = rk_ask(options.job);
+        code = xr_ask(options.job);
     } else {
         options.argv = argv;
         options.environment = environment;
         code = run(&options, started_ns);
     }
-    rk_options_free(&options);
+    xr_options_free(&options);
     free(environment);
     return code;
 }

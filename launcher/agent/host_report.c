@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* XML without its <info> lines; NULL: not known. */
-static char *describe(struct rk_agent *agent)
+static char *describe(struct xr_agent *agent)
 {
     hwloc_topology_t t = NULL;
     char *xml = NULL, *text = NULL, *to;
@@ -54,28 +54,28 @@ static uint64_t digest(const char *text)
     return h ? h : 1;
 }
 
-void rk_agent_report(struct rk_agent *agent)
+void xr_agent_report(struct xr_agent *agent)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     char *text = describe(agent);
 
-    rk_pack_u32(&p, agent->node);
-    rk_pack_string(&p, agent->host);
-    rk_pack_u32(&p, rk_topo_units());
-    rk_pack_u64(&p, text ? digest(text) : 0);
-    rk_pack_u64(&p, rk_here_machine());
-    rk_pack_u32(&p, rk_torch_port());
-    rk_wire_send(agent->wire, RK_MSG_READY, &p);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_string(&p, agent->host);
+    xr_pack_u32(&p, rk_topo_units());
+    xr_pack_u64(&p, text ? digest(text) : 0);
+    xr_pack_u64(&p, xr_here_machine());
+    xr_pack_u32(&p, xr_torch_port());
+    xr_wire_send(agent->wire, XR_MSG_READY, &p);
     free(text);
 }
 
-void rk_agent_report_topology(struct rk_agent *agent)
+void xr_agent_report_topology(struct xr_agent *agent)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     char *text = describe(agent);
 
-    rk_pack_u32(&p, agent->node);
-    rk_pack_string(&p, text ? text : "");
-    rk_wire_send(agent->wire, RK_MSG_TOPOLOGY, &p);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_string(&p, text ? text : "");
+    xr_wire_send(agent->wire, XR_MSG_TOPOLOGY, &p);
     free(text);
 }

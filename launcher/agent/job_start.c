@@ -14,54 +14,54 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void refuse(struct rk_agent *agent, int code, const char *text)
+static void refuse(struct xr_agent *agent, int code, const char *text)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (!agent->wire)
         return;
-    rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, (uint32_t)code);
-    rk_pack_string(&p, text);
-    rk_wire_send(agent->wire, RK_MSG_REFUSED, &p);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_u32(&p, (uint32_t)code);
+    xr_pack_string(&p, text);
+    xr_wire_send(agent->wire, XR_MSG_REFUSED, &p);
 }
 
-static void say_started(struct rk_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+static void say_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
         uint64_t ns;
     } phase[] = {{"PMIx server", init}, {"namespace", nspace}, {"ranks", ranks}};
     uint32_t first = agent->server ? 0 : 2;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, 3 - first);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_u32(&p, 3 - first);
     for (uint32_t i = first; i < 3; i++) {
-        rk_pack_string(&p, phase[i].name);
-        rk_pack_u64(&p, phase[i].ns);
+        xr_pack_string(&p, phase[i].name);
+        xr_pack_u64(&p, phase[i].ns);
     }
-    rk_wire_send(agent->wire, RK_MSG_STARTED, &p);
+    xr_wire_send(agent->wire, XR_MSG_STARTED, &p);
 }
 
-static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint64_t *register_ns)
+static rank_status_t open_server(struct xr_agent *agent, uint64_t *init_ns, uint64_t *register_ns)
 {
-    struct rk_server_job job = {.id = agent->job.id,
+    struct xr_server_job job = {.id = agent->job.id,
                                 .host = agent->job.hosts[agent->node],
                                 .size = agent->job.size,
                                 .universe = agent->job.universe,
                                 .nlocal = agent->nlocal,
-                                .folder = rk_leftovers_folder(agent->leftovers),
+                                .folder = xr_leftovers_folder(agent->leftovers),
                                 .oversubscribed = agent->seats.oversubscribed,
                                 .topology = agent->topology,
                                 .origin = &agent->job.origin};
-    struct rk_job_map map = {0};
-    struct rk_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
+    struct xr_job_map map = {0};
+    struct xr_server_app *apps = calloc(agent->job.napps, sizeof(*apps));
     uint32_t *local = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*local));
-    rank_status_t st = local && apps ? rk_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
+    rank_status_t st = local && apps ? xr_job_map_make(&agent->job, &map) : RANK_ERR_NO_MEMORY;
 
     for (uint32_t i = 0; apps && i < agent->job.napps; i++)
-        apps[i] = (struct rk_server_app){agent->job.apps[i].first, agent->job.apps[i].n};
+        apps[i] = (struct xr_server_app){agent->job.apps[i].first, agent->job.apps[i].n};
     job.apps = apps;
     job.napps = agent->job.napps;
 
@@ -73,51 +73,51 @@ static rank_status_t open_server(struct rk_agent *agent, uint64_t *init_ns, uint
     job.ranks_of = (const char *const *)map.ranks;
     job.runs = map.runs;
     if (!st)
-        st = rk_server_open(agent->base, &job, &rk_clients_server_events, agent, &agent->server, init_ns,
+        st = xr_server_open(agent->base, &job, &xr_clients_server_events, agent, &agent->server, init_ns,
                             register_ns);
-    rk_job_map_clear(&map);
+    xr_job_map_clear(&map);
     free(local);
     free(apps);
     return st;
 }
 
-static rank_status_t open_pmi1(struct rk_agent *agent)
+static rank_status_t open_pmi1(struct xr_agent *agent)
 {
-    const struct rk_pmi1_job job = {.id = agent->job.id,
+    const struct xr_pmi1_job job = {.id = agent->job.id,
                                     .size = agent->job.size,
                                     .universe = agent->job.universe,
                                     .local = agent->nlocal,
                                     .keys = agent->job.origin.keys,
                                     .node_of = agent->nused > 1 ? agent->job.host_of : NULL};
 
-    return rk_pmi1_open(agent->base, &job, &rk_clients_pmi1_ops[agent->nused > 1], agent, &agent->pmi1);
+    return xr_pmi1_open(agent->base, &job, &xr_clients_pmi1_ops[agent->nused > 1], agent, &agent->pmi1);
 }
 
-static rank_status_t prepare_job(struct rk_agent *agent)
+static rank_status_t prepare_job(struct xr_agent *agent)
 {
-    rank_status_t st = rk_gone_open(&agent->job, &agent->gone);
+    rank_status_t st = xr_gone_open(&agent->job, &agent->gone);
 
     agent->joined = calloc(agent->job.napps, sizeof(*agent->joined));
     if (!st && !agent->joined)
         st = RANK_ERR_NO_MEMORY;
     if (!st)
-        st = rk_fences_open(agent->tree, &agent->job, agent->gone, agent->node, rk_clients_fence_done, agent,
+        st = xr_fences_open(agent->tree, &agent->job, agent->gone, agent->node, xr_clients_fence_done, agent,
                             &agent->fences);
     if (!st)
-        st = rk_errands_open(agent->tree, agent->node, &agent->errands);
+        st = xr_errands_open(agent->tree, agent->node, &agent->errands);
     return st ? st
-              : rk_modexes_open(agent->base, agent->tree, agent->gone, agent->node, &rk_clients_modex_ops, agent,
+              : xr_modexes_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_modex_ops, agent,
                                 &agent->modexes);
 }
 
 /* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
-static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
+static bool check_limits(const struct xr_agent *agent, char *text, size_t len)
 {
     char why[768];
 
     if (agent->setup->shape.nodes == 1 ||
-        rk_limits_check((int)agent->nlocal, agent->job.input == RK_INPUT_ALL ? 2 : 0,
-                        rk_tree_children(agent->tree), why, sizeof(why)))
+        xr_limits_check((int)agent->nlocal, agent->job.input == XR_INPUT_ALL ? 2 : 0,
+                        xr_tree_children(agent->tree), why, sizeof(why)))
         return true;
     snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);
     return false;
@@ -125,21 +125,21 @@ static bool check_limits(const struct rk_agent *agent, char *text, size_t len)
 
 static void on_alone(void *arg, uint32_t app, bool over, const char *uses)
 {
-    struct rk_agent *agent = arg;
-    struct rk_packer p = {0};
+    struct xr_agent *agent = arg;
+    struct xr_packer p = {0};
 
     if (!agent->wire)
         return;
-    rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, app);
-    rk_pack_u32(&p, over);
-    rk_pack_string(&p, uses);
-    rk_wire_send(agent->wire, RK_MSG_ALONE, &p);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_u32(&p, app);
+    xr_pack_u32(&p, over);
+    xr_pack_string(&p, uses);
+    xr_wire_send(agent->wire, XR_MSG_ALONE, &p);
 }
 
-static rank_status_t watch_singletons(struct rk_agent *agent)
+static rank_status_t watch_singletons(struct xr_agent *agent)
 {
-    struct rk_singletons_app *apps;
+    struct xr_singletons_app *apps;
     rank_status_t st;
 
     /* Such a program has rank and size from its variables; that a library of it would know of MPI is no news. */
@@ -149,11 +149,11 @@ static rank_status_t watch_singletons(struct rk_agent *agent)
     if (!apps)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = agent->nlocal; i-- > 0;) {
-        const struct rk_app *of = rk_job_app_of(&agent->job, agent->ranks[i].rank);
-        struct rk_singletons_app *app = &apps[of - agent->job.apps];
-        *app = (struct rk_singletons_app){of->program, app->local + 1, agent->ranks[i].pid};
+        const struct xr_app *of = xr_job_app_of(&agent->job, agent->ranks[i].rank);
+        struct xr_singletons_app *app = &apps[of - agent->job.apps];
+        *app = (struct xr_singletons_app){of->program, app->local + 1, agent->ranks[i].pid};
     }
-    st = rk_singletons_watch(agent->base, apps, agent->job.napps, on_alone, agent, &agent->singletons);
+    st = xr_singletons_watch(agent->base, apps, agent->job.napps, on_alone, agent, &agent->singletons);
     free(apps);
     return st;
 }
@@ -162,7 +162,7 @@ static rank_status_t watch_singletons(struct rk_agent *agent)
  * Have the table of open files as large as it will be, while there is one thread. The kernel doubles it when it is
  * full, and if threads share it waits each time until no processor may still look at the old one: 10 ms.
  */
-static void widen_file_table(const struct rk_agent *agent, uint32_t ranks)
+static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
 {
     int most = 64 + 8 * (int)ranks, fd;
     struct rlimit lim;
@@ -178,45 +178,45 @@ static void widen_file_table(const struct rk_agent *agent, uint32_t ranks)
  * Might anybody speak to a PMIx server? Its start is a third of what starting two small tools takes. A job on several hosts has
  * one: what one host holds for such a tool may be something else on another. So has one that was spawned, as its parent may ask.
  */
-static bool wants_server(const struct rk_agent *agent)
+static bool wants_server(const struct xr_agent *agent)
 {
     return !agent->plain || agent->setup->shape.nodes > 1 || agent->job.origin.job;
 }
 
-void rk_agent_begin(struct rk_agent *agent)
+void xr_agent_begin(struct xr_agent *agent)
 {
     if (!agent->setup->early.job)
         return;
     widen_file_table(agent, agent->setup->early.ranks);
     if (!agent->setup->early.plain)
-        rk_server_begin(agent->setup->early.job, agent->setup->early.host);
+        xr_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
-void rk_agent_run_job(struct rk_agent *agent)
+void xr_agent_run_job(struct xr_agent *agent)
 {
     uint64_t init_ns = 0, register_ns = 0, t;
     char text[1024] = "";
     int code = 1;
     rank_status_t st = prepare_job(agent);
 
-    agent->phase = RK_AGENT_RUNNING;
-    rk_keeper_serves(agent->job.id);
+    agent->phase = XR_AGENT_RUNNING;
+    xr_keeper_serves(agent->job.id);
     if (agent->nlocal == 0) { /* it only passes on what others say */
-        rk_keeper_busy(false);
-        rk_agent_check_done(agent);
+        xr_keeper_busy(false);
+        xr_agent_check_done(agent);
         return;
     }
-    rk_tree_excuse(agent->tree); /* from here to the end each step may take its time */
+    xr_tree_excuse(agent->tree); /* from here to the end each step may take its time */
     if (!st && !check_limits(agent, text, sizeof(text))) {
-        code = RK_EXIT_USAGE;
+        code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
     }
     if (!st)
-        st = rk_ranks_find(agent, &code, text, sizeof(text));
+        st = xr_ranks_find(agent, &code, text, sizeof(text));
     if (!st)
-        st = rk_leftovers_create(agent->job.id, &agent->leftovers);
+        st = xr_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
-    agent->plain = agent->setup->early.plain || rk_plain_job(&agent->job);
+    agent->plain = agent->setup->early.plain || xr_plain_job(&agent->job);
     if (!st && wants_server(agent))
         st = open_server(agent, &init_ns, &register_ns);
     if (st && !text[0])
@@ -224,18 +224,18 @@ void rk_agent_run_job(struct rk_agent *agent)
     if (!st)
         st = open_pmi1(agent);
     t = rk_clock_ns();
-    agent->watch = rk_watch_open(agent);
+    agent->watch = xr_watch_open(agent);
     if (!st)
-        st = rk_ranks_start(agent, &code, text, sizeof(text));
+        st = xr_ranks_start(agent, &code, text, sizeof(text));
     if (!st)
         st = watch_singletons(agent);
     if (!st) {
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
-        rk_account_placed(agent);
+        xr_account_placed(agent);
     } else {
         refuse(agent, code, text);
-        rk_agent_end(agent, 0);
+        xr_agent_end(agent, 0);
     }
-    rk_keeper_busy(false);
-    rk_ranks_reap(agent);
+    xr_keeper_busy(false);
+    xr_ranks_reap(agent);
 }

@@ -4,7 +4,7 @@
 #include <hwloc.h>
 #include <stdlib.h>
 
-struct rk_rank *rk_agent_rank(const struct rk_agent *agent, uint32_t rank)
+struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank)
 {
     uint32_t low = 0, high = agent->ranks ? agent->nlocal : 0;
 
@@ -21,18 +21,18 @@ struct rk_rank *rk_agent_rank(const struct rk_agent *agent, uint32_t rank)
 }
 
 /* Its ranks, and its place among the hosts that have any. */
-static bool find_ranks(struct rk_agent *agent)
+static bool find_ranks(struct xr_agent *agent)
 {
-    const struct rk_job *job = &agent->job;
+    const struct xr_job *job = &agent->job;
     bool *used = calloc(job->nhosts, sizeof(*used));
     uint32_t at = 0;
 
-    agent->nlocal = rk_job_ranks_on(job, agent->node);
+    agent->nlocal = xr_job_ranks_on(job, agent->node);
     agent->ranks = calloc(agent->nlocal ? agent->nlocal : 1, sizeof(*agent->ranks));
     for (uint32_t r = 0; used && agent->ranks && r < job->size; r++) {
         used[job->host_of[r]] = true;
         if (job->host_of[r] == agent->node)
-            agent->ranks[at++] = (struct rk_rank){.rank = r, .pidfd = -1};
+            agent->ranks[at++] = (struct xr_rank){.rank = r, .pidfd = -1};
     }
     for (uint32_t h = 0; used && h < job->nhosts; h++) {
         agent->order += used[h] && h < agent->node;
@@ -42,15 +42,15 @@ static bool find_ranks(struct rk_agent *agent)
     return used && agent->ranks;
 }
 
-bool rk_agent_take_job(struct rk_agent *agent, struct rk_unpacker *u)
+bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
-    if (rk_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
+    if (xr_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
         agent->job.fanout != agent->setup->shape.fanout)
         return false;
     return find_ranks(agent);
 }
 
-static bool make_sets(struct rk_agent *agent, uint32_t n)
+static bool make_sets(struct xr_agent *agent, uint32_t n)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
     int last = -1;
@@ -79,18 +79,18 @@ static bool make_sets(struct rk_agent *agent, uint32_t n)
     return agent->sets != NULL;
 }
 
-bool rk_agent_take_seats(struct rk_agent *agent, struct rk_unpacker *u)
+bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u)
 {
     uint32_t n = 0;
 
-    if (agent->seats.cpus || rk_seats_unpack(u, &agent->seats))
+    if (agent->seats.cpus || xr_seats_unpack(u, &agent->seats))
         return false;
     while (agent->seats.cpus[n])
         n++;
     return make_sets(agent, n);
 }
 
-const cpu_set_t *rk_agent_cpus(const struct rk_agent *agent, uint32_t local)
+const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local)
 {
     if (!agent->sets || !agent->seats.cpus[local][0])
         return NULL;

@@ -9,49 +9,49 @@
 #include <sys/wait.h>
 
 /* One of the ranks here is a client. Another host's may not have come so far, or be done. */
-static void tell_joined(struct rk_agent *agent, uint32_t rank)
+static void tell_joined(struct xr_agent *agent, uint32_t rank)
 {
-    uint32_t app = (uint32_t)(rk_job_app_of(&agent->job, rank) - agent->job.apps);
-    struct rk_packer p = {0};
+    uint32_t app = (uint32_t)(xr_job_app_of(&agent->job, rank) - agent->job.apps);
+    struct xr_packer p = {0};
 
-    rk_singletons_joined(agent->singletons, app);
+    xr_singletons_joined(agent->singletons, app);
     if (agent->joined[app] || (agent->nused < 2 && agent->job.napps < 2) || !agent->wire)
         return;
     agent->joined[app] = true;
-    rk_pack_u32(&p, agent->node);
-    rk_pack_u32(&p, app);
-    rk_wire_send(agent->wire, RK_MSG_JOINED, &p);
+    xr_pack_u32(&p, agent->node);
+    xr_pack_u32(&p, app);
+    xr_wire_send(agent->wire, XR_MSG_JOINED, &p);
 }
 
 /* A script may live on where its client is gone: who waits for it in other jobs, or on other hosts, must know. */
-static void tell_lost(struct rk_agent *agent, struct rk_rank *r, bool lost)
+static void tell_lost(struct xr_agent *agent, struct xr_rank *r, bool lost)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (r->told_lost == lost || !agent->wire)
         return;
     r->told_lost = lost;
-    rk_pack_u32(&p, r->rank);
-    rk_pack_u32(&p, lost);
-    rk_wire_send(agent->wire, RK_MSG_CLIENT_LOST, &p);
+    xr_pack_u32(&p, r->rank);
+    xr_pack_u32(&p, lost);
+    xr_wire_send(agent->wire, XR_MSG_CLIENT_LOST, &p);
 }
 
 /* Ranks that have ended in peace without ever joining: those who join would wait for them. */
-static void tell_absent(struct rk_agent *agent)
+static void tell_absent(struct xr_agent *agent)
 {
     if (agent->had_clients)
         return; /* they are told of as they end */
     agent->had_clients = true;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         if (agent->ranks[i].exited && !agent->ranks[i].connected)
-            rk_server_tell_death(agent->server, agent->ranks[i].rank, false);
+            xr_server_tell_death(agent->server, agent->ranks[i].rank, false);
     }
 }
 
 static void on_connected(void *arg, uint32_t rank)
 {
-    struct rk_agent *agent = arg;
-    struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    struct xr_rank *r = xr_agent_rank(agent, rank);
 
     if (!r || r->exited) /* its stand-in */
         return;
@@ -64,13 +64,13 @@ static void on_connected(void *arg, uint32_t rank)
     r->connected = true;
     r->finalized = false;
     tell_lost(agent, r, false);
-    rk_stand_in_check(agent);
+    xr_stand_in_check(agent);
 }
 
 static void on_finalized(void *arg, uint32_t rank)
 {
-    struct rk_agent *agent = arg;
-    struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    struct xr_rank *r = xr_agent_rank(agent, rank);
 
     if (!r || r->exited)
         return;
@@ -82,15 +82,15 @@ static void on_finalized(void *arg, uint32_t rank)
 }
 
 /* Its client has ended without finalizing, and no other has come after it. */
-static bool is_broken(const struct rk_rank *r)
+static bool is_broken(const struct xr_rank *r)
 {
     return r->connected && !r->finalized && r->clients <= 0;
 }
 
 static void on_lost(void *arg, uint32_t rank)
 {
-    struct rk_agent *agent = arg;
-    struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    struct xr_rank *r = xr_agent_rank(agent, rank);
 
     if (!r)
         return;
@@ -98,40 +98,40 @@ static void on_lost(void *arg, uint32_t rank)
     if (r->exited || !is_broken(r)) /* it was quicker to be reaped, or it was its stand-in */
         return;
     /* From now on PMIx refuses what a script may yet run in its place. */
-    rk_gone_note(agent->gone, RK_GONE_RANK, rank);
+    xr_gone_note(agent->gone, XR_GONE_RANK, rank);
     if (agent->nused > 1)
-        rk_fences_say_lost(agent->fences, rank);
+        xr_fences_say_lost(agent->fences, rank);
     tell_lost(agent, r, true);
 }
 
 /* Of what a client says as it aborts this much is shown: it stands in one line of xrun's, and in its report. */
 #define ABORT_TEXT_MAX (64u << 10)
 
-static void pack_abort_text(struct rk_packer *p, const char *text)
+static void pack_abort_text(struct xr_packer *p, const char *text)
 {
     size_t len = strlen(text);
     char *cut = NULL;
 
     if (len > ABORT_TEXT_MAX && asprintf(&cut, "%.*s [and more: %zu bytes in all]", (int)ABORT_TEXT_MAX, text, len) < 0)
         cut = NULL;
-    rk_pack_string(p, cut ? cut : len > ABORT_TEXT_MAX ? "" : text);
+    xr_pack_string(p, cut ? cut : len > ABORT_TEXT_MAX ? "" : text);
     free(cut);
 }
 
 static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 {
-    struct rk_agent *agent = arg;
-    struct rk_rank *r = rk_agent_rank(agent, rank);
-    struct rk_packer p = {0};
+    struct xr_agent *agent = arg;
+    struct xr_rank *r = xr_agent_rank(agent, rank);
+    struct xr_packer p = {0};
 
     /* It may be gone when xrun's answer comes. */
-    rk_leftovers_note(agent->leftovers);
+    xr_leftovers_note(agent->leftovers);
     if (agent->wire && r) {
-        rk_pack_u32(&p, rank);
-        rk_pack_u32(&p, (uint32_t)r->pid);
-        rk_pack_u32(&p, (uint32_t)code);
+        xr_pack_u32(&p, rank);
+        xr_pack_u32(&p, (uint32_t)r->pid);
+        xr_pack_u32(&p, (uint32_t)code);
         pack_abort_text(&p, text);
-        rk_wire_send(agent->wire, RK_MSG_ABORT, &p);
+        xr_wire_send(agent->wire, XR_MSG_ABORT, &p);
     }
 }
 
@@ -140,18 +140,18 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 
 static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
     size_t left = strlen(text), n;
 
-    if (!agent->wire || rk_outputs_log(agent->outputs, rank, stream, text))
+    if (!agent->wire || xr_outputs_log(agent->outputs, rank, stream, text))
         return;
     do {
-        struct rk_packer p = {0};
+        struct xr_packer p = {0};
         n = left < LOG_PIECE ? left : LOG_PIECE;
-        rk_pack_u32(&p, rank);
-        rk_pack_u32(&p, (uint32_t)stream);
-        rk_pack_bytes(&p, text, n);
-        rk_wire_send(agent->wire, RK_MSG_LOG, &p);
+        xr_pack_u32(&p, rank);
+        xr_pack_u32(&p, (uint32_t)stream);
+        xr_pack_bytes(&p, text, n);
+        xr_wire_send(agent->wire, XR_MSG_LOG, &p);
         text += n;
         left -= n;
     } while (left);
@@ -160,38 +160,38 @@ static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 /* xrun has it sent to ranks of all hosts. */
 static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
 {
-    struct rk_agent *agent = arg;
-    struct rk_packer p = {0};
+    struct xr_agent *agent = arg;
+    struct xr_packer p = {0};
 
     if (!agent->wire)
         return;
-    rk_pack_u32(&p, (uint32_t)sig);
-    rk_pack_u32(&p, n);
+    xr_pack_u32(&p, (uint32_t)sig);
+    xr_pack_u32(&p, n);
     for (uint32_t i = 0; i < n; i++)
-        rk_pack_u32(&p, ranks[i]);
-    rk_wire_send(agent->wire, RK_MSG_CONTROL, &p);
+        xr_pack_u32(&p, ranks[i]);
+    xr_wire_send(agent->wire, XR_MSG_CONTROL, &p);
 }
 
-static void send_errand(struct rk_agent *agent, enum rk_errand what, uint32_t rank, struct rk_packer *payload,
-                        rk_errand_done_fn done, void *token)
+static void send_errand(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
+                        xr_errand_done_fn done, void *token)
 {
     /* The new job's output will come by the front end: ours must go there, too. */
-    if (what == RK_ERRAND_SPAWN)
-        rk_outputs_share(agent->outputs);
-    rk_errands_send(agent->errands, what, rank, payload, done, agent, token);
+    if (what == XR_ERRAND_SPAWN)
+        xr_outputs_share(agent->outputs);
+    xr_errands_send(agent->errands, what, rank, payload, done, agent, token);
 }
 
 /* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
 static void on_pmi1_joined(void *arg, uint32_t local)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     tell_joined(agent, agent->ranks[local].rank);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     on_aborted(agent, agent->ranks[local].rank, code, text);
 }
@@ -201,16 +201,16 @@ static void on_pmi1_stranded(void *arg, uint32_t local)
     on_pmi1_aborted(arg, local, 1, "it has ended, and others wait for it in MPI_Init");
 }
 
-static void on_pmi1_answer(void *arg, void *token, struct rk_unpacker *answer)
+static void on_pmi1_answer(void *arg, void *token, struct xr_unpacker *answer)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+    xr_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
 }
 
-static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum rk_errand what, struct rk_packer *payload)
+static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_errand what, struct xr_packer *payload)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
 }
@@ -218,138 +218,138 @@ static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum rk_erran
 /* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
 static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_fences_enter(agent->fences, RK_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
+    xr_fences_enter(agent->fences, XR_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
 }
 
 /* It may not have been reaped yet. */
-static bool has_ended(const struct rk_agent *agent, const struct rk_rank *r)
+static bool has_ended(const struct xr_agent *agent, const struct xr_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return rk_gone(agent->gone, RK_GONE_RANK, r->rank) || is_broken(r) ||
+    return xr_gone(agent->gone, XR_GONE_RANK, r->rank) || is_broken(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
 static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool broken, const void *data,
                      size_t len, void *token)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
     /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
-    bool lost = broken || rk_fences_local(agent->fences, ranks, nranks);
+    bool lost = broken || xr_fences_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
         lost = lost || has_ended(agent, &agent->ranks[i]);
     for (uint32_t i = 0; i < nranks; i++) {
-        const struct rk_rank *r = rk_agent_rank(agent, ranks[i]);
+        const struct xr_rank *r = xr_agent_rank(agent, ranks[i]);
         lost = lost || (r && has_ended(agent, r));
     }
-    rk_fences_enter(agent->fences, RK_FENCE_PMIX, lost, ranks, nranks, data, len, token);
+    xr_fences_enter(agent->fences, XR_FENCE_PMIX, lost, ranks, nranks, data, len, token);
 }
 
 static void on_fence_late(void *arg, void *token)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_fences_abandon(agent->fences, token);
+    xr_fences_abandon(agent->fences, token);
 }
 
-void rk_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
+void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     /* MPICH 5's ranks end when they hear that, and leave their segments. */
     if (token == agent->pmi1 && status)
-        rk_leftovers_note(agent->leftovers);
+        xr_leftovers_note(agent->leftovers);
     if (token == agent->pmi1)
-        rk_pmi1_exchanged(agent->pmi1, status != 0, data, len);
+        xr_pmi1_exchanged(agent->pmi1, status != 0, data, len);
     else
-        rk_server_fence_done(agent->server, token, status, data, len);
+        xr_server_fence_done(agent->server, token, status, data, len);
 }
 
 static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     /* Those of this host PMIx finds itself. */
     if (agent->job.host_of[rank] == agent->node)
-        rk_server_modex_done(agent->server, token, RK_FOUND_NEVER, NULL, 0);
+        xr_server_modex_done(agent->server, token, XR_FOUND_NEVER, NULL, 0);
     else
-        rk_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
+        xr_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
 }
 
-static void on_modex_answer(void *arg, void *token, enum rk_found found, const void *data, size_t len)
+static void on_modex_answer(void *arg, void *token, enum xr_found found, const void *data, size_t len)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_server_modex_done(agent->server, token, found, data, len);
+    xr_server_modex_done(agent->server, token, found, data, len);
 }
 
 static void on_asked(void *arg, uint32_t rank, uint32_t id)
 {
-    struct rk_agent *agent = arg;
-    const struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    const struct xr_rank *r = xr_agent_rank(agent, rank);
 
     if (!r || !agent->server || (r->exited && !r->connected))
-        rk_modexes_found(agent->modexes, id, false, NULL, 0);
+        xr_modexes_found(agent->modexes, id, false, NULL, 0);
     else
-        rk_server_look_up(agent->server, rank, id);
+        xr_server_look_up(agent->server, rank, id);
     if (r && agent->server && has_ended(agent, r))
-        rk_server_settle(agent->server, id);
+        xr_server_settle(agent->server, id);
 }
 
 /* The answer may be on its way. */
 static void on_modex_ended(void *arg, uint32_t id)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_server_settle(agent->server, id);
+    xr_server_settle(agent->server, id);
 }
 
 static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, size_t len)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_modexes_found(agent->modexes, id, found, data, len);
+    xr_modexes_found(agent->modexes, id, found, data, len);
 }
 
 /* xrun passes it on to all hosts, and to other jobs. */
-static void on_raised(void *arg, const struct rk_notice *notice)
+static void on_raised(void *arg, const struct xr_notice *notice)
 {
-    struct rk_agent *agent = arg;
-    struct rk_packer p = {0};
+    struct xr_agent *agent = arg;
+    struct xr_packer p = {0};
 
     if ((agent->nused < 2 && !notice->wide) || !agent->wire)
         return;
-    rk_notice_pack(notice, &p);
-    rk_wire_send(agent->wire, RK_MSG_NOTICE, &p);
+    xr_notice_pack(notice, &p);
+    xr_wire_send(agent->wire, XR_MSG_NOTICE, &p);
 }
 
-static void on_errand_done(void *arg, void *token, struct rk_unpacker *answer)
+static void on_errand_done(void *arg, void *token, struct xr_unpacker *answer)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_server_errand_done(agent->server, token, answer);
+    xr_server_errand_done(agent->server, token, answer);
 }
 
-static void on_errand(void *arg, enum rk_errand what, uint32_t rank, struct rk_packer *payload, void *token)
+static void on_errand(void *arg, enum xr_errand what, uint32_t rank, struct xr_packer *payload, void *token)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
     send_errand(agent, what, rank, payload, on_errand_done, token);
 }
 
-static void on_process(void *arg, uint32_t rank, struct rk_server_process *out)
+static void on_process(void *arg, uint32_t rank, struct xr_server_process *out)
 {
-    struct rk_agent *agent = arg;
-    const struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    const struct xr_rank *r = xr_agent_rank(agent, rank);
     siginfo_t info = {.si_pid = 0};
 
     if (!r)
         return;
-    *out = (struct rk_server_process){.host = agent->host,
-                                      .program = rk_job_app_of(&agent->job, rank)->argv[0],
+    *out = (struct xr_server_process){.host = agent->host,
+                                      .program = xr_job_app_of(&agent->job, rank)->argv[0],
                                       .pid = r->pid,
                                       .connected = r->connected,
                                       .ended = r->exited,
@@ -365,20 +365,20 @@ static void on_process(void *arg, uint32_t rank, struct rk_server_process *out)
 
 static bool on_ended(void *arg, uint32_t rank)
 {
-    struct rk_agent *agent = arg;
-    const struct rk_rank *r = rk_agent_rank(agent, rank);
+    struct xr_agent *agent = arg;
+    const struct xr_rank *r = xr_agent_rank(agent, rank);
 
     return r && has_ended(agent, r);
 }
 
 static void on_busy(void *arg)
 {
-    struct rk_agent *agent = arg;
+    struct xr_agent *agent = arg;
 
-    rk_tree_excuse(agent->tree);
+    xr_tree_excuse(agent->tree);
 }
 
-const struct rk_server_events rk_clients_server_events = {
+const struct xr_server_events xr_clients_server_events = {
     .connected = on_connected,
     .finalized = on_finalized,
     .lost = on_lost,
@@ -394,10 +394,10 @@ const struct rk_server_events rk_clients_server_events = {
     .process = on_process,
     .ended = on_ended,
     .busy = on_busy};
-const struct rk_modex_ops rk_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
+const struct xr_modex_ops xr_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
 
 /* On one host nothing is exchanged. */
-const struct rk_pmi1_ops rk_clients_pmi1_ops[2] = {
+const struct xr_pmi1_ops xr_clients_pmi1_ops[2] = {
     {.joined = on_pmi1_joined,
      .aborted = on_pmi1_aborted,
      .stranded = on_pmi1_stranded,

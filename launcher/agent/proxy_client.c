@@ -13,41 +13,41 @@
 
 enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1, TRIES = 3 };
 
-static pid_t start(struct rk_agent *agent, uint32_t rank)
+static pid_t start(struct xr_agent *agent, uint32_t rank)
 {
-    char *argv[] = {(char *)(uintptr_t)RK_STAND_IN_NAME, NULL};
-    char **env = rk_server_rank_env(agent->server, rank);
+    char *argv[] = {(char *)(uintptr_t)XR_STAND_IN_NAME, NULL};
+    char **env = xr_server_rank_env(agent->server, rank);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct rk_spawn spec = {.program = "/proc/self/exe",
+    struct xr_spawn spec = {.program = "/proc/self/exe",
                             .argv = argv,
                             .env = env,
                             .wdir = "/",
                             .fd = {null, null, null, -1}};
-    static struct rk_spawner spawner; /* kept for the next */
+    static struct xr_spawner spawner; /* kept for the next */
     const char *step;
     int pidfd = -1;
     pid_t pid = -1;
 
-    if (env && null >= 0 && (spawner.stack || rk_spawner_open(&spawner) == 0))
-        pid = rk_spawn(&spec, &spawner, &pidfd, &step);
+    if (env && null >= 0 && (spawner.stack || xr_spawner_open(&spawner) == 0))
+        pid = xr_spawn(&spec, &spawner, &pidfd, &step);
     if (pid < 0 && agent->probing)
         rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
     if (pidfd >= 0)
         close(pidfd);
     if (null >= 0)
         close(null);
-    rk_strings_free(env);
+    xr_strings_free(env);
     return pid < 0 ? 0 : pid;
 }
 
 /* It never was a client. Where nobody is one nobody waits; but one that was killed may have been connecting. */
-static bool never_came(const struct rk_agent *agent, const struct rk_rank *r)
+static bool never_came(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0));
 }
 
 /* It has finalized, and others go on. Most do not for long. */
-static bool left_them(const struct rk_agent *agent, const struct rk_rank *r)
+static bool left_them(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return r->connected && r->finalized && agent->clients > 0;
 }
@@ -57,12 +57,12 @@ static bool left_them(const struct rk_agent *agent, const struct rk_rank *r)
  * that one lives others would wait in fences for who is dead. What such a process was there for has ended; it is of the rank's
  * own group, or it has gone a way of its own and is left alone.
  */
-static bool is_held(const struct rk_rank *r)
+static bool is_held(const struct xr_rank *r)
 {
     return r->connected && !r->finalized && r->clients > 0;
 }
 
-static void end_holders(const struct rk_agent *agent, struct rk_rank *r)
+static void end_holders(const struct xr_agent *agent, struct xr_rank *r)
 {
     r->stood_in = true;
     if (kill(-r->pid, SIGKILL) == 0)
@@ -71,15 +71,15 @@ static void end_holders(const struct rk_agent *agent, struct rk_rank *r)
                 r->rank, agent->host, (int)r->pid);
 }
 
-void rk_stand_in_check(struct rk_agent *agent)
+void xr_stand_in_check(struct xr_agent *agent)
 {
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
 
-    if (agent->phase != RK_AGENT_RUNNING || agent->stand_in || !agent->server)
+    if (agent->phase != XR_AGENT_RUNNING || agent->stand_in || !agent->server)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
-        struct rk_rank *r = &agent->ranks[i];
+        struct xr_rank *r = &agent->ranks[i];
         if (!r->exited || r->stood_in)
             continue;
         agent->probing = never_came(agent, r);
@@ -103,29 +103,29 @@ void rk_stand_in_check(struct rk_agent *agent)
     }
 }
 
-bool rk_stand_in_reaped(struct rk_agent *agent, pid_t pid, int status)
+bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status)
 {
     if (!pid || agent->stand_in != pid)
         return false;
     agent->stand_in = 0;
     /* The machine may be too busy, or a signal that was meant for ranks has ended it. That the server is silent one try shows. */
-    if (status && agent->phase == RK_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
+    if (status && agent->phase == XR_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
         !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
         agent->stood_for->stood_in = false;
         return true;
     }
     agent->stood_for->connected = agent->stood_for->finalized = true;
-    if (agent->phase == RK_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
+    if (agent->phase == XR_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
         rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
                  "connected; the job ends",
                  agent->host);
-        rk_agent_end(agent, GRACE_MS);
+        xr_agent_end(agent, GRACE_MS);
     }
     return true;
 }
 
 /* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */
-int rk_stand_in_main(void)
+int xr_stand_in_main(void)
 {
     static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* they are meant for the ranks */
     pmix_proc_t me;

@@ -16,31 +16,31 @@
 enum { LEAST_PERIOD_MS = 100 };
 
 struct watched {
-    struct rk_look_past past;
-    struct rk_look look; /* the latest */
+    struct xr_look_past past;
+    struct xr_look look; /* the latest */
     bool stalled;        /* the front end was told so */
     bool halted;         /* and that it is stopped */
     bool told;           /* within this round */
     uint64_t stalled_ns; /* it has made no progress since then */
-    const struct rk_fence *fence; /* that its text tells of, in this look */
+    const struct xr_fence *fence; /* that its text tells of, in this look */
     uint32_t unnamed;    /* and the front end is to say whom it waits for: 1 and its space, or 0 */
 };
 
-struct rk_watch {
-    struct rk_agent *agent;
-    struct rk_agent_board board;
+struct xr_watch {
+    struct xr_agent *agent;
+    struct xr_agent_board board;
     struct watched *ranks; /* as agent->ranks */
     uint32_t n;
     uint64_t patience_ns; /* the heartbeat; 0: none */
     uint64_t held_ns;     /* the user stopped all ranks then; 0: he did not */
     uint64_t fresh_ns;    /* no stall began before that */
     struct event *on_time;
-    struct rk_traces *traces;
+    struct xr_traces *traces;
 };
 
-struct rk_watch *rk_watch_open(struct rk_agent *agent)
+struct xr_watch *xr_watch_open(struct xr_agent *agent)
 {
-    struct rk_watch *w = calloc(1, sizeof(*w));
+    struct xr_watch *w = calloc(1, sizeof(*w));
 
     if (!w)
         return NULL;
@@ -51,23 +51,23 @@ struct rk_watch *rk_watch_open(struct rk_agent *agent)
         free(w);
         return NULL;
     }
-    rk_agent_board_open(&w->board, w->n);
+    xr_agent_board_open(&w->board, w->n);
     return w;
 }
 
-void rk_watch_close(struct rk_watch *w)
+void xr_watch_close(struct xr_watch *w)
 {
     if (!w)
         return;
     if (w->on_time)
         event_free(w->on_time);
-    rk_traces_close(w->traces);
-    rk_agent_board_close(&w->board);
+    xr_traces_close(w->traces);
+    xr_agent_board_close(&w->board);
     free(w->ranks);
     free(w);
 }
 
-bool rk_watch_variable(const struct rk_watch *w, uint32_t slot, char *out, size_t len)
+bool xr_watch_variable(const struct xr_watch *w, uint32_t slot, char *out, size_t len)
 {
     size_t n = strlen(RK_BOARD_VARIABLE) + 1;
 
@@ -80,30 +80,30 @@ bool rk_watch_variable(const struct rk_watch *w, uint32_t slot, char *out, size_
 
 /* ------------------------------------------------------------------------ looking */
 
-static bool runs(const struct rk_watch *w, uint32_t i)
+static bool runs(const struct xr_watch *w, uint32_t i)
 {
-    const struct rk_rank *r = &w->agent->ranks[i];
+    const struct xr_rank *r = &w->agent->ranks[i];
 
     return r->pid > 0 && !r->exited;
 }
 
-static bool is_off_board(const struct rk_watch *w, uint32_t i)
+static bool is_off_board(const struct xr_watch *w, uint32_t i)
 {
     return !w->ranks[i].look.on_board;
 }
 
-static bool is_unconnected(const struct rk_watch *w, uint32_t i)
+static bool is_unconnected(const struct xr_watch *w, uint32_t i)
 {
     return !w->agent->ranks[i].connected;
 }
 
-static bool is_outside_barrier(const struct rk_watch *w, uint32_t i)
+static bool is_outside_barrier(const struct xr_watch *w, uint32_t i)
 {
-    return !rk_pmi1_waits(w->agent->pmi1, i);
+    return !xr_pmi1_waits(w->agent->pmi1, i);
 }
 
 /* Those that run and of which that holds, as "rank 1" or "ranks 1, 2": how many they are, and the first. */
-static uint32_t ranks_that(const struct rk_watch *w, bool (*holds)(const struct rk_watch *, uint32_t), char *out, size_t len,
+static uint32_t ranks_that(const struct xr_watch *w, bool (*holds)(const struct xr_watch *, uint32_t), char *out, size_t len,
                            int32_t *first)
 {
     int32_t some[RK_BOARD_PEERS];
@@ -119,14 +119,14 @@ static uint32_t ranks_that(const struct rk_watch *w, bool (*holds)(const struct 
     }
     if (n == 0)
         return 0;
-    rk_ranks_text(some, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
-    snprintf(out, len, "rank%s %s", rk_plural(n), text);
+    xr_ranks_text(some, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
+    snprintf(out, len, "rank%s %s", xr_plural(n), text);
     *first = some[0];
     return n;
 }
 
 /* Whom those in rank_init wait for: who has not come to it. */
-static void name_absent(struct rk_watch *w, struct rk_look *l)
+static void name_absent(struct xr_watch *w, struct xr_look *l)
 {
     char text[140];
     int32_t first;
@@ -142,38 +142,38 @@ static void name_absent(struct rk_watch *w, struct rk_look *l)
 }
 
 /* What keeps the one that is waited for, if it is here and does not wait itself. */
-static void name_reason(struct rk_watch *w, struct rk_look *l)
+static void name_reason(struct xr_watch *w, struct xr_look *l)
 {
     size_t len = strlen(l->text);
 
-    if (l->doing != RK_DOING_WAIT || l->what.npeers != 1)
+    if (l->doing != XR_DOING_WAIT || l->what.npeers != 1)
         return;
     for (uint32_t i = 0; i < w->n; i++) {
         if ((int32_t)w->agent->ranks[i].rank != l->what.peers[0])
             continue;
-        if (w->ranks[i].look.doing != RK_DOING_WAIT)
+        if (w->ranks[i].look.doing != XR_DOING_WAIT)
             snprintf(l->text + len, sizeof(l->text) - len, ", which %s",
-                     rk_doing_word(w->ranks[i].look.doing));
+                     xr_doing_word(w->ranks[i].look.doing));
         return;
     }
 }
 
 /* A foreign program that sleeps: at least say whom PMIx has not seen yet. */
-static void name_unconnected(struct rk_watch *w, uint32_t i)
+static void name_unconnected(struct xr_watch *w, uint32_t i)
 {
-    struct rk_look *l = &w->ranks[i].look;
+    struct xr_look *l = &w->ranks[i].look;
     size_t len = strlen(l->text);
     char text[140];
     int32_t first;
 
-    if (l->doing != RK_DOING_SLEEP || l->on_board || !w->agent->ranks[i].connected)
+    if (l->doing != XR_DOING_SLEEP || l->on_board || !w->agent->ranks[i].connected)
         return;
     if (ranks_that(w, is_unconnected, text, sizeof(text), &first))
         snprintf(l->text + len, sizeof(l->text) - len, "; not connected to PMIx: %s", text);
 }
 
 /* Of a barrier of PMI-1: who is here and has not come to it. False: nobody. */
-static bool name_late(struct rk_watch *w, struct rk_look *l)
+static bool name_late(struct xr_watch *w, struct xr_look *l)
 {
     size_t len = strlen(l->text);
     char text[140];
@@ -186,13 +186,13 @@ static bool name_late(struct rk_watch *w, struct rk_look *l)
 }
 
 /* Of a fence to which all here have come: which host has not. If those below this one all have, the front end will know. */
-static void name_late_hosts(struct rk_watch *w, struct watched *x, enum rk_fence_space space)
+static void name_late_hosts(struct xr_watch *w, struct watched *x, enum xr_fence_space space)
 {
-    const char *what = space == RK_FENCE_PMI1 ? "PMI-1 barrier" : "PMIx fence";
+    const char *what = space == XR_FENCE_PMI1 ? "PMI-1 barrier" : "PMIx fence";
     char *text = x->look.text, hosts[160];
     size_t len = strlen(text), room = sizeof(x->look.text) - len;
 
-    if (rk_fences_awaited(w->agent->fences, x->fence, hosts, sizeof(hosts))) {
+    if (xr_fences_awaited(w->agent->fences, x->fence, hosts, sizeof(hosts))) {
         snprintf(text + len, room, "; its %s waits for %s", what, hosts);
     } else {
         snprintf(text + len, room, "; its %s", what);
@@ -204,40 +204,40 @@ static void name_late_hosts(struct rk_watch *w, struct watched *x, enum rk_fence
  * Of a program that is not ours, and of rank_init, the agent sees what it does for it. A client may have begun a fence and
  * go on meanwhile, so that it is not said to wait. Within a host PMIx does not tell who has come.
  */
-static void name_fence(struct rk_watch *w, uint32_t i)
+static void name_fence(struct xr_watch *w, uint32_t i)
 {
-    const struct rk_rank *r = &w->agent->ranks[i];
+    const struct xr_rank *r = &w->agent->ranks[i];
     struct watched *x = &w->ranks[i];
-    struct rk_look *l = &x->look;
-    bool barrier = rk_pmi1_waits(w->agent->pmi1, i);
-    enum rk_fence_space space = barrier ? RK_FENCE_PMI1 : RK_FENCE_PMIX;
+    struct xr_look *l = &x->look;
+    bool barrier = xr_pmi1_waits(w->agent->pmi1, i);
+    enum xr_fence_space space = barrier ? XR_FENCE_PMI1 : XR_FENCE_PMIX;
 
     x->fence = NULL;
     x->unnamed = 0;
-    if (l->on_board ? l->doing != RK_DOING_WAIT || !l->joining : l->doing != RK_DOING_SLEEP && l->doing != RK_DOING_WORK)
+    if (l->on_board ? l->doing != XR_DOING_WAIT || !l->joining : l->doing != XR_DOING_SLEEP && l->doing != XR_DOING_WORK)
         return;
     if ((barrier && name_late(w, l)) || (!barrier && (!r->connected || r->finalized)))
         return;
-    x->fence = rk_fences_of(w->agent->fences, space, r->rank);
+    x->fence = xr_fences_of(w->agent->fences, space, r->rank);
     if (x->fence)
         name_late_hosts(w, x, space);
 }
 
-static void look_at_all(struct rk_watch *w, uint64_t now)
+static void look_at_all(struct xr_watch *w, uint64_t now)
 {
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct rk_rank *r = &w->agent->ranks[i];
+        const struct xr_rank *r = &w->agent->ranks[i];
         struct watched *x = &w->ranks[i];
 
-        x->look.doing = RK_DOING_GONE;
+        x->look.doing = XR_DOING_GONE;
         if (!runs(w, i))
             continue;
-        rk_look_at(r->pid, w->board.head ? &w->board.slots[i] : NULL, now, &x->past, &x->look);
+        xr_look_at(r->pid, w->board.head ? &w->board.slots[i] : NULL, now, &x->past, &x->look);
         if (x->look.since_ns < r->start_ns)
             x->look.since_ns = r->start_ns;
     }
     for (uint32_t i = 0; i < w->n; i++) {
-        if (w->ranks[i].look.doing == RK_DOING_WAIT && w->ranks[i].look.joining)
+        if (w->ranks[i].look.doing == XR_DOING_WAIT && w->ranks[i].look.joining)
             name_absent(w, &w->ranks[i].look);
         name_unconnected(w, i);
         name_fence(w, i);
@@ -245,12 +245,12 @@ static void look_at_all(struct rk_watch *w, uint64_t now)
     }
 }
 
-pid_t rk_watch_process(struct rk_watch *w, uint32_t slot)
+pid_t xr_watch_process(struct xr_watch *w, uint32_t slot)
 {
-    struct rk_look_past past = {0};
-    struct rk_look look;
+    struct xr_look_past past = {0};
+    struct xr_look look;
 
-    rk_look_at(w->agent->ranks[slot].pid, w->board.head ? &w->board.slots[slot] : NULL,
+    xr_look_at(w->agent->ranks[slot].pid, w->board.head ? &w->board.slots[slot] : NULL,
                rk_clock_ns(), &past, &look);
     return look.pid;
 }
@@ -258,15 +258,15 @@ pid_t rk_watch_process(struct rk_watch *w, uint32_t slot)
 /* ---------------------------------------------------------------------- heartbeat */
 
 /* Tell of all ranks whose stall began (or ended) in this round and reads the same, in one message. */
-static void tell_like(struct rk_watch *w, uint32_t first, bool begins, uint64_t now)
+static void tell_like(struct xr_watch *w, uint32_t first, bool begins, uint64_t now)
 {
     const struct watched *x = &w->ranks[first];
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     uint32_t n = 0;
 
     for (int pass = 0; pass < 2; pass++) {
         if (pass)
-            rk_pack_u32(&p, n);
+            xr_pack_u32(&p, n);
         for (uint32_t i = first; i < w->n; i++) {
             struct watched *y = &w->ranks[i];
             if (!y->told || y->stalled != begins ||
@@ -274,21 +274,21 @@ static void tell_like(struct rk_watch *w, uint32_t first, bool begins, uint64_t 
                 continue;
             n += !pass;
             if (pass) {
-                rk_pack_u32(&p, w->agent->ranks[i].rank);
+                xr_pack_u32(&p, w->agent->ranks[i].rank);
                 y->told = false;
             }
         }
     }
-    rk_pack_u64(&p, now - x->stalled_ns);
-    rk_pack_string(&p, begins ? x->look.text : "");
-    rk_pack_u32(&p, begins ? x->unnamed : 0);
-    rk_wire_send(w->agent->wire, begins ? RK_MSG_STALLED : RK_MSG_MOVING, &p);
+    xr_pack_u64(&p, now - x->stalled_ns);
+    xr_pack_string(&p, begins ? x->look.text : "");
+    xr_pack_u32(&p, begins ? x->unnamed : 0);
+    xr_wire_send(w->agent->wire, begins ? XR_MSG_STALLED : XR_MSG_MOVING, &p);
 }
 
 /* A stall is over when there has been progress since it began. */
-static void judge(struct rk_watch *w, struct watched *x, bool alive, uint64_t now)
+static void judge(struct xr_watch *w, struct watched *x, bool alive, uint64_t now)
 {
-    bool stands = alive && x->look.doing != RK_DOING_WORK && x->look.doing != RK_DOING_GONE;
+    bool stands = alive && x->look.doing != XR_DOING_WORK && x->look.doing != XR_DOING_GONE;
     uint64_t since = x->look.since_ns > w->fresh_ns ? x->look.since_ns : w->fresh_ns;
 
     if (x->stalled && (!stands || x->look.since_ns > x->stalled_ns)) {
@@ -297,24 +297,24 @@ static void judge(struct rk_watch *w, struct watched *x, bool alive, uint64_t no
     } else if (!x->stalled && stands && now - since >= w->patience_ns) {
         x->stalled = x->told = true;
         x->stalled_ns = since;
-        x->halted = x->look.doing >= RK_DOING_STOPPED;
-    } else if (x->stalled && x->look.doing >= RK_DOING_STOPPED && !x->halted) {
+        x->halted = x->look.doing >= XR_DOING_STOPPED;
+    } else if (x->stalled && x->look.doing >= XR_DOING_STOPPED && !x->halted) {
         x->told = x->halted = true; /* it is another matter now */
     }
 }
 
 static void on_time(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_watch *w = arg;
-    struct rk_agent *agent = w->agent;
+    struct xr_watch *w = arg;
+    struct xr_agent *agent = w->agent;
     uint64_t now = rk_clock_ns();
 
     (void)fd;
     (void)what;
-    if (agent->phase != RK_AGENT_RUNNING || !agent->wire || w->traces)
+    if (agent->phase != XR_AGENT_RUNNING || !agent->wire || w->traces)
         return; /* in the end, or debuggers hold the ranks */
     /* Nobody is to blame while the user holds the ranks or does not read what they write. */
-    if (w->held_ns || rk_outputs_stalled(agent->outputs)) {
+    if (w->held_ns || xr_outputs_stalled(agent->outputs)) {
         w->fresh_ns = now;
         return;
     }
@@ -327,7 +327,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static bool start(struct rk_watch *w, uint32_t ms)
+static bool start(struct xr_watch *w, uint32_t ms)
 {
     uint32_t period = ms / 2 > LEAST_PERIOD_MS ? ms / 2 : LEAST_PERIOD_MS;
     struct timeval t = {period / 1000, period % 1000 * 1000};
@@ -341,7 +341,7 @@ static bool start(struct rk_watch *w, uint32_t ms)
     return true;
 }
 
-void rk_watch_signal(struct rk_watch *w, int sig)
+void xr_watch_signal(struct xr_watch *w, int sig)
 {
     if (!w)
         return;
@@ -353,54 +353,54 @@ void rk_watch_signal(struct rk_watch *w, int sig)
 
 /* --------------------------------------------------------------------- when asked */
 
-static void answer(struct rk_watch *w, uint32_t token)
+static void answer(struct xr_watch *w, uint32_t token)
 {
     uint64_t now = rk_clock_ns();
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     look_at_all(w, now);
-    rk_pack_u32(&p, token);
-    rk_pack_string(&p, w->agent->host);
-    rk_pack_u32(&p, w->n);
+    xr_pack_u32(&p, token);
+    xr_pack_string(&p, w->agent->host);
+    xr_pack_u32(&p, w->n);
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct rk_look *l = &w->ranks[i].look;
+        const struct xr_look *l = &w->ranks[i].look;
         char text[sizeof(l->text) + 48];
-        rk_pack_u32(&p, w->agent->ranks[i].rank);
-        rk_pack_u32(&p, runs(w, i) ? (uint32_t)l->pid : 0);
-        rk_pack_u64(&p, l->cpu_ns);
-        rk_pack_u64(&p, l->doing == RK_DOING_WORK ? 0 : now - l->since_ns);
-        rk_look_text(l, text, sizeof(text));
-        rk_pack_string(&p, runs(w, i) ? text : "has ended");
-        rk_pack_u32(&p, runs(w, i) ? w->ranks[i].unnamed : 0);
+        xr_pack_u32(&p, w->agent->ranks[i].rank);
+        xr_pack_u32(&p, runs(w, i) ? (uint32_t)l->pid : 0);
+        xr_pack_u64(&p, l->cpu_ns);
+        xr_pack_u64(&p, l->doing == XR_DOING_WORK ? 0 : now - l->since_ns);
+        xr_look_text(l, text, sizeof(text));
+        xr_pack_string(&p, runs(w, i) ? text : "has ended");
+        xr_pack_u32(&p, runs(w, i) ? w->ranks[i].unnamed : 0);
     }
-    rk_wire_send(w->agent->wire, RK_MSG_LOOKED, &p);
+    xr_wire_send(w->agent->wire, XR_MSG_LOOKED, &p);
 }
 
-bool rk_watch_message(struct rk_watch *w, uint32_t kind, struct rk_unpacker *u)
+bool xr_watch_message(struct xr_watch *w, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t number;
 
-    if (kind != RK_MSG_WATCH && kind != RK_MSG_LOOK && kind != RK_MSG_TRACE)
+    if (kind != XR_MSG_WATCH && kind != XR_MSG_LOOK && kind != XR_MSG_TRACE)
         return false;
-    number = rk_unpack_u32(u);
-    if (!rk_unpack_done(u))
+    number = xr_unpack_u32(u);
+    if (!xr_unpack_done(u))
         return false;
     if (!w || !w->agent->ranks || !w->agent->wire)
         return true; /* no job any more: there is nothing to say */
     switch (kind) {
-    case RK_MSG_WATCH:
+    case XR_MSG_WATCH:
         return start(w, number);
-    case RK_MSG_LOOK:
+    case XR_MSG_LOOK:
         answer(w, number);
         return true;
     default:
         if (!w->traces)
-            w->traces = rk_traces_start(w->agent, number);
+            w->traces = xr_traces_start(w->agent, number);
         return true;
     }
 }
 
-bool rk_watch_reaped(struct rk_watch *w, pid_t pid)
+bool xr_watch_reaped(struct xr_watch *w, pid_t pid)
 {
-    return w && rk_traces_reaped(w->traces, pid);
+    return w && xr_traces_reaped(w->traces, pid);
 }

@@ -12,16 +12,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
+static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
                        const struct rusage *usage)
 {
     bool unfinished, failed;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     /* It may have finalized just before: that was posted earlier, and counts only while it is not
      * said to have exited. */
     if (agent->server)
-        rk_server_catch_up(agent->server);
+        xr_server_catch_up(agent->server);
     r->exited = true;
     r->status = status;
     r->exit_ns = rk_clock_ns();
@@ -30,31 +30,31 @@ static void on_exit_of(struct rk_agent *agent, struct rk_rank *r, int status,
         close(r->pidfd);
         r->pidfd = -1;
     }
-    unfinished = rk_pmi1_exited(agent->pmi1, (uint32_t)(r - agent->ranks)) || (r->connected && !r->finalized);
+    unfinished = xr_pmi1_exited(agent->pmi1, (uint32_t)(r - agent->ranks)) || (r->connected && !r->finalized);
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (r->connected && !r->finalized)
         agent->clients--;
-    if (agent->server && agent->phase == RK_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
-        rk_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
-    rk_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
-    rk_gone_note(agent->gone, RK_GONE_RANK, r->rank);
+    if (agent->server && agent->phase == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
+        xr_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
+    xr_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
+    xr_gone_note(agent->gone, XR_GONE_RANK, r->rank);
     /* Nodes between this one and xrun join fences, too; the word of the exit they hand on unread. */
-    if (agent->fences && agent->nused > 1 && rk_shape_above(&agent->setup->shape, agent->node) != RK_NODE_FRONT)
-        rk_fences_say_lost(agent->fences, r->rank);
-    rk_singletons_ended(agent->singletons, (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
+    if (agent->fences && agent->nused > 1 && xr_shape_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)
+        xr_fences_say_lost(agent->fences, r->rank);
+    xr_singletons_ended(agent->singletons, (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)
         return;
-    rk_account_usage(agent, r->rank, usage);
-    rk_pack_u32(&p, r->rank);
-    rk_pack_u32(&p, (uint32_t)r->pid);
-    rk_pack_u32(&p, (uint32_t)status);
-    rk_pack_u64(&p, rk_clock_ns() - r->start_ns);
-    rk_pack_u32(&p, unfinished ? RK_EXIT_UNFINISHED : 0);
-    rk_wire_send(agent->wire, RK_MSG_EXITED, &p);
-    rk_pmi1_check_stranded(agent->pmi1);
+    xr_account_usage(agent, r->rank, usage);
+    xr_pack_u32(&p, r->rank);
+    xr_pack_u32(&p, (uint32_t)r->pid);
+    xr_pack_u32(&p, (uint32_t)status);
+    xr_pack_u64(&p, rk_clock_ns() - r->start_ns);
+    xr_pack_u32(&p, unfinished ? XR_EXIT_UNFINISHED : 0);
+    xr_wire_send(agent->wire, XR_MSG_EXITED, &p);
+    xr_pmi1_check_stranded(agent->pmi1);
 }
 
-static struct rk_rank *by_pid(struct rk_agent *agent, pid_t pid)
+static struct xr_rank *by_pid(struct xr_agent *agent, pid_t pid)
 {
     for (uint32_t i = 0; agent->ranks && i < agent->nlocal; i++) {
         if (agent->ranks[i].pid == pid && !agent->ranks[i].exited)
@@ -63,7 +63,7 @@ static struct rk_rank *by_pid(struct rk_agent *agent, pid_t pid)
     return NULL;
 }
 
-void rk_ranks_reap(struct rk_agent *agent)
+void xr_ranks_reap(struct xr_agent *agent)
 {
     struct epoll_event ev[64];
     struct rusage usage;
@@ -74,25 +74,25 @@ void rk_ranks_reap(struct rk_agent *agent)
      * that the user wants to hear of. */
     while (agent->exits >= 0 && (n = epoll_wait(agent->exits, ev, 64, 0)) > 0) {
         for (int i = 0; i < n; i++) {
-            struct rk_rank *r = &agent->ranks[ev[i].data.u32];
+            struct xr_rank *r = &agent->ranks[ev[i].data.u32];
             if (!r->exited && wait4(r->pid, &status, WNOHANG, &usage) == r->pid)
                 on_exit_of(agent, r, status, &usage);
         }
     }
     /* Then what they left behind, and ranks where the kernel has no pidfds. */
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        struct rk_rank *r = by_pid(agent, pid);
+        struct xr_rank *r = by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status, &usage);
-        else if (!rk_branches_reaped(agent->branches, pid, status) &&
-                 !rk_watch_reaped(agent->watch, pid))
-            rk_stand_in_reaped(agent, pid, status);
+        else if (!xr_branches_reaped(agent->branches, pid, status) &&
+                 !xr_watch_reaped(agent->watch, pid))
+            xr_stand_in_reaped(agent, pid, status);
     }
-    rk_stand_in_check(agent);
-    rk_agent_check_done(agent);
+    xr_stand_in_check(agent);
+    xr_agent_check_done(agent);
 }
 
-bool rk_ranks_gone(const struct rk_agent *agent)
+bool xr_ranks_gone(const struct xr_agent *agent)
 {
     siginfo_t info = {.si_pid = 0};
     size_t n = 0, kept = 0;
@@ -103,9 +103,9 @@ bool rk_ranks_gone(const struct rk_agent *agent)
     if (!agent->branches)
         return false;
     /* All that is left may be the commands that started agents below. */
-    children = rk_descend_children(&n);
+    children = xr_descend_children(&n);
     for (size_t i = 0; children && i < n; i++)
-        kept += rk_branches_has(agent->branches, children[i]);
+        kept += xr_branches_has(agent->branches, children[i]);
     free(children);
     return kept == n;
 }

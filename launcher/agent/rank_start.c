@@ -37,9 +37,9 @@
 #define RANKS_PER_THREAD 8 /* fewer are not worth a thread */
 
 struct start {
-    struct rk_spawn spec;
+    struct xr_spawn spec;
     char own[OWN_VARS][400]; /* the rank's own variables */
-    char torch[RK_TORCH_VARS][32];
+    char torch[XR_TORCH_VARS][32];
     char **env, **pmix, **foreign;
     int null;  /* shared, if it reads from there */
     int error; /* errno, if it did not start */
@@ -47,10 +47,10 @@ struct start {
 };
 
 struct crew {
-    struct rk_agent *agent;
+    struct xr_agent *agent;
     struct start *starts; /* [nlocal] */
     int null;             /* what those read who have no input */
-    struct rk_aside aside; /* where no thread helps */
+    struct xr_aside aside; /* where no thread helps */
     char ***envs;         /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -73,10 +73,10 @@ static size_t count(char *const *v)
 
 /* The rank's own variables, what PMIx and other MPI libraries want, then the program's. The first of a
  * name counts. */
-static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, struct start *s)
+static bool make_env(struct xr_agent *agent, uint32_t local, char *const *env, struct start *s)
 {
     uint32_t rank = agent->ranks[local].rank;
-    const struct rk_foreign where = {.rank = rank,
+    const struct xr_foreign where = {.rank = rank,
                                      .size = agent->job.size,
                                      .local_rank = local,
                                      .local_size = agent->nlocal,
@@ -85,11 +85,11 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
                                      .pmi1 = !agent->plain};
     size_t npmix, nforeign, njob = count(env), n = 0;
 
-    s->pmix = agent->server ? rk_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
-    s->foreign = rk_foreign_env(&where, env);
+    s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
+    s->foreign = xr_foreign_env(&where, env);
     npmix = count(s->pmix);
     nforeign = count(s->foreign);
-    s->env = malloc((OWN_VARS + RK_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
+    s->env = malloc((OWN_VARS + XR_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
@@ -99,14 +99,14 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
     snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=%u", agent->order);
     snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=%u", agent->nused);
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
-    if (!rk_watch_variable(agent->watch, local, s->own[7], sizeof(s->own[7])))
+    if (!xr_watch_variable(agent->watch, local, s->own[7], sizeof(s->own[7])))
         snprintf(s->own[7], sizeof(s->own[7]), "XRUN_BOARD="); /* none */
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
     if (agent->job.torch) {
-        for (int i = 0; i < RK_TORCH_VARS; i++)
+        for (int i = 0; i < XR_TORCH_VARS; i++)
             s->env[n++] = s->torch[i];
-        rk_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - RK_TORCH_VARS);
+        xr_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - XR_TORCH_VARS);
     }
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     n += npmix;
@@ -116,13 +116,13 @@ static bool make_env(struct rk_agent *agent, uint32_t local, char *const *env, s
 }
 
 /* A terminal for 0, 1 and 2; the agent keeps its other side. */
-static rank_status_t give_terminal(struct rk_agent *agent, uint32_t local, struct start *s)
+static rank_status_t give_terminal(struct xr_agent *agent, uint32_t local, struct start *s)
 {
     uint32_t rank = agent->ranks[local].rank;
     int master, slave, copies[2];
     rank_status_t st;
 
-    if (rk_terminal_open(&agent->job.window, &master, &slave)) {
+    if (xr_terminal_open(&agent->job.window, &master, &slave)) {
         rk_error("no terminal for rank %u: %m", rank);
         return RANK_ERR_SYSTEM;
     }
@@ -135,38 +135,38 @@ static rank_status_t give_terminal(struct rk_agent *agent, uint32_t local, struc
     copies[1] = fcntl(master, F_DUPFD_CLOEXEC, 3);
     if (s->spec.fd[1] < 0 || s->spec.fd[2] < 0 || copies[0] < 0 || copies[1] < 0)
         return RANK_ERR_SYSTEM; /* the agent's end closes them */
-    st = rk_outputs_add_terminal(agent->outputs, local, copies[0]);
-    if (!st && rk_inputs_wanted(&agent->job, rank))
-        return rk_inputs_add_terminal(agent->inputs, copies[1]);
+    st = xr_outputs_add_terminal(agent->outputs, local, copies[0]);
+    if (!st && xr_inputs_wanted(&agent->job, rank))
+        return xr_inputs_add_terminal(agent->inputs, copies[1]);
     close(copies[1]);
     return st;
 }
 
-static rank_status_t give_pipes(struct rk_agent *agent, uint32_t local, int null, struct start *s)
+static rank_status_t give_pipes(struct xr_agent *agent, uint32_t local, int null, struct start *s)
 {
     rank_status_t st = RANK_OK;
 
-    if (rk_inputs_wanted(&agent->job, agent->ranks[local].rank))
-        st = rk_inputs_add(agent->inputs, &s->spec.fd[0]);
+    if (xr_inputs_wanted(&agent->job, agent->ranks[local].rank))
+        st = xr_inputs_add(agent->inputs, &s->spec.fd[0]);
     else
         s->spec.fd[0] = null;
     if (!st)
-        st = rk_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
-    return st ? st : rk_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
+        st = xr_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
+    return st ? st : xr_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
 }
 
 static rank_status_t prepare(struct crew *c, uint32_t local)
 {
-    struct rk_agent *agent = c->agent;
-    const struct rk_app *app = rk_job_app_of(&agent->job, agent->ranks[local].rank);
+    struct xr_agent *agent = c->agent;
+    const struct xr_app *app = xr_job_app_of(&agent->job, agent->ranks[local].rank);
     struct start *s = &c->starts[local];
 
     s->null = c->null;
-    s->spec = (struct rk_spawn){.program = app->program,
+    s->spec = (struct xr_spawn){.program = app->program,
                                 .argv = app->argv,
                                 .wdir = app->wdir,
                                 .fd = {-1, -1, -1, -1},
-                                .cpus = rk_agent_cpus(agent, local),
+                                .cpus = xr_agent_cpus(agent, local),
                                 .cpus_size = agent->set_size,
                                 .nofile = agent->job.nofile,
                                 .limits = &agent->job.limits};
@@ -186,26 +186,26 @@ static void clear(struct start *s)
         s->spec.fd[i] = -1;
     }
     free(s->env);
-    rk_strings_free(s->pmix);
-    rk_strings_free(s->foreign);
+    xr_strings_free(s->pmix);
+    xr_strings_free(s->foreign);
     s->env = s->pmix = s->foreign = NULL;
 }
 
 /* Start a rank that is ready, on whatever thread. */
-static bool start_one(struct rk_agent *agent, uint32_t local, struct start *s,
-                      struct rk_spawner *spawner)
+static bool start_one(struct xr_agent *agent, uint32_t local, struct start *s,
+                      struct xr_spawner *spawner)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u32 = local};
-    struct rk_rank *r = &agent->ranks[local];
+    struct xr_rank *r = &agent->ranks[local];
     uint32_t app;
     pid_t pid;
 
     r->start_ns = rk_clock_ns();
     s->step = "socketpair";
-    app = (uint32_t)(rk_job_app_of(&agent->job, r->rank) - agent->job.apps);
-    pid = !agent->plain && rk_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
+    app = (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps);
+    pid = !agent->plain && xr_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
               ? -1
-              : rk_spawn(&s->spec, spawner, &r->pidfd, &s->step);
+              : xr_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
     clear(s); /* pipes and connection now end with the rank */
     if (pid < 0)
@@ -222,7 +222,7 @@ static bool start_one(struct rk_agent *agent, uint32_t local, struct start *s,
 /* ------------------------------------------------------------------- threads */
 
 /* Start ranks as they get ready, until there are no more. */
-static void work(struct crew *c, struct rk_spawner *spawner)
+static void work(struct crew *c, struct xr_spawner *spawner)
 {
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -235,7 +235,7 @@ static void work(struct crew *c, struct rk_spawner *spawner)
         rank = c->next++;
         c->busy++;
         pthread_mutex_unlock(&c->lock);
-        rk_aside_keep_off(&c->aside, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
+        xr_aside_keep_off(&c->aside, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
         ok = start_one(c->agent, rank, &c->starts[rank], spawner);
         pthread_mutex_lock(&c->lock);
         c->busy--;
@@ -251,16 +251,16 @@ static void work(struct crew *c, struct rk_spawner *spawner)
 
 static void *thread_main(void *arg)
 {
-    struct rk_spawner spawner;
+    struct xr_spawner spawner;
 
-    if (rk_spawner_open(&spawner) == 0)
+    if (xr_spawner_open(&spawner) == 0)
         work(arg, &spawner);
     for (;;)
         pause(); /* to the end of the process; all signals are blocked here */
     return NULL;
 }
 
-static uint32_t start_threads(struct rk_agent *agent, struct crew *c)
+static uint32_t start_threads(struct xr_agent *agent, struct crew *c)
 {
     uint32_t want = agent->nlocal / RANKS_PER_THREAD, n = 0, units = rk_topo_units();
     pthread_attr_t attr;
@@ -309,27 +309,27 @@ static void wait_for_busy(struct crew *c)
 
 /* ----------------------------------------------------------------------- all */
 
-static size_t name_app(const struct rk_agent *agent, const struct rk_app *app, char *text, size_t len)
+static size_t name_app(const struct xr_agent *agent, const struct xr_app *app, char *text, size_t len)
 {
     if (agent->job.napps == 1)
         return 0;
     return (size_t)snprintf(text, len, "program %u: ", (unsigned)(app - agent->job.apps) + 1);
 }
 
-static void explain(const struct rk_agent *agent, uint32_t rank, const struct start *s, int *code,
+static void explain(const struct xr_agent *agent, uint32_t rank, const struct start *s, int *code,
                     char *text, size_t len)
 {
-    const struct rk_app *app = rk_job_app_of(&agent->job, rank);
+    const struct xr_app *app = xr_job_app_of(&agent->job, rank);
     size_t named = name_app(agent, app, text, len);
 
-    *code = RK_EXIT_USAGE;
+    *code = XR_EXIT_USAGE;
     text += named;
     len -= named;
     if (strcmp(s->step, "exec") == 0 && s->error == ENOENT && access(app->program, F_OK)) {
-        *code = RK_EXIT_NOT_FOUND;
+        *code = XR_EXIT_NOT_FOUND;
         snprintf(text, len, "there is no program %s on %s", app->program, agent->host);
     } else if (strcmp(s->step, "exec") == 0) {
-        *code = s->error == ENOENT ? RK_EXIT_NOT_FOUND : RK_EXIT_CANNOT_EXECUTE;
+        *code = s->error == ENOENT ? XR_EXIT_NOT_FOUND : XR_EXIT_CANNOT_EXECUTE;
         snprintf(text, len, "cannot execute %s on %s: %s%s", app->program, agent->host,
                  strerror(s->error),
                  s->error == ENOENT    ? " (it is there: is its interpreter, after #!, missing?)"
@@ -346,21 +346,21 @@ static void explain(const struct rk_agent *agent, uint32_t rank, const struct st
 }
 
 /* xrun's host has no rank, and did not have these programs: look for those that run here. */
-rank_status_t rk_ranks_find(struct rk_agent *agent, int *code, char *text, size_t len)
+rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len)
 {
-    for (struct rk_app *app = agent->job.apps; app < agent->job.apps + agent->job.napps; app++) {
-        const char *path = rk_environ_value(app->env, "PATH");
+    for (struct xr_app *app = agent->job.apps; app < agent->job.apps + agent->job.napps; app++) {
+        const char *path = xr_environ_value(app->env, "PATH");
         bool here = false;
         size_t named;
         char *found;
         for (uint32_t i = 0; i < agent->nlocal && !here; i++)
-            here = rk_job_app_of(&agent->job, agent->ranks[i].rank) == app;
+            here = xr_job_app_of(&agent->job, agent->ranks[i].rank) == app;
         if (!here || strchr(app->program, '/'))
             continue;
         named = name_app(agent, app, text, len);
         named += (size_t)snprintf(text + named, len - named, "host %s: ", agent->host);
-        found = rk_program_find(app->program, *app->path ? app->path : NULL,
-                                path ? path : rk_environ_value(agent->job.env, "PATH"), app->wdir, text + named,
+        found = xr_program_find(app->program, *app->path ? app->path : NULL,
+                                path ? path : xr_environ_value(agent->job.env, "PATH"), app->wdir, text + named,
                                 len - named, code);
         if (!found)
             return RANK_ERR_SYSTEM;
@@ -371,21 +371,21 @@ rank_status_t rk_ranks_find(struct rk_agent *agent, int *code, char *text, size_
     return RANK_OK;
 }
 
-static rank_status_t start_all(struct rk_agent *agent, struct crew *c)
+static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
 {
     uint32_t n = agent->nlocal;
-    struct rk_spawner spawner;
+    struct xr_spawner spawner;
     rank_status_t st;
 
-    if (rk_spawner_open(&spawner))
+    if (xr_spawner_open(&spawner))
         return RANK_ERR_NO_MEMORY;
     st = prepare(c, 0);
     if (st)
         return st;
     c->ready = c->next = 1;
     if (n > 1 && n / RANKS_PER_THREAD < 2)
-        rk_aside_open(&c->aside);
-    rk_aside_keep_off(&c->aside, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
+        xr_aside_open(&c->aside);
+    xr_aside_keep_off(&c->aside, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
     if (!start_one(agent, 0, &c->starts[0], &spawner))
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
@@ -408,18 +408,18 @@ static void free_envs(struct crew *c, uint32_t n)
     c->envs = NULL;
 }
 
-static rank_status_t make_envs(struct crew *c, const struct rk_job *job)
+static rank_status_t make_envs(struct crew *c, const struct xr_job *job)
 {
     c->envs = calloc(job->napps, sizeof(*c->envs));
     for (uint32_t i = 0; c->envs && i < job->napps; i++) {
-        c->envs[i] = rk_environ_merge(job->env, job->apps[i].env);
+        c->envs[i] = xr_environ_merge(job->env, job->apps[i].env);
         if (!c->envs[i])
             return RANK_ERR_NO_MEMORY;
     }
     return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size_t len)
+rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     uint32_t n = agent->nlocal;
@@ -440,14 +440,14 @@ rank_status_t rk_ranks_start(struct rk_agent *agent, int *code, char *text, size
         st = make_envs(c, &agent->job);
     }
     if (!st) {
-        st = rk_outputs_open(agent, &agent->outputs);
+        st = xr_outputs_open(agent, &agent->outputs);
     }
     if (!st)
-        st = rk_inputs_open(agent, &agent->inputs);
+        st = xr_inputs_open(agent, &agent->inputs);
     if (!st)
         st = start_all(agent, c);
     if (c)
-        rk_aside_close(&c->aside);
+        xr_aside_close(&c->aside);
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     for (uint32_t i = 0; c && c->starts && i < n; i++) {

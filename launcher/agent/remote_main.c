@@ -20,12 +20,12 @@
 #define ENTER_MS 20000
 
 /* Started with others by one srun: which of the hosts is this? */
-static bool find_self(struct rk_setup *setup)
+static bool find_self(struct xr_setup *setup)
 {
     static char speaker[300]; /* the words of all come from one command */
-    const char *node = rk_slurm_node();
+    const char *node = xr_slurm_node();
 
-    if (!node || !rk_setup_become(setup, node)) {
+    if (!node || !xr_setup_become(setup, node)) {
         rk_error("Slurm calls this host %s, which is none of the job's (--agent ssh does without srun)",
                  node ? node : "nothing");
         return false;
@@ -35,26 +35,26 @@ static bool find_self(struct rk_setup *setup)
     return true;
 }
 
-int rk_agent_remote_main(void)
+int xr_agent_remote_main(void)
 {
-    struct rk_setup setup;
+    struct xr_setup setup;
     bool step;
     char text[1024];
     int fd, null, code;
 
     rk_log_identity("xrun-agent", -1, NULL);
     if (isatty(STDIN_FILENO)) {
-        rk_error("%s is for xrun's own use", RK_AGENT_PROCESS);
+        rk_error("%s is for xrun's own use", XR_AGENT_PROCESS);
         return 2;
     }
-    if (rk_setup_read(STDIN_FILENO, SETUP_MS, &setup, text, sizeof(text))) {
+    if (xr_setup_read(STDIN_FILENO, SETUP_MS, &setup, text, sizeof(text))) {
         rk_error("%s", text);
-        rk_setup_clear(&setup);
+        xr_setup_clear(&setup);
         return 1;
     }
-    step = setup.node == RK_NODE_ALL;
+    step = setup.node == XR_NODE_ALL;
     if (step && !find_self(&setup)) {
-        rk_setup_clear(&setup);
+        xr_setup_clear(&setup);
         return 1;
     }
     setup.step = step;
@@ -65,16 +65,16 @@ int rk_agent_remote_main(void)
     }
     if (chdir("/"))
         rk_error("cannot go to /: %m");
-    fd = step && rk_usher_ask(&setup, ENTER_MS, text, sizeof(text)) != RANK_OK
+    fd = step && xr_usher_ask(&setup, ENTER_MS, text, sizeof(text)) != RANK_OK
              ? -1
-             : rk_door_enter(&setup, ENTER_MS, text, sizeof(text));
+             : xr_door_enter(&setup, ENTER_MS, text, sizeof(text));
     if (fd < 0) {
         rk_error("%s", text);
-        rk_setup_clear(&setup);
+        xr_setup_clear(&setup);
         return 1;
     }
-    code = rk_keeper_run(fd, &setup);
-    rk_setup_clear(&setup);
+    code = xr_keeper_run(fd, &setup);
+    xr_setup_clear(&setup);
     /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
     return step ? 0 : code;
 }

@@ -27,7 +27,7 @@ enum { AT_ONCE = 4, TOOL_MS = 10000, TICK_MS = 100, TEXT_MAX = 256 << 10, ARGS_M
 extern char **environ;
 
 struct trace {
-    struct rk_traces *all;
+    struct xr_traces *all;
     uint32_t rank;
     pid_t pid;   /* whose */
     pid_t child; /* the tool; 0: none runs */
@@ -39,8 +39,8 @@ struct trace {
     size_t len;
 };
 
-struct rk_traces {
-    struct rk_agent *agent;
+struct xr_traces {
+    struct xr_agent *agent;
     struct trace *list;
     uint32_t n, next, running;
     uint64_t deadline;
@@ -48,23 +48,23 @@ struct rk_traces {
     bool gdb;
     char **env;
     struct event *tick;
-    struct rk_spawner spawner;
+    struct xr_spawner spawner;
     bool done;
 };
 
-static void tell(struct rk_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
+static void tell(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (!t->agent->wire || len == 0)
         return;
-    rk_pack_u32(&p, rank);
-    rk_pack_u32(&p, (uint32_t)pid);
-    rk_pack_bytes(&p, text, len);
-    rk_wire_send(t->agent->wire, RK_MSG_TRACE_TEXT, &p);
+    xr_pack_u32(&p, rank);
+    xr_pack_u32(&p, (uint32_t)pid);
+    xr_pack_bytes(&p, text, len);
+    xr_wire_send(t->agent->wire, XR_MSG_TRACE_TEXT, &p);
 }
 
-static void say(struct rk_traces *t, const struct trace *x, const char *why)
+static void say(struct xr_traces *t, const struct trace *x, const char *why)
 {
     char text[512];
 
@@ -111,7 +111,7 @@ static void on_text(evutil_socket_t fd, short what, void *arg)
     take(arg);
 }
 
-static char *const *arguments(const struct rk_traces *t, const char *pid, char *out[ARGS_MAX])
+static char *const *arguments(const struct xr_traces *t, const char *pid, char *out[ARGS_MAX])
 {
     static const char *const gdb[] = {"gdb", "-nx", "-q", "-batch", "-ex", "thread apply all bt",
                                       "-p"};
@@ -125,10 +125,10 @@ static char *const *arguments(const struct rk_traces *t, const char *pid, char *
     return out;
 }
 
-static bool begin(struct rk_traces *t, struct trace *x)
+static bool begin(struct xr_traces *t, struct trace *x)
 {
     int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd = -1;
-    struct rk_spawn spec = {.program = t->tool, .env = t->env, .wdir = "/"};
+    struct xr_spawn spec = {.program = t->tool, .env = t->env, .wdir = "/"};
     const char *step = "";
     char *argv[ARGS_MAX], pid[16];
 
@@ -142,7 +142,7 @@ static bool begin(struct rk_traces *t, struct trace *x)
     spec.argv = arguments(t, pid, argv);
     spec.fd[0] = null;
     spec.fd[1] = spec.fd[2] = ends[1];
-    x->child = rk_spawn(&spec, &t->spawner, &pidfd, &step);
+    x->child = xr_spawn(&spec, &t->spawner, &pidfd, &step);
     close(null);
     close(ends[1]);
     if (pidfd >= 0)
@@ -163,7 +163,7 @@ static bool begin(struct rk_traces *t, struct trace *x)
     return true;
 }
 
-static void finish(struct rk_traces *t, struct trace *x)
+static void finish(struct xr_traces *t, struct trace *x)
 {
     x->child = 0;
     t->running--;
@@ -181,7 +181,7 @@ static void finish(struct rk_traces *t, struct trace *x)
 
 /* ------------------------------------------------------------------------- all */
 
-static void end(struct rk_traces *t)
+static void end(struct xr_traces *t)
 {
     if (t->done)
         return;
@@ -189,10 +189,10 @@ static void end(struct rk_traces *t)
     if (t->tick)
         event_del(t->tick);
     if (t->agent->wire)
-        rk_wire_send(t->agent->wire, RK_MSG_TRACED, NULL);
+        xr_wire_send(t->agent->wire, XR_MSG_TRACED, NULL);
 }
 
-static void go_on(struct rk_traces *t)
+static void go_on(struct xr_traces *t)
 {
     while (!t->done && t->next < t->n && t->running < AT_ONCE) {
         struct trace *x = &t->list[t->next++];
@@ -208,7 +208,7 @@ static void go_on(struct rk_traces *t)
 /* Kill what takes too long. */
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_traces *t = arg;
+    struct xr_traces *t = arg;
     uint64_t now = rk_clock_ns();
 
     (void)fd;
@@ -223,7 +223,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     go_on(t);
 }
 
-bool rk_traces_reaped(struct rk_traces *t, pid_t pid)
+bool xr_traces_reaped(struct xr_traces *t, pid_t pid)
 {
     for (uint32_t i = 0; t && pid > 0 && i < t->n; i++) {
         if (t->list[i].child == pid) {
@@ -235,15 +235,15 @@ bool rk_traces_reaped(struct rk_traces *t, pid_t pid)
     return false;
 }
 
-static void find_tool(struct rk_traces *t)
+static void find_tool(struct xr_traces *t)
 {
     char why[512];
     int code;
 
-    t->tool = rk_program_find("gdb", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
+    t->tool = xr_program_find("gdb", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
     t->gdb = t->tool != NULL;
     if (!t->tool)
-        t->tool = rk_program_find("eu-stack", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
+        t->tool = xr_program_find("eu-stack", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
 }
 
 /* Ours, but that no debugger asks servers for symbols. */
@@ -262,10 +262,10 @@ static char **make_env(void)
     return env;
 }
 
-struct rk_traces *rk_traces_start(struct rk_agent *agent, uint32_t ms)
+struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms)
 {
     const struct timeval tick = {0, TICK_MS * 1000};
-    struct rk_traces *t = calloc(1, sizeof(*t));
+    struct xr_traces *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
@@ -274,30 +274,30 @@ struct rk_traces *rk_traces_start(struct rk_agent *agent, uint32_t ms)
     t->list = calloc(agent->nlocal, sizeof(*t->list));
     t->env = make_env();
     t->tick = event_new(agent->base, -1, EV_PERSIST, on_tick, t);
-    if (!t->list || !t->env || !t->tick || rk_spawner_open(&t->spawner)) {
+    if (!t->list || !t->env || !t->tick || xr_spawner_open(&t->spawner)) {
         end(t);
         return t;
     }
     event_add(t->tick, &tick);
     find_tool(t);
     for (uint32_t i = 0; i < agent->nlocal; i++) {
-        const struct rk_rank *r = &agent->ranks[i];
+        const struct xr_rank *r = &agent->ranks[i];
         if (r->pid > 0 && !r->exited)
             t->list[t->n++] = (struct trace){.all = t,
                                              .rank = r->rank,
-                                             .pid = rk_watch_process(agent->watch, i),
+                                             .pid = xr_watch_process(agent->watch, i),
                                              .fd = -1};
     }
     if (!t->tool) {
         const char *text = "no stack traces: neither gdb nor eu-stack is in PATH\n";
-        tell(t, RK_NO_RANK, 0, text, strlen(text));
+        tell(t, XR_NO_RANK, 0, text, strlen(text));
         t->n = 0;
     }
     go_on(t);
     return t;
 }
 
-void rk_traces_close(struct rk_traces *t)
+void xr_traces_close(struct xr_traces *t)
 {
     if (!t)
         return;

@@ -40,13 +40,13 @@ static struct shared {
     atomic_bool busy;
 } *shared;
 
-void rk_keeper_serves(const char *job)
+void xr_keeper_serves(const char *job)
 {
     if (shared && strlen(job) < sizeof(shared->job))
         memcpy(shared->job, job, strlen(job) + 1);
 }
 
-void rk_keeper_busy(bool busy)
+void xr_keeper_busy(bool busy)
 {
     if (shared)
         atomic_store(&shared->busy, busy);
@@ -57,7 +57,7 @@ static void share(bool busy)
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         shared = NULL;
-    rk_keeper_busy(busy);
+    xr_keeper_busy(busy);
 }
 
 /* What /proc/PID/stat says from the state on; NULL: there is no such process. */
@@ -83,13 +83,13 @@ static const char *read_stat(pid_t pid, char *text, size_t len)
 /* The agent's ranks died with it, before anybody could look at what they had. */
 static void remove_leftovers(const struct timespec *since)
 {
-    struct rk_leftovers *l;
+    struct xr_leftovers *l;
 
-    if (!shared || !*shared->job || rk_leftovers_create(shared->job, &l))
+    if (!shared || !*shared->job || xr_leftovers_create(shared->job, &l))
         return;
-    rk_leftovers_remove(l, true);
-    rk_leftovers_destroy(l);
-    rk_leftovers_remove_unheld(since);
+    xr_leftovers_remove(l, true);
+    xr_leftovers_destroy(l);
+    xr_leftovers_remove_unheld(since);
 }
 
 static void keep_only_stderr(void)
@@ -104,7 +104,7 @@ static void keep_only_stderr(void)
         close(null);
 }
 
-static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, struct rk_direct *direct,
+static pid_t start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
                          const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
@@ -118,7 +118,7 @@ static pid_t start_agent(int fd, const struct rk_setup *setup, bool remote, stru
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self)
         _exit(1);
-    _exit(rk_agent_main(fd, setup, remote, direct));
+    _exit(xr_agent_main(fd, setup, remote, direct));
 }
 
 /* Shall the agent end, by a TERM or because the other end of its wire has been closed? Waits for ms at most (-1: for
@@ -202,10 +202,10 @@ static bool front_has_ended(pid_t front)
             ((flags & PF_EXITING) || (pending & KILLED)));
 }
 
-static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const char *job, bool remote,
-                      struct rk_direct *direct)
+static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
+                      struct xr_direct *direct)
 {
-    const struct timespec since = rk_leftovers_now();
+    const struct timespec since = xr_leftovers_now();
     sigset_t set, old;
     pid_t agent;
     int status, signals;
@@ -227,7 +227,7 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
     share(remote);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     agent = signals < 0 ? -1 : start_agent(fd, setup, remote, direct, &old, signals);
-    rk_direct_leave_fd(direct);
+    xr_direct_leave_fd(direct);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
         return 1;
@@ -241,28 +241,28 @@ static int run_keeper(int fd, pid_t front, const struct rk_setup *setup, const c
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent hears of its death at once; else it hears when all has ended */
         close(fd);
-    if (!rk_descend_end(END_MS, NULL, 0))
+    if (!xr_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
         remove_leftovers(&since);
     if (job && front_has_ended(front))
-        rk_rundir_remove(job); /* the front end could not */
+        xr_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;
 }
 
-int rk_keeper_run(int fd, const struct rk_setup *setup)
+int xr_keeper_run(int fd, const struct xr_setup *setup)
 {
     return run_keeper(fd, getppid(), setup, NULL, true, NULL);
 }
 
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job,
-                      struct rk_direct *direct)
+pid_t xr_keeper_start(int fd, int front_fd, const struct xr_setup *setup, const char *job,
+                      struct xr_direct *direct)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
-    rk_spawned_let_go();
+    xr_spawned_let_go();
     close(front_fd); /* or the agent would never see that the front end is gone */
     _exit(run_keeper(fd, self, setup, job, false, direct));
 }

@@ -6,8 +6,8 @@
  * keeper, who ends it. It has another name than xrun, so that killing "xrun"
  * does not kill it too.
  */
-#ifndef RK_LAUNCHER_AGENT_SUPERVISOR_H
-#define RK_LAUNCHER_AGENT_SUPERVISOR_H
+#ifndef XR_LAUNCHER_AGENT_SUPERVISOR_H
+#define XR_LAUNCHER_AGENT_SUPERVISOR_H
 
 #include "launcher/iof/direct_out.h"
 #include "launcher/bootstrap/setup.h"
@@ -20,16 +20,16 @@
  * job whose front end was killed. direct: the agent writes standard output itself; or NULL.
  * Returns the keeper's pid, or -1 with errno set.
  */
-pid_t rk_keeper_start(int fd, int front_fd, const struct rk_setup *setup, const char *job,
-                      struct rk_direct *direct);
+pid_t xr_keeper_start(int fd, int front_fd, const struct xr_setup *setup, const char *job,
+                      struct xr_direct *direct);
 
 /* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
-int rk_keeper_run(int fd, const struct rk_setup *setup);
+int xr_keeper_run(int fd, const struct xr_setup *setup);
 
 /* In the agent: its loop does not run for a while, or does again (one on another host begins so). */
-void rk_keeper_busy(bool busy);
+void xr_keeper_busy(bool busy);
 
 /* In the agent: the job that it serves, so that its keeper can remove the job's files should the agent be killed. */
-void rk_keeper_serves(const char *job);
+void xr_keeper_serves(const char *job);
 
 #endif

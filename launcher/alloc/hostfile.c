@@ -42,9 +42,9 @@ static bool take_key(const char *word, struct keys *keys, char *err, size_t errl
     return true;
 }
 
-static bool take_line(struct rk_hostlist *list, char *line, char *err, size_t errlen)
+static bool take_line(struct xr_hostlist *list, char *line, char *err, size_t errlen)
 {
-    struct rk_hostlist here = {.n = 0};
+    struct xr_hostlist here = {.n = 0};
     struct keys keys = {0, 0};
     char *name, *word, *save = NULL;
     bool ok;
@@ -53,7 +53,7 @@ static bool take_line(struct rk_hostlist *list, char *line, char *err, size_t er
     name = strtok_r(line, " \t", &save);
     if (!name)
         return true;
-    ok = rk_hostlist_parse(&here, name, err, errlen) == RANK_OK;
+    ok = xr_hostlist_parse(&here, name, err, errlen) == RANK_OK;
     while (ok && (word = strtok_r(NULL, " \t", &save)))
         ok = take_key(word, &keys, err, errlen);
     for (uint32_t i = 0; ok && i < here.n; i++) {
@@ -65,41 +65,41 @@ static bool take_line(struct rk_hostlist *list, char *line, char *err, size_t er
         } else {
             if (keys.most && (!slots || keys.most < slots)) /* nor does it in the first round */
                 slots = keys.most;
-            ok = rk_hostlist_add(list, here.host[i].name, strlen(here.host[i].name), slots) == RANK_OK;
+            ok = xr_hostlist_add(list, here.host[i].name, strlen(here.host[i].name), slots) == RANK_OK;
             if (ok)
-                rk_hostlist_limit(list, here.host[i].name, keys.most);
+                xr_hostlist_limit(list, here.host[i].name, keys.most);
             else
                 snprintf(err, errlen, "out of memory");
         }
     }
-    rk_hostlist_clear(&here);
+    xr_hostlist_clear(&here);
     return ok;
 }
 
-rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char *err, size_t errlen)
+rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char *err, size_t errlen)
 {
-    struct rk_text_file f;
+    struct xr_text_file f;
     unsigned bad = 0;
     char *line, text[512];
 
-    if (!rk_text_file_read(path, &f, text, sizeof(text))) {
+    if (!xr_text_file_read(path, &f, text, sizeof(text))) {
         snprintf(err, errlen, "cannot read the hostfile %s: %s", path, text);
-        rk_text_file_free(&f);
+        xr_text_file_free(&f);
         return RANK_ERR_ARG;
     }
     list->source = "the hostfile";
-    while ((line = rk_text_file_line(&f))) {
+    while ((line = xr_text_file_line(&f))) {
         if (f.nul)
             snprintf(text, sizeof(text), "the line holds a NUL byte");
         else if (take_line(list, line, text, sizeof(text)))
             continue;
-        rk_words_show(text);
+        xr_words_show(text);
         rk_error("%s:%u: %s", path, f.number, text);
         bad++;
     }
-    rk_text_file_free(&f);
+    xr_text_file_free(&f);
     if (bad)
-        snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, rk_plural(bad));
+        snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, xr_plural(bad));
     else if (list->n == 0)
         snprintf(err, errlen, "the hostfile %s names no host", path);
     return bad || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
@@ -108,7 +108,7 @@ rank_status_t rk_hostlist_read(struct rk_hostlist *list, const char *path, char 
 /* -------------------------------------------------------- resource managers */
 
 /* "2(x3),1": slots of Slurm's nodes in their order. */
-static bool slurm_slots(struct rk_hostlist *list, const char *text)
+static bool slurm_slots(struct xr_hostlist *list, const char *text)
 {
     uint32_t at = 0;
 
@@ -134,23 +134,23 @@ static bool slurm_slots(struct rk_hostlist *list, const char *text)
 }
 
 /* Inside a step of fewer nodes than the job has: srun has put the step's counts in place of the job's, but not its nodes. */
-static bool from_step(struct rk_hostlist *list, const char *tasks)
+static bool from_step(struct xr_hostlist *list, const char *tasks)
 {
     const char *nodes = rk_env("SLURM_STEP_NODELIST"), *own = rk_env("SLURM_STEP_TASKS_PER_NODE");
-    struct rk_hostlist step = {.source = "Slurm's step"};
+    struct xr_hostlist step = {.source = "Slurm's step"};
     char why[256];
 
-    if (!nodes || !*nodes || rk_hostlist_parse(&step, nodes, why, sizeof(why)) ||
+    if (!nodes || !*nodes || xr_hostlist_parse(&step, nodes, why, sizeof(why)) ||
         !slurm_slots(&step, own && *own ? own : tasks)) {
-        rk_hostlist_clear(&step);
+        xr_hostlist_clear(&step);
         return false;
     }
-    rk_hostlist_clear(list);
+    xr_hostlist_clear(list);
     *list = step;
     return true;
 }
 
-static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, char *err,
+static rank_status_t from_slurm(struct xr_hostlist *list, const char *nodes, char *err,
                                 size_t errlen)
 {
     const char *tasks = rk_env("SLURM_TASKS_PER_NODE");
@@ -158,51 +158,51 @@ static rank_status_t from_slurm(struct rk_hostlist *list, const char *nodes, cha
     char why[256];
 
     list->source = "Slurm";
-    st = rk_hostlist_parse(list, nodes, why, sizeof(why));
+    st = xr_hostlist_parse(list, nodes, why, sizeof(why));
     if (st) {
         snprintf(err, errlen, "SLURM_JOB_NODELIST is not understood: %s", why);
         return st;
     }
     if (tasks && !slurm_slots(list, tasks) && !from_step(list, tasks)) {
         snprintf(err, errlen, "SLURM_TASKS_PER_NODE is '%s', which does not fit the %u node%s of %s",
-                 tasks, list->n, rk_plural(list->n), nodes);
+                 tasks, list->n, xr_plural(list->n), nodes);
         return RANK_ERR_ARG;
     }
     return RANK_OK;
 }
 
 /* A line a slot: PBS's node file, and LSF's. */
-static rank_status_t from_lines(struct rk_hostlist *list, const char *variable, const char *path,
+static rank_status_t from_lines(struct xr_hostlist *list, const char *variable, const char *path,
                                 const char *source, char *err, size_t errlen)
 {
-    struct rk_text_file f;
+    struct xr_text_file f;
     const char *wrong = NULL;
     char *line, why[256];
 
-    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "cannot read %s, which %s names: %s", path, variable, why);
-        rk_text_file_free(&f);
+        xr_text_file_free(&f);
         return RANK_ERR_ARG;
     }
     list->source = source;
-    while (!wrong && (line = rk_text_file_line(&f))) {
+    while (!wrong && (line = xr_text_file_line(&f))) {
         size_t len = strcspn(line, " \t\r");
         if (f.nul)
             wrong = "the line holds a NUL byte";
         else if (len)
-            rk_hostlist_take(list, line, len, 1, &wrong);
+            xr_hostlist_take(list, line, len, 1, &wrong);
         if (wrong)
             snprintf(err, errlen, "%s:%u, which %s names: '%.*s': %s", path, f.number, variable,
                      (int)(len > 255 ? 255 : len), line, wrong);
     }
-    rk_text_file_free(&f);
+    xr_text_file_free(&f);
     if (!wrong && list->n == 0)
         snprintf(err, errlen, "%s, which %s names, holds no hosts", path, variable);
     return wrong || list->n == 0 ? RANK_ERR_ARG : RANK_OK;
 }
 
 /* "hosta 4 hostb 4"; a host with 0, as that of the job's script may be, takes no ranks. */
-static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
+static rank_status_t from_pairs(struct xr_hostlist *list, const char *text, char *err, size_t errlen)
 {
     const char *at = text, *wrong;
     rank_status_t st = RANK_OK;
@@ -217,7 +217,7 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
         if (end == at + len || slots > 1u << 20)
             st = RANK_ERR_ARG;
         else if (slots)
-            st = rk_hostlist_take(list, name, len, (uint32_t)slots, &wrong);
+            st = xr_hostlist_take(list, name, len, (uint32_t)slots, &wrong);
         at = end;
     }
     if (st || list->n == 0) {
@@ -229,7 +229,7 @@ static rank_status_t from_pairs(struct rk_hostlist *list, const char *text, char
 }
 
 /* "hosta hosta hostb": each as often as it has slots */
-static rank_status_t from_words(struct rk_hostlist *list, const char *text, char *err, size_t errlen)
+static rank_status_t from_words(struct xr_hostlist *list, const char *text, char *err, size_t errlen)
 {
     rank_status_t st = RANK_OK;
     const char *wrong;
@@ -237,7 +237,7 @@ static rank_status_t from_words(struct rk_hostlist *list, const char *text, char
     list->source = "LSF";
     for (const char *at = text + strspn(text, " "); *at && !st; at += strspn(at, " ")) {
         size_t len = strcspn(at, " ");
-        st = rk_hostlist_take(list, at, len, 1, &wrong);
+        st = xr_hostlist_take(list, at, len, 1, &wrong);
         at += len;
     }
     if (!st && list->n)
@@ -246,7 +246,7 @@ static rank_status_t from_words(struct rk_hostlist *list, const char *text, char
     return RANK_ERR_ARG;
 }
 
-rank_status_t rk_hostlist_allocated(struct rk_hostlist *list, char *err, size_t errlen)
+rank_status_t xr_hostlist_allocated(struct xr_hostlist *list, char *err, size_t errlen)
 {
     const char *v;
 

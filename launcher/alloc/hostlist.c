@@ -13,7 +13,7 @@
 #define MAX_NAME 255
 #define SEVERAL (1u << 31) /* in brief: the name before the domain is that of others, too */
 
-void rk_hostlist_clear(struct rk_hostlist *list)
+void xr_hostlist_clear(struct xr_hostlist *list)
 {
     if (!list)
         return;
@@ -36,7 +36,7 @@ static uint32_t hash(const char *name, size_t len)
 }
 
 /* Where the name stands in one of the tables, or would; there it ends by that character. */
-static uint32_t *slot_of(const struct rk_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
+static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
     uint32_t at = hash(name, len) & (list->ntable - 1);
 
@@ -47,15 +47,15 @@ static uint32_t *slot_of(const struct rk_hostlist *list, uint32_t *table, char e
     }
 }
 
-static uint32_t *slot(const struct rk_hostlist *list, const char *name, size_t len)
+static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t len)
 {
     return slot_of(list, list->table, '\0', name, len);
 }
 
 /* Put a host into the tables. Of several that differ in their domains one stands for all. */
-static void enter(struct rk_hostlist *list, uint32_t i)
+static void enter(struct xr_hostlist *list, uint32_t i)
 {
-    const char *name = list->host[i].name, *domain = rk_here_domain(name);
+    const char *name = list->host[i].name, *domain = xr_here_domain(name);
     uint32_t *at;
 
     *slot(list, name, strlen(name)) = i + 1;
@@ -65,7 +65,7 @@ static void enter(struct rk_hostlist *list, uint32_t i)
     *at = *at ? *at | SEVERAL : i + 1;
 }
 
-static uint32_t find(const struct rk_hostlist *list, const char *name, size_t len)
+static uint32_t find(const struct xr_hostlist *list, const char *name, size_t len)
 {
     uint32_t at = list->ntable ? *slot(list, name, len) : 0;
 
@@ -73,10 +73,10 @@ static uint32_t find(const struct rk_hostlist *list, const char *name, size_t le
 }
 
 /* Half of it stays empty. */
-static bool grow(struct rk_hostlist *list)
+static bool grow(struct xr_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
-    struct rk_hostspec *more = realloc(list->host, cap * sizeof(*more));
+    struct xr_hostspec *more = realloc(list->host, cap * sizeof(*more));
     uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table)), *brief = calloc(2 * (size_t)cap, sizeof(*brief));
 
     if (more)
@@ -97,12 +97,12 @@ static bool grow(struct rk_hostlist *list)
     return true;
 }
 
-uint32_t rk_hostlist_find(const struct rk_hostlist *list, const char *name)
+uint32_t xr_hostlist_find(const struct xr_hostlist *list, const char *name)
 {
     return find(list, name, strlen(name));
 }
 
-rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t len,
+rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t len,
                               uint32_t slots)
 {
     uint32_t at = find(list, name, len);
@@ -114,16 +114,16 @@ rank_status_t rk_hostlist_add(struct rk_hostlist *list, const char *name, size_t
     }
     if (list->n == list->cap && !grow(list))
         return RANK_ERR_NO_MEMORY;
-    list->host[list->n] = (struct rk_hostspec){.name = strndup(name, len), .slots = slots};
+    list->host[list->n] = (struct xr_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
     enter(list, list->n++);
     return RANK_OK;
 }
 
-void rk_hostlist_limit(struct rk_hostlist *list, const char *name, uint32_t most)
+void xr_hostlist_limit(struct xr_hostlist *list, const char *name, uint32_t most)
 {
-    uint32_t at = rk_hostlist_find(list, name);
+    uint32_t at = xr_hostlist_find(list, name);
 
     if (at != UINT32_MAX)
         list->host[at].most += most;
@@ -163,7 +163,7 @@ static const char *not_a_name(const char *name, size_t len)
     return NULL;
 }
 
-rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_t len, uint32_t slots,
+rank_status_t xr_hostlist_take(struct xr_hostlist *list, const char *name, size_t len, uint32_t slots,
                                const char **wrong)
 {
     rank_status_t st;
@@ -175,13 +175,13 @@ rank_status_t rk_hostlist_take(struct rk_hostlist *list, const char *name, size_
     *wrong = not_a_name(name, len);
     if (*wrong)
         return RANK_ERR_ARG;
-    st = rk_hostlist_add(list, name, len, slots);
+    st = xr_hostlist_add(list, name, len, slots);
     if (st)
         *wrong = rank_status_string(st);
     return st;
 }
 
-void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
+void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
 {
     if (n >= list->n)
         return;
@@ -197,7 +197,7 @@ void rk_hostlist_cut(struct rk_hostlist *list, uint32_t n)
 /* ---------------------------------------------------------------- the short way */
 
 struct spelling {
-    struct rk_hostlist *list;
+    struct xr_hostlist *list;
     uint32_t slots;
     char name[MAX_NAME + 1];
     const char *wrong; /* what is wrong, or NULL */
@@ -267,7 +267,7 @@ static rank_status_t expand(struct spelling *s, size_t at, const char *rest, siz
     if (!open) {
         if (s->list->n >= MAX_HOSTS)
             return wrong(s, "that are too many hosts");
-        return rk_hostlist_take(s->list, s->name, at, s->slots, &s->wrong);
+        return xr_hostlist_take(s->list, s->name, at, s->slots, &s->wrong);
     }
     close = memchr(open, ']', len - plain);
     if (!close)
@@ -295,11 +295,11 @@ static bool is_address(const char *text, size_t len)
 static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
 {
     snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
-    rk_words_show(err);
+    xr_words_show(err);
     return RANK_ERR_ARG;
 }
 
-static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_t len, char *err,
+static rank_status_t parse_one(struct xr_hostlist *list, const char *text, size_t len, char *err,
                                size_t errlen)
 {
     struct spelling s = {.list = list};
@@ -320,7 +320,7 @@ static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_
     if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
         return explain(text, len, "this is no address of IPv6", err, errlen);
     if (is_address(text, namelen))
-        st = rk_hostlist_take(list, text, namelen, s.slots, &s.wrong);
+        st = xr_hostlist_take(list, text, namelen, s.slots, &s.wrong);
     else
         st = expand(&s, 0, text, namelen);
     if (st)
@@ -328,7 +328,7 @@ static rank_status_t parse_one(struct rk_hostlist *list, const char *text, size_
     return st;
 }
 
-rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char *err,
+rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char *err,
                                 size_t errlen)
 {
     const char *from = text;
@@ -349,9 +349,9 @@ rank_status_t rk_hostlist_parse(struct rk_hostlist *list, const char *text, char
 }
 
 /* The only one that is the same but for a domain, which the one has and the other has not. No address has any. */
-static uint32_t find_alike(const struct rk_hostlist *list, const char *name)
+static uint32_t find_alike(const struct xr_hostlist *list, const char *name)
 {
-    const char *domain = rk_here_domain(name);
+    const char *domain = xr_here_domain(name);
     size_t len = strlen(name);
     uint32_t at;
 
@@ -363,13 +363,13 @@ static uint32_t find_alike(const struct rk_hostlist *list, const char *name)
     return at && !(at & SEVERAL) ? at - 1 : UINT32_MAX;
 }
 
-uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, const char *name)
+uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, const char *name)
 {
-    uint32_t found = rk_hostlist_find(list, name);
-    bool own = here && rk_here_is(here, name);
+    uint32_t found = xr_hostlist_find(list, name);
+    bool own = here && xr_here_is(here, name);
 
     for (uint32_t i = 0; own && i < list->n && found == UINT32_MAX; i++) {
-        if (rk_here_is(here, list->host[i].name) && !rk_here_differ(list->host[i].name, name))
+        if (xr_here_is(here, list->host[i].name) && !xr_here_differ(list->host[i].name, name))
             found = i;
     }
     if (found != UINT32_MAX)
@@ -378,37 +378,37 @@ uint32_t rk_hostlist_mean(const struct rk_hostlist *list, struct rk_here *here, 
     return list->source ? find_alike(list, name) : UINT32_MAX;
 }
 
-rank_status_t rk_hostlist_restrict(struct rk_hostlist *list, const struct rk_hostlist *only, struct rk_here *here,
+rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,
                                    char *err, size_t errlen)
 {
-    struct rk_hostlist kept = {.source = only->source};
+    struct xr_hostlist kept = {.source = only->source};
     rank_status_t st = RANK_OK;
 
     /* By the names of list, which others know them by; two names of one are that one twice, as a,a is. */
     for (uint32_t i = 0; !st && i < only->n; i++) {
-        uint32_t at = rk_hostlist_mean(list, here, only->host[i].name);
+        uint32_t at = xr_hostlist_mean(list, here, only->host[i].name);
         const char *name = at != UINT32_MAX ? list->host[at].name : NULL;
         if (!name) {
             snprintf(err, errlen, "host %s of %s is not among the %u host%s that %s gives",
-                     only->host[i].name, only->source, list->n, rk_plural(list->n), list->source);
-            rk_hostlist_clear(&kept);
+                     only->host[i].name, only->source, list->n, xr_plural(list->n), list->source);
+            xr_hostlist_clear(&kept);
             return RANK_ERR_ARG;
         }
-        st = rk_hostlist_add(&kept, name, strlen(name), only->host[i].slots);
+        st = xr_hostlist_add(&kept, name, strlen(name), only->host[i].slots);
     }
     for (uint32_t i = 0; !st && i < kept.n; i++) {
-        struct rk_hostspec *h = &kept.host[i];
-        const struct rk_hostspec *from = &list->host[rk_hostlist_find(list, h->name)];
+        struct xr_hostspec *h = &kept.host[i];
+        const struct xr_hostspec *from = &list->host[xr_hostlist_find(list, h->name)];
         h->most = from->most;
         if (!h->slots)
             h->slots = from->slots;
     }
     if (st) {
-        rk_hostlist_clear(&kept);
+        xr_hostlist_clear(&kept);
         snprintf(err, errlen, "%s", rank_status_string(st));
         return st;
     }
-    rk_hostlist_clear(list);
+    xr_hostlist_clear(list);
     *list = kept;
     return RANK_OK;
 }

@@ -8,15 +8,15 @@
 #include <string.h>
 
 /* full: the first name of this host that has a domain, or NULL. */
-static bool is_own(struct rk_here *here, const char *full, const char *name)
+static bool is_own(struct xr_here *here, const char *full, const char *name)
 {
-    return rk_here_is(here, name) && !(full && rk_here_differ(full, name));
+    return xr_here_is(here, name) && !(full && xr_here_differ(full, name));
 }
 
-rank_status_t rk_twins_merge(struct rk_hostlist *hosts, struct rk_here *here)
+rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here)
 {
-    struct rk_hostlist merged = {.source = hosts->source};
-    uint32_t own = RK_NO_HOST, others = 0;
+    struct xr_hostlist merged = {.source = hosts->source};
+    uint32_t own = XR_NO_HOST, others = 0;
     const char *full = NULL;
     rank_status_t st = RANK_OK;
 
@@ -24,23 +24,23 @@ rank_status_t rk_twins_merge(struct rk_hostlist *hosts, struct rk_here *here)
         const char *name = hosts->host[i].name;
         if (!is_own(here, full, name))
             continue;
-        if (!full && rk_here_domain(name))
+        if (!full && xr_here_domain(name))
             full = name;
-        others += own != RK_NO_HOST;
-        own = own == RK_NO_HOST ? i : own;
+        others += own != XR_NO_HOST;
+        own = own == XR_NO_HOST ? i : own;
     }
     if (!others)
         return RANK_OK;
     for (uint32_t i = 0; !st && i < hosts->n; i++) {
-        const struct rk_hostspec *h = &hosts->host[is_own(here, full, hosts->host[i].name) ? own : i];
-        st = rk_hostlist_add(&merged, h->name, strlen(h->name), hosts->host[i].slots);
-        rk_hostlist_limit(&merged, h->name, hosts->host[i].most);
+        const struct xr_hostspec *h = &hosts->host[is_own(here, full, hosts->host[i].name) ? own : i];
+        st = xr_hostlist_add(&merged, h->name, strlen(h->name), hosts->host[i].slots);
+        xr_hostlist_limit(&merged, h->name, hosts->host[i].most);
     }
     if (st) {
-        rk_hostlist_clear(&merged);
+        xr_hostlist_clear(&merged);
         return st;
     }
-    rk_hostlist_clear(hosts);
+    xr_hostlist_clear(hosts);
     *hosts = merged;
     return RANK_OK;
 }
@@ -60,7 +60,7 @@ static int compare(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-uint32_t rk_twins_find(struct rk_plan *p, char *line, size_t len)
+uint32_t xr_twins_find(struct xr_plan *p, char *line, size_t len)
 {
     struct seen *all = calloc(p->hosts.n, sizeof(*all));
     uint32_t twins = 0, last;
@@ -85,7 +85,7 @@ uint32_t rk_twins_find(struct rk_plan *p, char *line, size_t len)
     return twins;
 }
 
-bool rk_twins_allowed(const struct rk_plan *p)
+bool xr_twins_allowed(const struct xr_plan *p)
 {
     const char *wrong, *slash;
     char **words;
@@ -93,9 +93,9 @@ bool rk_twins_allowed(const struct rk_plan *p)
 
     if (!p->where->agent)
         return false;
-    words = rk_words_split(p->where->agent, &wrong);
+    words = xr_words_split(p->where->agent, &wrong);
     slash = words && words[0] ? strrchr(words[0], '/') : NULL;
     ssh = words && words[0] && strcmp(slash ? slash + 1 : words[0], "ssh") == 0;
-    rk_strings_free(words);
+    xr_strings_free(words);
     return !ssh;
 }

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool leads_elsewhere(struct rk_here *h, const char *name);
+static bool leads_elsewhere(struct xr_here *h, const char *name);
 
-void rk_here_look(struct rk_here *h)
+void xr_here_look(struct xr_here *h)
 {
     memset(h, 0, sizeof(*h));
     h->elsewhere = leads_elsewhere;
@@ -24,14 +24,14 @@ void rk_here_look(struct rk_here *h)
         snprintf(h->name, sizeof(h->name), "localhost");
 }
 
-static const struct ifaddrs *addresses(struct rk_here *h)
+static const struct ifaddrs *addresses(struct xr_here *h)
 {
     if (!h->addresses && getifaddrs(&h->addresses))
         h->addresses = NULL;
     return h->addresses;
 }
 
-void rk_here_clear(struct rk_here *h)
+void xr_here_clear(struct xr_here *h)
 {
     if (!h)
         return;
@@ -52,7 +52,7 @@ static const void *bytes_of(const struct ifaddrs *i, int *family, size_t *len)
     return NULL;
 }
 
-static bool has_address(struct rk_here *h, int want_family, const void *want)
+static bool has_address(struct xr_here *h, int want_family, const void *want)
 {
     int family;
     size_t len;
@@ -65,7 +65,7 @@ static bool has_address(struct rk_here *h, int want_family, const void *want)
     return false;
 }
 
-static bool own_address(struct rk_here *h, const char *name)
+static bool own_address(struct xr_here *h, const char *name)
 {
     int family = strchr(name, ':') ? AF_INET6 : AF_INET;
     uint8_t want[16];
@@ -80,7 +80,7 @@ static bool is_loopback(const struct sockaddr_in *at)
 }
 
 /* A name that leads nowhere is nobody else's. */
-static bool leads_elsewhere(struct rk_here *h, const char *name)
+static bool leads_elsewhere(struct xr_here *h, const char *name)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
@@ -101,7 +101,7 @@ static bool leads_elsewhere(struct rk_here *h, const char *name)
     return !own;
 }
 
-bool rk_here_is(struct rk_here *h, const char *name)
+bool xr_here_is(struct xr_here *h, const char *name)
 {
     const char *own = h->name;
     size_t n = strcspn(own, "."), m = strcspn(name, ".");
@@ -114,7 +114,7 @@ bool rk_here_is(struct rk_here *h, const char *name)
     return own_address(h, name);
 }
 
-const char *rk_here_domain(const char *name)
+const char *xr_here_domain(const char *name)
 {
     const char *dot = strchr(name, '.');
     uint8_t bytes[16];
@@ -124,9 +124,9 @@ const char *rk_here_domain(const char *name)
     return dot + 1;
 }
 
-bool rk_here_differ(const char *a, const char *b)
+bool xr_here_differ(const char *a, const char *b)
 {
-    const char *x = rk_here_domain(a), *y = rk_here_domain(b);
+    const char *x = xr_here_domain(a), *y = xr_here_domain(b);
 
     return x && y && strcmp(x, y) != 0;
 }
@@ -172,7 +172,7 @@ static bool mix_namespace(uint64_t *h, const char *path)
  */
 static uint64_t sum_addresses(void)
 {
-    struct rk_here h = {.addresses = NULL};
+    struct xr_here h = {.addresses = NULL};
     uint64_t sum = 0;
     int family;
     size_t len;
@@ -182,11 +182,11 @@ static uint64_t sum_addresses(void)
         if (bytes && !(i->ifa_flags & IFF_LOOPBACK))
             sum += mix((uint64_t)family, bytes, len);
     }
-    rk_here_clear(&h);
+    xr_here_clear(&h);
     return sum;
 }
 
-uint64_t rk_here_machine(void)
+uint64_t xr_here_machine(void)
 {
     uint64_t h = 0xcbf29ce484222325u, sum;
 

@@ -16,29 +16,29 @@ static bool have_srun(void)
 {
     char why[512];
     int code;
-    char *path = rk_program_find("srun", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
+    char *path = xr_program_find("srun", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
 
     free(path);
     return path != NULL;
 }
 
-bool rk_slurm_has(const struct rk_hostlist *hosts)
+bool xr_slurm_has(const struct xr_hostlist *hosts)
 {
     const char *job = rk_env("SLURM_JOB_ID"), *nodes = rk_env("SLURM_JOB_NODELIST");
-    struct rk_hostlist all = {.n = 0};
+    struct xr_hostlist all = {.n = 0};
     char why[256];
     bool has;
 
     if (!job || !*job || !nodes || !*nodes)
         return false;
-    has = rk_hostlist_parse(&all, nodes, why, sizeof(why)) == RANK_OK;
+    has = xr_hostlist_parse(&all, nodes, why, sizeof(why)) == RANK_OK;
     for (uint32_t i = 0; has && i < hosts->n; i++)
-        has = rk_hostlist_find(&all, hosts->host[i].name) != UINT32_MAX;
-    rk_hostlist_clear(&all);
+        has = xr_hostlist_find(&all, hosts->host[i].name) != UINT32_MAX;
+    xr_hostlist_clear(&all);
     return has && have_srun();
 }
 
-const char *rk_slurm_node(void)
+const char *xr_slurm_node(void)
 {
     const char *name = rk_env("SLURMD_NODENAME");
 
@@ -63,22 +63,22 @@ static bool is_option(const char *variable)
     return true;
 }
 
-char **rk_slurm_environ(const char *library_path)
+char **xr_slurm_environ(const char *library_path)
 {
     char **env = NULL, *word = NULL;
     /* The job's cores and devices are for its ranks, whichever step they are in. As a variable, because older ones do
      * not know the option. */
-    bool ok = rk_environ_put(&env, "SLURM_OVERLAP=1");
+    bool ok = xr_environ_put(&env, "SLURM_OVERLAP=1");
 
     for (char **v = environ; ok && *v; v++) {
-        if (!is_option(*v) && rk_environ_named(*v))
-            ok = rk_environ_put(&env, *v);
+        if (!is_option(*v) && xr_environ_named(*v))
+            ok = xr_environ_put(&env, *v);
     }
     if (ok && library_path)
-        ok = asprintf(&word, "LD_LIBRARY_PATH=%s", library_path) >= 0 && rk_environ_put(&env, word);
+        ok = asprintf(&word, "LD_LIBRARY_PATH=%s", library_path) >= 0 && xr_environ_put(&env, word);
     free(word);
     if (ok)
         return env;
-    rk_strings_free(env);
+    xr_strings_free(env);
     return NULL;
 }

@@ -26,22 +26,22 @@ static void put_u32(uint8_t *at, uint32_t v)
 
 static uint32_t get_u32(const uint8_t *at)
 {
-    struct rk_unpacker u = {at, 4, false};
+    struct xr_unpacker u = {at, 4, false};
 
-    return rk_unpack_u32(&u);
+    return xr_unpack_u32(&u);
 }
 
-void rk_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node)
+void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node)
 {
-    memset(word, 0, RK_HELLO);
+    memset(word, 0, XR_HELLO);
     memcpy(word, name, 8);
-    put_u32(word + 8, RK_PROTOCOL);
+    put_u32(word + 8, XR_PROTOCOL);
     put_u32(word + 12, node);
-    memcpy(word + 16, secret, RK_SECRET / 2);
-    snprintf((char *)word + 32, RK_HELLO_VERSION, "%s", rank_version());
+    memcpy(word + 16, secret, XR_SECRET / 2);
+    snprintf((char *)word + 32, XR_HELLO_VERSION, "%s", rank_version());
 }
 
-bool rk_hello_begins(const uint8_t *word, size_t len)
+bool xr_hello_begins(const uint8_t *word, size_t len)
 {
     return memcmp(word, name, len < 8 ? len : 8) == 0;
 }
@@ -56,17 +56,17 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t len)
     return differ == 0;
 }
 
-enum rk_hello rk_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
+enum xr_hello xr_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
                              char *version)
 {
-    if (!rk_hello_begins(word, RK_HELLO) || !same(word + 16, secret, RK_SECRET / 2))
-        return RK_HELLO_STRANGER;
+    if (!xr_hello_begins(word, XR_HELLO) || !same(word + 16, secret, XR_SECRET / 2))
+        return XR_HELLO_STRANGER;
     *node = get_u32(word + 12);
-    memcpy(version, word + 32, RK_HELLO_VERSION);
-    version[RK_HELLO_VERSION] = '\0';
-    if (get_u32(word + 8) != RK_PROTOCOL || strcmp(version, rank_version()) != 0)
-        return RK_HELLO_OTHER_VERSION;
-    return RK_HELLO_AGENT;
+    memcpy(version, word + 32, XR_HELLO_VERSION);
+    version[XR_HELLO_VERSION] = '\0';
+    if (get_u32(word + 8) != XR_PROTOCOL || strcmp(version, rank_version()) != 0)
+        return XR_HELLO_OTHER_VERSION;
+    return XR_HELLO_AGENT;
 }
 
 /* ------------------------------------------------------------------- entering */
@@ -120,12 +120,12 @@ static int connect_to(const char *address, uint32_t port, uint64_t deadline)
 }
 
 /* Say who we are, and hear that the other knows us. */
-static bool greet(int fd, const struct rk_setup *s, uint64_t deadline)
+static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
 {
-    uint8_t word[RK_HELLO], answer[RK_SECRET / 2];
+    uint8_t word[XR_HELLO], answer[XR_SECRET / 2];
     size_t have = 0;
 
-    rk_hello_make(word, s->secret, s->node);
+    xr_hello_make(word, s->secret, s->node);
     if (send(fd, word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
         return false;
     while (have < sizeof(answer)) {
@@ -140,11 +140,11 @@ static bool greet(int fd, const struct rk_setup *s, uint64_t deadline)
         have += (size_t)n;
     }
     errno = EACCES;
-    return same(answer, s->secret + RK_SECRET / 2, sizeof(answer));
+    return same(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
 /* ssh and srun know at which address our parent reached us from: that way surely leads back. */
-static const char *likely(const struct rk_setup *s)
+static const char *likely(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
     size_t len = from ? strcspn(from, " ") : 0;
@@ -156,7 +156,7 @@ static const char *likely(const struct rk_setup *s)
     return NULL;
 }
 
-static int enter(const struct rk_setup *s, const char *address, uint64_t deadline)
+static int enter(const struct xr_setup *s, const char *address, uint64_t deadline)
 {
     int fd = connect_to(address, s->port, deadline);
 
@@ -176,7 +176,7 @@ static bool was_thrown_out(int error)
 }
 
 /* At all addresses, n of them. Else errno says why not, and that we were let in and thrown out goes before all else. */
-static int enter_somewhere(const struct rk_setup *s, size_t n, uint64_t end)
+static int enter_somewhere(const struct xr_setup *s, size_t n, uint64_t end)
 {
     const char *first = likely(s);
     int fd = first ? enter(s, first, end) : -1, error = first ? errno : 0;
@@ -194,7 +194,7 @@ static int enter_somewhere(const struct rk_setup *s, size_t n, uint64_t end)
     return fd;
 }
 
-int rk_door_enter(const struct rk_setup *s, int ms, char *err, size_t errlen)
+int xr_door_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
     size_t n = 0;

@@ -26,18 +26,18 @@
 
 struct guest {
     struct rk_link link;
-    struct rk_door *door;
+    struct xr_door *door;
     struct event *ev;
     uint64_t since;
-    uint8_t word[RK_HELLO];
+    uint8_t word[XR_HELLO];
     size_t len;
 };
 
-struct rk_door {
+struct xr_door {
     struct event_base *base;
-    const struct rk_door_ops *ops;
+    const struct xr_door_ops *ops;
     void *arg;
-    uint8_t secret[RK_SECRET];
+    uint8_t secret[XR_SECRET];
     int fd;
     struct event *ev, *again;
     struct rk_link guests; /* those who came first are first */
@@ -45,7 +45,7 @@ struct rk_door {
 };
 
 /* Who waits makes the socket readable without end: let them wait a little. */
-static void pause_listening(struct rk_door *d)
+static void pause_listening(struct xr_door *d)
 {
     static const struct timeval soon = {0, AGAIN_US};
 
@@ -55,7 +55,7 @@ static void pause_listening(struct rk_door *d)
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_door *d = arg;
+    struct xr_door *d = arg;
 
     (void)fd;
     (void)what;
@@ -84,7 +84,7 @@ static bool has_spoken(const struct guest *g)
 }
 
 /* Fewer than that many guests: those who came first, and still say nothing, have to go. */
-static bool make_room(struct rk_door *d, uint32_t many)
+static bool make_room(struct xr_door *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
 
@@ -103,17 +103,17 @@ static bool make_room(struct rk_door *d, uint32_t many)
 
 static void judge(struct guest *g)
 {
-    struct rk_door *d = g->door;
-    char version[RK_HELLO_VERSION + 1];
+    struct xr_door *d = g->door;
+    char version[XR_HELLO_VERSION + 1];
     uint32_t node;
     int fd;
 
-    switch (rk_hello_check(g->word, d->secret, &node, version)) {
-    case RK_HELLO_STRANGER:
+    switch (xr_hello_check(g->word, d->secret, &node, version)) {
+    case XR_HELLO_STRANGER:
         d->strangers++;
         leave(g, true);
         return;
-    case RK_HELLO_OTHER_VERSION:
+    case XR_HELLO_OTHER_VERSION:
         leave(g, true);
         d->ops->on_other_version(d->arg, node, version);
         return;
@@ -121,7 +121,7 @@ static void judge(struct guest *g)
         break;
     }
     fd = leave(g, false);
-    if (send(fd, d->secret + RK_SECRET / 2, RK_SECRET / 2, MSG_NOSIGNAL) == RK_SECRET / 2)
+    if (send(fd, d->secret + XR_SECRET / 2, XR_SECRET / 2, MSG_NOSIGNAL) == XR_SECRET / 2)
         d->ops->on_agent(d->arg, node, fd);
     else
         close(fd);
@@ -150,7 +150,7 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
     if (n > 0)
         g->len += (size_t)n;
     /* The first wrong byte shows a stranger, who need not be waited for. */
-    if (n <= 0 || !rk_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
+    if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
         g->door->strangers++;
         leave(g, true);
     } else if (g->len == sizeof(g->word)) {
@@ -162,7 +162,7 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
  * Where memory or descriptors are short, the others in this process need some too: fewer are let in from now on. A few
  * guests have not used them up, and the next one's place is made by the first of them. Other errors say nothing of that.
  */
-static void too_many(struct rk_door *d, int error)
+static void too_many(struct xr_door *d, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
         if (d->nguests > FEW_GUESTS)
@@ -176,7 +176,7 @@ static void too_many(struct rk_door *d, int error)
 static void on_guest(evutil_socket_t fd, short what, void *arg)
 {
     static const struct timeval patience = {PATIENCE_S, 0};
-    struct rk_door *d = arg;
+    struct xr_door *d = arg;
     struct guest *g;
     int s;
 
@@ -212,9 +212,9 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
 /* Is the address in a network as "10.0.0.0/8"? */
 static bool in_network(const struct sockaddr *a, const char *network)
 {
-    struct rk_network net;
+    struct xr_network net;
 
-    return rk_network_parse(network, &net) && rk_network_has(&net, a);
+    return xr_network_parse(network, &net) && xr_network_has(&net, a);
 }
 
 static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, int family)
@@ -229,7 +229,7 @@ static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, 
     return !interface || strcmp(interface, i->ifa_name) == 0 || in_network(i->ifa_addr, interface);
 }
 
-char **rk_door_addresses(const char *interface)
+char **xr_door_addresses(const char *interface)
 {
     static const int families[] = {AF_INET, AF_INET6};
     struct ifaddrs *all = NULL;
@@ -271,13 +271,13 @@ static bool no_address(const char *interface, char *err, size_t errlen)
     return false;
 }
 
-bool rk_door_can_open(const char *interface, char *err, size_t errlen)
+bool xr_door_can_open(const char *interface, char *err, size_t errlen)
 {
-    char **addresses = rk_door_addresses(interface);
+    char **addresses = xr_door_addresses(interface);
 
     if (!addresses)
         return no_address(interface, err, errlen);
-    rk_strings_free(addresses);
+    xr_strings_free(addresses);
     return true;
 }
 
@@ -324,13 +324,13 @@ static int listen_at(const char *address, uint32_t *port)
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct rk_door_ops *ops, void *arg, struct rk_door **out,
+rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct xr_door_ops *ops, void *arg, struct xr_door **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen)
 {
-    struct rk_door *d = calloc(1, sizeof(*d));
+    struct xr_door *d = calloc(1, sizeof(*d));
 
-    *addresses = rk_door_addresses(interface);
+    *addresses = xr_door_addresses(interface);
     if (!*addresses || !d) {
         no_address(interface, err, errlen);
         free(d);
@@ -339,7 +339,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
     d->base = base;
     d->ops = ops;
     d->arg = arg;
-    memcpy(d->secret, secret, RK_SECRET);
+    memcpy(d->secret, secret, XR_SECRET);
     d->room = MAX_GUESTS;
     rk_list_init(&d->guests);
     d->fd = listen_at(interface ? (*addresses)[0] : NULL, port);
@@ -349,8 +349,8 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
         d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_guest, d);
     d->again = evtimer_new(base, on_again, d);
     if (!d->ev || !d->again || event_add(d->ev, NULL)) {
-        rk_door_close(d);
-        rk_strings_free(*addresses);
+        xr_door_close(d);
+        xr_strings_free(*addresses);
         *addresses = NULL;
         return RANK_ERR_SYSTEM;
     }
@@ -358,7 +358,7 @@ rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const
     return RANK_OK;
 }
 
-void rk_door_close(struct rk_door *d)
+void xr_door_close(struct xr_door *d)
 {
     if (!d)
         return;
@@ -373,7 +373,7 @@ void rk_door_close(struct rk_door *d)
     free(d);
 }
 
-uint32_t rk_door_strangers(const struct rk_door *d)
+uint32_t xr_door_strangers(const struct xr_door *d)
 {
     return d ? d->strangers + d->nguests : 0;
 }

@@ -6,16 +6,16 @@
  * gets nothing but a close, and is counted. Where strangers are many, those who
  * came first go first, so that an agent gets in however many there are.
  */
-#ifndef RK_LAUNCHER_BOOTSTRAP_LISTENER_H
-#define RK_LAUNCHER_BOOTSTRAP_LISTENER_H
+#ifndef XR_LAUNCHER_BOOTSTRAP_LISTENER_H
+#define XR_LAUNCHER_BOOTSTRAP_LISTENER_H
 
 #include "launcher/bootstrap/setup.h"
 
 #include <event2/event.h>
 
-struct rk_door;
+struct xr_door;
 
-struct rk_door_ops {
+struct xr_door_ops {
     /* An agent that knows the secret; takes fd over. */
     void (*on_agent)(void *arg, uint32_t node, int fd);
     /* An agent of another version. */
@@ -25,24 +25,24 @@ struct rk_door_ops {
 /*
  * interface: a name or a network as 10.0.0.0/8 that the door opens to; NULL:
  * all. *addresses: where it can be reached, numeric, the likelier first; free with
- * rk_strings_free. On failure err says why.
+ * xr_strings_free. On failure err says why.
  */
-rank_status_t rk_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct rk_door_ops *ops, void *arg, struct rk_door **out,
+rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct xr_door_ops *ops, void *arg, struct xr_door **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen);
 /* All addresses at which this host can be reached, or its loopback if it has no others. NULL: there is none. */
-char **rk_door_addresses(const char *interface);
+char **xr_door_addresses(const char *interface);
 /* Is there an address for that? False: err says so. */
-bool rk_door_can_open(const char *interface, char *err, size_t errlen);
+bool xr_door_can_open(const char *interface, char *err, size_t errlen);
 /* NULL is fine. */
-void rk_door_close(struct rk_door *door);
+void xr_door_close(struct xr_door *door);
 /* How many came who were none of ours, or have not said yet that they are. */
-uint32_t rk_door_strangers(const struct rk_door *door);
+uint32_t xr_door_strangers(const struct xr_door *door);
 
 /*
  * The other side: connect to the parent that setup names, prove both ends.
  * Blocks for at most about ms. Returns the socket, or -1 with a text in err.
  */
-int rk_door_enter(const struct rk_setup *setup, int ms, char *err, size_t errlen);
+int xr_door_enter(const struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

@@ -20,9 +20,9 @@ struct guest {
     uint32_t port;
 };
 
-struct rk_usher {
+struct xr_usher {
     struct event_base *base;
-    struct rk_shape shape;
+    struct xr_shape shape;
     struct guest *guests; /* [shape.nodes] */
 };
 
@@ -48,30 +48,30 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
 /* The answer is short and the connection new: the kernel takes it at once. */
 static void answer(struct guest *g, const struct guest *parent)
 {
-    struct rk_packer p = {0}, framed = {0};
+    struct xr_packer p = {0}, framed = {0};
 
-    rk_pack_strings(&p, parent->addresses);
-    rk_pack_u32(&p, parent->port);
-    rk_pack_bytes(&framed, p.data, p.len);
+    xr_pack_strings(&p, parent->addresses);
+    xr_pack_u32(&p, parent->port);
+    xr_pack_bytes(&framed, p.data, p.len);
     if (!p.failed && !framed.failed && p.len <= MAX_ANSWER &&
         send(event_get_fd(g->ev), framed.data, framed.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)framed.len)
         errno = 0; /* it sees the connection's end */
-    rk_packer_free(&p);
-    rk_packer_free(&framed);
+    xr_packer_free(&p);
+    xr_packer_free(&framed);
     leave(g);
 }
 
-bool rk_usher_wants(const struct rk_usher *s, uint32_t node)
+bool xr_usher_wants(const struct xr_usher *s, uint32_t node)
 {
-    return node < s->shape.nodes && rk_shape_above(&s->shape, node) != RK_NODE_FRONT;
+    return node < s->shape.nodes && xr_shape_above(&s->shape, node) != XR_NODE_FRONT;
 }
 
-void rk_usher_take(struct rk_usher *s, uint32_t node, int fd)
+void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
 {
-    struct guest *g = &s->guests[node], *parent = &s->guests[rk_shape_above(&s->shape, node)];
+    struct guest *g = &s->guests[node], *parent = &s->guests[xr_shape_above(&s->shape, node)];
 
     leave(g); /* one that comes again has lost its first connection */
-    rk_tree_watch(fd);
+    xr_tree_watch(fd);
     g->ev = event_new(s->base, fd, EV_READ, on_word, g);
     if (!g->ev)
         close(fd);
@@ -81,35 +81,35 @@ void rk_usher_take(struct rk_usher *s, uint32_t node, int fd)
         leave(g);
 }
 
-bool rk_usher_hear(struct rk_usher *s, struct rk_unpacker *u)
+bool xr_usher_hear(struct xr_usher *s, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
-    char **addresses = rk_unpack_strings(u);
-    uint32_t port = rk_unpack_u32(u);
+    uint32_t node = xr_unpack_u32(u);
+    char **addresses = xr_unpack_strings(u);
+    uint32_t port = xr_unpack_u32(u);
     struct guest *parent;
 
-    if (!rk_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->guests[node].addresses) {
-        rk_strings_free(addresses);
+    if (!xr_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->guests[node].addresses) {
+        xr_strings_free(addresses);
         return false;
     }
     parent = &s->guests[node];
     parent->addresses = addresses;
     parent->port = port;
-    for (uint32_t i = 0; i < rk_shape_children(&s->shape, node); i++) {
-        struct guest *child = &s->guests[rk_shape_child(&s->shape, node, i)];
+    for (uint32_t i = 0; i < xr_shape_children(&s->shape, node); i++) {
+        struct guest *child = &s->guests[xr_shape_child(&s->shape, node, i)];
         if (child->ev)
             answer(child, parent);
     }
     return true;
 }
 
-rank_status_t rk_usher_open(struct event_base *base, const struct rk_shape *shape, struct rk_usher **out)
+rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shape, struct xr_usher **out)
 {
-    struct rk_usher *s = calloc(1, sizeof(*s));
+    struct xr_usher *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_usher){.base = base, .shape = *shape};
+    *s = (struct xr_usher){.base = base, .shape = *shape};
     s->guests = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->guests));
     if (!s->guests) {
         free(s);
@@ -119,13 +119,13 @@ rank_status_t rk_usher_open(struct event_base *base, const struct rk_shape *shap
     return RANK_OK;
 }
 
-void rk_usher_close(struct rk_usher *s)
+void xr_usher_close(struct xr_usher *s)
 {
     if (!s)
         return;
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         leave(&s->guests[i]);
-        rk_strings_free(s->guests[i].addresses);
+        xr_strings_free(s->guests[i].addresses);
     }
     free(s->guests);
     free(s);
@@ -148,7 +148,7 @@ static void own_address(int fd, char *to, socklen_t len)
         inet_ntop(AF_INET6, &((struct sockaddr_in6 *)(void *)&at)->sin6_addr, to, len);
 }
 
-void rk_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct rk_packer *p)
+void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p)
 {
     char first[INET6_ADDRSTRLEN], **list;
     size_t n = 0, at = 0;
@@ -163,57 +163,57 @@ void rk_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up,
                 list[at++] = addresses[i];
         }
     }
-    rk_pack_u32(p, node);
-    rk_pack_strings(p, list ? list : addresses);
-    rk_pack_u32(p, port);
+    xr_pack_u32(p, node);
+    xr_pack_strings(p, list ? list : addresses);
+    xr_pack_u32(p, port);
     free(list);
 }
 
-static rank_status_t take_answer(int fd, struct rk_setup *s)
+static rank_status_t take_answer(int fd, struct xr_setup *s)
 {
     uint8_t head[4], *data = NULL;
-    struct rk_unpacker u = {head, sizeof(head), false};
+    struct xr_unpacker u = {head, sizeof(head), false};
     char **addresses = NULL;
     rank_status_t st = RANK_ERR_SYSTEM;
     uint32_t len, port;
 
-    if (!rk_setup_read_all(fd, -1, head, sizeof(head)))
+    if (!xr_setup_read_all(fd, -1, head, sizeof(head)))
         return st;
-    len = rk_unpack_u32(&u);
+    len = xr_unpack_u32(&u);
     if (len == 0 || len > MAX_ANSWER || !(data = malloc(len)))
         return st;
-    if (rk_setup_read_all(fd, -1, data, len)) {
-        u = (struct rk_unpacker){data, len, false};
-        addresses = rk_unpack_strings(&u);
-        port = rk_unpack_u32(&u);
-        if (rk_unpack_done(&u) && addresses && port <= 65535) {
-            rk_strings_free(s->addresses);
+    if (xr_setup_read_all(fd, -1, data, len)) {
+        u = (struct xr_unpacker){data, len, false};
+        addresses = xr_unpack_strings(&u);
+        port = xr_unpack_u32(&u);
+        if (xr_unpack_done(&u) && addresses && port <= 65535) {
+            xr_strings_free(s->addresses);
             s->addresses = addresses;
             s->port = port;
             addresses = NULL;
             st = RANK_OK;
         }
     }
-    rk_strings_free(addresses);
+    xr_strings_free(addresses);
     free(data);
     return st;
 }
 
-rank_status_t rk_usher_ask(struct rk_setup *s, int ms, char *err, size_t errlen)
+rank_status_t xr_usher_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     rank_status_t st;
     int fd;
 
-    if (rk_shape_above(&s->shape, s->node) == RK_NODE_FRONT)
+    if (xr_shape_above(&s->shape, s->node) == XR_NODE_FRONT)
         return RANK_OK;
-    fd = rk_door_enter(s, ms, err, errlen);
+    fd = xr_door_enter(s, ms, err, errlen);
     if (fd < 0)
         return RANK_ERR_SYSTEM;
-    rk_tree_watch(fd);
+    xr_tree_watch(fd);
     st = take_answer(fd, s);
     close(fd);
     if (st)
         snprintf(err, errlen, "xrun did not say where its parent %s is",
-                 s->names[rk_shape_above(&s->shape, s->node)]);
+                 s->names[xr_shape_above(&s->shape, s->node)]);
     return st;
 }

@@ -14,8 +14,8 @@
 #define KEPT 1024 /* bytes of what it said last */
 #define LAST_READS 64 /* of that, once it has ended */
 
-struct rk_command {
-    const struct rk_command_ops *ops;
+struct xr_command {
+    const struct xr_command_ops *ops;
     void *arg;
     pid_t pid; /* 0: does not run */
     int status;
@@ -28,7 +28,7 @@ struct rk_command {
 
 /* ------------------------------------------------------------------- its words */
 
-static void pass_lines(struct rk_command *c, bool all)
+static void pass_lines(struct xr_command *c, bool all)
 {
     char *nl;
 
@@ -46,7 +46,7 @@ static void pass_lines(struct rk_command *c, bool all)
     }
 }
 
-void rk_command_pass(struct rk_command *c)
+void xr_command_pass(struct xr_command *c)
 {
     if (!c)
         return;
@@ -54,7 +54,7 @@ void rk_command_pass(struct rk_command *c)
     pass_lines(c, c->ended && !c->output);
 }
 
-const char *rk_command_last(struct rk_command *c)
+const char *xr_command_last(struct xr_command *c)
 {
     char *at;
 
@@ -74,7 +74,7 @@ static void shut(struct event **ev)
     *ev = NULL;
 }
 
-static void settle(struct rk_command *c)
+static void settle(struct xr_command *c)
 {
     if (!c->ended || c->output)
         return;
@@ -84,7 +84,7 @@ static void settle(struct rk_command *c)
 }
 
 /* False: for now there is no more. */
-static bool take_output(struct rk_command *c)
+static bool take_output(struct xr_command *c)
 {
     ssize_t n;
 
@@ -115,7 +115,7 @@ static void on_output(evutil_socket_t fd, short what, void *arg)
 
 static void on_input(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_command *c = arg;
+    struct xr_command *c = arg;
     int n = evbuffer_write(c->queue, fd);
 
     (void)what;
@@ -125,7 +125,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
 /* ---------------------------------------------------------------------- start */
 
-static bool watch(struct event_base *base, struct rk_command *c, int input, int output)
+static bool watch(struct event_base *base, struct xr_command *c, int input, int output)
 {
     evutil_make_socket_nonblocking(input);
     evutil_make_socket_nonblocking(output);
@@ -138,23 +138,23 @@ static bool watch(struct event_base *base, struct rk_command *c, int input, int 
     return c->input && c->output && !event_add(c->input, NULL) && !event_add(c->output, NULL);
 }
 
-static bool fill_queue(struct rk_command *c, const struct rk_setup *setup, uint32_t node)
+static bool fill_queue(struct xr_command *c, const struct xr_setup *setup, uint32_t node)
 {
-    struct rk_packer words = {0};
+    struct xr_packer words = {0};
     bool ok;
 
-    rk_setup_say(setup, node, &words);
+    xr_setup_say(setup, node, &words);
     c->queue = evbuffer_new();
     ok = c->queue && !words.failed && !evbuffer_add(c->queue, words.data, words.len);
-    rk_packer_free(&words);
+    xr_packer_free(&words);
     return ok;
 }
 
-static pid_t run(const struct rk_command_start *start, struct rk_spawner *spawner, int in, int out,
+static pid_t run(const struct xr_command_start *start, struct xr_spawner *spawner, int in, int out,
                  const char **step)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), pidfd = -1;
-    struct rk_spawn spec = {.program = start->path,
+    struct xr_spawn spec = {.program = start->path,
                             .argv = start->argv,
                             .env = start->env,
                             .wdir = "/",
@@ -165,7 +165,7 @@ static pid_t run(const struct rk_command_start *start, struct rk_spawner *spawne
     *step = "open";
     if (null < 0)
         return -1;
-    pid = rk_spawn(&spec, spawner, &pidfd, step);
+    pid = xr_spawn(&spec, spawner, &pidfd, step);
     if (pidfd >= 0)
         close(pidfd);
     close(null);
@@ -180,17 +180,17 @@ static void close_pair(const int *fd)
     }
 }
 
-rank_status_t rk_command_start(struct event_base *base, struct rk_spawner *spawner,
-                               const struct rk_command_start *start, const struct rk_command_ops *ops,
-                               void *arg, struct rk_command **out, char *err, size_t errlen)
+rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawner,
+                               const struct xr_command_start *start, const struct xr_command_ops *ops,
+                               void *arg, struct xr_command **out, char *err, size_t errlen)
 {
-    struct rk_command *c = calloc(1, sizeof(*c));
+    struct xr_command *c = calloc(1, sizeof(*c));
     int in[2] = {-1, -1}, words[2] = {-1, -1};
     const char *step = "pipe";
 
     if (!c || !fill_queue(c, start->setup, start->node)) {
         snprintf(err, errlen, "cannot start %s: out of memory", start->path);
-        rk_command_close(c);
+        xr_command_close(c);
         return RANK_ERR_NO_MEMORY;
     }
     c->ops = ops;
@@ -203,7 +203,7 @@ rank_status_t rk_command_start(struct event_base *base, struct rk_spawner *spawn
         c->pid = 0;
         close_pair(in);
         close_pair(words);
-        rk_command_close(c);
+        xr_command_close(c);
         return RANK_ERR_SYSTEM;
     }
     close(in[0]);
@@ -213,11 +213,11 @@ rank_status_t rk_command_start(struct event_base *base, struct rk_spawner *spawn
         return RANK_OK;
     }
     snprintf(err, errlen, "cannot watch %s: out of memory", start->path);
-    rk_command_close(c);
+    xr_command_close(c);
     return RANK_ERR_NO_MEMORY;
 }
 
-bool rk_command_reaped(struct rk_command *c, pid_t pid, int status)
+bool xr_command_reaped(struct xr_command *c, pid_t pid, int status)
 {
     if (!c || pid <= 0 || c->pid != pid)
         return false;
@@ -231,12 +231,12 @@ bool rk_command_reaped(struct rk_command *c, pid_t pid, int status)
     return true;
 }
 
-pid_t rk_command_pid(const struct rk_command *c)
+pid_t xr_command_pid(const struct xr_command *c)
 {
     return c ? c->pid : 0;
 }
 
-void rk_command_close(struct rk_command *c)
+void xr_command_close(struct xr_command *c)
 {
     if (!c)
         return;

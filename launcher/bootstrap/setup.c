@@ -12,15 +12,15 @@
 #define MAX_NODES (1u << 17)
 #define MAX_BYTES (64u << 20)
 
-void rk_setup_clear(struct rk_setup *s)
+void xr_setup_clear(struct xr_setup *s)
 {
     if (!s)
         return;
     for (uint32_t i = 0; s->names && i < s->shape.nodes; i++)
         free(s->names[i]);
     free(s->names);
-    rk_strings_free(s->addresses);
-    rk_strings_free(s->ssh_args);
+    xr_strings_free(s->addresses);
+    xr_strings_free(s->ssh_args);
     free(s->agent);
     free(s->program);
     free(s->library_path);
@@ -29,36 +29,36 @@ void rk_setup_clear(struct rk_setup *s)
 }
 
 /* Is the node one of which node is told the name? */
-static bool is_told(const struct rk_setup *s, uint32_t node, uint32_t i)
+static bool is_told(const struct xr_setup *s, uint32_t node, uint32_t i)
 {
-    return node == RK_NODE_ALL || rk_shape_is_below(&s->shape, node, i);
+    return node == XR_NODE_ALL || xr_shape_is_below(&s->shape, node, i);
 }
 
-void rk_setup_pack(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 {
     static char *const none[] = {NULL};
 
-    rk_pack_bytes(p, s->secret, RK_SECRET);
-    rk_pack_u32(p, node);
-    rk_pack_u32(p, s->shape.nodes);
-    rk_pack_u32(p, s->shape.fanout);
-    rk_pack_u32(p, s->shape.head);
-    rk_pack_strings(p, s->addresses ? s->addresses : none);
-    rk_pack_u32(p, s->port);
-    rk_pack_string(p, s->agent);
-    rk_pack_strings(p, s->ssh_args ? s->ssh_args : none);
-    rk_pack_string(p, s->program);
-    rk_pack_string(p, s->library_path);
-    rk_pack_string(p, s->interface);
+    xr_pack_bytes(p, s->secret, XR_SECRET);
+    xr_pack_u32(p, node);
+    xr_pack_u32(p, s->shape.nodes);
+    xr_pack_u32(p, s->shape.fanout);
+    xr_pack_u32(p, s->shape.head);
+    xr_pack_strings(p, s->addresses ? s->addresses : none);
+    xr_pack_u32(p, s->port);
+    xr_pack_string(p, s->agent);
+    xr_pack_strings(p, s->ssh_args ? s->ssh_args : none);
+    xr_pack_string(p, s->program);
+    xr_pack_string(p, s->library_path);
+    xr_pack_string(p, s->interface);
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (is_told(s, node, i))
-            rk_pack_string(p, s->names[i]);
+            xr_pack_string(p, s->names[i]);
     }
 }
 
-static char *copy(struct rk_unpacker *u, bool needed)
+static char *copy(struct xr_unpacker *u, bool needed)
 {
-    const char *s = rk_unpack_string(u);
+    const char *s = xr_unpack_string(u);
     char *c = s ? strdup(s) : NULL;
 
     if ((s && !c) || (!s && needed))
@@ -66,30 +66,30 @@ static char *copy(struct rk_unpacker *u, bool needed)
     return c;
 }
 
-rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
+rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
 {
     const void *secret;
     size_t len;
 
     memset(out, 0, sizeof(*out));
-    secret = rk_unpack_bytes(u, &len);
-    if (!secret || len != RK_SECRET)
+    secret = xr_unpack_bytes(u, &len);
+    if (!secret || len != XR_SECRET)
         return RANK_ERR_ARG;
-    memcpy(out->secret, secret, RK_SECRET);
-    out->node = rk_unpack_u32(u);
-    out->shape.nodes = rk_unpack_u32(u);
-    out->shape.fanout = rk_unpack_u32(u);
-    out->shape.head = rk_unpack_u32(u);
+    memcpy(out->secret, secret, XR_SECRET);
+    out->node = xr_unpack_u32(u);
+    out->shape.nodes = xr_unpack_u32(u);
+    out->shape.fanout = xr_unpack_u32(u);
+    out->shape.head = xr_unpack_u32(u);
     if (u->failed || out->shape.nodes > MAX_NODES || out->shape.fanout == 0 ||
         (out->shape.head && out->shape.head >= out->shape.nodes) ||
-        (out->node >= out->shape.nodes && out->node != RK_NODE_ALL)) {
+        (out->node >= out->shape.nodes && out->node != XR_NODE_ALL)) {
         out->shape.nodes = 0;
         return RANK_ERR_ARG;
     }
-    out->addresses = rk_unpack_strings(u);
-    out->port = rk_unpack_u32(u);
+    out->addresses = xr_unpack_strings(u);
+    out->port = xr_unpack_u32(u);
     out->agent = copy(u, true);
-    out->ssh_args = rk_unpack_strings(u);
+    out->ssh_args = xr_unpack_strings(u);
     out->program = copy(u, true);
     out->library_path = copy(u, false);
     out->interface = copy(u, false);
@@ -100,10 +100,10 @@ rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out)
         if (is_told(out, out->node, i))
             out->names[i] = copy(u, true);
     }
-    return rk_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
+    return xr_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
 }
 
-bool rk_setup_become(struct rk_setup *s, const char *name)
+bool xr_setup_become(struct xr_setup *s, const char *name)
 {
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (s->names[i] && strcmp(s->names[i], name) == 0) {
@@ -114,7 +114,7 @@ bool rk_setup_become(struct rk_setup *s, const char *name)
     return false;
 }
 
-bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
+bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
 {
     while (len) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -150,22 +150,22 @@ static void own_name(char *to)
         snprintf(to, HOST, "localhost");
 }
 
-void rk_setup_say(const struct rk_setup *s, uint32_t node, struct rk_packer *p)
+void xr_setup_say(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 {
     char version[VERSION + 1] = "", host[HOST + 1];
-    struct rk_packer words = {0};
+    struct xr_packer words = {0};
 
-    rk_setup_pack(s, node, &words);
+    xr_setup_pack(s, node, &words);
     snprintf(version, sizeof(version), "%s", rank_version());
     own_name(host);
-    rk_pack_raw(p, greeting, 8);
-    rk_pack_u32(p, RK_PROTOCOL);
-    rk_pack_raw(p, version, VERSION);
-    rk_pack_raw(p, host, HOST);
-    rk_pack_u32(p, (uint32_t)words.len);
-    rk_pack_raw(p, words.data, words.len);
+    xr_pack_raw(p, greeting, 8);
+    xr_pack_u32(p, XR_PROTOCOL);
+    xr_pack_raw(p, version, VERSION);
+    xr_pack_raw(p, host, HOST);
+    xr_pack_u32(p, (uint32_t)words.len);
+    xr_pack_raw(p, words.data, words.len);
     p->failed = p->failed || words.failed;
-    rk_packer_free(&words);
+    xr_packer_free(&words);
 }
 
 /* A field of a greeting; what it holds is shown to somebody. */
@@ -173,46 +173,46 @@ static void take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
     to[len] = '\0';
-    rk_words_show(to);
+    xr_words_show(to);
 }
 
-static rank_status_t read_rest(int fd, int ms, uint32_t len, struct rk_setup *out)
+static rank_status_t read_rest(int fd, int ms, uint32_t len, struct xr_setup *out)
 {
     uint8_t *data = len <= MAX_BYTES ? malloc(len ? len : 1) : NULL;
-    struct rk_unpacker u = {data, len, false};
+    struct xr_unpacker u = {data, len, false};
     rank_status_t st = RANK_ERR_ARG;
 
     if (data)
-        st = rk_setup_read_all(fd, ms, data, len) ? rk_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
+        st = xr_setup_read_all(fd, ms, data, len) ? xr_setup_unpack(&u, out) : RANK_ERR_SYSTEM;
     free(data);
     return st;
 }
 
-rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, size_t errlen)
+rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, size_t errlen)
 {
     char version[VERSION + 1], host[HOST + 1], own[HOST + 1];
     uint8_t head[GREETING];
-    struct rk_unpacker u;
+    struct xr_unpacker u;
     rank_status_t st;
     uint32_t protocol;
 
     memset(out, 0, sizeof(*out));
     snprintf(err, errlen, "what came on standard input is no agent's setup (does a start-up file of the login shell read it?)");
-    if (!rk_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
-        !rk_setup_read_all(fd, ms, head + 8, GREETING - 8))
+    if (!xr_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
+        !xr_setup_read_all(fd, ms, head + 8, GREETING - 8))
         return RANK_ERR_ARG;
-    u = (struct rk_unpacker){head + 8, 4, false};
-    protocol = rk_unpack_u32(&u);
+    u = (struct xr_unpacker){head + 8, 4, false};
+    protocol = xr_unpack_u32(&u);
     take_text(version, head + 12, VERSION);
     take_text(host, head + 12 + VERSION, HOST);
-    u = (struct rk_unpacker){head + GREETING - 4, 4, false};
-    st = protocol == RK_PROTOCOL ? read_rest(fd, ms, rk_unpack_u32(&u), out) : RANK_ERR_ARG;
+    u = (struct xr_unpacker){head + GREETING - 4, 4, false};
+    st = protocol == XR_PROTOCOL ? read_rest(fd, ms, xr_unpack_u32(&u), out) : RANK_ERR_ARG;
     own_name(own);
     /* Of another version that speaks the same the parent hears at its door. */
-    if (protocol != RK_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
+    if (protocol != XR_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
         snprintf(err, errlen,
                  "xrun is version %s (protocol %u) on %s, and version %s (protocol %u) on %s, which starts it; install "
                  "one of them on both (--prefix says where xrun is on the hosts)",
-                 rank_version(), RK_PROTOCOL, own, version, protocol, host);
+                 rank_version(), XR_PROTOCOL, own, version, protocol, host);
     return st;
 }

@@ -10,20 +10,20 @@
  * who sends it, and the length of what follows. So two versions that do not
  * understand each other can say so.
  */
-#ifndef RK_LAUNCHER_BOOTSTRAP_SETUP_H
-#define RK_LAUNCHER_BOOTSTRAP_SETUP_H
+#ifndef XR_LAUNCHER_BOOTSTRAP_SETUP_H
+#define XR_LAUNCHER_BOOTSTRAP_SETUP_H
 
 #include "launcher/util/pack.h"
 #include "launcher/overlay/kary.h"
 #include "lib/rank.h"
 
-#define RK_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define RK_PROTOCOL 5 /* one more with each change of what xrun and its agents say to each other */
+#define XR_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
+#define XR_PROTOCOL 5 /* one more with each change of what xrun and its agents say to each other */
 
-struct rk_setup {
-    uint8_t secret[RK_SECRET];
+struct xr_setup {
+    uint8_t secret[XR_SECRET];
     uint32_t node;
-    struct rk_shape shape;
+    struct xr_shape shape;
     char **names;     /* [shape.nodes]; known are this one's and those below it, others are NULL */
     char **addresses; /* of the parent, numeric */
     uint32_t port;
@@ -39,25 +39,25 @@ struct rk_setup {
     struct {
         const char *job, *host; /* job NULL: it knows nothing before it is told the job */
         uint32_t ranks;
-        bool plain; /* and all its programs are as rk_plain_job says */
+        bool plain; /* and all its programs are as xr_plain_job says */
     } early; /* where xrun's own agent can begin before the ranks are placed; borrowed */
 };
 
-/* What node is told by its parent; for RK_NODE_ALL one for all, in which each has to find itself: setup's node is then
- * RK_NODE_ALL too. */
-void rk_setup_pack(const struct rk_setup *setup, uint32_t node, struct rk_packer *p);
+/* What node is told by its parent; for XR_NODE_ALL one for all, in which each has to find itself: setup's node is then
+ * XR_NODE_ALL too. */
+void xr_setup_pack(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 /* Clear the setup whatever is returned. */
-rank_status_t rk_setup_unpack(struct rk_unpacker *u, struct rk_setup *out);
+rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out);
 /* In one for all: become the node of that name. False: there is none. */
-bool rk_setup_become(struct rk_setup *setup, const char *name);
-void rk_setup_clear(struct rk_setup *setup);
+bool xr_setup_become(struct xr_setup *setup, const char *name);
+void xr_setup_clear(struct xr_setup *setup);
 
 /* The greeting and what node is told. */
-void rk_setup_say(const struct rk_setup *setup, uint32_t node, struct rk_packer *p);
+void xr_setup_say(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 
 /* All of these bytes, waiting at most ms for each piece (-1: as long as it takes). */
-bool rk_setup_read_all(int fd, int ms, uint8_t *data, size_t len);
+bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len);
 /* Read the greeting and a setup from a descriptor. Blocks at most ms for each piece. On failure err says why. */
-rank_status_t rk_setup_read(int fd, int ms, struct rk_setup *out, char *err, size_t errlen);
+rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, size_t errlen);
 
 #endif

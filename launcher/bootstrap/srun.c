@@ -18,14 +18,14 @@
 #define NAMES 8  /* named before "and N more" */
 #define OWN_WORDS 24 /* ours, at most */
 
-struct rk_step {
-    const struct rk_setup *setup;
-    const struct rk_step_ops *ops;
+struct xr_step {
+    const struct xr_setup *setup;
+    const struct xr_step_ops *ops;
     void *arg;
     bool *here; /* [setup->shape.nodes]: connected */
     uint32_t missing;
-    struct rk_command *run;
-    struct rk_spawner spawner;
+    struct xr_command *run;
+    struct xr_spawner spawner;
     struct event *talk;
     char **user_words, *path;
     char *nodelist;
@@ -35,17 +35,17 @@ struct rk_step {
     bool judging; /* its words are looked at, and not passed on */
 };
 
-bool rk_step_named(const char *agent)
+bool xr_step_named(const char *agent)
 {
     const char *wrong, *slash;
-    char **words = rk_words_split(agent, &wrong);
+    char **words = xr_words_split(agent, &wrong);
     bool is = false;
 
     if (words && words[0]) {
         slash = strrchr(words[0], '/');
         is = strcmp(slash ? slash + 1 : words[0], "srun") == 0;
     }
-    rk_strings_free(words);
+    xr_strings_free(words);
     return is;
 }
 
@@ -65,7 +65,7 @@ static bool says_only_end(const char *line)
 
 static void on_line(void *arg, const char *line)
 {
-    struct rk_step *s = arg;
+    struct xr_step *s = arg;
 
     /* Nobody wants it. */
     if (strstr(line, "lacks support for cpu binding"))
@@ -76,21 +76,21 @@ static void on_line(void *arg, const char *line)
         s->ops->on_said(s->arg, line);
 }
 
-const char *rk_step_words(struct rk_step *s)
+const char *xr_step_words(struct xr_step *s)
 {
     if (!s)
         return "";
     s->judging = true;
-    rk_command_pass(s->run);
+    xr_command_pass(s->run);
     return s->reason;
 }
 
-const char *rk_step_killed(const struct rk_step *s)
+const char *xr_step_killed(const struct xr_step *s)
 {
     return s ? s->killed : "";
 }
 
-static void name_missing(const struct rk_step *s, char *to, size_t len)
+static void name_missing(const struct xr_step *s, char *to, size_t len)
 {
     uint32_t named = 0;
     size_t at = 0;
@@ -109,38 +109,38 @@ static void name_missing(const struct rk_step *s, char *to, size_t len)
 
 static void on_end(void *arg, int status)
 {
-    struct rk_step *s = arg;
+    struct xr_step *s = arg;
     char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 192];
 
     if (!s->missing)
         return;
-    rk_step_words(s);
+    xr_step_words(s);
     name_missing(s, names, sizeof(names));
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
-    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, rk_plural(s->missing), names,
+    snprintf(text, sizeof(text), "srun %s before the agent%s on %s came%s%s%s", how, xr_plural(s->missing), names,
              *s->reason ? ": " : "", s->reason,
              strstr(s->reason, "execve") ? " (--prefix says where xrun is on the hosts)" : " (--agent ssh does without srun)");
     s->ops->on_failed(s->arg, text);
 }
 
-static const struct rk_command_ops command_ops = {on_line, on_end};
+static const struct xr_command_ops command_ops = {on_line, on_end};
 
 static void on_talk(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_step *s = arg;
+    struct xr_step *s = arg;
 
     (void)fd;
     (void)what;
-    rk_command_pass(s->run);
+    xr_command_pass(s->run);
 }
 
 /* ----------------------------------------------------------------------- start */
 
 /* The names of all hosts that it is for, with commas. */
-static char *make_list(const struct rk_step *s)
+static char *make_list(const struct xr_step *s)
 {
     size_t len = 1, at = 0;
     char *list;
@@ -158,7 +158,7 @@ static char *make_list(const struct rk_step *s)
     return list;
 }
 
-static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, size_t errlen)
+static rank_status_t run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
 {
     /* Memory, cores and devices: all that the job has. No core is chosen: that is the agent's matter. */
     static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
@@ -171,10 +171,10 @@ static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, 
     size_t n = 0;
     int code;
 
-    s->path = rk_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
+    s->path = xr_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    argv = calloc(rk_words_count(s->user_words) + OWN_WORDS, sizeof(*argv));
+    argv = calloc(xr_words_count(s->user_words) + OWN_WORDS, sizeof(*argv));
     if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
         free(argv);
         return RANK_ERR_NO_MEMORY;
@@ -200,62 +200,62 @@ static rank_status_t run(struct rk_step *s, struct event_base *base, char *err, 
     argv[n++] = s->setup->program;
     argv[n++] = process;
     argv[n] = NULL;
-    code = rk_command_start(base, &s->spawner,
-                            &(struct rk_command_start){.path = s->path,
+    code = xr_command_start(base, &s->spawner,
+                            &(struct xr_command_start){.path = s->path,
                                                        .argv = argv,
                                                        .env = s->env,
                                                        .setup = s->setup,
-                                                       .node = RK_NODE_ALL},
+                                                       .node = XR_NODE_ALL},
                             &command_ops, s, &s->run, err, errlen);
     free(list);
     free(argv);
     return (rank_status_t)code;
 }
 
-rank_status_t rk_step_open(struct event_base *base, const struct rk_setup *setup, uint32_t skip,
-                           const struct rk_step_ops *ops, void *arg, struct rk_step **out, char *err,
+rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup, uint32_t skip,
+                           const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
                            size_t errlen)
 {
     const struct timeval talk = {TALK_S, 0};
-    const char *wrong; /* rk_where_check has told */
-    struct rk_step *s = calloc(1, sizeof(*s));
+    const char *wrong; /* xr_where_check has told */
+    struct xr_step *s = calloc(1, sizeof(*s));
 
     *out = s;
     snprintf(err, errlen, "cannot start srun: out of memory");
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
+    *s = (struct xr_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
     s->here = calloc(setup->shape.nodes, sizeof(*s->here));
     if (s->here && skip < setup->shape.nodes) {
         s->here[skip] = true;
         s->missing--;
     }
     s->nodelist = s->here ? make_list(s) : NULL;
-    s->user_words = rk_words_split(setup->agent, &wrong);
-    s->env = rk_slurm_environ(setup->library_path);
+    s->user_words = xr_words_split(setup->agent, &wrong);
+    s->env = xr_slurm_environ(setup->library_path);
     s->talk = evtimer_new(base, on_talk, s);
     if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
-        rk_spawner_open(&s->spawner))
+        xr_spawner_open(&s->spawner))
         return RANK_ERR_NO_MEMORY;
     return run(s, base, err, errlen);
 }
 
-void rk_step_close(struct rk_step *s)
+void xr_step_close(struct xr_step *s)
 {
     if (!s)
         return;
     if (s->talk)
         event_free(s->talk);
-    rk_command_close(s->run);
-    rk_strings_free(s->env);
+    xr_command_close(s->run);
+    xr_strings_free(s->env);
     free(s->here);
     free(s->nodelist);
-    rk_strings_free(s->user_words);
+    xr_strings_free(s->user_words);
     free(s->path);
     free(s);
 }
 
-void rk_step_connected(struct rk_step *s, uint32_t node)
+void xr_step_connected(struct xr_step *s, uint32_t node)
 {
     if (!s || node >= s->setup->shape.nodes || s->here[node])
         return;
@@ -263,18 +263,18 @@ void rk_step_connected(struct rk_step *s, uint32_t node)
     if (--s->missing)
         return;
     event_del(s->talk);
-    rk_command_pass(s->run);
+    xr_command_pass(s->run);
 }
 
-void rk_step_shut(struct rk_step *s)
+void xr_step_shut(struct xr_step *s)
 {
-    if (s && s->missing && rk_command_pid(s->run) > 0)
-        kill(rk_command_pid(s->run), SIGTERM);
+    if (s && s->missing && xr_command_pid(s->run) > 0)
+        kill(xr_command_pid(s->run), SIGTERM);
 }
 
-bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)
+bool xr_step_reaped(struct xr_step *s, pid_t pid, int status)
 {
-    if (!s || !rk_command_reaped(s->run, pid, status))
+    if (!s || !xr_command_reaped(s->run, pid, status))
         return false;
     /* Its helper holds what it writes to until it has had the agents killed. */
     if (WIFSIGNALED(status))
@@ -282,7 +282,7 @@ bool rk_step_reaped(struct rk_step *s, pid_t pid, int status)
     return true;
 }
 
-pid_t rk_step_pid(const struct rk_step *s)
+pid_t xr_step_pid(const struct xr_step *s)
 {
-    return s ? rk_command_pid(s->run) : 0;
+    return s ? xr_command_pid(s->run) : 0;
 }

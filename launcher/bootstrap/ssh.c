@@ -16,28 +16,28 @@
 extern char **environ;
 
 struct command {
-    struct rk_starter *starter;
+    struct xr_starter *starter;
     uint32_t node;
-    struct rk_command *run; /* NULL: it has not been started */
+    struct xr_command *run; /* NULL: it has not been started */
     bool connected, told;
 };
 
-struct rk_starter {
+struct xr_starter {
     struct event_base *base;
-    const struct rk_setup *setup;
-    const struct rk_starter_ops *ops;
+    const struct xr_setup *setup;
+    const struct xr_starter_ops *ops;
     void *arg;
-    const struct rk_tree *tree;
+    const struct xr_tree *tree;
     uint32_t n;
     struct command *commands; /* [n], of the children in the tree */
-    struct rk_spawner spawner;
+    struct xr_spawner spawner;
     char *path; /* of the command */
 };
 
 /* ------------------------------------------------------------------ what it is */
 
 /* NULL: no memory. */
-static char *remote_command(const struct rk_setup *s)
+static char *remote_command(const struct xr_setup *s)
 {
     char *text = NULL;
     size_t len = 0;
@@ -49,10 +49,10 @@ static char *remote_command(const struct rk_setup *s)
     fputs("exec ", to);
     if (s->library_path && *s->library_path) {
         fputs("env LD_LIBRARY_PATH=", to);
-        rk_words_quote(to, s->library_path);
+        xr_words_quote(to, s->library_path);
         fputc(' ', to);
     }
-    rk_words_quote(to, s->program);
+    xr_words_quote(to, s->program);
     fputs(" --agent-process", to);
     ok = !ferror(to);
     if (!fclose(to) && ok)
@@ -72,7 +72,7 @@ static bool is_ssh(const char *command)
 
 static void tell_failed(struct command *c, int status)
 {
-    const char *agent = c->starter->setup->agent, *said = rk_command_last(c->run), *sep = *said ? ": " : "";
+    const char *agent = c->starter->setup->agent, *said = xr_command_last(c->run), *sep = *said ? ": " : "";
     char *text;
     int n;
 
@@ -106,7 +106,7 @@ static void on_end(void *arg, int status)
         tell_failed(c, status);
 }
 
-static const struct rk_command_ops command_ops = {on_line, on_end};
+static const struct xr_command_ops command_ops = {on_line, on_end};
 
 /* ---------------------------------------------------------------------- start */
 
@@ -126,11 +126,11 @@ static const char *const ssh_words[] = {
 };
 
 /* The words of the command line; its own are words' and setup's, which outlive it. NULL: no memory. */
-static char **make_line(const struct rk_starter *s, uint32_t node, char **words, char *command)
+static char **make_line(const struct xr_starter *s, uint32_t node, char **words, char *command)
 {
     static char end_of_options[] = "--";
     bool ssh = is_ssh(s->path);
-    char **line = calloc(rk_words_count(words) + rk_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+    char **line = calloc(xr_words_count(words) + xr_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
                          sizeof(*line));
     size_t n = 0;
 
@@ -150,14 +150,14 @@ static char **make_line(const struct rk_starter *s, uint32_t node, char **words,
 }
 
 /* NULL: it is not one that would be started here. */
-static struct command *command_of(const struct rk_starter *s, uint32_t node)
+static struct command *command_of(const struct xr_starter *s, uint32_t node)
 {
-    uint32_t i = s ? rk_tree_index(s->tree, node) : RK_NODE_FRONT;
+    uint32_t i = s ? xr_tree_index(s->tree, node) : XR_NODE_FRONT;
 
-    return i == RK_NODE_FRONT ? NULL : &s->commands[i];
+    return i == XR_NODE_FRONT ? NULL : &s->commands[i];
 }
 
-static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **words, char *command, char *err,
+static rank_status_t start_line(struct xr_starter *s, uint32_t node, char **words, char *command, char *err,
                                 size_t errlen)
 {
     struct command *c = command_of(s, node);
@@ -166,7 +166,7 @@ static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **word
     int code;
 
     if (!s->path)
-        s->path = rk_program_find(words[0] ? words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
+        s->path = xr_program_find(words[0] ? words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
     line = make_line(s, node, words, command);
@@ -174,8 +174,8 @@ static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **word
         return RANK_ERR_NO_MEMORY;
     c->starter = s;
     c->node = node;
-    st = rk_command_start(s->base, &s->spawner,
-                          &(struct rk_command_start){.path = s->path,
+    st = xr_command_start(s->base, &s->spawner,
+                          &(struct xr_command_start){.path = s->path,
                                                      .argv = line,
                                                      .env = environ,
                                                      .setup = s->setup,
@@ -185,54 +185,54 @@ static rank_status_t start_line(struct rk_starter *s, uint32_t node, char **word
     return st;
 }
 
-rank_status_t rk_starter_start(struct rk_starter *s, uint32_t node, char *err, size_t errlen)
+rank_status_t xr_starter_start(struct xr_starter *s, uint32_t node, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = rk_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
+    char **words = xr_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
     rank_status_t st = RANK_ERR_NO_MEMORY;
 
     snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* where_check has looked for what is wrong */
     if (words && command)
         st = start_line(s, node, words, command, err, errlen);
-    rk_strings_free(words);
+    xr_strings_free(words);
     free(command);
     return st;
 }
 
-void rk_starter_connected(struct rk_starter *s, uint32_t node)
+void xr_starter_connected(struct xr_starter *s, uint32_t node)
 {
     struct command *c = command_of(s, node);
 
     if (!c || !c->run)
         return;
     c->connected = true;
-    rk_command_pass(c->run);
+    xr_command_pass(c->run);
 }
 
-bool rk_starter_reaped(struct rk_starter *s, pid_t pid, int status)
+bool xr_starter_reaped(struct xr_starter *s, pid_t pid, int status)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
-        if (rk_command_reaped(s->commands[i].run, pid, status))
+        if (xr_command_reaped(s->commands[i].run, pid, status))
             return true;
     }
     return false;
 }
 
-bool rk_starter_has(const struct rk_starter *s, pid_t pid)
+bool xr_starter_has(const struct xr_starter *s, pid_t pid)
 {
     for (uint32_t i = 0; s && pid > 0 && i < s->n; i++) {
-        if (rk_command_pid(s->commands[i].run) == pid)
+        if (xr_command_pid(s->commands[i].run) == pid)
             return true;
     }
     return false;
 }
 
-size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
+size_t xr_starter_pids(const struct xr_starter *s, pid_t *pids, size_t max)
 {
     size_t n = 0;
 
     for (uint32_t i = 0; s && i < s->n; i++) {
-        pid_t pid = rk_command_pid(s->commands[i].run);
+        pid_t pid = xr_command_pid(s->commands[i].run);
         if (pid <= 0)
             continue;
         if (pids && n == max)
@@ -244,36 +244,36 @@ size_t rk_starter_pids(const struct rk_starter *s, pid_t *pids, size_t max)
     return n;
 }
 
-void rk_starter_kill(struct rk_starter *s, uint32_t node)
+void xr_starter_kill(struct xr_starter *s, uint32_t node)
 {
     struct command *c = command_of(s, node);
 
-    if (c && rk_command_pid(c->run) > 0)
-        kill(rk_command_pid(c->run), SIGKILL);
+    if (c && xr_command_pid(c->run) > 0)
+        kill(xr_command_pid(c->run), SIGKILL);
 }
 
-void rk_starter_give_up(struct rk_starter *s)
+void xr_starter_give_up(struct xr_starter *s)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
         struct command *c = &s->commands[i];
-        if (!c->connected && rk_command_pid(c->run) > 0)
-            kill(rk_command_pid(c->run), SIGKILL);
+        if (!c->connected && xr_command_pid(c->run) > 0)
+            kill(xr_command_pid(c->run), SIGKILL);
     }
 }
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *setup, const struct rk_tree *tree,
-                              const struct rk_starter_ops *ops, void *arg, struct rk_starter **out)
+rank_status_t xr_starter_open(struct event_base *base, const struct xr_setup *setup, const struct xr_tree *tree,
+                              const struct xr_starter_ops *ops, void *arg, struct xr_starter **out)
 {
-    struct rk_starter *s = calloc(1, sizeof(*s));
+    struct xr_starter *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct rk_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
-                             .n = rk_tree_children(tree)};
+    *s = (struct xr_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
+                             .n = xr_tree_children(tree)};
     s->commands = calloc(s->n ? s->n : 1, sizeof(*s->commands));
-    if (!s->commands || rk_spawner_open(&s->spawner)) {
+    if (!s->commands || xr_spawner_open(&s->spawner)) {
         free(s->commands);
         free(s);
         return RANK_ERR_NO_MEMORY;
@@ -282,12 +282,12 @@ rank_status_t rk_starter_open(struct event_base *base, const struct rk_setup *se
     return RANK_OK;
 }
 
-void rk_starter_close(struct rk_starter *s)
+void xr_starter_close(struct xr_starter *s)
 {
     if (!s)
         return;
     for (uint32_t i = 0; i < s->n; i++)
-        rk_command_close(s->commands[i].run);
+        xr_command_close(s->commands[i].run);
     free(s->commands);
     free(s->path);
     free(s);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* "-n|-np" */
-static void print_names(FILE *to, const struct rk_option_row *row, const char *between)
+static void print_names(FILE *to, const struct xr_option_row *row, const char *between)
 {
     for (int k = 0; k < 3 && row->names[k]; k++)
         fprintf(to, "%s%s", k ? between : "", row->names[k]);
@@ -29,7 +29,7 @@ static void print_words(FILE *to, const char *value)
 }
 
 /* What completes the value of an option, as a command of bash. */
-static void print_value(FILE *to, const struct rk_option_row *row)
+static void print_value(FILE *to, const struct xr_option_row *row)
 {
     fprintf(to, "    ");
     print_names(to, row, "|");
@@ -111,13 +111,13 @@ static const char tail[] =
     "\n"
     "complete -o bashdefault -o default -F _xrun xrun\n";
 
-void rk_options_bash(FILE *to)
+void xr_options_bash(FILE *to)
 {
-    struct rk_option_row row;
+    struct xr_option_row row;
 
     fputs(head, to);
     fprintf(to, "_xrun_takes_value() # OPTION\n{\n    case $1 in\n    ");
-    for (size_t i = 0, n = 0; rk_options_row(i, &row); i++) {
+    for (size_t i = 0, n = 0; xr_options_row(i, &row); i++) {
         if (!row.value)
             continue;
         fputs(n++ ? "|" : "", to);
@@ -125,13 +125,13 @@ void rk_options_bash(FILE *to)
     }
     fprintf(to, ") return 0 ;;\n    esac\n    return 1\n}\n\n"
                 "_xrun_value() # OPTION\n{\n    case $1 in\n");
-    for (size_t i = 0; rk_options_row(i, &row); i++) {
+    for (size_t i = 0; xr_options_row(i, &row); i++) {
         if (row.value)
             print_value(to, &row);
     }
     fputs(walk, to);
     fprintf(to, "        _xrun_words '");
-    for (size_t i = 0; rk_options_row(i, &row); i++) {
+    for (size_t i = 0; xr_options_row(i, &row); i++) {
         fputs(i ? " " : "", to);
         print_names(to, &row, " ");
     }

@@ -20,7 +20,7 @@
 extern char **environ;
 
 struct reading {
-    struct rk_options *options;
+    struct xr_options *options;
     char *err;
     size_t errlen;
     bool bad;
@@ -28,12 +28,12 @@ struct reading {
 
 static void warn_unknown(const char *where, const char *name)
 {
-    struct rk_option_row row;
+    struct xr_option_row row;
     const char *best = NULL;
     char near[sizeof(row.variable)];
     int best_distance = 4; /* further is no likeness */
 
-    for (size_t i = 0; rk_options_row(i, &row); i++) {
+    for (size_t i = 0; xr_options_row(i, &row); i++) {
         int d = row.variable[0] ? rk_edit_distance(name, row.variable) : best_distance;
         if (d < best_distance) {
             best_distance = d;
@@ -52,29 +52,29 @@ static void warn_unknown(const char *where, const char *name)
 static void take(void *arg, const char *where, const char *name, const char *value)
 {
     struct reading *r = arg;
-    struct rk_option_row row;
+    struct xr_option_row row;
     const char *kept;
     char text[512];
     size_t i = 0;
 
-    if (r->bad || rk_environ_own(name))
+    if (r->bad || xr_environ_own(name))
         return;
-    while (rk_options_row(i, &row) && strcmp(row.variable, name) != 0)
+    while (xr_options_row(i, &row) && strcmp(row.variable, name) != 0)
         i++;
-    if (!rk_options_row(i, &row)) {
+    if (!xr_options_row(i, &row)) {
         warn_unknown(where, name);
         return;
     }
-    kept = rk_options_keep(r->options, value);
+    kept = xr_options_keep(r->options, value);
     if (!kept)
         snprintf(text, sizeof(text), "out of memory");
-    else if (rk_options_apply(r->options, i, kept, text, sizeof(text)))
+    else if (xr_options_apply(r->options, i, kept, text, sizeof(text)))
         return;
     snprintf(r->err, r->errlen, "%s%s%s: %s", where ? where : "", where ? ": " : "", name, text);
     r->bad = true;
 }
 
-bool rk_options_variables(struct rk_options *o, char *err, size_t errlen)
+bool xr_options_variables(struct xr_options *o, char *err, size_t errlen)
 {
     struct reading r = {o, err, errlen, false};
 

@@ -19,49 +19,49 @@ struct option {
     const char *value;    /* what follows it, for --help; NULL: nothing does */
     const char *doc;
     /* Returns false with a text in err. NULL: sets the flag. */
-    bool (*apply)(struct rk_options *o, const char *value, char *err, size_t errlen);
-    size_t more; /* traits; where there is no apply: where a bool is in struct rk_options */
+    bool (*apply)(struct xr_options *o, const char *value, char *err, size_t errlen);
+    size_t more; /* traits; where there is no apply: where a bool is in struct xr_options */
 };
 
 enum { PER_APP = 1 /* concerns one program, and may follow a ':' */ };
 
-#define FLAG(field) NULL, offsetof(struct rk_options, field)
+#define FLAG(field) NULL, offsetof(struct xr_options, field)
 
-static bool set_n(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_n(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
     long n;
 
     errno = 0;
     n = strtol(value, &end, 10);
-    if (end == value || *end || errno == ERANGE || n < 1 || n > RK_MAX_RANKS)
+    if (end == value || *end || errno == ERANGE || n < 1 || n > XR_MAX_RANKS)
         return fail(err, errlen, "-n is '%s'; give a number of ranks from 1 to %d", value,
-                    RK_MAX_RANKS);
+                    XR_MAX_RANKS);
     o->app->n = (int)n;
     return true;
 }
 
 static bool check_x(const char *value, char *err, size_t errlen)
 {
-    if (!rk_environ_named(value))
+    if (!xr_environ_named(value))
         return fail(err, errlen,
                     "-x is '%s'; write -x NAME or -x NAME=value, with a name of letters, digits "
                     "and _",
                     value);
-    if (rk_environ_own(value))
+    if (xr_environ_own(value))
         return fail(err, errlen, "-x is '%s'; xrun itself sets that variable for each rank", value);
     return true;
 }
 
 /* XRUN_X holds any number of them, for all programs. */
-static bool share_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool share_x(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = rk_words_split(value, &wrong);
+    char **words = xr_words_split(value, &wrong);
 
     if (!words)
         return fail(err, errlen, "-x is '%s': %s", value, wrong ? wrong : "out of memory");
-    rk_strings_free(o->shared);
+    xr_strings_free(o->shared);
     o->shared = words;
     while (*words) {
         if (!check_x(*words++, err, errlen))
@@ -70,7 +70,7 @@ static bool share_x(struct rk_options *o, const char *value, char *err, size_t e
     return true;
 }
 
-static bool add_x(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool add_x(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (o->app == &o->defaults)
         return share_x(o, value, err, errlen);
@@ -79,7 +79,7 @@ static bool add_x(struct rk_options *o, const char *value, char *err, size_t err
     return check_x(value, err, errlen);
 }
 
-static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_wdir(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--wdir is empty; give a directory");
@@ -87,7 +87,7 @@ static bool set_wdir(struct rk_options *o, const char *value, char *err, size_t 
     return true;
 }
 
-static bool add_env_file(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool add_env_file(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--env-file is empty; give a file with lines NAME=value");
@@ -103,7 +103,7 @@ static bool add_env_file(struct rk_options *o, const char *value, char *err, siz
     return true;
 }
 
-static bool set_path(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_path(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--path is empty; give directories with : between them");
@@ -111,7 +111,7 @@ static bool set_path(struct rk_options *o, const char *value, char *err, size_t 
     return true;
 }
 
-static bool set_prefix(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_prefix(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (value[0] != '/')
         return fail(err, errlen, "--prefix is '%s'; give a path from /, for every host", value);
@@ -119,7 +119,7 @@ static bool set_prefix(struct rk_options *o, const char *value, char *err, size_
     return true;
 }
 
-static bool set_output_dir(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_output_dir(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--output-dir is empty; give a directory");
@@ -127,7 +127,7 @@ static bool set_output_dir(struct rk_options *o, const char *value, char *err, s
     return true;
 }
 
-static bool set_json(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_json(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--json is empty; give a file to write");
@@ -142,30 +142,30 @@ static bool read_rank(const char *name, const char *also, const char *value, uin
     char *end;
     long n = strtol(value, &end, 10);
 
-    if (value[0] < '0' || value[0] > '9' || *end || n >= RK_MAX_RANKS)
+    if (value[0] < '0' || value[0] > '9' || *end || n >= XR_MAX_RANKS)
         return fail(err, errlen, "%s is '%s'; give %sa rank", name, value, also);
     *out = (uint32_t)n;
     return true;
 }
 
-static bool set_stdin(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_stdin(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     o->input_given = true;
     if (strcmp(value, "all") == 0)
-        o->input = RK_INPUT_ALL;
+        o->input = XR_INPUT_ALL;
     else if (strcmp(value, "none") == 0)
-        o->input = RK_INPUT_NONE;
+        o->input = XR_INPUT_NONE;
     else
         return read_rank("--stdin", "all, none or ", value, &o->input, err, errlen);
     return true;
 }
 
-static bool set_pty(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_pty(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     return read_rank("--pty", "", value, &o->pty, err, errlen);
 }
 
-static bool set_env(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_env(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     o->torch = strcmp(value, "torch") == 0;
     if (!o->torch && strcmp(value, "none") != 0)
@@ -173,7 +173,7 @@ static bool set_env(struct rk_options *o, const char *value, char *err, size_t e
     return true;
 }
 
-static bool set_timeout(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_timeout(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
     double s = strtod(value, &end);
@@ -184,7 +184,7 @@ static bool set_timeout(struct rk_options *o, const char *value, char *err, size
     return true;
 }
 
-static bool set_kill_grace(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_kill_grace(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
     double s = strtod(value, &end);
@@ -195,7 +195,7 @@ static bool set_kill_grace(struct rk_options *o, const char *value, char *err, s
     return true;
 }
 
-static bool set_heartbeat(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_heartbeat(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
     double s = strtod(value, &end);
@@ -211,20 +211,20 @@ static bool set_heartbeat(struct rk_options *o, const char *value, char *err, si
 
 /* policy.c reads these. */
 #define WHERE(name, read)                                                                          \
-    static bool name(struct rk_options *o, const char *value, char *err, size_t errlen)            \
+    static bool name(struct xr_options *o, const char *value, char *err, size_t errlen)            \
     {                                                                                              \
         return read(&o->where, value, err, errlen);                                                \
     }
-WHERE(set_map_by, rk_where_map_by)
-WHERE(set_rank_by, rk_where_rank_by)
-WHERE(set_bind, rk_where_bind)
-WHERE(set_cpus, rk_where_cpus)
-WHERE(set_fanout, rk_where_fanout)
-WHERE(set_start_timeout, rk_where_start_timeout)
+WHERE(set_map_by, xr_where_map_by)
+WHERE(set_rank_by, xr_where_rank_by)
+WHERE(set_bind, xr_where_bind)
+WHERE(set_cpus, xr_where_cpus)
+WHERE(set_fanout, xr_where_fanout)
+WHERE(set_start_timeout, xr_where_start_timeout)
 
 /* Texts that are looked at later. */
 #define TEXT(name, field, option)                                                                  \
-    static bool name(struct rk_options *o, const char *value, char *err, size_t errlen)            \
+    static bool name(struct xr_options *o, const char *value, char *err, size_t errlen)            \
     {                                                                                              \
         if (!*value)                                                                               \
             return fail(err, errlen, option " is empty");                                          \
@@ -238,7 +238,7 @@ TEXT(set_ssh_args, ssh_args, "--ssh-args")
 TEXT(set_interface, interface, "--if")
 
 /* Said again on one command line, it adds to what was said; but what a variable says is only a default. */
-static bool add_host(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool add_host(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *kept = value;
     char *both;
@@ -248,7 +248,7 @@ static bool add_host(struct rk_options *o, const char *value, char *err, size_t 
     if (o->hosts_said) {
         if (asprintf(&both, "%s,%s", o->where.hosts, value) < 0)
             return fail(err, errlen, "out of memory");
-        kept = rk_options_keep(o, both);
+        kept = xr_options_keep(o, both);
         free(both);
         if (!kept)
             return fail(err, errlen, "out of memory");
@@ -258,7 +258,7 @@ static bool add_host(struct rk_options *o, const char *value, char *err, size_t 
     return true;
 }
 
-static bool add_hostfile(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool add_hostfile(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (!*value)
         return fail(err, errlen, "--hostfile is empty");
@@ -269,7 +269,7 @@ static bool add_hostfile(struct rk_options *o, const char *value, char *err, siz
     return true;
 }
 
-static bool set_on_failure(struct rk_options *o, const char *value, char *err, size_t errlen)
+static bool set_on_failure(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (strcmp(value, "kill") != 0 && strcmp(value, "continue") != 0)
         return fail(err, errlen, "--on-failure is '%s'; give kill or continue", value);
@@ -427,7 +427,7 @@ static const struct option options[] = {
     {{"--help", "-h"}, NULL, "Print this text.", FLAG(help)},
 };
 
-static bool *flag_of(struct rk_options *o, const struct option *opt)
+static bool *flag_of(struct xr_options *o, const struct option *opt)
 {
     return (bool *)((char *)o + opt->more);
 }
@@ -439,8 +439,8 @@ static void name_variable(const struct option *opt, char *out, size_t len)
     size_t at;
 
     out[0] = '\0';
-    if (!opt->apply && (opt->more == offsetof(struct rk_options, help) || opt->more == offsetof(struct rk_options, version) ||
-                        opt->more == offsetof(struct rk_options, status)))
+    if (!opt->apply && (opt->more == offsetof(struct xr_options, help) || opt->more == offsetof(struct xr_options, version) ||
+                        opt->more == offsetof(struct xr_options, status)))
         return;
     for (int i = 1; i < 3 && opt->names[i] && name[1] != '-'; i++) {
         if (opt->names[i][1] == '-')
@@ -452,7 +452,7 @@ static void name_variable(const struct option *opt, char *out, size_t len)
     out[at] = '\0';
 }
 
-bool rk_options_row(size_t i, struct rk_option_row *out)
+bool xr_options_row(size_t i, struct xr_option_row *out)
 {
     if (i >= RK_ARRAY_LEN(options))
         return false;
@@ -464,7 +464,7 @@ bool rk_options_row(size_t i, struct rk_option_row *out)
     return true;
 }
 
-bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *err, size_t errlen)
+bool xr_options_apply(struct xr_options *o, size_t i, const char *value, char *err, size_t errlen)
 {
     static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no",
                                                                                 "false"};
@@ -514,7 +514,7 @@ static void fold(FILE *to, const char *text, int indent)
 }
 
 
-void rk_options_help(FILE *to)
+void xr_options_help(FILE *to)
 {
     fprintf(to, "usage: xrun [options] program [arguments] [: [options] program [arguments]]...\n\n"
                 "Starts N copies of a program, the ranks of a job, and carries their output.\n"
@@ -532,7 +532,7 @@ void rk_options_help(FILE *to)
                 "2 for bad usage.\n");
 }
 
-void rk_options_man(FILE *to)
+void xr_options_man(FILE *to)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
         fprintf(to, ".TP\n");

@@ -4,8 +4,8 @@
  * One table (options.c) holds every option: parsing, --help, the man page, the
  * completion for bash and the variables that mirror them come from it.
  */
-#ifndef RK_LAUNCHER_CLI_OPTIONS_H
-#define RK_LAUNCHER_CLI_OPTIONS_H
+#ifndef XR_LAUNCHER_CLI_OPTIONS_H
+#define XR_LAUNCHER_CLI_OPTIONS_H
 
 #include "launcher/job/job.h"
 #include "launcher/map/policy.h"
@@ -14,11 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define RK_MAX_RANKS (1 << 20)
-#define RK_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
+#define XR_MAX_RANKS (1 << 20)
+#define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */
-struct rk_app_options {
+struct xr_app_options {
     int n;
     const char **set; /* -x arguments, in order */
     int nset;
@@ -29,14 +29,14 @@ struct rk_app_options {
     const char **command; /* program, arguments, NULL */
 };
 
-struct rk_spawned;
+struct xr_spawned;
 
-struct rk_options {
+struct xr_options {
     int n; /* ranks of all programs; 0: there is one, and it was not said */
-    struct rk_app_options *apps;
+    struct xr_app_options *apps;
     int napps;
-    struct rk_app_options *app; /* while reading: the one whose options come now */
-    struct rk_app_options defaults; /* what a program is not told itself */
+    struct xr_app_options *app; /* while reading: the one whose options come now */
+    struct xr_app_options defaults; /* what a program is not told itself */
     char **shared; /* XRUN_X: -x arguments of all programs; or NULL */
     const char **words; /* what files, command and where.hostfiles point into */
     const char **next, **next_file; /* and where the next goes */
@@ -46,7 +46,7 @@ struct rk_options {
     const char *prefix; /* or NULL */
     const char *output_dir; /* or NULL */
     const char *json; /* or NULL */
-    uint32_t input, pty; /* as in struct rk_job */
+    uint32_t input, pty; /* as in struct xr_job */
     bool input_given;
     bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
     bool torch, quiet;
@@ -58,46 +58,46 @@ struct rk_options {
     bool heartbeat_kill;
     bool status;     /* not a job to run, but one to ask about */
     const char *job; /* this one; NULL: list them */
-    struct rk_where where;
+    struct xr_where where;
     bool go_on; /* --on-failure continue */
     bool verbose;
     bool help, version, man, bash;
     /* main.c: for jobs that ranks spawn. */
     char **argv, **environment; /* xrun's own; the latter before anything was taken out */
-    struct rk_spawned *spawned; /* this is one; or NULL */
+    struct xr_spawned *spawned; /* this is one; or NULL */
 };
 
 /*
  * parse.c: reads argv, which must stay. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
  * what can be checked without looking at the machine.
  */
-rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
+rank_status_t xr_options_parse(int argc, char **argv, struct xr_options *out, char *err,
                                size_t errlen);
 /* The same on top of what before says, which is called with options that are all at their defaults. */
-rank_status_t rk_options_parse_over(int argc, char **argv,
-                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
-                                    struct rk_options *out, char *err, size_t errlen);
+rank_status_t xr_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct xr_options *o, char *err, size_t errlen),
+                                    struct xr_options *out, char *err, size_t errlen);
 /*
  * What is wrong with each word of argv alone: not what one option says of another, which may be right only together
  * with what stands elsewhere.
  */
-rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, char *err, size_t errlen);
+rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen);
 /* Are the ranks that options name among n? */
-bool rk_options_check_ranks(const struct rk_options *options, uint32_t n, char *err, size_t errlen);
-void rk_options_free(struct rk_options *options);
+bool xr_options_check_ranks(const struct xr_options *options, uint32_t n, char *err, size_t errlen);
+void xr_options_free(struct xr_options *options);
 /* A copy that lives as long as the options. NULL: no memory. */
-const char *rk_options_keep(struct rk_options *options, const char *value);
+const char *xr_options_keep(struct xr_options *options, const char *value);
 /* Is something to be printed, and nothing to be run? */
-bool rk_options_ask(const struct rk_options *options);
+bool xr_options_ask(const struct xr_options *options);
 
 /*
  * env_options.c: what the configuration files and then the environment say, by variables that mirror
- * the options: XRUN_TIMEOUT=5 is --timeout 5. For rk_options_parse_over. Warns of unknown ones.
+ * the options: XRUN_TIMEOUT=5 is --timeout 5. For xr_options_parse_over. Warns of unknown ones.
  */
-bool rk_options_variables(struct rk_options *o, char *err, size_t errlen);
+bool xr_options_variables(struct xr_options *o, char *err, size_t errlen);
 
 /* A row of the table, for what is made of all of them. */
-struct rk_option_row {
+struct xr_option_row {
     const char *const *names; /* 3, or fewer and a NULL */
     const char *value;        /* or NULL: a flag */
     const char *doc;
@@ -106,14 +106,14 @@ struct rk_option_row {
 };
 
 /* Row i. False: there are no more. */
-bool rk_options_row(size_t i, struct rk_option_row *out);
+bool xr_options_row(size_t i, struct xr_option_row *out);
 /* Do as row i says. value: of a flag NULL, or on, off, yes, no, 1, 0 or the like. */
-bool rk_options_apply(struct rk_options *o, size_t i, const char *value, char *err, size_t errlen);
+bool xr_options_apply(struct xr_options *o, size_t i, const char *value, char *err, size_t errlen);
 
-void rk_options_help(FILE *to);
+void xr_options_help(FILE *to);
 /* The option list of xrun.1. */
-void rk_options_man(FILE *to);
+void xr_options_man(FILE *to);
 /* bash_completion.c: completion for bash. */
-void rk_options_bash(FILE *to);
+void xr_options_bash(FILE *to);
 
 #endif

@@ -15,9 +15,9 @@
 #include <string.h>
 
 /* The row of the option that the first len bytes of name are. */
-static bool find(const char *name, size_t len, size_t *i, struct rk_option_row *row)
+static bool find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
 {
-    for (*i = 0; rk_options_row(*i, row); ++*i) {
+    for (*i = 0; xr_options_row(*i, row); ++*i) {
         for (const char *const *n = row->names; n < row->names + 3 && *n; n++) {
             if (strlen(*n) == len && memcmp(*n, name, len) == 0)
                 return true;
@@ -28,13 +28,13 @@ static bool find(const char *name, size_t len, size_t *i, struct rk_option_row *
 
 static bool unknown(const char *arg, char *err, size_t errlen)
 {
-    struct rk_option_row row;
+    struct xr_option_row row;
     const char *best = NULL;
     int best_distance = 4; /* further is no likeness */
     char name[64];
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
-    for (size_t i = 0; rk_options_row(i, &row); i++) {
+    for (size_t i = 0; xr_options_row(i, &row); i++) {
         for (const char *const *n = row.names; n < row.names + 3 && *n; n++) {
             int d = rk_edit_distance(name, *n);
             if (d < best_distance && d < (int)strlen(*n)) {
@@ -49,11 +49,11 @@ static bool unknown(const char *arg, char *err, size_t errlen)
 }
 
 /* One option at argv[*i], and its value; moves *i past them. */
-static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char *err,
+static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err,
                       size_t errlen)
 {
     const char *arg = argv[*i], *eq = NULL, *value = NULL;
-    struct rk_option_row row;
+    struct xr_option_row row;
     size_t which;
     bool found = find(arg, strlen(arg), &which, &row);
 
@@ -76,16 +76,16 @@ static bool parse_one(int argc, char **argv, int *i, struct rk_options *o, char 
     } else if (eq) {
         return fail(err, errlen, "%s takes no value", row.names[0]);
     }
-    return rk_options_apply(o, which, value, err, errlen);
+    return xr_options_apply(o, which, value, err, errlen);
 }
 
-bool rk_options_ask(const struct rk_options *o)
+bool xr_options_ask(const struct xr_options *o)
 {
     return o->help || o->version || o->man || o->bash || o->status;
 }
 
 /* The options of a program, up to the program. */
-static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, char *err,
+static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, char *err,
                           size_t errlen)
 {
     while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
@@ -103,7 +103,7 @@ static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, c
             return true;
         }
         /* Between the words of a job and those of one that it spawns: see spawned.c. Not for users either. */
-        if (strcmp(argv[*i], RK_OPTIONS_ANEW) == 0) {
+        if (strcmp(argv[*i], XR_OPTIONS_ANEW) == 0) {
             o->hosts_said = o->files_said = false;
             ++*i;
             continue;
@@ -115,7 +115,7 @@ static bool parse_options(int argc, char **argv, int *i, struct rk_options *o, c
 }
 
 /* No program, but one job or none. */
-static bool parse_status(int argc, char **argv, int *i, struct rk_options *o, char *err,
+static bool parse_status(int argc, char **argv, int *i, struct xr_options *o, char *err,
                          size_t errlen)
 {
     if (*i + 1 < argc)
@@ -126,7 +126,7 @@ static bool parse_status(int argc, char **argv, int *i, struct rk_options *o, ch
 }
 
 /* One program, from its options to the next ':'. */
-static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char *err,
+static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char *err,
                       size_t errlen)
 {
     o->app = &o->apps[o->napps++];
@@ -138,7 +138,7 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
         return false;
     if (o->status)
         return parse_status(argc, argv, i, o, err, errlen);
-    if (rk_options_ask(o))
+    if (xr_options_ask(o))
         return true;
     o->app->command = o->next;
     while (*i < argc && strcmp(argv[*i], ":") != 0)
@@ -147,15 +147,15 @@ static bool parse_app(int argc, char **argv, int *i, struct rk_options *o, char 
     if (!o->app->command[0] || !o->app->command[0][0])
         return fail(err, errlen, "no program given; usage: xrun [options] program [arguments] "
                     "[: [options] program [arguments]]...");
-    if (o->app->n > RK_MAX_RANKS - o->n)
+    if (o->app->n > XR_MAX_RANKS - o->n)
         return fail(err, errlen, "-n is %d, which makes more than %d ranks in all", o->app->n,
-                    RK_MAX_RANKS);
+                    XR_MAX_RANKS);
     o->n += o->app->n;
     return true;
 }
 
 /* All at its default, with room for what argv can hold. */
-static bool begin(int argc, char **argv, struct rk_options *o)
+static bool begin(int argc, char **argv, struct xr_options *o)
 {
     size_t colons = 0, words = (size_t)argc + 1;
 
@@ -167,7 +167,7 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     /* Files, of the environment and of hosts: one by default, and those of argv. */
     o->words = calloc(words + 2 * ((size_t)argc + 1), sizeof(*o->words));
     if (!o->apps || !o->words) {
-        rk_options_free(o);
+        xr_options_free(o);
         return false;
     }
     o->next = o->words;
@@ -175,36 +175,36 @@ static bool begin(int argc, char **argv, struct rk_options *o)
     o->where.hostfiles = o->words + words + argc + 1;
     o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
-    o->pty = RK_PTY_NONE;
+    o->pty = XR_PTY_NONE;
     o->app = &o->defaults;
     return true;
 }
 
 /* -x of the command line, and for each program those that are for all. */
-static bool make_sets(int argc, char **argv, struct rk_options *o)
+static bool make_sets(int argc, char **argv, struct xr_options *o)
 {
     size_t programs = 1;
 
     for (int k = 1; k < argc; k++)
         programs += strcmp(argv[k], ":") == 0;
-    o->sets = calloc((size_t)argc + 1 + programs * (o->shared ? rk_words_count(o->shared) : 0), sizeof(*o->sets));
+    o->sets = calloc((size_t)argc + 1 + programs * (o->shared ? xr_words_count(o->shared) : 0), sizeof(*o->sets));
     o->next_set = o->sets;
     return o->sets != NULL;
 }
 
-bool rk_options_check_ranks(const struct rk_options *o, uint32_t n, char *err, size_t errlen)
+bool xr_options_check_ranks(const struct xr_options *o, uint32_t n, char *err, size_t errlen)
 {
-    const bool one = o->input != RK_INPUT_ALL && o->input != RK_INPUT_NONE;
+    const bool one = o->input != XR_INPUT_ALL && o->input != XR_INPUT_NONE;
 
-    if (o->pty != RK_PTY_NONE && o->pty >= n)
+    if (o->pty != XR_PTY_NONE && o->pty >= n)
         return fail(err, errlen, "--pty is %u, but the ranks are 0 to %u", o->pty, n - 1);
     if (one && o->input >= n)
         return fail(err, errlen, "--stdin is %u, but the ranks are 0 to %u", o->input, n - 1);
     return true;
 }
 
-/* One rank of each of several programs. Of one, the hosts say how many there are: see rk_plan_make. */
-static void default_n(struct rk_options *o)
+/* One rank of each of several programs. Of one, the hosts say how many there are: see xr_plan_make. */
+static void default_n(struct xr_options *o)
 {
     if (o->napps == 1)
         return;
@@ -217,20 +217,20 @@ static void default_n(struct rk_options *o)
 }
 
 /* What one option says of another. */
-static bool settle(struct rk_options *o, char *err, size_t errlen)
+static bool settle(struct xr_options *o, char *err, size_t errlen)
 {
     default_n(o);
-    if (o->pty != RK_PTY_NONE && !o->input_given)
+    if (o->pty != XR_PTY_NONE && !o->input_given)
         o->input = o->pty;
     if (o->timeout_traces && o->timeout <= 0 && !o->heartbeat_kill)
         return fail(err, errlen, "--timeout-traces needs --timeout S, or --heartbeat S:kill");
-    return o->n == 0 || rk_options_check_ranks(o, (uint32_t)o->n, err, errlen);
+    return o->n == 0 || xr_options_check_ranks(o, (uint32_t)o->n, err, errlen);
 }
 
 /* Each word for itself. */
 static rank_status_t read_words(int argc, char **argv,
-                                bool (*before)(struct rk_options *o, char *err, size_t errlen),
-                                struct rk_options *out, char *err, size_t errlen)
+                                bool (*before)(struct xr_options *o, char *err, size_t errlen),
+                                struct xr_options *out, char *err, size_t errlen)
 {
     int i = 1;
 
@@ -253,35 +253,35 @@ static rank_status_t read_words(int argc, char **argv,
                 snprintf(err, errlen, "%s", text);
             return RANK_ERR_ARG;
         }
-        if (rk_options_ask(out))
+        if (xr_options_ask(out))
             break;
     } while (i++ < argc);
     return RANK_OK;
 }
 
-rank_status_t rk_options_glance(int argc, char **argv, struct rk_options *out, char *err, size_t errlen)
+rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen)
 {
     return read_words(argc, argv, NULL, out, err, errlen);
 }
 
-rank_status_t rk_options_parse(int argc, char **argv, struct rk_options *out, char *err,
+rank_status_t xr_options_parse(int argc, char **argv, struct xr_options *out, char *err,
                                size_t errlen)
 {
-    return rk_options_parse_over(argc, argv, NULL, out, err, errlen);
+    return xr_options_parse_over(argc, argv, NULL, out, err, errlen);
 }
 
-rank_status_t rk_options_parse_over(int argc, char **argv,
-                                    bool (*before)(struct rk_options *o, char *err, size_t errlen),
-                                    struct rk_options *out, char *err, size_t errlen)
+rank_status_t xr_options_parse_over(int argc, char **argv,
+                                    bool (*before)(struct xr_options *o, char *err, size_t errlen),
+                                    struct xr_options *out, char *err, size_t errlen)
 {
     rank_status_t st = read_words(argc, argv, before, out, err, errlen);
 
     if (st)
         return st;
-    return rk_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
+    return xr_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
 }
 
-const char *rk_options_keep(struct rk_options *o, const char *value)
+const char *xr_options_keep(struct xr_options *o, const char *value)
 {
     char **kept = realloc(o->kept, ((size_t)o->nkept + 1) * sizeof(*kept));
 
@@ -292,7 +292,7 @@ const char *rk_options_keep(struct rk_options *o, const char *value)
     return o->kept[o->nkept] ? o->kept[o->nkept++] : NULL;
 }
 
-void rk_options_free(struct rk_options *o)
+void xr_options_free(struct xr_options *o)
 {
     if (!o)
         return;
@@ -302,6 +302,6 @@ void rk_options_free(struct rk_options *o)
     free(o->apps);
     free(o->words);
     free(o->sets);
-    rk_strings_free(o->shared);
+    xr_strings_free(o->shared);
     memset(o, 0, sizeof(*o));
 }

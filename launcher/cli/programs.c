@@ -28,7 +28,7 @@ static char **copy_strings(const char *const *v)
     for (size_t i = 0; copy && i < n; i++) {
         copy[i] = strdup(v[i]);
         if (!copy[i]) {
-            rk_strings_free(copy);
+            xr_strings_free(copy);
             return NULL;
         }
     }
@@ -36,34 +36,34 @@ static char **copy_strings(const char *const *v)
 }
 
 /* One -x. NAME alone says that it shall be passed on, as it mostly is anyway. */
-static int put_x(const char *set, bool torch, struct rk_app *app, char *err, size_t errlen)
+static int put_x(const char *set, bool torch, struct xr_app *app, char *err, size_t errlen)
 {
     const char *value = rk_env(set);
     char *text = NULL;
     bool ok;
 
-    if (torch && rk_torch_own(set)) {
+    if (torch && xr_torch_own(set)) {
         snprintf(err, errlen, "-x %s: --env torch sets that variable for each rank", set);
-        return RK_EXIT_USAGE;
+        return XR_EXIT_USAGE;
     }
     if (!strchr(set, '=')) {
         if (!value) {
             snprintf(err, errlen, "-x %s: %s is not set where xrun runs; write -x %s=value", set,
                      set, set);
-            return RK_EXIT_USAGE;
+            return XR_EXIT_USAGE;
         }
-        if (!rk_environ_foreign(set))
+        if (!xr_environ_foreign(set))
             return 0;
         if (asprintf(&text, "%s=%s", set, value) < 0)
             return out_of_memory(err, errlen);
     }
-    ok = rk_environ_put(&app->env, text ? text : set);
+    ok = xr_environ_put(&app->env, text ? text : set);
     free(text);
     return ok ? 0 : out_of_memory(err, errlen);
 }
 
 /* The variables that a program is given, by files and by -x. */
-static int make_env(const struct rk_app_options *o, bool torch, struct rk_app *app, char *err,
+static int make_env(const struct xr_app_options *o, bool torch, struct xr_app *app, char *err,
                     size_t errlen)
 {
     int code = 0;
@@ -72,8 +72,8 @@ static int make_env(const struct rk_app_options *o, bool torch, struct rk_app *a
     if (!app->env)
         return out_of_memory(err, errlen);
     for (int i = 0; i < o->nfiles; i++) {
-        if (!rk_environ_put_file(&app->env, o->files[i], err, errlen))
-            return RK_EXIT_USAGE;
+        if (!xr_environ_put_file(&app->env, o->files[i], err, errlen))
+            return XR_EXIT_USAGE;
     }
     for (int i = 0; !code && i < o->nset; i++)
         code = put_x(o->set[i], torch, app, err, errlen);
@@ -83,65 +83,65 @@ static int make_env(const struct rk_app_options *o, bool torch, struct rk_app *a
 /* NAME=DIR/SUB:what NAME was */
 static bool put_before(char ***env, const char *name, const char *dir, const char *sub)
 {
-    const char *old = rk_environ_value(*env, name);
+    const char *old = xr_environ_value(*env, name);
     char *text;
     bool ok;
 
     if (asprintf(&text, "%s=%s/%s%s%s", name, dir, sub, old && *old ? ":" : "", old ? old : "") < 0)
         return false;
-    ok = rk_environ_put(env, text);
+    ok = xr_environ_put(env, text);
     free(text);
     return ok;
 }
 
 /* The environment of all. */
-static bool make_job_env(const struct rk_options *o, struct rk_job *job)
+static bool make_job_env(const struct xr_options *o, struct xr_job *job)
 {
-    rk_environ_scrub();
+    xr_environ_scrub();
     job->env = copy_strings((const char *const *)environ);
     job->torch = o->torch;
     if (!job->env)
         return false;
     if (o->torch)
-        rk_torch_job(job->env);
+        xr_torch_job(job->env);
     return !o->prefix || (put_before(&job->env, "PATH", o->prefix, "bin") &&
                           put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
 }
 
 /* PWD is where the ranks start, unless the user says something else. */
-static bool put_pwd(char *const *env, struct rk_app *app)
+static bool put_pwd(char *const *env, struct xr_app *app)
 {
-    const char *old = rk_environ_value(env, "PWD");
+    const char *old = xr_environ_value(env, "PWD");
     char *text;
     bool ok;
 
-    if (rk_environ_value(app->env, "PWD") || (old && strcmp(old, app->wdir) == 0))
+    if (xr_environ_value(app->env, "PWD") || (old && strcmp(old, app->wdir) == 0))
         return true;
     if (asprintf(&text, "PWD=%s", app->wdir) < 0)
         return false;
-    ok = rk_environ_put(&app->env, text);
+    ok = xr_environ_put(&app->env, text);
     free(text);
     return ok;
 }
 
 /* Where it starts, and what. */
-static int find_program(const struct rk_app_options *o, char *const *env, bool here, struct rk_app *app,
+static int find_program(const struct xr_app_options *o, char *const *env, bool here, struct xr_app *app,
                         char *err, size_t errlen)
 {
     const char *path;
-    int code = RK_EXIT_USAGE;
+    int code = XR_EXIT_USAGE;
 
-    app->wdir = rk_program_wdir(o->wdir, here, err, errlen);
+    app->wdir = xr_program_wdir(o->wdir, here, err, errlen);
     if (!app->wdir)
         return code;
     if (!put_pwd(env, app))
         return out_of_memory(err, errlen);
-    path = rk_environ_value(app->env, "PATH");
+    path = xr_environ_value(app->env, "PATH");
     if (!path)
-        path = rk_environ_value(env, "PATH");
-    app->program = rk_program_find(o->command[0], o->path, path, app->wdir, err, errlen, &code);
+        path = xr_environ_value(env, "PATH");
+    app->program = xr_program_find(o->command[0], o->path, path, app->wdir, err, errlen, &code);
     if (!app->program && !here) {
-        app->program = rk_program_path(o->command[0], app->wdir);
+        app->program = xr_program_path(o->command[0], app->wdir);
         app->path = o->path ? strdup(o->path) : NULL;
         if (!app->program || (o->path && !app->path))
             return out_of_memory(err, errlen);
@@ -166,7 +166,7 @@ static rank_status_t load_with(char **env)
 
 /* What a later program's -x says to the library. What they all have is looked at only once, and so
  * are the files. */
-static rank_status_t check_additions(const struct rk_app *app)
+static rank_status_t check_additions(const struct xr_app *app)
 {
     static char no_file[] = "RANK_CONF=/dev/null";
     char *base[] = {no_file, NULL}, **env;
@@ -177,14 +177,14 @@ static rank_status_t check_additions(const struct rk_app *app)
         any = any || strncmp(*e, "RANK_", 5) == 0;
     if (!any)
         return RANK_OK;
-    env = rk_environ_merge(base, app->env);
+    env = xr_environ_merge(base, app->env);
     st = env ? load_with(env) : RANK_ERR_NO_MEMORY;
     free(env);
     return st;
 }
 
 /* The first program's come last and stay: they are xrun's own too. */
-static rank_status_t check_conf(const struct rk_job *job)
+static rank_status_t check_conf(const struct xr_job *job)
 {
     char **env;
     rank_status_t st = RANK_OK;
@@ -193,20 +193,20 @@ static rank_status_t check_conf(const struct rk_job *job)
         st = check_additions(&job->apps[i]);
     if (st)
         return st;
-    env = rk_environ_merge(job->env, job->apps[0].env);
+    env = xr_environ_merge(job->env, job->apps[0].env);
     st = env ? load_with(env) : RANK_ERR_NO_MEMORY;
     free(env);
     return st;
 }
 
 /* "program 2: ", where there are several. */
-static size_t name_app(const struct rk_job *job, uint32_t i, char *err, size_t errlen)
+static size_t name_app(const struct xr_job *job, uint32_t i, char *err, size_t errlen)
 {
     err[0] = '\0';
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
 }
 
-int rk_apps_make(const struct rk_options *options, bool here, struct rk_job *job, char *err, size_t errlen)
+int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen)
 {
     rank_status_t st;
     int code = 0;
@@ -236,7 +236,7 @@ int rk_apps_make(const struct rk_options *options, bool here, struct rk_job *job
     err[0] = '\0';
     st = check_conf(job);
     if (st == RANK_ERR_CONFIG)
-        return RK_EXIT_USAGE; /* it has said what and where */
+        return XR_EXIT_USAGE; /* it has said what and where */
     if (st)
         snprintf(err, errlen, "%s", rank_status_string(st));
     return st ? 1 : 0;

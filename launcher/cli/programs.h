@@ -1,8 +1,8 @@
 /*
  * programs.h: the programs of a job, made of what the user said about each.
  */
-#ifndef RK_LAUNCHER_CLI_PROGRAMS_H
-#define RK_LAUNCHER_CLI_PROGRAMS_H
+#ifndef XR_LAUNCHER_CLI_PROGRAMS_H
+#define XR_LAUNCHER_CLI_PROGRAMS_H
 
 #include "launcher/job/job.h"
 #include "launcher/cli/options.h"
@@ -13,6 +13,6 @@
  * that says why, or is empty if that has been logged. here: this host may have ranks; where it has none programs and
  * directories that are not here are left to the hosts. Clear the job in any case.
  */
-int rk_apps_make(const struct rk_options *options, bool here, struct rk_job *job, char *err, size_t errlen);
+int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen);
 
 #endif

@@ -55,7 +55,7 @@ static size_t read_dynamic(int fd, const ElfW(Phdr) *segment, ElfW(Dyn) *dyn)
     return n;
 }
 
-bool rk_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len)
+bool xr_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len)
 {
     ElfW(Phdr) segment[SEGMENTS_MAX];
     ElfW(Dyn) dyn[ENTRIES_MAX];
@@ -89,10 +89,10 @@ bool rk_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size
     return false;
 }
 
-bool rk_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len)
+bool xr_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool found = fd >= 0 && rk_needed_find_in(fd, wanted, out, len);
+    bool found = fd >= 0 && xr_needed_find_in(fd, wanted, out, len);
 
     if (fd >= 0)
         close(fd);

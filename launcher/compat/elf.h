@@ -1,8 +1,8 @@
 /*
  * elf.h: which shared libraries a program names.
  */
-#ifndef RK_LAUNCHER_COMPAT_ELF_H
-#define RK_LAUNCHER_COMPAT_ELF_H
+#ifndef XR_LAUNCHER_COMPAT_ELF_H
+#define XR_LAUNCHER_COMPAT_ELF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
  * that they need) for one that wanted accepts. Scripts and whatever else is no
  * ELF file of this machine's kind name none.
  */
-bool rk_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len);
+bool xr_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len);
 /* The same for an open file. */
-bool rk_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len);
+bool xr_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len);
 
 #endif

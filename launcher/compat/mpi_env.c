@@ -25,7 +25,7 @@ static bool is_set(char *const *env, const char *name)
     return false;
 }
 
-char **rk_foreign_env(const struct rk_foreign *w, char *const *env)
+char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
 {
     const struct {
         const char *name, *text; /* text, or the number */
@@ -34,7 +34,7 @@ char **rk_foreign_env(const struct rk_foreign *w, char *const *env)
         bool yields; /* to what the user has set */
     } vars[] = {
         /* MPICH and what derives from it. */
-        {"PMI_FD", NULL, RK_PMI1_FD, w->pmi1, false},
+        {"PMI_FD", NULL, XR_PMI1_FD, w->pmi1, false},
         {"PMI_RANK", NULL, w->rank, w->pmi1, false},
         {"PMI_SIZE", NULL, w->size, w->pmi1, false},
         {"PMI_SPAWNED", NULL, 1, w->pmi1 && w->spawned, false},
@@ -61,7 +61,7 @@ char **rk_foreign_env(const struct rk_foreign *w, char *const *env)
             len = asprintf(&out[n], "%s=%u", vars[i].name, vars[i].number);
         if (len < 0) {
             out[n] = NULL;
-            rk_strings_free(out);
+            xr_strings_free(out);
             return NULL;
         }
         n++;

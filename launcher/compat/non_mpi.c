@@ -55,7 +55,7 @@ static bool holds_none(const char *data, size_t len)
     return !memmem(data, len, "PMI", 3) && !memmem(data, len, "MPI_Init", 8); /* of a static MPI library */
 }
 
-bool rk_plain(const char *program, char *const *env)
+bool xr_plain(const char *program, char *const *env)
 {
     char name[64], *data = NULL;
     bool plain = false;
@@ -73,8 +73,8 @@ bool rk_plain(const char *program, char *const *env)
     if (fd < 0)
         return false;
     /* One that is linked statically needs nothing at all: it might hold anything. */
-    if (rk_needed_find_in(fd, is_libc, name, sizeof(name)) &&
-        !rk_needed_find_in(fd, is_other, name, sizeof(name)) && (data = malloc(SIZE_MAX_READ))) {
+    if (xr_needed_find_in(fd, is_libc, name, sizeof(name)) &&
+        !xr_needed_find_in(fd, is_other, name, sizeof(name)) && (data = malloc(SIZE_MAX_READ))) {
         n = pread(fd, data, SIZE_MAX_READ, 0);
         plain = n > 0 && n < SIZE_MAX_READ && holds_none(data, (size_t)n);
     }
@@ -84,21 +84,21 @@ bool rk_plain(const char *program, char *const *env)
 }
 
 /* Relative to where it will start; one that is still to be looked for on its host is not known. */
-static bool app_is_plain(const struct rk_job *job, const struct rk_app *app)
+static bool app_is_plain(const struct xr_job *job, const struct xr_app *app)
 {
     char **env, *path;
     bool plain;
 
     if (!strchr(app->program, '/') || asprintf(&path, "%s/%s", *app->program == '/' ? "" : app->wdir, app->program) < 0)
         return false;
-    env = rk_environ_merge(job->env, app->env);
-    plain = env && rk_plain(path, env);
+    env = xr_environ_merge(job->env, app->env);
+    plain = env && xr_plain(path, env);
     free(env);
     free(path);
     return plain;
 }
 
-bool rk_plain_job(const struct rk_job *job)
+bool xr_plain_job(const struct xr_job *job)
 {
     for (uint32_t i = 0; i < job->napps; i++) {
         if (!app_is_plain(job, &job->apps[i]))

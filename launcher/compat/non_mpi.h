@@ -1,8 +1,8 @@
 /*
  * non_mpi.h: can it be known that a program will never be an MPI program?
  */
-#ifndef RK_LAUNCHER_COMPAT_NON_MPI_H
-#define RK_LAUNCHER_COMPAT_NON_MPI_H
+#ifndef XR_LAUNCHER_COMPAT_NON_MPI_H
+#define XR_LAUNCHER_COMPAT_NON_MPI_H
 
 #include "launcher/job/job.h"
 
@@ -16,8 +16,8 @@
  * clients of PMIx and MPI libraries need. In doubt, false.
  * env: what it will be started with.
  */
-bool rk_plain(const char *program, char *const *env);
+bool xr_plain(const char *program, char *const *env);
 /* Are all programs of the job so? */
-bool rk_plain_job(const struct rk_job *job);
+bool xr_plain_job(const struct xr_job *job);
 
 #endif

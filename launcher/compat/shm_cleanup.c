@@ -26,7 +26,7 @@
 #define HELD_TRIES 10
 #define HELD_MS 10
 
-struct rk_leftovers {
+struct xr_leftovers {
     char *folder;
     char mpich[32];        /* how MPICH 5's names of this job begin there */
     char *file[FILES_MAX]; /* names in /dev/shm */
@@ -45,7 +45,7 @@ static uint32_t hash_of(const char *text)
     return h;
 }
 
-struct timespec rk_leftovers_now(void)
+struct timespec xr_leftovers_now(void)
 {
     struct timespec now;
 
@@ -53,9 +53,9 @@ struct timespec rk_leftovers_now(void)
     return now;
 }
 
-rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
+rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out)
 {
-    struct rk_leftovers *l = calloc(1, sizeof(*l));
+    struct xr_leftovers *l = calloc(1, sizeof(*l));
     const char *tmp = rk_env("TMPDIR");
 
     if (!l)
@@ -65,12 +65,12 @@ rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out)
         return RANK_ERR_NO_MEMORY;
     }
     snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", hash_of(job));
-    l->since = rk_leftovers_now();
+    l->since = xr_leftovers_now();
     *out = l;
     return RANK_OK;
 }
 
-void rk_leftovers_destroy(struct rk_leftovers *l)
+void xr_leftovers_destroy(struct xr_leftovers *l)
 {
     if (!l)
         return;
@@ -80,7 +80,7 @@ void rk_leftovers_destroy(struct rk_leftovers *l)
     free(l);
 }
 
-const char *rk_leftovers_folder(const struct rk_leftovers *l)
+const char *xr_leftovers_folder(const struct xr_leftovers *l)
 {
     return l->folder;
 }
@@ -101,7 +101,7 @@ static bool known(const char *name)
 
 static bool note(void *arg, const char *path)
 {
-    struct rk_leftovers *l = arg;
+    struct xr_leftovers *l = arg;
     const char *name = path + strlen(SHM);
 
     if (strncmp(path, SHM, strlen(SHM)) != 0 || !known(name))
@@ -118,13 +118,13 @@ static bool note(void *arg, const char *path)
     return true;
 }
 
-void rk_leftovers_note(struct rk_leftovers *l)
+void xr_leftovers_note(struct xr_leftovers *l)
 {
     size_t n = 0;
-    pid_t *pids = l ? rk_descend_all(&n) : NULL;
+    pid_t *pids = l ? xr_descend_all(&n) : NULL;
 
     for (size_t i = 0; pids && i < n && i < PROCESSES_MAX; i++)
-        rk_maps_each(pids[i], note, l);
+        xr_maps_each(pids[i], note, l);
     if (l && (!pids || n > PROCESSES_MAX))
         l->missed = true;
     free(pids);
@@ -154,7 +154,7 @@ static void remove_tree(int at, const char *name, int depth)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-void rk_leftovers_expect(struct rk_leftovers *l)
+void xr_leftovers_expect(struct xr_leftovers *l)
 {
     if (l)
         l->missed = true;
@@ -221,7 +221,7 @@ static bool remove_all_unheld(const struct timespec *since)
     return all;
 }
 
-void rk_leftovers_remove_unheld(const struct timespec *since)
+void xr_leftovers_remove_unheld(const struct timespec *since)
 {
     const struct timespec pause = {0, HELD_MS * 1000000};
 
@@ -243,7 +243,7 @@ static void remove_by_name(const char *begin)
         closedir(dir);
 }
 
-void rk_leftovers_remove(struct rk_leftovers *l, bool pmi1)
+void xr_leftovers_remove(struct xr_leftovers *l, bool pmi1)
 {
     if (!l)
         return;
@@ -255,7 +255,7 @@ void rk_leftovers_remove(struct rk_leftovers *l, bool pmi1)
     if (pmi1)
         remove_by_name(l->mpich);
     if (l->missed)
-        rk_leftovers_remove_unheld(&l->since);
+        xr_leftovers_remove_unheld(&l->since);
     l->missed = false;
     remove_tree(AT_FDCWD, l->folder, DEPTH_MAX);
 }

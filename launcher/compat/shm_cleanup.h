@@ -9,32 +9,32 @@
  * are the user's, and are held by no process of this machine: whatever lives
  * holds its segments from the moment in which it makes them.
  */
-#ifndef RK_LAUNCHER_COMPAT_SHM_CLEANUP_H
-#define RK_LAUNCHER_COMPAT_SHM_CLEANUP_H
+#ifndef XR_LAUNCHER_COMPAT_SHM_CLEANUP_H
+#define XR_LAUNCHER_COMPAT_SHM_CLEANUP_H
 
 #include "lib/rank.h"
 
 #include <stdbool.h>
 #include <time.h>
 
-struct rk_leftovers;
+struct xr_leftovers;
 
 /* job: its id. The folder's name is chosen; it is made by who uses it. */
-rank_status_t rk_leftovers_create(const char *job, struct rk_leftovers **out);
-void rk_leftovers_destroy(struct rk_leftovers *leftovers);
+rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out);
+void xr_leftovers_destroy(struct xr_leftovers *leftovers);
 
-const char *rk_leftovers_folder(const struct rk_leftovers *leftovers);
+const char *xr_leftovers_folder(const struct xr_leftovers *leftovers);
 
 /* The processes below this one are about to be killed: note what they have. NULL is fine. */
-void rk_leftovers_note(struct rk_leftovers *leftovers);
+void xr_leftovers_note(struct xr_leftovers *leftovers);
 /* They go on once they have been looked at, and may make more, which are then found as those are that nobody noted. NULL is fine. */
-void rk_leftovers_expect(struct rk_leftovers *leftovers);
+void xr_leftovers_expect(struct xr_leftovers *leftovers);
 /* They are gone: remove it. pmi1: some may have spoken that, as MPICH does. NULL is fine. */
-void rk_leftovers_remove(struct rk_leftovers *leftovers, bool pmi1);
+void xr_leftovers_remove(struct xr_leftovers *leftovers, bool pmi1);
 
 /* The time, as files have it, before a job begins. */
-struct timespec rk_leftovers_now(void);
+struct timespec xr_leftovers_now(void);
 /* All processes of a job are gone, and nobody has noted what they had: remove what was made since then. May take 0.1 s. */
-void rk_leftovers_remove_unheld(const struct timespec *since);
+void xr_leftovers_remove_unheld(const struct timespec *since);
 
 #endif

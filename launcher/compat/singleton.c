@@ -23,14 +23,14 @@
 #define LINKED "an MPI linked into it"
 
 struct app {
-    struct rk_singletons_app is;
+    struct xr_singletons_app is;
     uint32_t left;             /* of its ranks here have not ended */
     bool over;                 /* nothing more is to be said of it */
     char uses[64];
     struct stat seen[GENERATIONS]; /* the files that its process and the children execute */
 };
 
-struct rk_singletons {
+struct xr_singletons {
     struct event *timer;
     struct app *apps; /* [napps] */
     uint32_t napps, open; /* those that are not over */
@@ -67,17 +67,17 @@ static bool carries_mpi(const char *path)
     char call[16];
 
     snprintf(call, sizeof(call), "%s%s", prefix, "Finalize");
-    return rk_texts_begin(path, call) && (rk_texts_begin(path, "MPIR_CVAR_") || rk_texts_begin(path, "OMPI_MCA_"));
+    return xr_texts_begin(path, call) && (xr_texts_begin(path, "MPIR_CVAR_") || xr_texts_begin(path, "OMPI_MCA_"));
 }
 
-static void close_app(struct rk_singletons *s, struct app *a)
+static void close_app(struct xr_singletons *s, struct app *a)
 {
     a->over = true;
     if (--s->open == 0)
         event_del(s->timer);
 }
 
-static void tell(struct rk_singletons *s, struct app *a)
+static void tell(struct xr_singletons *s, struct app *a)
 {
     s->say(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
     close_app(s, a);
@@ -93,7 +93,7 @@ static void look_into(struct app *a, int generation, pid_t pid)
     if (stat(path, &now) != 0 || (now.st_ino == seen->st_ino && now.st_dev == seen->st_dev))
         return;
     *seen = now;
-    if (rk_symbols_define(path, FUNCTION))
+    if (xr_symbols_define(path, FUNCTION))
         strcpy(a->uses, FUNCTION);
 }
 
@@ -102,8 +102,8 @@ static void look(struct app *a, bool into, bool last)
     pid_t pid = a->is.pid;
     char path[64];
 
-    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = rk_maps_child(pid)) {
-        rk_maps_each(pid, look_at, a);
+    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = xr_maps_child(pid)) {
+        xr_maps_each(pid, look_at, a);
         if (into && !a->uses[0])
             look_into(a, i, pid);
         snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
@@ -114,7 +114,7 @@ static void look(struct app *a, bool into, bool last)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_singletons *s = arg;
+    struct xr_singletons *s = arg;
     struct timeval next;
     uint32_t ms = FIRST_MS;
 
@@ -137,12 +137,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     event_add(s->timer, &next);
 }
 
-rank_status_t rk_singletons_watch(struct event_base *base, const struct rk_singletons_app *apps, uint32_t napps,
+rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singletons_app *apps, uint32_t napps,
                                   void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
-                                  struct rk_singletons **out)
+                                  struct xr_singletons **out)
 {
     const struct timeval first = {0, FIRST_MS * 1000};
-    struct rk_singletons *s = calloc(1, sizeof(*s));
+    struct xr_singletons *s = calloc(1, sizeof(*s));
 
     *out = NULL;
     if (!s)
@@ -159,14 +159,14 @@ rank_status_t rk_singletons_watch(struct event_base *base, const struct rk_singl
         s->open += !s->apps[i].over;
     }
     if (!s->apps || !s->timer || (s->open > 0 && event_add(s->timer, &first))) {
-        rk_singletons_destroy(s);
+        xr_singletons_destroy(s);
         return RANK_ERR_NO_MEMORY;
     }
     *out = s;
     return RANK_OK;
 }
 
-void rk_singletons_destroy(struct rk_singletons *s)
+void xr_singletons_destroy(struct xr_singletons *s)
 {
     if (!s)
         return;
@@ -176,20 +176,20 @@ void rk_singletons_destroy(struct rk_singletons *s)
     free(s);
 }
 
-void rk_singletons_joined(struct rk_singletons *s, uint32_t app)
+void xr_singletons_joined(struct xr_singletons *s, uint32_t app)
 {
     if (s && !s->apps[app].over)
         close_app(s, &s->apps[app]);
 }
 
-void rk_singletons_ended(struct rk_singletons *s, uint32_t app, bool well)
+void xr_singletons_ended(struct xr_singletons *s, uint32_t app, bool well)
 {
     struct app *a = s ? &s->apps[app] : NULL;
 
     if (!a || a->over || (a->left-- > 1 && well))
         return;
-    if (well && !a->uses[0] && !rk_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses))) {
-        if (rk_symbols_define(a->is.program, FUNCTION))
+    if (well && !a->uses[0] && !xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses))) {
+        if (xr_symbols_define(a->is.program, FUNCTION))
             strcpy(a->uses, FUNCTION);
         else if (carries_mpi(a->is.program))
             strcpy(a->uses, LINKED);

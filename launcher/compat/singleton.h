@@ -8,8 +8,8 @@
  * and once after some seconds; and whether the program uses MPI is looked up
  * then, and now and then before. xrun knows of the ranks of other hosts, and of other programs.
  */
-#ifndef RK_LAUNCHER_COMPAT_SINGLETON_H
-#define RK_LAUNCHER_COMPAT_SINGLETON_H
+#ifndef XR_LAUNCHER_COMPAT_SINGLETON_H
+#define XR_LAUNCHER_COMPAT_SINGLETON_H
 
 #include "lib/rank.h"
 
@@ -18,10 +18,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct rk_singletons;
+struct xr_singletons;
 
 /* A program as this host has it. */
-struct rk_singletons_app {
+struct xr_singletons_app {
     const char *program; /* its path, which stays */
     uint32_t local;      /* its ranks here; 0: it is somebody else's matter */
     pid_t pid;           /* of the first of them */
@@ -29,15 +29,15 @@ struct rk_singletons_app {
 
 /* say: it is program number app whose ranks here have not joined although it uses that; once each, if at all. over: all of them
  * have ended. */
-rank_status_t rk_singletons_watch(struct event_base *base, const struct rk_singletons_app *apps, uint32_t napps,
+rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singletons_app *apps, uint32_t napps,
                                   void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
-                                  struct rk_singletons **out);
-void rk_singletons_destroy(struct rk_singletons *singletons);
+                                  struct xr_singletons **out);
+void xr_singletons_destroy(struct xr_singletons *singletons);
 
 /* What follows may be NULL. */
 /* A rank of the program is a client. */
-void rk_singletons_joined(struct rk_singletons *singletons, uint32_t app);
+void xr_singletons_joined(struct xr_singletons *singletons, uint32_t app);
 /* A rank of it has ended; well: with code 0. */
-void rk_singletons_ended(struct rk_singletons *singletons, uint32_t app, bool well);
+void xr_singletons_ended(struct xr_singletons *singletons, uint32_t app, bool well);
 
 #endif

@@ -41,7 +41,7 @@ static bool table_defines(int fd, const ElfW(Shdr) *symbols, const ElfW(Shdr) *t
     return found;
 }
 
-bool rk_symbols_define_in(int fd, const char *function)
+bool xr_symbols_define_in(int fd, const char *function)
 {
     ElfW(Ehdr) head;
     ElfW(Shdr) *section;
@@ -59,10 +59,10 @@ bool rk_symbols_define_in(int fd, const char *function)
     return found;
 }
 
-bool rk_symbols_define(const char *path, const char *function)
+bool xr_symbols_define(const char *path, const char *function)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool found = fd >= 0 && rk_symbols_define_in(fd, function);
+    bool found = fd >= 0 && xr_symbols_define_in(fd, function);
 
     if (fd >= 0)
         close(fd);

@@ -1,8 +1,8 @@
 /*
  * symbols.h: which functions a program has in itself, as one does that a library was linked into statically.
  */
-#ifndef RK_LAUNCHER_COMPAT_SYMBOLS_H
-#define RK_LAUNCHER_COMPAT_SYMBOLS_H
+#ifndef XR_LAUNCHER_COMPAT_SYMBOLS_H
+#define XR_LAUNCHER_COMPAT_SYMBOLS_H
 
 #include <stdbool.h>
 
@@ -10,8 +10,8 @@
  * Does the program at path define the function itself, as its table of symbols tells? One that was stripped does not
  * say, nor do scripts and whatever else is no ELF file of this machine's kind.
  */
-bool rk_symbols_define(const char *path, const char *function);
+bool xr_symbols_define(const char *path, const char *function);
 /* The same for an open file. */
-bool rk_symbols_define_in(int fd, const char *function);
+bool xr_symbols_define_in(int fd, const char *function);
 
 #endif

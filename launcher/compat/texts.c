@@ -62,7 +62,7 @@ static bool is_in_program(struct search *s, const ElfW(Phdr) *segment, size_t n)
     return false;
 }
 
-bool rk_texts_begin_in(int fd, const char *text)
+bool xr_texts_begin_in(int fd, const char *text)
 {
     struct search s = {.fd = fd, .len = strlen(text) + 1, .left = BYTES_MAX, .until_ns = rk_clock_ns() + NS_MAX};
     ElfW(Phdr) segment[SEGMENTS_MAX];
@@ -84,10 +84,10 @@ bool rk_texts_begin_in(int fd, const char *text)
     return found;
 }
 
-bool rk_texts_begin(const char *path, const char *text)
+bool xr_texts_begin(const char *path, const char *text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool found = fd >= 0 && rk_texts_begin_in(fd, text);
+    bool found = fd >= 0 && xr_texts_begin_in(fd, text);
 
     if (fd >= 0)
         close(fd);

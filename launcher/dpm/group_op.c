@@ -13,14 +13,14 @@ struct process {
 
 struct gather {
     struct rk_link link;
-    struct rk_gathers *all_of;
-    enum rk_errand what;
+    struct xr_gathers *all_of;
+    enum xr_errand what;
     struct process *all; /* sorted */
     uint32_t n;
     uint64_t want, come; /* processes */
-    struct rk_asker *who;
+    struct xr_asker *who;
     uint32_t nwho;
-    struct rk_packer data;
+    struct xr_packer data;
     uint32_t *jobs, njobs; /* sorted */
     struct event *late;    /* or NULL */
     uint64_t late_ns;
@@ -29,9 +29,9 @@ struct gather {
     bool failed;
 };
 
-struct rk_gathers {
+struct xr_gathers {
     struct event_base *base;
-    const struct rk_gathers_ops *ops;
+    const struct xr_gathers_ops *ops;
     void *arg;
     struct rk_link active;
 };
@@ -39,7 +39,7 @@ struct rk_gathers {
 static void destroy(struct gather *x)
 {
     rk_list_remove(&x->link);
-    rk_packer_free(&x->data);
+    xr_packer_free(&x->data);
     if (x->late)
         event_free(x->late);
     free(x->all);
@@ -60,27 +60,27 @@ static int by_number(const void *a, const void *b)
 }
 
 /* NULL: the request makes no sense, or *status says what else. */
-static struct process *list(struct rk_gathers *g, struct rk_unpacker *u, uint32_t n,
-                            enum rk_errand_status *status)
+static struct process *list(struct xr_gathers *g, struct xr_unpacker *u, uint32_t n,
+                            enum xr_errand_status *status)
 {
     struct process *all;
     const char *id, *last = NULL;
 
-    *status = RK_REFUSED;
+    *status = XR_REFUSED;
     if (u->failed || n == 0 || n > u->left / 8)
         return NULL;
     all = calloc(n, sizeof(*all));
     for (uint32_t i = 0; all && i < n; i++, last = id) {
-        id = rk_unpack_string(u);
-        all[i].rank = rk_unpack_u32(u);
+        id = xr_unpack_string(u);
+        all[i].rank = xr_unpack_u32(u);
         if (id && last && strcmp(id, last) == 0)
             all[i].job = all[i - 1].job;
         else
-            all[i].job = id ? g->ops->job(g->arg, id) : RK_NO_JOB;
-        if (all[i].job != RK_NO_JOB && (all[i].rank == RK_ALL_RANKS || all[i].rank < g->ops->size(g->arg, all[i].job)))
+            all[i].job = id ? g->ops->job(g->arg, id) : XR_NO_JOB;
+        if (all[i].job != XR_NO_JOB && (all[i].rank == XR_ALL_RANKS || all[i].rank < g->ops->size(g->arg, all[i].job)))
             continue;
         if (!u->failed)
-            *status = id && g->ops->past(g->arg, id) ? RK_SOMEBODY_LOST : RK_NOT_FOUND;
+            *status = id && g->ops->past(g->arg, id) ? XR_SOMEBODY_LOST : XR_NOT_FOUND;
         free(all);
         return NULL;
     }
@@ -107,23 +107,23 @@ static bool has_job(const struct gather *x, uint32_t job)
 
 static bool has_part(const struct gather *x, uint32_t job, uint32_t rank)
 {
-    return has_job(x, job) && (rank == RK_ALL_RANKS || names(x, job, RK_ALL_RANKS) || names(x, job, rank));
+    return has_job(x, job) && (rank == XR_ALL_RANKS || names(x, job, XR_ALL_RANKS) || names(x, job, rank));
 }
 
 /* Of the one of whom least is left. */
-static enum rk_presence presence(struct rk_gathers *g, const struct gather *x)
+static enum xr_presence presence(struct xr_gathers *g, const struct gather *x)
 {
-    enum rk_presence worst = RK_PRESENT;
+    enum xr_presence worst = XR_PRESENT;
 
-    for (uint32_t i = 0; i < x->n && worst != RK_ENDED; i++) {
-        enum rk_presence p = g->ops->presence(g->arg, x->all[i].job, x->all[i].rank);
+    for (uint32_t i = 0; i < x->n && worst != XR_ENDED; i++) {
+        enum xr_presence p = g->ops->presence(g->arg, x->all[i].job, x->all[i].rank);
         if (p > worst)
             worst = p;
     }
     return worst;
 }
 
-static bool has_come(const struct gather *x, const struct rk_asker *who)
+static bool has_come(const struct gather *x, const struct xr_asker *who)
 {
     for (uint32_t i = 0; i < x->nwho; i++) {
         if (x->who[i].job == who->job && x->who[i].node == who->node)
@@ -132,13 +132,13 @@ static bool has_come(const struct gather *x, const struct rk_asker *who)
     return false;
 }
 
-static bool same(const struct gather *x, enum rk_errand what, const struct process *all, uint32_t n)
+static bool same(const struct gather *x, enum xr_errand what, const struct process *all, uint32_t n)
 {
     return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
 }
 
-static struct gather *find(struct rk_gathers *g, enum rk_errand what, const struct process *all,
-                           uint32_t n, const struct rk_asker *who)
+static struct gather *find(struct xr_gathers *g, enum xr_errand what, const struct process *all,
+                           uint32_t n, const struct xr_asker *who)
 {
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
         struct gather *x = rk_list_entry(l, struct gather, link);
@@ -149,7 +149,7 @@ static struct gather *find(struct rk_gathers *g, enum rk_errand what, const stru
 }
 
 /* Takes all over. */
-static struct gather *make(struct rk_gathers *g, enum rk_errand what, struct process *all, uint32_t n)
+static struct gather *make(struct xr_gathers *g, enum xr_errand what, struct process *all, uint32_t n)
 {
     struct gather *x = calloc(1, sizeof(*x));
 
@@ -164,7 +164,7 @@ static struct gather *make(struct rk_gathers *g, enum rk_errand what, struct pro
         return NULL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        x->want += all[i].rank == RK_ALL_RANKS ? g->ops->size(g->arg, all[i].job) : 1;
+        x->want += all[i].rank == XR_ALL_RANKS ? g->ops->size(g->arg, all[i].job) : 1;
         if (i == 0 || all[i].job != all[i - 1].job)
             x->jobs[x->njobs++] = all[i].job;
     }
@@ -173,17 +173,17 @@ static struct gather *make(struct rk_gathers *g, enum rk_errand what, struct pro
 
 /* ---------------------------------------------------------------------------- its end */
 
-static void answer_all(struct rk_gathers *g, struct gather *x, enum rk_errand_status status)
+static void answer_all(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
 {
     rk_list_remove(&x->link); /* who has come and comes again begins anew */
-    if (status == RK_DONE)
+    if (status == XR_DONE)
         g->ops->together(g->arg, x->what, x->jobs, x->njobs);
     for (uint32_t i = 0; i < x->nwho; i++)
-        g->ops->answer(g->arg, &x->who[i], status, x->data.data, status == RK_DONE ? x->data.len : 0,
+        g->ops->answer(g->arg, &x->who[i], status, x->data.data, status == XR_DONE ? x->data.len : 0,
                        x->jobs, x->njobs);
 }
 
-static void finish(struct rk_gathers *g, struct gather *x, enum rk_errand_status status)
+static void finish(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
 {
     answer_all(g, x, status);
     destroy(x);
@@ -191,10 +191,10 @@ static void finish(struct rk_gathers *g, struct gather *x, enum rk_errand_status
 
 /* One is lost. If it has ended, all who come later will find that, too; else a note of it is left for them, one for
  * all times that this happens before they come. */
-static void fail(struct rk_gathers *g, struct gather *x)
+static void fail(struct xr_gathers *g, struct gather *x)
 {
-    answer_all(g, x, RK_SOMEBODY_LOST);
-    if (x->come >= x->want || presence(g, x) == RK_ENDED) {
+    answer_all(g, x, XR_SOMEBODY_LOST);
+    if (x->come >= x->want || presence(g, x) == XR_ENDED) {
         destroy(x);
         return;
     }
@@ -206,7 +206,7 @@ static void fail(struct rk_gathers *g, struct gather *x)
         }
     }
     x->failed = true;
-    rk_packer_free(&x->data);
+    xr_packer_free(&x->data);
     if (x->late)
         event_del(x->late);
     rk_list_append(&g->active, &x->link);
@@ -218,7 +218,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    finish(x->all_of, x, RK_TOO_LATE);
+    finish(x->all_of, x, XR_TOO_LATE);
 }
 
 /* The shortest time-out of those who have come is that of all. False: no memory. */
@@ -237,42 +237,42 @@ static bool keep_time(struct gather *x, uint32_t ms)
 
 /* ----------------------------------------------------------------------------- coming */
 
-static void refuse(struct rk_gathers *g, const struct rk_asker *who, enum rk_errand_status status)
+static void refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_errand_status status)
 {
     g->ops->answer(g->arg, who, status, NULL, 0, NULL, 0);
 }
 
-static void come(struct rk_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
+static void come(struct xr_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
 {
     if (x->failed) {
-        refuse(g, &x->who[x->nwho - 1], RK_SOMEBODY_LOST);
+        refuse(g, &x->who[x->nwho - 1], XR_SOMEBODY_LOST);
         if (x->come >= x->want)
             destroy(x);
         return;
     }
-    rk_pack_raw(&x->data, data, len);
-    if (lost || presence(g, x) != RK_PRESENT)
+    xr_pack_raw(&x->data, data, len);
+    if (lost || presence(g, x) != XR_PRESENT)
         fail(g, x);
-    else if (x->data.failed || x->data.len > RK_MESSAGE_MAX / 2)
-        finish(g, x, RK_NO_ROOM);
+    else if (x->data.failed || x->data.len > XR_MESSAGE_MAX / 2)
+        finish(g, x, XR_NO_ROOM);
     else if (x->come >= x->want)
-        finish(g, x, RK_DONE);
+        finish(g, x, XR_DONE);
 }
 
-void rk_gathers_join(struct rk_gathers *g, enum rk_errand what, const struct rk_asker *who,
-                     struct rk_unpacker *u)
+void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_asker *who,
+                     struct xr_unpacker *u)
 {
-    uint32_t lost = rk_unpack_u32(u), here = rk_unpack_u32(u), ms = rk_unpack_u32(u), n = rk_unpack_u32(u);
-    enum rk_errand_status status;
+    uint32_t lost = xr_unpack_u32(u), here = xr_unpack_u32(u), ms = xr_unpack_u32(u), n = xr_unpack_u32(u);
+    enum xr_errand_status status;
     struct process *all = list(g, u, n, &status);
-    struct rk_asker *longer;
+    struct xr_asker *longer;
     struct gather *x;
     const void *data;
     size_t len;
 
-    data = rk_unpack_bytes(u, &len);
-    if (!all || !rk_unpack_done(u)) {
-        refuse(g, who, all ? RK_REFUSED : status);
+    data = xr_unpack_bytes(u, &len);
+    if (!all || !xr_unpack_done(u)) {
+        refuse(g, who, all ? XR_REFUSED : status);
         free(all);
         return;
     }
@@ -285,9 +285,9 @@ void rk_gathers_join(struct rk_gathers *g, enum rk_errand what, const struct rk_
     if (longer)
         x->who = longer;
     if (!longer || !keep_time(x, ms)) {
-        refuse(g, who, RK_NO_ROOM);
+        refuse(g, who, XR_NO_ROOM);
         if (x && !x->failed)
-            finish(g, x, RK_NO_ROOM);
+            finish(g, x, XR_NO_ROOM);
         return;
     }
     x->who[x->nwho++] = *who;
@@ -297,7 +297,7 @@ void rk_gathers_join(struct rk_gathers *g, enum rk_errand what, const struct rk_
 
 /* ------------------------------------------------------------------------------- ends */
 
-void rk_gathers_broken(struct rk_gathers *g, uint32_t job, uint32_t rank)
+void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
 {
     struct rk_link *l, *next, *last = g->active.prev; /* what is put behind it has failed */
     bool more = last != &g->active;
@@ -311,7 +311,7 @@ void rk_gathers_broken(struct rk_gathers *g, uint32_t job, uint32_t rank)
     }
 }
 
-void rk_gathers_ended(struct rk_gathers *g, uint32_t job, uint32_t rank)
+void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
 {
     struct rk_link *l, *next;
 
@@ -322,16 +322,16 @@ void rk_gathers_ended(struct rk_gathers *g, uint32_t job, uint32_t rank)
         if (x->failed)
             destroy(x);
         else
-            finish(g, x, RK_SOMEBODY_LOST);
+            finish(g, x, XR_SOMEBODY_LOST);
     }
 }
 
 /* ---------------------------------------------------------------------- open and close */
 
-rank_status_t rk_gathers_open(struct event_base *base, const struct rk_gathers_ops *ops, void *arg,
-                              struct rk_gathers **out)
+rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_ops *ops, void *arg,
+                              struct xr_gathers **out)
 {
-    struct rk_gathers *g = calloc(1, sizeof(*g));
+    struct xr_gathers *g = calloc(1, sizeof(*g));
 
     if (!g)
         return RANK_ERR_NO_MEMORY;
@@ -343,7 +343,7 @@ rank_status_t rk_gathers_open(struct event_base *base, const struct rk_gathers_o
     return RANK_OK;
 }
 
-void rk_gathers_close(struct rk_gathers *g)
+void xr_gathers_close(struct xr_gathers *g)
 {
     if (!g)
         return;

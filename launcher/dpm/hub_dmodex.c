@@ -12,8 +12,8 @@
 
 struct question {
     struct rk_link link;
-    struct rk_hub *hub;
-    struct rk_asker who;
+    struct xr_hub *hub;
+    struct xr_asker who;
     uint32_t id, to;
     struct event *late; /* or NULL */
 };
@@ -27,13 +27,13 @@ static void drop(struct question *q)
 }
 
 /* Without data: there is none. */
-static void give_up(struct question *q, enum rk_errand_status status)
+static void give_up(struct question *q, enum xr_errand_status status)
 {
-    struct rk_hub *h = q->hub;
-    struct rk_asker who = q->who;
+    struct xr_hub *h = q->hub;
+    struct xr_asker who = q->who;
 
     drop(q);
-    rk_hub_answer_with(h, &who, status, NULL, 0, NULL);
+    xr_hub_answer_with(h, &who, status, NULL, 0, NULL);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
@@ -42,10 +42,10 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    give_up(q, RK_TOO_LATE);
+    give_up(q, XR_TOO_LATE);
 }
 
-static struct question *add(struct rk_hub *h, const struct rk_asker *who, uint32_t to, uint32_t timeout_s)
+static struct question *add(struct xr_hub *h, const struct xr_asker *who, uint32_t to, uint32_t timeout_s)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
     struct question *q = calloc(1, sizeof(*q));
@@ -64,46 +64,46 @@ static struct question *add(struct rk_hub *h, const struct rk_asker *who, uint32
     return q;
 }
 
-void rk_hub_ask(struct rk_hub *h, const struct rk_asker *who, struct rk_unpacker *u)
+void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u)
 {
-    const char *id = rk_unpack_string(u);
-    uint32_t rank = rk_unpack_u32(u), timeout_s = rk_unpack_u32(u);
-    struct rk_packer p = {0};
-    struct rk_hub_job *to;
+    const char *id = xr_unpack_string(u);
+    uint32_t rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u);
+    struct xr_packer p = {0};
+    struct xr_hub_job *to;
     struct question *q;
 
-    if (!rk_unpack_done(u) || !id) {
-        rk_hub_answer_with(h, who, RK_REFUSED, NULL, 0, NULL);
+    if (!xr_unpack_done(u) || !id) {
+        xr_hub_answer_with(h, who, XR_REFUSED, NULL, 0, NULL);
         return;
     }
-    to = rk_hub_job_of(h, rk_hub_find_job(h, id));
-    if (!to || to->gone || (rank != RK_ALL_RANKS && rank >= to->outline.size)) {
-        rk_hub_answer_with(h, who, RK_NOT_FOUND, NULL, 0, NULL);
+    to = xr_hub_job_of(h, xr_hub_find_job(h, id));
+    if (!to || to->gone || (rank != XR_ALL_RANKS && rank >= to->outline.size)) {
+        xr_hub_answer_with(h, who, XR_NOT_FOUND, NULL, 0, NULL);
         return;
     }
-    if (rank == RK_ALL_RANKS) { /* the outline is all that is asked for */
-        rk_hub_answer_with(h, who, RK_DONE, NULL, 0, to);
+    if (rank == XR_ALL_RANKS) { /* the outline is all that is asked for */
+        xr_hub_answer_with(h, who, XR_DONE, NULL, 0, to);
         return;
     }
     q = add(h, who, to->number, timeout_s);
     if (!q) {
-        rk_hub_answer_with(h, who, RK_NO_ROOM, NULL, 0, NULL);
+        xr_hub_answer_with(h, who, XR_NO_ROOM, NULL, 0, NULL);
         return;
     }
-    rk_pack_u32(&p, q->id);
-    rk_pack_u32(&p, rank);
-    rk_pack_u32(&p, timeout_s);
-    h->ops->send(h->arg, to->number, RK_DOWN_MODEX, &p);
+    xr_pack_u32(&p, q->id);
+    xr_pack_u32(&p, rank);
+    xr_pack_u32(&p, timeout_s);
+    h->ops->send(h->arg, to->number, XR_DOWN_MODEX, &p);
 }
 
-bool rk_hub_take_modex(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    uint32_t id = rk_unpack_u32(u), found = rk_unpack_u32(u);
-    struct rk_asker who;
+    uint32_t id = xr_unpack_u32(u), found = xr_unpack_u32(u);
+    struct xr_asker who;
     size_t len;
-    const void *data = rk_unpack_bytes(u, &len);
+    const void *data = xr_unpack_bytes(u, &len);
 
-    if (!rk_unpack_done(u))
+    if (!xr_unpack_done(u))
         return false;
     for (struct rk_link *l = h->questions.next; l != &h->questions; l = l->next) {
         struct question *q = rk_list_entry(l, struct question, link);
@@ -111,25 +111,25 @@ bool rk_hub_take_modex(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacke
             continue;
         who = q->who;
         drop(q);
-        rk_hub_answer_with(h, &who, found == RK_FOUND ? RK_DONE : found == RK_FOUND_LATE ? RK_TOO_LATE : RK_NOT_FOUND,
+        xr_hub_answer_with(h, &who, found == XR_FOUND ? XR_DONE : found == XR_FOUND_LATE ? XR_TOO_LATE : XR_NOT_FOUND,
                            data, len, j);
         break;
     }
     return true; /* else it waits no longer */
 }
 
-void rk_hub_drop_questions(struct rk_hub *h, uint32_t job)
+void xr_hub_drop_questions(struct xr_hub *h, uint32_t job)
 {
     struct rk_link *l, *next;
 
     rk_list_for_each_safe(l, next, &h->questions) {
         struct question *q = rk_list_entry(l, struct question, link);
         if (q->to == job || q->who.job == job)
-            give_up(q, RK_NOT_FOUND);
+            give_up(q, XR_NOT_FOUND);
     }
 }
 
-void rk_hub_free_questions(struct rk_hub *h)
+void xr_hub_free_questions(struct xr_hub *h)
 {
     while (!rk_list_empty(&h->questions))
         drop(rk_list_entry(h->questions.next, struct question, link));

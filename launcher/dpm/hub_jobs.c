@@ -16,7 +16,7 @@
 #define MAX_JOBS 100000u /* at a time */
 
 /* Where in h->jobs it is, or would be. */
-static uint32_t place_of(const struct rk_hub *h, uint32_t number)
+static uint32_t place_of(const struct xr_hub *h, uint32_t number)
 {
     uint32_t low = 0, high = h->njobs;
 
@@ -30,57 +30,57 @@ static uint32_t place_of(const struct rk_hub *h, uint32_t number)
     return low;
 }
 
-struct rk_hub_job *rk_hub_job_of(const struct rk_hub *h, uint32_t number)
+struct xr_hub_job *xr_hub_job_of(const struct xr_hub *h, uint32_t number)
 {
     uint32_t i = place_of(h, number);
 
     return i < h->njobs && h->jobs[i]->number == number ? h->jobs[i] : NULL;
 }
 
-uint32_t rk_hub_find_job(const struct rk_hub *h, const char *id)
+uint32_t xr_hub_find_job(const struct xr_hub *h, const char *id)
 {
     for (uint32_t i = 0; i < h->njobs; i++) {
         if (h->jobs[i]->known && strcmp(h->jobs[i]->outline.id, id) == 0)
             return h->jobs[i]->number;
     }
-    return RK_NO_JOB;
+    return XR_NO_JOB;
 }
 
-bool rk_hub_is_past(const struct rk_hub *h, const char *id)
+bool xr_hub_is_past(const struct xr_hub *h, const char *id)
 {
-    for (uint32_t i = 0; i < RK_HUB_PAST; i++) {
+    for (uint32_t i = 0; i < XR_HUB_PAST; i++) {
         if (h->past[i] && strcmp(h->past[i], id) == 0)
             return true;
     }
     return false;
 }
 
-uint32_t rk_hub_jobs(const struct rk_hub *h)
+uint32_t xr_hub_jobs(const struct xr_hub *h)
 {
     return h->njobs;
 }
 
-const char *rk_hub_name(const struct rk_hub *h, uint32_t job)
+const char *xr_hub_name(const struct xr_hub *h, uint32_t job)
 {
-    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+    const struct xr_hub_job *j = xr_hub_job_of(h, job);
 
     return j && j->known ? j->outline.id : NULL;
 }
 
-uint32_t rk_hub_size(const struct rk_hub *h, uint32_t job)
+uint32_t xr_hub_size(const struct xr_hub *h, uint32_t job)
 {
-    const struct rk_hub_job *j = rk_hub_job_of(h, job);
+    const struct xr_hub_job *j = xr_hub_job_of(h, job);
 
     return j && j->known ? j->outline.size : 0;
 }
 
 /* ------------------------------------------------------------------ come and go */
 
-struct rk_hub_job *rk_hub_add_job(struct rk_hub *h)
+struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
 {
-    struct rk_hub_job **longer, *j;
+    struct xr_hub_job **longer, *j;
 
-    if (h->njobs >= MAX_JOBS || h->next_job == RK_NO_JOB)
+    if (h->njobs >= MAX_JOBS || h->next_job == XR_NO_JOB)
         return NULL;
     longer = realloc(h->jobs, (h->njobs + 1) * sizeof(*longer));
     if (!longer)
@@ -90,23 +90,23 @@ struct rk_hub_job *rk_hub_add_job(struct rk_hub *h)
     if (!j)
         return NULL;
     j->number = h->next_job++;
-    j->parent = RK_NO_JOB;
+    j->parent = XR_NO_JOB;
     rk_list_init(&j->told);
     h->jobs[h->njobs++] = j;
     return j;
 }
 
-static void forget_told(struct rk_hub_told *t)
+static void forget_told(struct xr_hub_told *t)
 {
     rk_list_remove(&t->link);
     free(t);
 }
 
-static void free_job(struct rk_hub_job *j)
+static void free_job(struct xr_hub_job *j)
 {
-    rk_job_clear(&j->outline);
+    xr_job_clear(&j->outline);
     while (!rk_list_empty(&j->told))
-        forget_told(rk_list_entry(j->told.next, struct rk_hub_told, link));
+        forget_told(rk_list_entry(j->told.next, struct xr_hub_told, link));
     free(j->fate);
     free(j->left);
     free(j->on_host);
@@ -114,21 +114,21 @@ static void free_job(struct rk_hub_job *j)
     free(j);
 }
 
-void rk_hub_free_jobs(struct rk_hub *h)
+void xr_hub_free_jobs(struct xr_hub *h)
 {
     for (uint32_t i = 0; i < h->njobs; i++)
         free_job(h->jobs[i]);
     free(h->jobs);
-    for (uint32_t i = 0; i < RK_HUB_PAST; i++)
+    for (uint32_t i = 0; i < XR_HUB_PAST; i++)
         free(h->past[i]);
 }
 
-bool rk_hub_take_outline(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpacker *u)
+bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct rk_job *o = &j->outline;
+    struct xr_job *o = &j->outline;
 
-    if (j->known || o->id || !rk_outline_unpack(u, o) || !rk_unpack_done(u) ||
-        rk_hub_find_job(h, o->id) != RK_NO_JOB)
+    if (j->known || o->id || !xr_outline_unpack(u, o) || !xr_unpack_done(u) ||
+        xr_hub_find_job(h, o->id) != XR_NO_JOB)
         return false;
     j->fate = calloc(o->size, sizeof(*j->fate));
     j->left = calloc(o->napps, sizeof(*j->left));
@@ -145,7 +145,7 @@ bool rk_hub_take_outline(struct rk_hub *h, struct rk_hub_job *j, struct rk_unpac
 
 /* ------------------------------------------------------------------------- ties */
 
-static struct rk_hub_tie *tie_of(const struct rk_hub_job *j, uint32_t other)
+static struct xr_hub_tie *tie_of(const struct xr_hub_job *j, uint32_t other)
 {
     for (uint32_t i = 0; i < j->nties; i++) {
         if (j->ties[i].job == other)
@@ -154,24 +154,24 @@ static struct rk_hub_tie *tie_of(const struct rk_hub_job *j, uint32_t other)
     return NULL;
 }
 
-bool rk_hub_connected(const struct rk_hub_job *j, uint32_t other)
+bool xr_hub_connected(const struct xr_hub_job *j, uint32_t other)
 {
-    const struct rk_hub_tie *t = tie_of(j, other);
+    const struct xr_hub_tie *t = tie_of(j, other);
 
     return t && t->connected;
 }
 
-static void untie(struct rk_hub_job *j, uint32_t other)
+static void untie(struct xr_hub_job *j, uint32_t other)
 {
-    struct rk_hub_tie *t = tie_of(j, other);
+    struct xr_hub_tie *t = tie_of(j, other);
 
     if (t)
         *t = j->ties[--j->nties];
 }
 
-static bool tie_one(struct rk_hub_job *j, uint32_t other, bool connected)
+static bool tie_one(struct xr_hub_job *j, uint32_t other, bool connected)
 {
-    struct rk_hub_tie *t = tie_of(j, other), *longer;
+    struct xr_hub_tie *t = tie_of(j, other), *longer;
 
     if (t) {
         t->connected = t->connected || connected;
@@ -181,11 +181,11 @@ static bool tie_one(struct rk_hub_job *j, uint32_t other, bool connected)
     if (!longer)
         return false;
     j->ties = longer;
-    j->ties[j->nties++] = (struct rk_hub_tie){other, connected};
+    j->ties[j->nties++] = (struct xr_hub_tie){other, connected};
     return true;
 }
 
-static void tie(struct rk_hub_job *a, struct rk_hub_job *b, bool connected)
+static void tie(struct xr_hub_job *a, struct xr_hub_job *b, bool connected)
 {
     if (!a || !b || a == b || !tie_one(a, b->number, connected))
         return; /* without memory its failure will not end the other: no harm but a longer life */
@@ -193,14 +193,14 @@ static void tie(struct rk_hub_job *a, struct rk_hub_job *b, bool connected)
         untie(a, b->number);
 }
 
-void rk_hub_connect(struct rk_hub *h, uint32_t a, uint32_t b)
+void xr_hub_connect(struct xr_hub *h, uint32_t a, uint32_t b)
 {
-    tie(rk_hub_job_of(h, a), rk_hub_job_of(h, b), true);
+    tie(xr_hub_job_of(h, a), xr_hub_job_of(h, b), true);
 }
 
-void rk_hub_disconnect(struct rk_hub *h, uint32_t a, uint32_t b)
+void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b)
 {
-    struct rk_hub_job *one = rk_hub_job_of(h, a), *other = rk_hub_job_of(h, b);
+    struct xr_hub_job *one = xr_hub_job_of(h, a), *other = xr_hub_job_of(h, b);
 
     if (one && other) {
         untie(one, b);
@@ -208,7 +208,7 @@ void rk_hub_disconnect(struct rk_hub *h, uint32_t a, uint32_t b)
     }
 }
 
-bool *rk_hub_concerned(const struct rk_hub *h, const struct rk_hub_job *j)
+bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     bool *near = calloc(h->njobs, sizeof(*near));
     uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = place_of(h, j->number);
@@ -233,49 +233,49 @@ bool *rk_hub_concerned(const struct rk_hub *h, const struct rk_hub_job *j)
 /* ------------------------------------------------------------------- forgetting */
 
 /* One that it has to do with does not run yet, and is to be told of its end then. */
-static bool is_awaited(const struct rk_hub *h, const struct rk_hub_job *j)
+static bool is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     for (uint32_t i = 0; i < j->nties; i++) {
-        const struct rk_hub_job *other = rk_hub_job_of(h, j->ties[i].job);
+        const struct xr_hub_job *other = xr_hub_job_of(h, j->ties[i].job);
         if (!other->up && !other->gone)
             return true;
     }
     return false;
 }
 
-static void forget(struct rk_hub *h, uint32_t at)
+static void forget(struct xr_hub *h, uint32_t at)
 {
-    struct rk_hub_job *j = h->jobs[at], *first = j->nties ? rk_hub_job_of(h, j->ties[0].job) : NULL;
+    struct xr_hub_job *j = h->jobs[at], *first = j->nties ? xr_hub_job_of(h, j->ties[0].job) : NULL;
 
     for (uint32_t i = 0; i < j->nties; i++) {
-        struct rk_hub_job *other = rk_hub_job_of(h, j->ties[i].job);
+        struct xr_hub_job *other = xr_hub_job_of(h, j->ties[i].job);
         untie(other, j->number);
         tie(first, other, false);
     }
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct rk_link *l, *next;
         rk_list_for_each_safe(l, next, &h->jobs[i]->told) {
-            struct rk_hub_told *t = rk_list_entry(l, struct rk_hub_told, link);
+            struct xr_hub_told *t = rk_list_entry(l, struct xr_hub_told, link);
             if (t->about == j->number)
                 forget_told(t);
         }
     }
     if (j->known) {
-        char **past = &h->past[h->npast++ % RK_HUB_PAST];
+        char **past = &h->past[h->npast++ % XR_HUB_PAST];
         free(*past);
         *past = j->outline.id;
         j->outline.id = NULL;
     }
     free_job(j);
-    memmove(&h->jobs[at], &h->jobs[at + 1], (--h->njobs - at) * sizeof(struct rk_hub_job *));
+    memmove(&h->jobs[at], &h->jobs[at + 1], (--h->njobs - at) * sizeof(struct xr_hub_job *));
 }
 
-void rk_hub_enter(struct rk_hub *h)
+void xr_hub_enter(struct xr_hub *h)
 {
     h->depth++;
 }
 
-void rk_hub_leave(struct rk_hub *h)
+void xr_hub_leave(struct xr_hub *h)
 {
     if (--h->depth || !h->untidy)
         return;
@@ -293,12 +293,12 @@ void rk_hub_leave(struct rk_hub *h)
 /* --------------------------------------------------------------------- outlines */
 
 /* In the notes of one job, those about another; NULL: no memory. */
-static struct rk_hub_told *told_of(struct rk_hub_job *j, uint32_t about)
+static struct xr_hub_told *told_of(struct xr_hub_job *j, uint32_t about)
 {
-    struct rk_hub_told *t;
+    struct xr_hub_told *t;
 
     for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
-        t = rk_list_entry(l, struct rk_hub_told, link);
+        t = rk_list_entry(l, struct xr_hub_told, link);
         if (t->about == about)
             return t;
     }
@@ -310,15 +310,15 @@ static struct rk_hub_told *told_of(struct rk_hub_job *j, uint32_t about)
     return t;
 }
 
-void rk_hub_pack_outline(struct rk_hub *h, const struct rk_asker *who, const struct rk_hub_job *about, struct rk_packer *p)
+void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p)
 {
-    struct rk_hub_job *asker = rk_hub_job_of(h, who->job);
-    struct rk_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? told_of(asker, about->number) : NULL;
+    struct xr_hub_job *asker = xr_hub_job_of(h, who->job);
+    struct xr_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? told_of(asker, about->number) : NULL;
     bool new = !t || !t->node[who->node];
 
-    rk_pack_u32(p, new);
+    xr_pack_u32(p, new);
     if (new)
-        rk_outline_pack(&about->outline, p);
+        xr_outline_pack(&about->outline, p);
     if (t)
         t->node[who->node] = true;
 }
@@ -347,7 +347,7 @@ static char **words_of(struct busy *busy, uint32_t n)
             ranks += busy[k].n;
         if (asprintf(&words[used], "%u %s", ranks, busy[i].host) < 0) {
             words[used] = NULL;
-            rk_strings_free(words);
+            xr_strings_free(words);
             return NULL;
         }
         used++;
@@ -355,7 +355,7 @@ static char **words_of(struct busy *busy, uint32_t n)
     return words;
 }
 
-char **rk_hub_busy(const struct rk_hub *h)
+char **xr_hub_busy(const struct xr_hub *h)
 {
     struct busy *all;
     uint32_t n = 0;
@@ -368,7 +368,7 @@ char **rk_hub_busy(const struct rk_hub *h)
         return NULL;
     n = 0;
     for (uint32_t i = 0; i < h->njobs; i++) {
-        const struct rk_hub_job *j = h->jobs[i];
+        const struct xr_hub_job *j = h->jobs[i];
         for (uint32_t k = 0; j->known && !j->gone && k < j->outline.nhosts; k++) {
             if (j->on_host[k])
                 all[n++] = (struct busy){j->outline.hosts[k], j->on_host[k]};

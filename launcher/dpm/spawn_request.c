@@ -13,7 +13,7 @@ static size_t count(char *const *v)
     return n;
 }
 
-bool rk_request_word(char ***words, const char *word)
+bool xr_request_word(char ***words, const char *word)
 {
     size_t n = count(*words);
     char **longer = realloc(*words, (n + 2) * sizeof(*longer));
@@ -26,9 +26,9 @@ bool rk_request_word(char ***words, const char *word)
     return longer[n] != NULL;
 }
 
-struct rk_request_app *rk_request_add(struct rk_request *r)
+struct xr_request_app *xr_request_add(struct xr_request *r)
 {
-    struct rk_request_app *longer = realloc(r->apps, (r->napps + 1) * sizeof(*longer));
+    struct xr_request_app *longer = realloc(r->apps, (r->napps + 1) * sizeof(*longer));
 
     if (!longer)
         return NULL;
@@ -37,119 +37,119 @@ struct rk_request_app *rk_request_add(struct rk_request *r)
     return &longer[r->napps++];
 }
 
-void rk_request_clear(struct rk_request *r)
+void xr_request_clear(struct xr_request *r)
 {
     if (!r)
         return;
     for (uint32_t i = 0; i < r->napps; i++) {
-        rk_strings_free(r->apps[i].argv);
-        rk_strings_free(r->apps[i].env);
+        xr_strings_free(r->apps[i].argv);
+        xr_strings_free(r->apps[i].env);
         free(r->apps[i].wdir);
         free(r->apps[i].path);
     }
     free(r->apps);
-    rk_strings_free(r->words);
-    rk_strings_free(r->keys);
+    xr_strings_free(r->words);
+    xr_strings_free(r->keys);
     memset(r, 0, sizeof(*r));
 }
 
-static void pack_words(struct rk_packer *p, char *const *v)
+static void pack_words(struct xr_packer *p, char *const *v)
 {
     char *none[] = {NULL};
 
-    rk_pack_strings(p, v ? v : none);
+    xr_pack_strings(p, v ? v : none);
 }
 
-void rk_request_pack(const struct rk_request *r, struct rk_packer *p)
+void xr_request_pack(const struct xr_request *r, struct xr_packer *p)
 {
-    rk_pack_u32(p, r->napps);
+    xr_pack_u32(p, r->napps);
     for (uint32_t i = 0; i < r->napps; i++) {
-        rk_pack_u32(p, r->apps[i].n);
+        xr_pack_u32(p, r->apps[i].n);
         pack_words(p, r->apps[i].argv);
         pack_words(p, r->apps[i].env);
-        rk_pack_string(p, r->apps[i].wdir ? r->apps[i].wdir : "");
-        rk_pack_string(p, r->apps[i].path ? r->apps[i].path : "");
+        xr_pack_string(p, r->apps[i].wdir ? r->apps[i].wdir : "");
+        xr_pack_string(p, r->apps[i].path ? r->apps[i].path : "");
     }
     pack_words(p, r->words);
     pack_words(p, r->keys);
 }
 
 /* Empty is NULL. */
-static char *take_text(struct rk_unpacker *u)
+static char *take_text(struct xr_unpacker *u)
 {
-    const char *s = rk_unpack_string(u);
+    const char *s = xr_unpack_string(u);
 
     return s && *s ? strdup(s) : NULL;
 }
 
-bool rk_request_unpack(struct rk_unpacker *u, struct rk_request *out)
+bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
 {
-    uint32_t n = rk_unpack_u32(u), ranks = 0;
+    uint32_t n = xr_unpack_u32(u), ranks = 0;
 
     memset(out, 0, sizeof(*out));
     if (u->failed || n == 0 || n > u->left / 20)
         return false;
     for (uint32_t i = 0; i < n && !u->failed; i++) {
-        struct rk_request_app *app = rk_request_add(out);
+        struct xr_request_app *app = xr_request_add(out);
         if (!app)
             return false;
-        app->n = rk_unpack_u32(u);
-        app->argv = rk_unpack_strings(u);
-        app->env = rk_unpack_strings(u);
+        app->n = xr_unpack_u32(u);
+        app->argv = xr_unpack_strings(u);
+        app->env = xr_unpack_strings(u);
         app->wdir = take_text(u);
         app->path = take_text(u);
-        if (u->failed || app->n == 0 || app->n > RK_MAX_RANKS - ranks || !app->argv[0])
+        if (u->failed || app->n == 0 || app->n > XR_MAX_RANKS - ranks || !app->argv[0])
             return false;
         ranks += app->n;
     }
-    out->words = rk_unpack_strings(u);
-    out->keys = rk_unpack_strings(u);
+    out->words = xr_unpack_strings(u);
+    out->keys = xr_unpack_strings(u);
     return !u->failed;
 }
 
-void rk_hello_clear(struct rk_hello *h)
+void xr_hello_clear(struct xr_hello *h)
 {
     if (!h)
         return;
-    rk_strings_free(h->options);
-    rk_strings_free(h->busy);
-    rk_strings_free(h->env);
+    xr_strings_free(h->options);
+    xr_strings_free(h->busy);
+    xr_strings_free(h->env);
     free(h->hosts);
     free(h->parent);
     free(h->outline);
-    rk_request_clear(&h->request);
+    xr_request_clear(&h->request);
     memset(h, 0, sizeof(*h));
 }
 
-void rk_hello_pack(const struct rk_hello *h, struct rk_packer *p)
+void xr_hello_pack(const struct xr_hello *h, struct xr_packer *p)
 {
     pack_words(p, h->options);
-    rk_pack_u32(p, h->number);
-    rk_pack_string(p, h->parent);
-    rk_pack_u32(p, h->rank);
-    rk_pack_bytes(p, h->outline, h->outline_len);
+    xr_pack_u32(p, h->number);
+    xr_pack_string(p, h->parent);
+    xr_pack_u32(p, h->rank);
+    xr_pack_bytes(p, h->outline, h->outline_len);
     pack_words(p, h->busy);
     pack_words(p, h->env);
-    rk_pack_string(p, h->hosts ? h->hosts : "");
-    rk_request_pack(&h->request, p);
+    xr_pack_string(p, h->hosts ? h->hosts : "");
+    xr_request_pack(&h->request, p);
 }
 
-bool rk_hello_unpack(struct rk_unpacker *u, struct rk_hello *out)
+bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
 {
     const void *outline;
 
     memset(out, 0, sizeof(*out));
-    out->options = rk_unpack_strings(u);
-    out->number = rk_unpack_u32(u);
+    out->options = xr_unpack_strings(u);
+    out->number = xr_unpack_u32(u);
     out->parent = take_text(u);
-    out->rank = rk_unpack_u32(u);
-    outline = rk_unpack_bytes(u, &out->outline_len);
+    out->rank = xr_unpack_u32(u);
+    outline = xr_unpack_bytes(u, &out->outline_len);
     out->outline = u->failed ? NULL : malloc(out->outline_len + 1);
     if (!out->outline || !out->parent)
         return false;
     memcpy(out->outline, outline, out->outline_len);
-    out->busy = rk_unpack_strings(u);
-    out->env = rk_unpack_strings(u);
+    out->busy = xr_unpack_strings(u);
+    out->env = xr_unpack_strings(u);
     out->hosts = take_text(u);
-    return !u->failed && rk_request_unpack(u, &out->request) && rk_unpack_done(u);
+    return !u->failed && xr_request_unpack(u, &out->request) && xr_unpack_done(u);
 }

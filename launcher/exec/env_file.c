@@ -34,34 +34,34 @@ static bool take_line(struct lines *l, char *line, bool nul, char ***env)
     }
     if (!line[strspn(line, " \t")] || line[0] == '#')
         return true;
-    if (!rk_environ_named(line) || !strchr(line, '='))
+    if (!xr_environ_named(line) || !strchr(line, '='))
         complain(l, "write NAME=value, with a name of letters, digits and _");
-    else if (rk_environ_own(line))
+    else if (xr_environ_own(line))
         complain(l, "xrun itself sets that variable for each rank");
     else
-        return rk_environ_put(env, line);
+        return xr_environ_put(env, line);
     return true;
 }
 
-bool rk_environ_put_file(char ***env, const char *path, char *err, size_t errlen)
+bool xr_environ_put_file(char ***env, const char *path, char *err, size_t errlen)
 {
     struct lines l = {path, 0, 0, err, errlen};
-    struct rk_text_file f;
+    struct xr_text_file f;
     bool memory = true;
     char *line, why[256];
 
-    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "--env-file %s: %s", path, why);
-        rk_text_file_free(&f);
+        xr_text_file_free(&f);
         return false;
     }
-    while (memory && (line = rk_text_file_line(&f))) {
+    while (memory && (line = xr_text_file_line(&f))) {
         l.number = (int)f.number;
         memory = take_line(&l, line, f.nul, env);
     }
     if (!memory && l.bad++ == 0)
         snprintf(err, errlen, "out of memory");
-    rk_text_file_free(&f);
+    xr_text_file_free(&f);
     if (l.bad > 1) {
         size_t n = strlen(err);
         snprintf(err + n, errlen - n, " (and %d more)", l.bad - 1);

@@ -43,7 +43,7 @@ static const struct {
     {"XRUN_", false},
 };
 
-bool rk_environ_foreign(const char *name)
+bool xr_environ_foreign(const char *name)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(rules); i++) {
         if (strncmp(name, rules[i].prefix, strlen(rules[i].prefix)) == 0)
@@ -66,20 +66,20 @@ static void scrub_torch(void)
         unsetenv(names[i]);
 }
 
-void rk_environ_scrub(void)
+void xr_environ_scrub(void)
 {
     char **to;
 
     scrub_torch();
     to = environ;
     for (char **from = environ; *from; from++) {
-        if (!rk_environ_foreign(*from))
+        if (!xr_environ_foreign(*from))
             *to++ = *from;
     }
     *to = NULL;
 }
 
-bool rk_environ_own(const char *s)
+bool xr_environ_own(const char *s)
 {
     static const char *const names[] = {"XRUN_RANK",       "XRUN_SIZE",      "XRUN_LOCAL_RANK",
                                         "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES", "XRUN_BOARD",
@@ -93,7 +93,7 @@ bool rk_environ_own(const char *s)
     return false;
 }
 
-bool rk_environ_named(const char *s)
+bool xr_environ_named(const char *s)
 {
     size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
 
@@ -119,7 +119,7 @@ static size_t place(char *const *env, size_t n, const char *s)
     return i;
 }
 
-bool rk_environ_put(char ***env, const char *assignment)
+bool xr_environ_put(char ***env, const char *assignment)
 {
     size_t n = count(*env), at = place(*env, n, assignment);
     char *copy = strdup(assignment), **longer;
@@ -142,7 +142,7 @@ bool rk_environ_put(char ***env, const char *assignment)
     return true;
 }
 
-char **rk_environ_merge(char *const *base, char *const *extra)
+char **xr_environ_merge(char *const *base, char *const *extra)
 {
     size_t nbase = count(base), nextra = count(extra), n = 0;
     char **out = malloc((nbase + nextra + 1) * sizeof(*out));
@@ -159,7 +159,7 @@ char **rk_environ_merge(char *const *base, char *const *extra)
     return out;
 }
 
-const char *rk_environ_value(char *const *env, const char *name)
+const char *xr_environ_value(char *const *env, const char *name)
 {
     size_t n = count(env), at = place(env, n, name);
 

@@ -1,8 +1,8 @@
 /*
  * environ.h: the environment that ranks get.
  */
-#ifndef RK_LAUNCHER_EXEC_ENVIRON_H
-#define RK_LAUNCHER_EXEC_ENVIRON_H
+#ifndef XR_LAUNCHER_EXEC_ENVIRON_H
+#define XR_LAUNCHER_EXEC_ENVIRON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,29 +14,29 @@
  * (PMIX_MCA_*, OMPI_MCA_*). Inside a rank of an xrun with --env torch that
  * goes for PyTorch's variables too.
  */
-void rk_environ_scrub(void);
+void xr_environ_scrub(void);
 
 /* Does a variable of this name belong to another launcher? */
-bool rk_environ_foreign(const char *name);
+bool xr_environ_foreign(const char *name);
 
 /* Is s (NAME or NAME=value) one of those that each rank gets from xrun: XRUN_RANK ...? */
-bool rk_environ_own(const char *s);
+bool xr_environ_own(const char *s);
 
 /* Does s (NAME or NAME=value) begin with a name of letters, digits and _? */
-bool rk_environ_named(const char *s);
+bool xr_environ_named(const char *s);
 
 /* Put a copy of NAME=value into a NULL-terminated array, in place of what has that name; *env may be
- * NULL at first. Free it with rk_strings_free. False: no memory. */
-bool rk_environ_put(char ***env, const char *assignment);
+ * NULL at first. Free it with xr_strings_free. False: no memory. */
+bool xr_environ_put(char ***env, const char *assignment);
 
 /* env_file.c: put what a file says in its lines NAME=value. False: err holds why. */
-bool rk_environ_put_file(char ***env, const char *path, char *err, size_t errlen);
+bool xr_environ_put_file(char ***env, const char *path, char *err, size_t errlen);
 
 /* base with the variables of extra instead of, or besides, its own: an array that points at their
  * strings; NULL without memory. */
-char **rk_environ_merge(char *const *base, char *const *extra);
+char **xr_environ_merge(char *const *base, char *const *extra);
 
 /* The value of a variable, or NULL. */
-const char *rk_environ_value(char *const *env, const char *name);
+const char *xr_environ_value(char *const *env, const char *name);
 
 #endif

@@ -67,7 +67,7 @@ static int why_not_enter(const char *path)
     return !S_ISDIR(st.st_mode) ? ENOTDIR : access(path, X_OK) ? errno : 0;
 }
 
-char *rk_program_wdir(const char *dir, bool here, char *err, size_t errlen)
+char *xr_program_wdir(const char *dir, bool here, char *err, size_t errlen)
 {
     char *path = absolute(dir);
     struct stat st;
@@ -158,12 +158,12 @@ static char *search(const char *list, const char *wdir, const char *name, char *
     }
 }
 
-char *rk_program_path(const char *name, const char *wdir)
+char *xr_program_path(const char *name, const char *wdir)
 {
     return name[0] == '/' || !strchr(name, '/') ? strdup(name) : join(wdir, "", 0, name);
 }
 
-char *rk_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
+char *xr_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
                       char *err, size_t errlen, int *exit_code)
 {
     char *bad = NULL, *found = NULL;
@@ -181,9 +181,9 @@ char *rk_program_find(const char *name, const char *dirs, const char *path, cons
     }
     if (!found && bad) {
         snprintf(err, errlen, "cannot execute %s: %s", bad, reason(why));
-        *exit_code = RK_EXIT_CANNOT_EXECUTE;
+        *exit_code = XR_EXIT_CANNOT_EXECUTE;
     } else if (!found) {
-        *exit_code = RK_EXIT_NOT_FOUND;
+        *exit_code = XR_EXIT_NOT_FOUND;
         if (name[0] == '/')
             snprintf(err, errlen, "there is no program %s", name);
         else if (strchr(name, '/'))

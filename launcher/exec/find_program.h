@@ -1,19 +1,19 @@
 /*
  * find_program.h: find the program before anything is started.
  */
-#ifndef RK_LAUNCHER_EXEC_FIND_PROGRAM_H
-#define RK_LAUNCHER_EXEC_FIND_PROGRAM_H
+#ifndef XR_LAUNCHER_EXEC_FIND_PROGRAM_H
+#define XR_LAUNCHER_EXEC_FIND_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* The shells' exit codes for these, sysexits.h's for lost output. */
 enum {
-    RK_EXIT_USAGE = 2,
-    RK_EXIT_OUTPUT_LOST = 74,
-    RK_EXIT_TIMEOUT = 124,
-    RK_EXIT_CANNOT_EXECUTE = 126,
-    RK_EXIT_NOT_FOUND = 127
+    XR_EXIT_USAGE = 2,
+    XR_EXIT_OUTPUT_LOST = 74,
+    XR_EXIT_TIMEOUT = 124,
+    XR_EXIT_CANNOT_EXECUTE = 126,
+    XR_EXIT_NOT_FOUND = 127
 };
 
 /*
@@ -21,10 +21,10 @@ enum {
  * (where xrun is). Links in it stay as they are. here: ranks may be on this host,
  * and it has to be there. NULL: err holds why.
  */
-char *rk_program_wdir(const char *dir, bool here, char *err, size_t errlen);
+char *xr_program_wdir(const char *dir, bool here, char *err, size_t errlen);
 
 /* Where name is if it holds a slash, else the name itself, which is still to be looked for. NULL: no memory. */
-char *rk_program_path(const char *name, const char *wdir);
+char *xr_program_path(const char *name, const char *wdir);
 
 /*
  * The path to execute for name: as it stands if it holds a slash (seen from
@@ -32,7 +32,7 @@ char *rk_program_path(const char *name, const char *wdir);
  * NULL), of path (NULL: the usual ones), then in wdir. NULL: err holds what was looked for and
  * where, and *exit_code is 126 or 127.
  */
-char *rk_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
+char *xr_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
                       char *err, size_t errlen, int *exit_code);
 
 #endif

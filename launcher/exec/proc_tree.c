@@ -110,7 +110,7 @@ static int settle(struct process *list, size_t n, struct process *p, pid_t self)
     return ours;
 }
 
-int rk_descend_signal(int sig, const pid_t *keep, size_t nkeep)
+int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
 {
     size_t n = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;
@@ -139,13 +139,13 @@ static bool kept(pid_t pid, const pid_t *keep, size_t nkeep)
     return false;
 }
 
-bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep)
+bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
 {
     const struct timespec pause = {0, 5000000};
     uint64_t deadline = rk_clock_ns() + (uint64_t)ms * 1000000u;
 
     for (;;) {
-        int left = rk_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
+        int left = xr_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
         siginfo_t info;
 
         /* Reap all but the kept: those are others' to wait for. */
@@ -167,7 +167,7 @@ bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep)
     }
 }
 
-pid_t *rk_descend_children(size_t *count)
+pid_t *xr_descend_children(size_t *count)
 {
     size_t n = 0, k = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;
@@ -182,7 +182,7 @@ pid_t *rk_descend_children(size_t *count)
     return children;
 }
 
-pid_t *rk_descend_all(size_t *count)
+pid_t *xr_descend_all(size_t *count)
 {
     size_t n = 0, k = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;

@@ -4,8 +4,8 @@
  * The caller is a child subreaper, so whatever its descendants start stays in
  * its tree, even behind shells and daemons.
  */
-#ifndef RK_LAUNCHER_EXEC_PROC_TREE_H
-#define RK_LAUNCHER_EXEC_PROC_TREE_H
+#ifndef XR_LAUNCHER_EXEC_PROC_TREE_H
+#define XR_LAUNCHER_EXEC_PROC_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,18 +13,18 @@
 
 /* Send sig to every descendant, but for the processes in keep and those below them. Returns how
  * many got it. */
-int rk_descend_signal(int sig, const pid_t *keep, size_t nkeep);
+int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep);
 
 /*
  * Kill and reap descendants until none is left, or until ms have passed.
  * Returns true if none is left.
  */
-bool rk_descend_end(int ms, const pid_t *keep, size_t nkeep);
+bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep);
 
 /* All descendants but zombies; the caller frees. *n may be 0. */
-pid_t *rk_descend_all(size_t *n);
+pid_t *xr_descend_all(size_t *n);
 
 /* The children that this process has now; the caller frees. *n may be 0. */
-pid_t *rk_descend_children(size_t *n);
+pid_t *xr_descend_children(size_t *n);
 
 #endif

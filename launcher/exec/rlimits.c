@@ -43,14 +43,14 @@ static bool read_number(const char *path, long long *out)
     return end != line; /* "max" is no number */
 }
 
-uint64_t rk_limits_files(void)
+uint64_t xr_limits_files(void)
 {
     struct rlimit lim;
 
     return getrlimit(RLIMIT_NOFILE, &lim) ? 0 : lim.rlim_cur;
 }
 
-bool rk_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen)
+bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen)
 {
     struct rlimit lim;
 
@@ -78,27 +78,27 @@ bool rk_limits_raise_files(uint64_t need, const char *whose, char *err, size_t e
 static const struct {
     int resource;
     bool raise_only;
-} ulimits[RK_ULIMITS] = {
+} ulimits[XR_ULIMITS] = {
     {RLIMIT_STACK, false}, {RLIMIT_CORE, false}, {RLIMIT_CPU, false},     {RLIMIT_FSIZE, false},
     {RLIMIT_DATA, false},  {RLIMIT_AS, false},   {RLIMIT_MEMLOCK, true},
 };
 
-void rk_ulimits_read(struct rk_ulimits *out)
+void xr_ulimits_read(struct xr_ulimits *out)
 {
     struct rlimit lim;
 
     out->umask = umask(0);
     umask(out->umask);
-    for (int i = 0; i < RK_ULIMITS; i++)
+    for (int i = 0; i < XR_ULIMITS; i++)
         out->soft[i] = getrlimit((unsigned)ulimits[i].resource, &lim) ? RLIM_INFINITY : lim.rlim_cur;
 }
 
-void rk_ulimits_set(const struct rk_ulimits *limits)
+void xr_ulimits_set(const struct xr_ulimits *limits)
 {
     struct rlimit lim;
 
     umask(limits->umask & 0777);
-    for (int i = 0; i < RK_ULIMITS; i++) {
+    for (int i = 0; i < XR_ULIMITS; i++) {
         rlim_t soft = limits->soft[i];
         if (getrlimit((unsigned)ulimits[i].resource, &lim))
             continue;
@@ -116,7 +116,7 @@ static bool check_files(int n, int more, uint32_t below, char *err, size_t errle
     char whose[64];
 
     snprintf(whose, sizeof(whose), "%d rank%s", n, n == 1 ? " needs" : "s need");
-    return rk_limits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * RK_FDS_PER_AGENT + RK_FDS_OWN,
+    return xr_limits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * XR_FDS_PER_AGENT + XR_FDS_OWN,
                                  whose, err, errlen);
 }
 
@@ -263,7 +263,7 @@ static bool check_stack(char *err, size_t errlen)
     return false;
 }
 
-bool rk_limits_check(int n, int more, uint32_t below, char *err, size_t errlen)
+bool xr_limits_check(int n, int more, uint32_t below, char *err, size_t errlen)
 {
     return check_stack(err, errlen) && check_system(n, err, errlen) && check_user(n, err, errlen) &&
            check_cgroups(n, err, errlen) && check_files(n, more, below, err, errlen);

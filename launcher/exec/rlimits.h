@@ -1,38 +1,38 @@
 /*
  * rlimits.h: can this machine and this user hold that many ranks?
  */
-#ifndef RK_LAUNCHER_EXEC_RLIMITS_H
-#define RK_LAUNCHER_EXEC_RLIMITS_H
+#ifndef XR_LAUNCHER_EXEC_RLIMITS_H
+#define XR_LAUNCHER_EXEC_RLIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Open files of a process that starts others, without those. */
-#define RK_FDS_OWN 64
+#define XR_FDS_OWN 64
 /* For each agent just below: its wire, the command that started it, and pipes to that one while it starts. */
-#define RK_FDS_PER_AGENT 6u
+#define XR_FDS_PER_AGENT 6u
 
 /* The soft limit of open files, 0: not known. As long as nobody has raised it, the user's, which ranks shall have. */
-uint64_t rk_limits_files(void);
+uint64_t xr_limits_files(void);
 /* Let this process open so many files. False: err holds why not, beginning with "WHOSE N open files"; whose ends with a
  * verb. */
-bool rk_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen);
+bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen);
 
 /*
  * What the shell that xrun was started from has set for its commands: ranks of other hosts have it, too, and not what
  * ssh's daemon has there. Open files are not among them, see above; nor processes, which are the user's on a host.
  */
-#define RK_ULIMITS 7
-struct rk_ulimits {
+#define XR_ULIMITS 7
+struct xr_ulimits {
     uint32_t umask;
-    uint64_t soft[RK_ULIMITS]; /* in an order of our own: the kernel's numbers are not alike everywhere */
+    uint64_t soft[XR_ULIMITS]; /* in an order of our own: the kernel's numbers are not alike everywhere */
 };
 
 /* Of this process, while it has one thread. */
-void rk_ulimits_read(struct rk_ulimits *out);
+void xr_ulimits_read(struct xr_ulimits *out);
 /* For this process, as far as its hard limits let it. Calls nothing but the kernel. */
-void rk_ulimits_set(const struct rk_ulimits *limits);
+void xr_ulimits_set(const struct xr_ulimits *limits);
 
 /*
  * Raise the soft limit of open files to what an agent of n ranks needs (with
@@ -40,6 +40,6 @@ void rk_ulimits_set(const struct rk_ulimits *limits);
  * of processes (of the user, of the cgroups, of the system) and of the stack. False: err holds
  * the one that is too low.
  */
-bool rk_limits_check(int n, int more, uint32_t below, char *err, size_t errlen);
+bool xr_limits_check(int n, int more, uint32_t below, char *err, size_t errlen);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define MOST_CPUS (1 << 20)
 
-void rk_aside_open(struct rk_aside *aside)
+void xr_aside_open(struct xr_aside *aside)
 {
     memset(aside, 0, sizeof(*aside));
     /* The kernel refuses a set that is too small. */
@@ -27,7 +27,7 @@ void rk_aside_open(struct rk_aside *aside)
     aside->all = NULL;
 }
 
-void rk_aside_keep_off(struct rk_aside *aside, const cpu_set_t *cpus, size_t size)
+void xr_aside_keep_off(struct xr_aside *aside, const cpu_set_t *cpus, size_t size)
 {
     bool fine;
 
@@ -45,10 +45,10 @@ void rk_aside_keep_off(struct rk_aside *aside, const cpu_set_t *cpus, size_t siz
     else if (fine)
         fine = sched_setaffinity(0, aside->size, aside->rest) == 0;
     if (!fine)
-        rk_aside_close(aside);
+        xr_aside_close(aside);
 }
 
-void rk_aside_close(struct rk_aside *aside)
+void xr_aside_close(struct xr_aside *aside)
 {
     if (aside->all)
         sched_setaffinity(0, aside->size, aside->all);

@@ -6,25 +6,25 @@
  * idle, and there it stands behind the program until that waits for the first
  * time: 3 ms and more until the next rank is started.
  */
-#ifndef RK_LAUNCHER_EXEC_SPAWN_AFFINITY_H
-#define RK_LAUNCHER_EXEC_SPAWN_AFFINITY_H
+#ifndef XR_LAUNCHER_EXEC_SPAWN_AFFINITY_H
+#define XR_LAUNCHER_EXEC_SPAWN_AFFINITY_H
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rk_aside {
+struct xr_aside {
     cpu_set_t *all, *rest; /* where it may run; without what ranks have so far. NULL: it stays where it is */
     size_t size;
     bool last; /* there are no others left */
 };
 
 /* Nothing that fails matters: then the thread runs where it did. */
-void rk_aside_open(struct rk_aside *aside);
+void xr_aside_open(struct xr_aside *aside);
 /* Before a rank is started there: to the cores that no rank has yet, or, if there are none, to the rank's own. NULL: it
  * is not bound, and shall inherit all cores. */
-void rk_aside_keep_off(struct rk_aside *aside, const cpu_set_t *cpus, size_t size);
+void xr_aside_keep_off(struct xr_aside *aside, const cpu_set_t *cpus, size_t size);
 /* Run everywhere again. Twice is fine. */
-void rk_aside_close(struct rk_aside *aside);
+void xr_aside_close(struct xr_aside *aside);
 
 #endif

@@ -30,7 +30,7 @@
 #define STACK (64 << 10)
 
 struct child {
-    const struct rk_spawn *spec;
+    const struct xr_spawn *spec;
     const int *slot; /* what become 0, 1, 2, 3 */
     int nslots;      /* 3 or 4 */
     pid_t parent;
@@ -88,7 +88,7 @@ static ON_CHILD_STACK int place_fds(const int *slot, int n)
 static ON_CHILD_STACK int run_child(void *arg)
 {
     struct child *c = arg;
-    const struct rk_spawn *spec = c->spec;
+    const struct xr_spawn *spec = c->spec;
     struct rlimit lim;
 
     default_signals();
@@ -111,13 +111,13 @@ static ON_CHILD_STACK int run_child(void *arg)
         setrlimit(RLIMIT_NOFILE, &lim);
     }
     if (spec->limits)
-        rk_ulimits_set(spec->limits);
+        xr_ulimits_set(spec->limits);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
     execve(spec->program, spec->argv, spec->env);
     return fail(c, "exec");
 }
 
-int rk_spawner_open(struct rk_spawner *spawner)
+int xr_spawner_open(struct xr_spawner *spawner)
 {
     void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -151,7 +151,7 @@ no_null:
 }
 
 /* fd[i] in the slots, or nothing. */
-static int fill_slots(const struct rk_spawner *spawner, const int *fd, int n)
+static int fill_slots(const struct xr_spawner *spawner, const int *fd, int n)
 {
     for (int i = 0; i < n; i++) {
         if (dup3(fd ? fd[i] : spawner->null, spawner->slot[i], O_CLOEXEC) < 0)
@@ -160,7 +160,7 @@ static int fill_slots(const struct rk_spawner *spawner, const int *fd, int n)
     return 0;
 }
 
-pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
+pid_t xr_spawn(const struct xr_spawn *spec, struct xr_spawner *spawner, int *pidfd,
                const char **step)
 {
     int nslots = spec->fd[3] >= 0 ? 4 : 3;

@@ -1,8 +1,8 @@
 /*
  * spawn_proc.h: start a process quickly, and learn exactly why if it fails.
  */
-#ifndef RK_LAUNCHER_EXEC_SPAWN_PROC_H
-#define RK_LAUNCHER_EXEC_SPAWN_PROC_H
+#ifndef XR_LAUNCHER_EXEC_SPAWN_PROC_H
+#define XR_LAUNCHER_EXEC_SPAWN_PROC_H
 
 #include "launcher/exec/rlimits.h"
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct rk_spawn {
+struct xr_spawn {
     const char *program;
     char *const *argv;
     char *const *env;
@@ -21,18 +21,18 @@ struct rk_spawn {
     size_t cpus_size;
     bool terminal;   /* fd[0] is one: make it the child's controlling terminal */
     uint64_t nofile; /* soft limit of open files; 0: as it is */
-    const struct rk_ulimits *limits; /* NULL: as they are */
+    const struct xr_ulimits *limits; /* NULL: as they are */
 };
 
 /* What a thread needs to spawn: a stack for the children to begin on, and descriptors with low
  * numbers. */
-struct rk_spawner {
+struct xr_spawner {
     void *stack; /* not touched where opening fails */
     int null, slot[4];
 };
 
 /* -1 with errno set. There is no need to close it: it lives as long as the process. */
-int rk_spawner_open(struct rk_spawner *spawner);
+int xr_spawner_open(struct xr_spawner *spawner);
 
 /*
  * The child is the leader of a process group (with a terminal, of a session) of its own, has no open files but
@@ -40,7 +40,7 @@ int rk_spawner_open(struct rk_spawner *spawner);
  * with errno set and *step naming what failed. *pidfd is -1 where the kernel
  * has none.
  */
-pid_t rk_spawn(const struct rk_spawn *spec, struct rk_spawner *spawner, int *pidfd,
+pid_t xr_spawn(const struct xr_spawn *spec, struct xr_spawner *spawner, int *pidfd,
                const char **step);
 
 #endif

@@ -18,19 +18,19 @@
 #define STALL_AT (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
 #define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
 
-static bool show_budget(struct front *f, struct rk_unpacker *u)
+static bool show_budget(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
+    uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
     uint64_t now = rk_clock_ns();
     char line[1024], name[448] = "";
-    struct rk_report *report;
+    struct xr_report *report;
     int len;
 
     if (node >= f->nnodes)
         return false;
     report = node == f->job->host_of[0] ? f->report : NULL; /* of one for all */
-    rk_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
-    rk_report_phase(report, "agent", f->told_ns - f->forked_ns);
+    xr_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
+    xr_report_phase(report, "agent", f->told_ns - f->forked_ns);
     if (f->job->origin.job)
         snprintf(name, sizeof(name), "%.200s, spawned by rank %u of %.200s: ", f->job->id, f->job->origin.rank,
                  f->job->origin.job);
@@ -38,37 +38,37 @@ static bool show_budget(struct front *f, struct rk_unpacker *u)
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
                    (double)(f->told_ns - f->forked_ns) * 1e-6);
     for (uint32_t i = 0; i < n; i++) {
-        const char *phase = rk_unpack_string(u);
-        uint64_t ns = rk_unpack_u64(u);
+        const char *phase = xr_unpack_string(u);
+        uint64_t ns = xr_unpack_u64(u);
         if (!phase || u->failed)
             return false;
         if (len < (int)sizeof(line))
             len += snprintf(line + len, sizeof(line) - (size_t)len, ", %s %.2f", phase, (double)ns * 1e-6);
-        rk_report_phase(report, phase, ns);
-        rk_report_host_phase(f->report, node, phase, ns);
+        xr_report_phase(report, phase, ns);
+        xr_report_host_phase(f->report, node, phase, ns);
     }
-    rk_report_phase(report, "total", now - f->job->started_ns);
-    rk_front_jobs_started(f, node);
+    xr_report_phase(report, "total", now - f->job->started_ns);
+    xr_front_jobs_started(f, node);
     if (f->options->verbose)
-        rk_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
-                      f->plan->placement.host[node].ranks, rk_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
+        xr_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
+                      f->plan->placement.host[node].ranks, xr_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
     return true;
 }
 
-static bool on_refused(struct front *f, struct rk_unpacker *u)
+static bool on_refused(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), code = rk_unpack_u32(u);
-    const char *text = rk_unpack_string(u);
+    uint32_t node = xr_unpack_u32(u), code = xr_unpack_u32(u);
+    const char *text = xr_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+    if (!xr_unpack_done(u) || !text || node >= f->nnodes)
         return false;
     if (f->ending)
         return true;
-    rk_report_cause(f->report, "%s", text);
-    rk_stream_say(f->err, "xrun: error: %s", text);
-    rk_front_judge(f, (int)code);
+    xr_report_cause(f->report, "%s", text);
+    xr_stream_say(f->err, "xrun: error: %s", text);
+    xr_front_judge(f, (int)code);
     if (f->nnodes > 1)
-        rk_front_end_job_by(f, SIGTERM, 0); /* those that have started elsewhere */
+        xr_front_end_job_by(f, SIGTERM, 0); /* those that have started elsewhere */
     f->ending = true;
     return true;
 }
@@ -79,20 +79,20 @@ static struct node *node_of(struct front *f, uint32_t rank)
     return f->told && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
 }
 
-const char *rk_front_host_of(const struct front *f, uint32_t rank)
+const char *xr_front_host_of(const struct front *f, uint32_t rank)
 {
     return f->told && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
 }
 
 /* Tell an agent that so much of its output is where the user wants it. */
-void rk_front_pay(struct front *f, struct node *n, uint32_t least)
+void xr_front_pay(struct front *f, struct node *n, uint32_t least)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (n->owed < least || n->owed == 0 || n->gone)
         return;
-    rk_pack_u32(&p, n->owed);
-    rk_tree_send(f->tree, (uint32_t)(n - f->nodes), RK_MSG_OUTPUT_TAKEN, &p);
+    xr_pack_u32(&p, n->owed);
+    xr_tree_send(f->tree, (uint32_t)(n - f->nodes), XR_MSG_OUTPUT_TAKEN, &p);
     n->owed = 0;
 }
 
@@ -100,103 +100,103 @@ static void put_output(struct front *f, uint32_t rank, uint32_t stream, const ch
                        size_t len, bool partial)
 {
     if (f->files)
-        rk_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+        xr_output_dir_put(f->files, rank, (int)stream, data, len, partial);
     else
-        rk_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
+        xr_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
 }
 
-static bool on_output(struct front *f, struct rk_unpacker *u)
+static bool on_output(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u), flags = rk_unpack_u32(u);
+    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u), flags = xr_unpack_u32(u);
     size_t len;
-    const char *data = rk_unpack_bytes(u, &len);
+    const char *data = xr_unpack_bytes(u, &len);
     struct node *n = node_of(f, rank);
 
-    if (!rk_unpack_done(u) || (stream != 1 && stream != 2) || !n)
+    if (!xr_unpack_done(u) || (stream != 1 && stream != 2) || !n)
         return false;
-    put_output(f, rank, stream, data, len, flags & RK_OUT_PARTIAL);
+    put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
     n->owed += (uint32_t)len;
     if (f->files ||
-        (rk_stream_backlog(f->out) <= STALL_AT && rk_stream_backlog(f->err) <= STALL_AT))
-        rk_front_pay(f, n, TELL_AT);
+        (xr_stream_backlog(f->out) <= STALL_AT && xr_stream_backlog(f->err) <= STALL_AT))
+        xr_front_pay(f, n, TELL_AT);
     return true;
 }
 
 /* The agent writes standard output itself and cannot. */
-static bool on_broken(struct front *f, struct rk_unpacker *u)
+static bool on_broken(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t error = rk_unpack_u32(u);
+    uint32_t error = xr_unpack_u32(u);
 
-    if (!rk_unpack_done(u) || !f->direct)
+    if (!xr_unpack_done(u) || !f->direct)
         return false;
-    rk_front_stream_ops.on_broken(f, f->out, (int)error);
+    xr_front_stream_ops.on_broken(f, f->out, (int)error);
     return true;
 }
 
 /* The agent of the rank's own host knows. */
 static void tell_death(struct front *f, uint32_t rank, bool by_signal)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, rank);
-    rk_pack_u32(&p, by_signal);
-    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_DIED, &p);
+    xr_pack_u32(&p, rank);
+    xr_pack_u32(&p, by_signal);
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_DIED, &p);
 }
 
-static bool on_exited(struct front *f, struct rk_unpacker *u)
+static bool on_exited(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
-    int status = (int)rk_unpack_u32(u);
-    uint64_t lived = rk_unpack_u64(u);
-    bool unfinished = rk_unpack_u32(u) & RK_EXIT_UNFINISHED, failed;
-    const struct rk_failure failure = {rank, pid, status, lived, unfinished};
+    uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
+    int status = (int)xr_unpack_u32(u);
+    uint64_t lived = xr_unpack_u64(u);
+    bool unfinished = xr_unpack_u32(u) & XR_EXIT_UNFINISHED, failed;
+    const struct xr_failure failure = {rank, pid, status, lived, unfinished};
 
-    if (!rk_unpack_done(u))
+    if (!xr_unpack_done(u))
         return false;
-    rk_life_exited(f->life, rank);
-    rk_report_exited(f->report, rank, pid, status, lived, unfinished);
-    rk_gone_note(f->gone, RK_GONE_RANK, rank);
+    xr_life_exited(f->life, rank);
+    xr_report_exited(f->report, rank, pid, status, lived, unfinished);
+    xr_gone_note(f->gone, XR_GONE_RANK, rank);
     if (rank == f->job->pty) {
-        rk_user_terminal_close(f->terminal);
+        xr_user_terminal_close(f->terminal);
         f->terminal = NULL;
     }
-    failed = rk_verdict_failed(status, unfinished);
-    rk_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
+    failed = xr_verdict_failed(status, unfinished);
+    xr_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
     if (f->ending || !failed) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
         tell_death(f, rank, WIFSIGNALED(status));
-    rk_front_failed(f, &failure);
+    xr_front_failed(f, &failure);
     return true;
 }
 
-static bool on_abort(struct front *f, struct rk_unpacker *u)
+static bool on_abort(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
-    int code = (int)rk_unpack_u32(u);
-    const char *text = rk_unpack_string(u);
+    uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
+    int code = (int)xr_unpack_u32(u);
+    const char *text = xr_unpack_string(u);
 
-    if (!rk_unpack_done(u))
+    if (!xr_unpack_done(u))
         return false;
-    rk_front_blame(f); /* who failed before is the cause */
+    xr_front_blame(f); /* who failed before is the cause */
     if (f->ending)
         return true;
-    rk_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
+    xr_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
                     text && *text ? ": " : "", text ? text : "");
-    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
-                  rank, rk_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
-    rk_front_judge(f, rk_verdict_abort_code(code));
-    rk_front_end_job(f);
+    xr_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
+                  rank, xr_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
+    xr_front_judge(f, xr_verdict_abort_code(code));
+    xr_front_end_job(f);
     return true;
 }
 
-static bool on_log(struct front *f, struct rk_unpacker *u)
+static bool on_log(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u), stream = rk_unpack_u32(u);
+    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u);
     size_t len;
-    const char *data = rk_unpack_bytes(u, &len);
+    const char *data = xr_unpack_bytes(u, &len);
 
-    if (!rk_unpack_done(u) || (stream != 1 && stream != 2))
+    if (!xr_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
     put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
     return true;
@@ -205,101 +205,101 @@ static bool on_log(struct front *f, struct rk_unpacker *u)
 /* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
 static void on_input_closed(struct front *f, uint32_t host)
 {
-    if (!f->feed || !rk_feed_reads(f->feed, host))
+    if (!f->feed || !xr_feed_reads(f->feed, host))
         return;
-    rk_reader_credit(f->reader, rk_feed_gone(f->feed, host));
-    if (rk_feed_any(f->feed))
+    xr_reader_credit(f->reader, xr_feed_gone(f->feed, host));
+    if (xr_feed_any(f->feed))
         return;
-    rk_reader_close(f->reader);
+    xr_reader_close(f->reader);
     f->reader = NULL;
 }
 
 /* An agent is gone, and so is all below it. */
 static void lose(struct front *f, uint32_t top, const char *why)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     uint32_t lost = 0;
 
     for (uint32_t i = 0; i < f->nnodes; i++) {
         struct node *n = &f->nodes[i];
-        if (n->gone || !rk_tree_below(f->tree, top, i))
+        if (n->gone || !xr_tree_below(f->tree, top, i))
             continue;
         n->gone = true;
         on_input_closed(f, i);
-        rk_gone_note(f->gone, RK_GONE_AGENT, i);
+        xr_gone_note(f->gone, XR_GONE_AGENT, i);
         if (n->done)
             continue;
-        rk_front_jobs_lost(f, i);
+        xr_front_jobs_lost(f, i);
         lost++;
         if (!f->told || !f->options->go_on || f->ending)
             continue;
         for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++) {
-            rk_life_exited(f->life, f->of_host.ranks[r]);
+            xr_life_exited(f->life, f->of_host.ranks[r]);
             tell_death(f, f->of_host.ranks[r], true);
         }
     }
     if (lost == 0)
         return;
     if (why && *why) /* else its keeper is there, may say more than we know, and ends when all has */
-        rk_branches_lost(f->branches, top);
-    rk_front_blame_host(f);
+        xr_branches_lost(f->branches, top);
+    xr_front_blame_host(f);
     if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
-        why = rk_branches_words(f->branches);
-    if (!(why && *why) && *rk_branches_killed(f->branches))
-        why = rk_branches_killed(f->branches);
+        why = xr_branches_words(f->branches);
+    if (!(why && *why) && *xr_branches_killed(f->branches))
+        why = xr_branches_killed(f->branches);
     if (!f->ending) {
-        rk_report_cause(f->report, "the agent on %s died", rk_plan_name(f->plan, top));
-        rk_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", rk_plan_name(f->plan, top),
+        xr_report_cause(f->report, "the agent on %s died", xr_plan_name(f->plan, top));
+        xr_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", xr_plan_name(f->plan, top),
                       why && *why ? ": " : "", why ? why : "",
                       f->options->go_on && f->nnodes > 1 ? "; the others go on"
                                                          : "; its ranks end with it");
-        rk_front_judge(f, 1);
+        xr_front_judge(f, 1);
     }
-    rk_pack_u32(&p, top);
-    rk_pack_string(&p, "");
-    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_LOST, &p);
+    xr_pack_u32(&p, top);
+    xr_pack_string(&p, "");
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_LOST, &p);
     if (!f->options->go_on || !f->told)
-        rk_front_end_job(f);
+        xr_front_end_job(f);
 }
 
-static bool on_node_text(struct front *f, uint32_t kind, struct rk_unpacker *u)
+static bool on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
-    const char *text = rk_unpack_string(u);
+    uint32_t node = xr_unpack_u32(u);
+    const char *text = xr_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !text || node >= f->nnodes)
+    if (!xr_unpack_done(u) || !text || node >= f->nnodes)
         return false;
-    if (kind == RK_MSG_LOST)
+    if (kind == XR_MSG_LOST)
         lose(f, node, text);
     else
-        rk_front_on_branch_failed(f, node, text);
+        xr_front_on_branch_failed(f, node, text);
     return true;
 }
 
-static bool on_strangers(struct front *f, struct rk_unpacker *u)
+static bool on_strangers(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), n = rk_unpack_u32(u);
+    uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
 
-    if (!rk_unpack_done(u) || node >= f->nnodes)
+    if (!xr_unpack_done(u) || node >= f->nnodes)
         return false;
     f->strangers += n;
     return true;
 }
 
 /* An event that a rank has raised: to all hosts, and perhaps to other jobs. */
-static bool on_notice(struct front *f, struct rk_unpacker *u)
+static bool on_notice(struct front *f, struct xr_unpacker *u)
 {
-    struct rk_notice notice;
-    struct rk_packer p = {0};
+    struct xr_notice notice;
+    struct xr_packer p = {0};
 
-    if (!f->told || !rk_notice_unpack(u, f->job->size, &notice))
+    if (!f->told || !xr_notice_unpack(u, f->job->size, &notice))
         return false;
     if (f->ending)
         return true;
     if (notice.wide)
-        rk_front_jobs_notice(f, &notice);
-    rk_notice_pack(&notice, &p);
-    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_NOTICE, &p);
+        xr_front_jobs_notice(f, &notice);
+    xr_notice_pack(&notice, &p);
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
     return true;
 }
 
@@ -315,7 +315,7 @@ static bool any_joined(const struct front *f)
 /* One line a job. A single rank that does not join others' job may have its reasons. */
 static void say_alone(struct front *f, uint32_t app)
 {
-    const struct rk_app *of = &f->job->apps[app];
+    const struct xr_app *of = &f->job->apps[app];
     char who[80];
 
     if (f->alone || f->ending || f->joins[app].joined || !f->joins[app].uses || (of->n < 2 && any_joined(f)))
@@ -327,18 +327,18 @@ static void say_alone(struct front *f, uint32_t app)
         snprintf(who, sizeof(who), "none of the %u ranks has joined the job although their", of->n);
     else
         snprintf(who, sizeof(who), "none of ranks %u to %u has joined the job although their", of->first, of->first + of->n - 1);
-    rk_stream_say(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
+    xr_stream_say(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
                           "PMI-1, or its own launcher",
                   who, f->joins[app].uses, of->n == 1 ? "it" : "each");
 }
 
 /* If those who have not joined have ended, others may do so yet. */
-static bool on_alone(struct front *f, struct rk_unpacker *u)
+static bool on_alone(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), app = rk_unpack_u32(u), over = rk_unpack_u32(u);
-    const char *uses = rk_unpack_string(u);
+    uint32_t node = xr_unpack_u32(u), app = xr_unpack_u32(u), over = xr_unpack_u32(u);
+    const char *uses = xr_unpack_string(u);
 
-    if (!rk_unpack_done(u) || !uses || node >= f->nnodes || app >= f->job->napps)
+    if (!xr_unpack_done(u) || !uses || node >= f->nnodes || app >= f->job->napps)
         return false;
     if (!f->joins[app].uses)
         f->joins[app].uses = strdup(uses);
@@ -347,11 +347,11 @@ static bool on_alone(struct front *f, struct rk_unpacker *u)
     return true;
 }
 
-static bool on_joined(struct front *f, struct rk_unpacker *u)
+static bool on_joined(struct front *f, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u), app = rk_unpack_u32(u);
+    uint32_t node = xr_unpack_u32(u), app = xr_unpack_u32(u);
 
-    if (!rk_unpack_done(u) || node >= f->nnodes || app >= f->job->napps)
+    if (!xr_unpack_done(u) || node >= f->nnodes || app >= f->job->napps)
         return false;
     f->joins[app].joined = true;
     return true;
@@ -361,10 +361,10 @@ static bool on_joined(struct front *f, struct rk_unpacker *u)
  * Hosts that are done answer no questions, which others may have asked them just then. All that end at about the
  * same time are told of at once: at the end of a large job that is one message, or none.
  */
-void rk_front_on_over(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_over(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
-    struct rk_packer p = {0}, nodes = {0};
+    struct xr_packer p = {0}, nodes = {0};
     uint32_t n = 0;
 
     (void)fd;
@@ -373,124 +373,124 @@ void rk_front_on_over(evutil_socket_t fd, short what, void *arg)
         if (!f->nodes[i].done || f->nodes[i].told_over)
             continue;
         f->nodes[i].told_over = true;
-        rk_pack_u32(&nodes, i);
+        xr_pack_u32(&nodes, i);
         n++;
     }
     if (n) {
-        rk_pack_u32(&p, n);
-        rk_pack_raw(&p, nodes.data, nodes.len);
-        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_OVER, &p);
+        xr_pack_u32(&p, n);
+        xr_pack_raw(&p, nodes.data, nodes.len);
+        xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_OVER, &p);
     }
-    rk_packer_free(&nodes);
+    xr_packer_free(&nodes);
 }
 
-static bool on_done(struct front *f, struct rk_unpacker *u)
+static bool on_done(struct front *f, struct xr_unpacker *u)
 {
     const struct timeval soon = {0, OVER_MS * 1000};
-    uint32_t node = rk_unpack_u32(u);
+    uint32_t node = xr_unpack_u32(u);
 
-    if (!rk_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
+    if (!xr_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
-    rk_gone_note(f->gone, RK_GONE_AGENT, node); /* it answers no more questions */
+    xr_gone_note(f->gone, XR_GONE_AGENT, node); /* it answers no more questions */
     f->done = ++f->ndone == f->nnodes;
     if (!f->done && !event_pending(f->over, EV_TIMEOUT, NULL))
         event_add(f->over, &soon);
     if (f->done)
-        rk_front_blame(f);
+        xr_front_blame(f);
     for (uint32_t i = 0; f->done && i < f->job->napps; i++)
         say_alone(f, i);
     if (f->done)
-        rk_front_jobs_over(f);
-    if (f->done && !rk_front_jobs_running(f) && !rk_stream_backlog(f->out) && !rk_stream_backlog(f->err))
-        rk_life_shut(f->life);
+        xr_front_jobs_over(f);
+    if (f->done && !xr_front_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
+        xr_life_shut(f->life);
     return true;
 }
 
-static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
+static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
 {
     struct front *f = arg;
     bool mine = false, fine;
     uint32_t n, node;
 
     switch (kind) {
-    case RK_MSG_READY:
-        node = rk_unpack_u32(&(struct rk_unpacker){u->at, u->left, false});
+    case XR_MSG_READY:
+        node = xr_unpack_u32(&(struct xr_unpacker){u->at, u->left, false});
         if (node < f->nnodes)
             f->nodes[node].joined = true;
-        rk_branches_connected(f->branches, node); /* first: nobody is missing when the muster is complete */
-        return f->muster && rk_muster_take(f->muster, kind, u);
-    case RK_MSG_DOOR:
-        return rk_branches_hear_door(f->branches, u);
-    case RK_MSG_TOPOLOGY:
-        return f->muster && rk_muster_take(f->muster, kind, u);
-    case RK_MSG_STARTED:
+        xr_branches_connected(f->branches, node); /* first: nobody is missing when the muster is complete */
+        return f->muster && xr_muster_take(f->muster, kind, u);
+    case XR_MSG_DOOR:
+        return xr_branches_hear_door(f->branches, u);
+    case XR_MSG_TOPOLOGY:
+        return f->muster && xr_muster_take(f->muster, kind, u);
+    case XR_MSG_STARTED:
         return show_budget(f, u);
-    case RK_MSG_REFUSED:
+    case XR_MSG_REFUSED:
         return on_refused(f, u);
-    case RK_MSG_OUTPUT:
+    case XR_MSG_OUTPUT:
         return on_output(f, u);
-    case RK_MSG_INPUT_TAKEN:
-        node = rk_unpack_u32(u);
-        n = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || node >= f->nnodes)
+    case XR_MSG_INPUT_TAKEN:
+        node = xr_unpack_u32(u);
+        n = xr_unpack_u32(u);
+        if (!xr_unpack_done(u) || node >= f->nnodes)
             return false;
         if (f->feed)
-            rk_reader_credit(f->reader, rk_feed_taken(f->feed, node, n));
+            xr_reader_credit(f->reader, xr_feed_taken(f->feed, node, n));
         return true;
-    case RK_MSG_INPUT_CLOSED:
-        node = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || node >= f->nnodes)
+    case XR_MSG_INPUT_CLOSED:
+        node = xr_unpack_u32(u);
+        if (!xr_unpack_done(u) || node >= f->nnodes)
             return false;
         on_input_closed(f, node);
         return true;
-    case RK_MSG_EXITED:
+    case XR_MSG_EXITED:
         return on_exited(f, u);
-    case RK_MSG_ABORT:
+    case XR_MSG_ABORT:
         return on_abort(f, u);
-    case RK_MSG_LOG:
+    case XR_MSG_LOG:
         return on_log(f, u);
-    case RK_MSG_FAILED:
-    case RK_MSG_LOST:
+    case XR_MSG_FAILED:
+    case XR_MSG_LOST:
         return on_node_text(f, kind, u);
-    case RK_MSG_PLACED:
-    case RK_MSG_USAGE:
-        return rk_report_message(f->report, kind, u);
-    case RK_MSG_BROKEN:
+    case XR_MSG_PLACED:
+    case XR_MSG_USAGE:
+        return xr_report_message(f->report, kind, u);
+    case XR_MSG_BROKEN:
         return on_broken(f, u);
-    case RK_MSG_CLIENT_LOST:
-        rk_front_jobs_broken(f, u);
+    case XR_MSG_CLIENT_LOST:
+        xr_front_jobs_broken(f, u);
         return true;
-    case RK_MSG_STRANGERS:
+    case XR_MSG_STRANGERS:
         return on_strangers(f, u);
-    case RK_MSG_NOTICE:
+    case XR_MSG_NOTICE:
         return on_notice(f, u);
-    case RK_MSG_ENDING:
-        node = rk_unpack_u32(u);
-        if (!rk_unpack_done(u) || node >= f->nnodes)
+    case XR_MSG_ENDING:
+        node = xr_unpack_u32(u);
+        if (!xr_unpack_done(u) || node >= f->nnodes)
             return false;
-        rk_front_heard_end(f, node);
+        xr_front_heard_end(f, node);
         return true;
-    case RK_MSG_CONTROL:
-        return rk_front_control(f, u);
-    case RK_MSG_JOINED:
+    case XR_MSG_CONTROL:
+        return xr_front_control(f, u);
+    case XR_MSG_JOINED:
         return on_joined(f, u);
-    case RK_MSG_ALONE:
+    case XR_MSG_ALONE:
         return on_alone(f, u);
-    case RK_MSG_DONE:
+    case XR_MSG_DONE:
         return on_done(f, u);
-    case RK_MSG_ERRAND:
-    case RK_MSG_MODEX_ANSWER:
-        return rk_front_jobs_take(f, kind, u);
+    case XR_MSG_ERRAND:
+    case XR_MSG_MODEX_ANSWER:
+        return xr_front_jobs_take(f, kind, u);
     default:
-        fine = f->life && rk_life_message(f->life, kind, u, &mine);
+        fine = f->life && xr_life_message(f->life, kind, u, &mine);
         return mine && fine;
     }
 }
 
 /* ------------------------------------------------------------------- signs of life */
 
-static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
+static int send_to_agents(void *arg, uint32_t kind, struct xr_packer *p)
 {
     struct front *f = arg;
     int n = 0;
@@ -498,9 +498,9 @@ static int send_to_agents(void *arg, uint32_t kind, struct rk_packer *p)
     for (uint32_t i = 0; i < f->nnodes; i++)
         n += f->told && !f->nodes[i].done && !f->nodes[i].gone && f->plan->placement.host[i].ranks > 0;
     if (n == 0 || f->done)
-        rk_packer_free(p);
+        xr_packer_free(p);
     else
-        rk_tree_send(f->tree, RK_NODE_ALL, kind, p);
+        xr_tree_send(f->tree, XR_NODE_ALL, kind, p);
     return f->done ? 0 : n;
 }
 
@@ -510,42 +510,42 @@ static void on_still(void *arg, bool still)
     struct front *f = arg;
 
     if (!f->done && !f->ending && !f->given_up)
-        rk_front_jobs_still(f, still);
+        xr_front_jobs_still(f, still);
 }
 
-void rk_front_hopeless(struct front *f)
+void xr_front_hopeless(struct front *f)
 {
     if (f->done || f->ending || f->given_up)
         return;
-    rk_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+    xr_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
                   f->options->heartbeat);
-    rk_front_give_up(f);
+    xr_front_give_up(f);
 }
 
-static const struct rk_fences *fences(void *arg)
+static const struct xr_fences *fences(void *arg)
 {
     const struct front *f = arg;
 
     return f->fences;
 }
 
-const struct rk_life_ops rk_front_life_ops = {send_to_agents, on_still, fences};
+const struct xr_life_ops xr_front_life_ops = {send_to_agents, on_still, fences};
 
-static bool on_step(void *arg, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+static bool on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     struct front *f = arg;
 
-    return (kind == RK_MSG_FENCE_UP || kind == RK_MSG_FENCE_ENDED) && f->fences && rk_fences_take(f->fences, from, kind, u);
+    return (kind == XR_MSG_FENCE_UP || kind == XR_MSG_FENCE_ENDED) && f->fences && xr_fences_take(f->fences, from, kind, u);
 }
 
 static void after_child(struct front *f)
 {
-    if (rk_tree_child_count(f->tree) == 0) {
-        rk_reader_close(f->reader);
+    if (xr_tree_child_count(f->tree) == 0) {
+        xr_reader_close(f->reader);
         f->reader = NULL;
-        rk_front_jobs_over(f);
+        xr_front_jobs_over(f);
     }
-    rk_front_leave_if_over(f);
+    xr_front_leave_if_over(f);
 }
 
 static void on_child_gone(void *arg, uint32_t node, const char *why)
@@ -561,7 +561,7 @@ static void on_lost_ended(void *arg, uint32_t node, bool seen)
     struct front *f = arg;
 
     if (!seen)
-        rk_stream_say(f->err, RK_LEFT_BEHIND, rk_plan_name(f->plan, node));
+        xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, node));
     after_child(f);
 }
 
@@ -571,4 +571,4 @@ static void on_parent_gone(void *arg, const char *why)
     (void)why;
 }
 
-const struct rk_tree_ops rk_front_tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone, NULL};
+const struct xr_tree_ops xr_front_tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone, NULL};

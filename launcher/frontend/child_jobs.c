@@ -27,15 +27,15 @@ struct child {
     uint32_t job;
     pid_t pid;            /* 0: it has been reaped, with this status */
     int status;
-    struct rk_wire *wire; /* NULL: it will say no more */
-    struct rk_relay *output[2]; /* what it writes; NULL: it will write no more */
+    struct xr_wire *wire; /* NULL: it will say no more */
+    struct xr_relay *output[2]; /* what it writes; NULL: it will write no more */
     char *parent;  /* the job whose rank has asked for it */
     uint32_t rank; /* that */
     uint64_t start_ns; /* since 1970 */
     struct event *patience;
 };
 
-static struct child *child_of(const struct rk_front_jobs *j, uint32_t job)
+static struct child *child_of(const struct xr_front_jobs *j, uint32_t job)
 {
     for (struct rk_link *l = j->children.next; l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -48,9 +48,9 @@ static struct child *child_of(const struct rk_front_jobs *j, uint32_t job)
 static void drop(struct child *c)
 {
     rk_list_remove(&c->link);
-    rk_wire_close(c->wire);
-    rk_relay_close(c->output[0]);
-    rk_relay_close(c->output[1]);
+    xr_wire_close(c->wire);
+    xr_relay_close(c->output[0]);
+    xr_relay_close(c->output[1]);
     if (c->patience)
         event_free(c->patience);
     free(c->parent);
@@ -73,15 +73,15 @@ static uint64_t wall_ns(void)
 /* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
 static bool note_end(struct child *c)
 {
-    struct rk_hub *hub = c->f->jobs->hub;
-    const char *name = rk_hub_name(hub, c->job);
-    struct rk_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = rk_hub_size(hub, c->job),
+    struct xr_hub *hub = c->f->jobs->hub;
+    const char *name = xr_hub_name(hub, c->job);
+    struct xr_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = xr_hub_size(hub, c->job),
                                   .start_ns = c->start_ns, .end_ns = wall_ns(), .code = code_of(c->status)};
     char *copy = c->f->report && name ? strdup(name) : NULL;
 
     s.job = copy;
-    s.started = rk_hub_gone(hub, c->job, s.code);
-    rk_report_spawned(c->f->report, &s);
+    s.started = xr_hub_gone(hub, c->job, s.code);
+    xr_report_spawned(c->f->report, &s);
     free(copy);
     return s.started;
 }
@@ -90,26 +90,26 @@ static void finish_if_over(struct child *c)
 {
     struct front *f = c->f;
     int status = c->status;
-    const char *name = rk_hub_name(f->jobs->hub, c->job);
+    const char *name = xr_hub_name(f->jobs->hub, c->job);
 
     if (c->wire || c->pid || c->output[0] || c->output[1])
         return;
     if (WIFSIGNALED(status)) {
-        rk_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
+        xr_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
                       name ? name : "", WTERMSIG(status), strsignal(WTERMSIG(status)));
         f->orphans = true;
     }
     if (note_end(c) && code_of(status))
-        rk_front_judge(f, code_of(status));
+        xr_front_judge(f, code_of(status));
     drop(c);
-    rk_front_leave_if_over(f);
+    xr_front_leave_if_over(f);
 }
 
 static bool is_full(void *arg)
 {
     const struct front *f = ((struct child *)arg)->f;
 
-    return rk_stream_backlog(f->out) > STALL_AT || rk_stream_backlog(f->err) > STALL_AT;
+    return xr_stream_backlog(f->out) > STALL_AT || xr_stream_backlog(f->err) > STALL_AT;
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *arg)
@@ -122,23 +122,23 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     /* Its output waits for the user, as all does. */
     if (is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
         return;
-    rk_wire_close(c->wire);
+    xr_wire_close(c->wire);
     c->wire = NULL;
     for (int i = 0; i < 2; i++) {
-        rk_relay_close(c->output[i]);
+        xr_relay_close(c->output[i]);
         c->output[i] = NULL;
     }
     finish_if_over(c);
 }
 
-static void put_output(void *arg, struct rk_relay *relay, const void *data, size_t len)
+static void put_output(void *arg, struct xr_relay *relay, const void *data, size_t len)
 {
     struct child *c = arg;
 
-    rk_stream_pass(relay == c->output[0] ? c->f->out : c->f->err, data, len);
+    xr_stream_pass(relay == c->output[0] ? c->f->out : c->f->err, data, len);
 }
 
-static void on_output_over(void *arg, struct rk_relay *relay)
+static void on_output_over(void *arg, struct xr_relay *relay)
 {
     struct child *c = arg;
 
@@ -146,29 +146,29 @@ static void on_output_over(void *arg, struct rk_relay *relay)
         if (c->output[i] == relay)
             c->output[i] = NULL;
     }
-    rk_relay_close(relay);
+    xr_relay_close(relay);
     finish_if_over(c);
 }
 
-static const struct rk_relay_ops relay_ops = {put_output, is_full, on_output_over};
+static const struct xr_relay_ops relay_ops = {put_output, is_full, on_output_over};
 
-void rk_front_jobs_drained(struct front *f)
+void xr_front_jobs_drained(struct front *f)
 {
-    struct rk_front_jobs *j = f->jobs;
+    struct xr_front_jobs *j = f->jobs;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
-        rk_relay_wake(c->output[0]);
-        rk_relay_wake(c->output[1]);
+        xr_relay_wake(c->output[0]);
+        xr_relay_wake(c->output[1]);
     }
 }
 
-static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
+static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct xr_unpacker *u)
 {
     struct child *c = arg;
 
     (void)node;
-    return rk_hub_take(c->f->jobs->hub, c->job, kind, u);
+    return xr_hub_take(c->f->jobs->hub, c->job, kind, u);
 }
 
 static void on_child_closed(void *arg, const char *why)
@@ -176,18 +176,18 @@ static void on_child_closed(void *arg, const char *why)
     struct child *c = arg;
 
     if (why)
-        rk_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
-    rk_wire_close(c->wire);
+        xr_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
+    xr_wire_close(c->wire);
     c->wire = NULL;
     finish_if_over(c);
 }
 
-static const struct rk_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
+static const struct xr_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
 
-void rk_front_jobs_reap(struct front *f)
+void xr_front_jobs_reap(struct front *f)
 {
     const struct timeval patience = {EOF_S, 0};
-    struct rk_front_jobs *j = f->jobs;
+    struct xr_front_jobs *j = f->jobs;
 
     for (struct rk_link *l = j ? j->children.next : NULL, *next; j && l != &j->children; l = next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -201,31 +201,31 @@ void rk_front_jobs_reap(struct front *f)
     }
 }
 
-static void send_down(void *arg, uint32_t job, enum rk_word word, struct rk_packer *p)
+static void send_down(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
 {
     struct front *f = arg;
     struct child *c = job ? child_of(f->jobs, job) : NULL;
-    struct rk_unpacker u = {p->data, p->len, p->failed};
+    struct xr_unpacker u = {p->data, p->len, p->failed};
 
     if (c && c->wire) {
-        rk_wire_send_to(c->wire, RK_NODE_NEXT, word, p);
+        xr_wire_send_to(c->wire, XR_NODE_NEXT, word, p);
     } else {
         if (job == 0)
-            rk_front_hear(f, word, &u);
-        rk_packer_free(p);
+            xr_front_hear(f, word, &u);
+        xr_packer_free(p);
     }
 }
 
 /* What the user has written before the first program. */
-static char **first_words(const struct rk_options *o)
+static char **first_words(const struct xr_options *o)
 {
     char **words = calloc(1, sizeof(*words)), **argv = o->argv;
 
     for (int i = 1; words && argv[i] && argv[i] != o->apps[0].command[0]; i++) {
         if (strcmp(argv[i], "--") == 0 && argv[i + 1] == o->apps[0].command[0])
             break;
-        if (!rk_request_word(&words, argv[i])) {
-            rk_strings_free(words);
+        if (!xr_request_word(&words, argv[i])) {
+            xr_strings_free(words);
             return NULL;
         }
     }
@@ -233,56 +233,56 @@ static char **first_words(const struct rk_options *o)
 }
 
 /* What -x and files say; PWD each job has for itself. */
-static char **first_variables(const struct rk_job *job)
+static char **first_variables(const struct xr_job *job)
 {
     char **env = calloc(1, sizeof(*env));
 
     for (char *const *e = job->apps[0].env; env && *e; e++) {
-        if (strncmp(*e, "PWD=", 4) != 0 && !rk_request_word(&env, *e)) {
-            rk_strings_free(env);
+        if (strncmp(*e, "PWD=", 4) != 0 && !xr_request_word(&env, *e)) {
+            xr_strings_free(env);
             return NULL;
         }
     }
     return env;
 }
 
-static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct rk_unpacker *request,
-                       struct rk_packer *outline, struct rk_packer *p)
+static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct xr_unpacker *request,
+                       struct xr_packer *outline, struct xr_packer *p)
 {
-    struct rk_hello h = {.number = f->jobs->nspawned + 1,
+    struct xr_hello h = {.number = f->jobs->nspawned + 1,
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
                          .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
                          .env = first_variables(f->job),
-                         .busy = rk_hub_busy(f->jobs->hub)};
-    bool ok = rk_request_unpack(request, &h.request) && rk_unpack_done(request) && h.parent &&
+                         .busy = xr_hub_busy(f->jobs->hub)};
+    bool ok = xr_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
               h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
     h.outline = outline->data; /* taken over */
     h.outline_len = outline->len;
     memset(outline, 0, sizeof(*outline));
     if (ok)
-        rk_hello_pack(&h, p);
-    rk_hello_clear(&h);
+        xr_hello_pack(&h, p);
+    xr_hello_clear(&h);
     return ok && !p->failed;
 }
 
 static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
-                      struct rk_unpacker *request, struct rk_packer *outline)
+                      struct xr_unpacker *request, struct xr_packer *outline)
 {
     struct front *f = arg;
     struct child *c;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     int fd = -1, output[2];
 
     if (f->ending || f->forced || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
-        rk_packer_free(&p);
+        xr_packer_free(&p);
         return false;
     }
     c = calloc(1, sizeof(*c));
     if (!c) {
-        rk_packer_free(&p);
+        xr_packer_free(&p);
         return false;
     }
     c->f = f;
@@ -292,59 +292,59 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     c->start_ns = wall_ns();
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? rk_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
+    c->pid = c->patience ? xr_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
-        rk_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
+        xr_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;
         drop(c);
-        rk_packer_free(&p);
+        xr_packer_free(&p);
         return false;
     }
     f->jobs->nspawned++;
     for (int i = 0; i < 2; i++) {
-        if (rk_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
+        if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
             close(output[i]); /* what it writes is lost, and it notices */
     }
-    if (rk_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
+    if (xr_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
         close(fd); /* it ends by itself */
-        rk_packer_free(&p);
+        xr_packer_free(&p);
     } else {
-        rk_wire_send_to(c->wire, RK_NODE_NEXT, RK_DOWN_HELLO, &p);
+        xr_wire_send_to(c->wire, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
     }
     return true;
 }
 
-const struct rk_hub_ops rk_front_hub_ops = {send_down, start_job};
+const struct xr_hub_ops xr_front_hub_ops = {send_down, start_job};
 
-bool rk_front_jobs_running(const struct front *f)
+bool xr_front_jobs_running(const struct front *f)
 {
     return f->jobs && !rk_list_empty(&f->jobs->children);
 }
 
-void rk_front_jobs_signal(struct front *f, int sig)
+void xr_front_jobs_signal(struct front *f, int sig)
 {
-    struct rk_front_jobs *j = f->jobs;
+    struct xr_front_jobs *j = f->jobs;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
-        struct rk_packer p = {0};
-        rk_pack_u32(&p, (uint32_t)sig);
-        send_down(f, c->job, RK_DOWN_SIGNAL, &p);
+        struct xr_packer p = {0};
+        xr_pack_u32(&p, (uint32_t)sig);
+        send_down(f, c->job, XR_DOWN_SIGNAL, &p);
     }
 }
 
-void rk_front_wait_for_children(struct front *f)
+void xr_front_wait_for_children(struct front *f)
 {
     const struct timespec tick = {0, 10000000};
     uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
-    struct rk_front_jobs *j = f->jobs;
+    struct xr_front_jobs *j = f->jobs;
 
-    rk_front_jobs_over(f); /* nobody of ours is there to be told anything */
+    xr_front_jobs_over(f); /* nobody of ours is there to be told anything */
     while (!rk_list_empty(&j->children)) {
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);
             next = l->next;
-            rk_wire_close(c->wire);
+            xr_wire_close(c->wire);
             c->wire = NULL;
             if (c->pid && rk_clock_ns() > deadline)
                 kill(c->pid, SIGKILL);

@@ -15,22 +15,22 @@
 #define HERE_MS 20
 #define HOSTS_MS 100
 
-static void blame(struct front *f, const struct rk_failure *why)
+static void blame(struct front *f, const struct xr_failure *why)
 {
     char how[160], time[32];
 
-    rk_verdict_how(why->status, why->unfinished, how, sizeof(how));
-    rk_verdict_time(why->lived_ns, time, sizeof(time));
-    rk_report_cause(f->report, "rank %u %s", why->rank, how);
-    rk_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", why->rank,
-                  rk_front_host_of(f, why->rank), why->pid, how, time,
+    xr_verdict_how(why->status, why->unfinished, how, sizeof(how));
+    xr_verdict_time(why->lived_ns, time, sizeof(time));
+    xr_report_cause(f->report, "rank %u %s", why->rank, how);
+    xr_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", why->rank,
+                  xr_front_host_of(f, why->rank), why->pid, how, time,
                   f->options->go_on ? "; the others go on" : "; ending the job");
-    rk_front_judge(f, rk_verdict_code(why->status, why->unfinished));
+    xr_front_judge(f, xr_verdict_code(why->status, why->unfinished));
     if (!f->options->go_on)
-        rk_front_end_job(f);
+        xr_front_end_job(f);
 }
 
-void rk_front_blame(struct front *f)
+void xr_front_blame(struct front *f)
 {
     if (!f->blaming)
         return;
@@ -40,26 +40,26 @@ void rk_front_blame(struct front *f)
         blame(f, &f->failure);
 }
 
-void rk_front_blame_host(struct front *f)
+void xr_front_blame_host(struct front *f)
 {
-    uint32_t node = f->blaming && f->told && f->failure.rank < f->job->size ? f->job->host_of[f->failure.rank] : RK_NO_HOST;
+    uint32_t node = f->blaming && f->told && f->failure.rank < f->job->size ? f->job->host_of[f->failure.rank] : XR_NO_HOST;
 
-    if (node == RK_NO_HOST || f->nodes[node].gone) { /* it has failed before its host was lost */
-        rk_front_blame(f);
+    if (node == XR_NO_HOST || f->nodes[node].gone) { /* it has failed before its host was lost */
+        xr_front_blame(f);
         return;
     }
     f->blaming = false;
     event_del(f->blame);
 }
 
-void rk_front_on_blame(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_blame(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    rk_front_blame(arg);
+    xr_front_blame(arg);
 }
 
-void rk_front_failed(struct front *f, const struct rk_failure *why)
+void xr_front_failed(struct front *f, const struct xr_failure *why)
 {
     const struct timeval moment = {0, (f->nnodes > 1 ? HOSTS_MS : HERE_MS) * 1000};
 
@@ -73,5 +73,5 @@ void rk_front_failed(struct front *f, const struct rk_failure *why)
         event_add(f->blame, &moment);
     f->blaming = true;
     if (WIFSIGNALED(why->status))
-        rk_front_blame(f);
+        xr_front_blame(f);
 }

@@ -27,10 +27,10 @@
 /* May the agent write standard output? See direct.h. */
 static bool writes_itself(const struct front *f)
 {
-    const struct rk_options *o = f->options;
+    const struct xr_options *o = f->options;
 
     return f->nnodes == 1 && !o->timestamp && !o->tag_output && !o->label_host && !o->output_dir &&
-           f->job->pty == RK_PTY_NONE && !isatty(STDOUT_FILENO);
+           f->job->pty == XR_PTY_NONE && !isatty(STDOUT_FILENO);
 }
 
 /* Before there is an event loop: the agent has its own, and one process can have only one that
@@ -45,9 +45,9 @@ static rank_status_t start_agent(struct front *f, int *fd)
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
     if (writes_itself(f))
-        f->direct = rk_direct_open();
-    f->keeper = rk_keeper_start(ends[1], ends[0], &f->setup, f->job->id, f->direct);
-    rk_direct_leave_fd(f->direct);
+        f->direct = xr_direct_open();
+    f->keeper = xr_keeper_start(ends[1], ends[0], &f->setup, f->job->id, f->direct);
+    xr_direct_leave_fd(f->direct);
     close(ends[1]);
     if (f->keeper < 0) {
         rk_error("cannot create a process for the agent: %m");
@@ -60,7 +60,7 @@ static rank_status_t start_agent(struct front *f, int *fd)
 
 static rank_status_t open_front(struct front *f)
 {
-    struct rk_label label = rk_front_label_of(f);
+    struct xr_label label = xr_front_label_of(f);
     rank_status_t st;
 
     if (gethostname(f->host, sizeof(f->host) - 1))
@@ -68,22 +68,22 @@ static rank_status_t open_front(struct front *f)
     f->base = event_base_new();
     if (!f->base)
         return RANK_ERR_NO_MEMORY;
-    st = rk_stream_open(f->base, STDOUT_FILENO, &label, &rk_front_stream_ops, f, &f->out);
+    st = xr_stream_open(f->base, STDOUT_FILENO, &label, &xr_front_stream_ops, f, &f->out);
     if (!st)
-        st = rk_stream_open(f->base, STDERR_FILENO, &label, &rk_front_stream_ops, f, &f->err);
+        st = xr_stream_open(f->base, STDERR_FILENO, &label, &xr_front_stream_ops, f, &f->err);
     if (!st)
-        rk_stream_pair(f->out, f->err);
+        xr_stream_pair(f->out, f->err);
     if (!st)
-        st = rk_front_jobs_open(f);
+        st = xr_front_jobs_open(f);
     if (!st)
-        st = rk_front_watch_signals(f);
-    f->silence = evtimer_new(f->base, rk_front_on_silence, f);
-    f->timeout = evtimer_new(f->base, rk_front_on_timeout, f);
-    f->linger = evtimer_new(f->base, rk_front_on_linger, f);
-    f->over = evtimer_new(f->base, rk_front_on_over, f);
-    f->blame = evtimer_new(f->base, rk_front_on_blame, f);
-    f->insist = evtimer_new(f->base, rk_front_on_insist, f);
-    f->stopping = evtimer_new(f->base, rk_front_on_stopping, f);
+        st = xr_front_watch_signals(f);
+    f->silence = evtimer_new(f->base, xr_front_on_silence, f);
+    f->timeout = evtimer_new(f->base, xr_front_on_timeout, f);
+    f->linger = evtimer_new(f->base, xr_front_on_linger, f);
+    f->over = evtimer_new(f->base, xr_front_on_over, f);
+    f->blame = evtimer_new(f->base, xr_front_on_blame, f);
+    f->insist = evtimer_new(f->base, xr_front_on_insist, f);
+    f->stopping = evtimer_new(f->base, xr_front_on_stopping, f);
     if (!st && (!f->silence || !f->timeout || !f->linger || !f->over || !f->blame || !f->insist || !f->stopping))
         st = RANK_ERR_NO_MEMORY;
     return st;
@@ -137,32 +137,32 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
             wait_for_keeper(f, KEEPER_MS);
         }
     }
-    if ((!f->done || f->orphans) && !rk_descend_end(5000, before, nbefore))
+    if ((!f->done || f->orphans) && !xr_descend_end(5000, before, nbefore))
         rk_error("some processes of the job do not end although they were killed");
 }
 
 /* An agent that died could not remove what the libraries of its ranks left; its keeper may have died with it. */
 static void remove_leftovers(const struct front *f, const struct timespec *since)
 {
-    struct rk_leftovers *l;
+    struct xr_leftovers *l;
 
-    if (f->done || rk_leftovers_create(f->job->id, &l))
+    if (f->done || xr_leftovers_create(f->job->id, &l))
         return;
-    rk_leftovers_remove(l, true);
-    rk_leftovers_destroy(l);
-    rk_leftovers_remove_unheld(since);
+    xr_leftovers_remove(l, true);
+    xr_leftovers_destroy(l);
+    xr_leftovers_remove_unheld(since);
 }
 
 static void close_front(struct front *f)
 {
-    rk_muster_close(f->muster);
-    rk_branches_close(f->branches);
-    rk_fences_close(f->fences);
-    rk_gone_close(f->gone);
-    rk_tree_close(f->tree);
-    rk_reader_close(f->reader);
-    rk_feed_close(f->feed);
-    rk_user_terminal_close(f->terminal);
+    xr_muster_close(f->muster);
+    xr_branches_close(f->branches);
+    xr_fences_close(f->fences);
+    xr_gone_close(f->gone);
+    xr_tree_close(f->tree);
+    xr_reader_close(f->reader);
+    xr_feed_close(f->feed);
+    xr_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     if (f->silence)
@@ -179,19 +179,19 @@ static void close_front(struct front *f)
         event_free(f->insist);
     if (f->stopping)
         event_free(f->stopping);
-    rk_life_close(f->life);
-    rk_output_dir_close(f->files);
-    rk_stream_close(f->out);
-    rk_stream_close(f->err);
-    rk_direct_close(f->direct);
+    xr_life_close(f->life);
+    xr_output_dir_close(f->files);
+    xr_stream_close(f->out);
+    xr_stream_close(f->err);
+    xr_direct_close(f->direct);
     if (f->base)
         event_base_free(f->base);
     free(f->nodes);
     for (uint32_t i = 0; f->joins && i < f->job->napps; i++)
         free(f->joins[i].uses);
     free(f->joins);
-    rk_by_host_clear(&f->of_host);
-    rk_setup_clear(&f->setup);
+    xr_by_host_clear(&f->of_host);
+    xr_setup_clear(&f->setup);
 }
 
 /* Nothing has been started but an agent that has nothing to do, and ends when its wire does. */
@@ -202,22 +202,22 @@ static void end_early(struct front *f, int fd, const pid_t *before, size_t nbefo
     close_front(f);
 }
 
-int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan, rk_front_late_fn late)
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late)
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
-    const struct timespec since = rk_leftovers_now();
+    const struct timespec since = xr_leftovers_now();
     size_t nbefore = 0;
     /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
-    pid_t *before = rk_descend_children(&nbefore);
+    pid_t *before = xr_descend_children(&nbefore);
     int fd = -1, code;
     rank_status_t st;
 
-    if (!rk_front_open_report(&f)) {
+    if (!xr_front_open_report(&f)) {
         free(before);
-        return RK_EXIT_USAGE;
+        return XR_EXIT_USAGE;
     }
-    st = rk_assign_setup(options, plan, &f.setup);
+    st = xr_assign_setup(options, plan, &f.setup);
     f.setup.nofile = job->nofile;
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
     f.joins = calloc(job->napps, sizeof(*f.joins));
@@ -225,11 +225,11 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
         st = RANK_ERR_NO_MEMORY;
     if (!st && late) {
         f.setup.early.job = job->id;
-        f.setup.early.host = rk_plan_name(plan, plan->local);
+        f.setup.early.host = xr_plan_name(plan, plan->local);
         f.setup.early.ranks = job->size;
-        f.setup.early.plain = f.nnodes == 1 && rk_plain_job(job);
+        f.setup.early.plain = f.nnodes == 1 && xr_plain_job(job);
     }
-    if (!st && plan->local != RK_NO_HOST)
+    if (!st && plan->local != XR_NO_HOST)
         st = start_agent(&f, &fd);
     else if (!st)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -244,34 +244,34 @@ int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk
     if (!st)
         st = open_front(&f);
     if (!st)
-        st = rk_front_open_tree(&f, fd);
+        st = xr_front_open_tree(&f, fd);
     else if (fd >= 0)
         close(fd);
     if (!st && f.told)
-        st = rk_front_open_input(&f);
+        st = xr_front_open_input(&f);
     if (!st) {
         start_clock(&f);
         event_base_dispatch(f.base);
-        rk_front_blame(&f);
+        xr_front_blame(&f);
     } else {
         rk_error("xrun cannot start: %s", rank_status_string(st));
-        rk_front_judge(&f, 1);
+        xr_front_judge(&f, 1);
     }
-    f.strangers += rk_branches_strangers(f.branches);
+    f.strangers += xr_branches_strangers(f.branches);
     if (f.options->verbose && f.strangers)
-        rk_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, rk_plural(f.strangers));
-    rk_tree_close(f.tree); /* who is still there ends what runs */
+        xr_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, xr_plural(f.strangers));
+    xr_tree_close(f.tree); /* who is still there ends what runs */
     f.tree = NULL;
-    rk_branches_close(f.branches);
+    xr_branches_close(f.branches);
     f.branches = NULL;
-    rk_front_jobs_close(&f);
+    xr_front_jobs_close(&f);
     end_all(&f, before, nbefore);
     remove_leftovers(&f, &since);
     if (f.lost)
-        rk_front_judge(&f, RK_EXIT_OUTPUT_LOST);
-    if (!rk_report_write(f.report, f.code, f.lost))
-        rk_front_judge(&f, RK_EXIT_OUTPUT_LOST);
-    rk_report_close(f.report);
+        xr_front_judge(&f, XR_EXIT_OUTPUT_LOST);
+    if (!xr_report_write(f.report, f.code, f.lost))
+        xr_front_judge(&f, XR_EXIT_OUTPUT_LOST);
+    xr_report_close(f.report);
     close_front(&f);
     free(before);
     return f.code;

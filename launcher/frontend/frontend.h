@@ -4,20 +4,20 @@
  * It starts the agents, hands them the job, carries input and output, and decides
  * what a failure, a signal or a time-out means for the job.
  */
-#ifndef RK_LAUNCHER_FRONTEND_FRONTEND_H
-#define RK_LAUNCHER_FRONTEND_FRONTEND_H
+#ifndef XR_LAUNCHER_FRONTEND_FRONTEND_H
+#define XR_LAUNCHER_FRONTEND_FRONTEND_H
 
 #include "launcher/job/job.h"
 #include "launcher/cli/options.h"
 #include "launcher/map/plan.h"
 
 /* What is left to do before the job can be told: 0, or xrun's exit code, and it has said why. */
-typedef int (*rk_front_late_fn)(const struct rk_options *options, struct rk_plan *plan, struct rk_job *job);
+typedef int (*xr_front_late_fn)(const struct xr_options *options, struct xr_plan *plan, struct xr_job *job);
 
 /*
  * Runs the job to its end and returns xrun's exit code. late: done while this host's agent, the only one, begins with
  * what it can; or NULL.
  */
-int rk_front_run(const struct rk_options *options, struct rk_job *job, struct rk_plan *plan, rk_front_late_fn late);
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late);
 
 #endif

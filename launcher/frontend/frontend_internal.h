@@ -1,8 +1,8 @@
 /*
  * frontend_internal.h: what the files of the front end share; see front.h.
  */
-#ifndef RK_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
-#define RK_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
+#ifndef XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
+#define XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
 
 #include "launcher/bootstrap/launch.h"
 #include "launcher/iof/direct_out.h"
@@ -22,8 +22,8 @@
 #include <sys/types.h>
 
 /* Of an agent on another host that stands still, and whose keeper does so, too. */
-#define RK_LEFT_BEHIND "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there"
-#define RK_FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
+#define XR_LEFT_BEHIND "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there"
+#define XR_FAILURE_GRACE_MS 400 /* a failed job is gone within a second */
 
 /* A host of the job. */
 struct node {
@@ -42,50 +42,50 @@ struct front_app {
 };
 
 /* How a rank failed. */
-struct rk_failure {
+struct xr_failure {
     uint32_t rank, pid;
     int status;
     uint64_t lived_ns;
     bool unfinished;
 };
 
-struct rk_front_jobs;
+struct xr_front_jobs;
 
 struct front {
-    const struct rk_options *options;
-    struct rk_job *job;
-    struct rk_plan *plan;
-    struct rk_setup setup;
+    const struct xr_options *options;
+    struct xr_job *job;
+    struct xr_plan *plan;
+    struct xr_setup setup;
     struct event_base *base;
-    struct rk_tree *tree;
-    struct rk_branches *branches; /* NULL: no agents of other hosts */
-    struct rk_muster *muster;     /* NULL: all are known */
-    struct rk_gone *gone; /* once the job is told */
-    struct rk_fences *fences;
+    struct xr_tree *tree;
+    struct xr_branches *branches; /* NULL: no agents of other hosts */
+    struct xr_muster *muster;     /* NULL: all are known */
+    struct xr_gone *gone; /* once the job is told */
+    struct xr_fences *fences;
     struct node *nodes; /* [nnodes] */
     uint32_t nnodes, ndone;
-    struct rk_by_host of_host; /* once the job is told */
+    struct xr_by_host of_host; /* once the job is told */
     uint32_t strangers; /* at the doors of agents */
     pid_t keeper;
     char host[256];
-    struct rk_stream *out, *err;
-    struct rk_direct *direct; /* NULL: all output comes through here */
-    struct rk_output_dir *files; /* NULL: output goes to out and err */
+    struct xr_stream *out, *err;
+    struct xr_direct *direct; /* NULL: all output comes through here */
+    struct xr_output_dir *files; /* NULL: output goes to out and err */
     bool lost; /* not all output could be written into files */
-    struct rk_reader *reader;
-    struct rk_feed *feed; /* with a reader */
-    struct rk_user_terminal *terminal; /* with --pty */
-    struct rk_report *report; /* with --json */
+    struct xr_reader *reader;
+    struct xr_feed *feed; /* with a reader */
+    struct xr_user_terminal *terminal; /* with --pty */
+    struct xr_report *report; /* with --json */
     struct event *signals[12];
     int nsignals;
-    struct rk_life *life;
+    struct xr_life *life;
     struct event *timeout, *silence, *linger, *blame, *over;
     struct event *insist;
     uint32_t ends, patience; /* how often agents were told to end; for how many ticks they may be silent */
     bool keeper_told; /* to kill an agent that stands still */
     bool hung_up;     /* the keepers of other hosts, too */
     struct event *stopping; /* xrun itself, soon */
-    struct rk_failure failure; /* the one to be blamed, while blaming */
+    struct xr_failure failure; /* the one to be blamed, while blaming */
     bool blaming;
     int code;         /* what xrun exits with */
     bool judged;      /* code is final */
@@ -97,61 +97,61 @@ struct front {
     bool alone;       /* that a program is many jobs of one has been said */
     bool given_up;    /* it takes too long; stack traces may still be made */
     bool orphans;     /* a spawned job may have left something */
-    struct rk_front_jobs *jobs;
+    struct xr_front_jobs *jobs;
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
 
 /* terminate.c: how a job ends. */
-void rk_front_on_linger(evutil_socket_t fd, short what, void *arg);
-void rk_front_on_over(evutil_socket_t fd, short what, void *arg);
-void rk_front_leave_if_over(struct front *f);
-uint32_t rk_front_grace(const struct front *f, uint32_t dflt_ms);
-void rk_front_end_job_by(struct front *f, int sig, uint32_t grace_ms);
-void rk_front_end_job(struct front *f);
-void rk_front_judge(struct front *f, int code);
-void rk_front_on_silence(evutil_socket_t fd, short what, void *arg);
-void rk_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
-void rk_front_give_up(struct front *f);
-void rk_front_on_timeout(evutil_socket_t fd, short what, void *arg);
+void xr_front_on_linger(evutil_socket_t fd, short what, void *arg);
+void xr_front_on_over(evutil_socket_t fd, short what, void *arg);
+void xr_front_leave_if_over(struct front *f);
+uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms);
+void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms);
+void xr_front_end_job(struct front *f);
+void xr_front_judge(struct front *f, int code);
+void xr_front_on_silence(evutil_socket_t fd, short what, void *arg);
+void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
+void xr_front_give_up(struct front *f);
+void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg);
 
 /* insist.c: agents are about to be told to end; one has answered that. */
-void rk_front_insist(struct front *f, uint32_t grace_ms);
-void rk_front_heard_end(struct front *f, uint32_t node);
-void rk_front_on_insist(evutil_socket_t fd, short what, void *arg);
+void xr_front_insist(struct front *f, uint32_t grace_ms);
+void xr_front_heard_end(struct front *f, uint32_t node);
+void xr_front_on_insist(evutil_socket_t fd, short what, void *arg);
 
 /* failure.c: a rank has failed. Sooner or later the job ends by that, unless it is to go on. */
-void rk_front_failed(struct front *f, const struct rk_failure *failure);
+void xr_front_failed(struct front *f, const struct xr_failure *failure);
 /* Nothing more will be heard: say now whose fault it was, if that has not been said. */
-void rk_front_blame(struct front *f);
+void xr_front_blame(struct front *f);
 /* A host is lost: a rank elsewhere that has just exited badly did so by that. */
-void rk_front_blame_host(struct front *f);
-void rk_front_on_blame(evutil_socket_t fd, short what, void *arg);
+void xr_front_blame_host(struct front *f);
+void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
 
 /* signals.c */
-rank_status_t rk_front_watch_signals(struct front *f);
-void rk_front_forward(struct front *f, int sig);
-/* RK_MSG_CONTROL. False: it makes no sense. */
-bool rk_front_control(struct front *f, struct rk_unpacker *u);
-void rk_front_on_stopping(evutil_socket_t fd, short what, void *arg);
+rank_status_t xr_front_watch_signals(struct front *f);
+void xr_front_forward(struct front *f, int sig);
+/* XR_MSG_CONTROL. False: it makes no sense. */
+bool xr_front_control(struct front *f, struct xr_unpacker *u);
+void xr_front_on_stopping(evutil_socket_t fd, short what, void *arg);
 
 /* agent_messages.c: what agents say. */
-const char *rk_front_host_of(const struct front *f, uint32_t rank);
-void rk_front_pay(struct front *f, struct node *n, uint32_t least);
+const char *xr_front_host_of(const struct front *f, uint32_t rank);
+void xr_front_pay(struct front *f, struct node *n, uint32_t least);
 /* No rank of any job makes progress, and the user wants them to end then. */
-void rk_front_hopeless(struct front *f);
-extern const struct rk_life_ops rk_front_life_ops;
-extern const struct rk_tree_ops rk_front_tree_ops;
+void xr_front_hopeless(struct front *f);
+extern const struct xr_life_ops xr_front_life_ops;
+extern const struct xr_tree_ops xr_front_tree_ops;
 
 /* stdio.c: what the user writes and reads. */
-void rk_front_on_lost(void *arg, const char *file, int error);
-rank_status_t rk_front_open_input(struct front *f);
-extern const struct rk_stream_ops rk_front_stream_ops;
+void xr_front_on_lost(void *arg, const char *file, int error);
+rank_status_t xr_front_open_input(struct front *f);
+extern const struct xr_stream_ops xr_front_stream_ops;
 
 /* launch_job.c: the agents come, and are told the job. */
-struct rk_label rk_front_label_of(struct front *f);
-void rk_front_on_branch_failed(void *arg, uint32_t node, const char *text);
-bool rk_front_open_report(struct front *f);
-rank_status_t rk_front_open_tree(struct front *f, int fd);
+struct xr_label xr_front_label_of(struct front *f);
+void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text);
+bool xr_front_open_report(struct front *f);
+rank_status_t xr_front_open_tree(struct front *f, int fd);
 
 #endif

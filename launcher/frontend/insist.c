@@ -43,13 +43,13 @@ static bool any_silent(const struct front *f)
     return false;
 }
 
-void rk_front_insist(struct front *f, uint32_t grace_ms)
+void xr_front_insist(struct front *f, uint32_t grace_ms)
 {
     uint32_t ticks = (!f->forced ? FAILED_MS : grace_ms ? FORCED_MS : AT_ONCE_MS) / TICK_MS;
 
     if (f->keeper_told || f->hung_up) /* that has its time already */
         return;
-    if (f->plan->local != RK_NO_HOST && f->keeper > 0) /* our own may stand still before it can say that it is there */
+    if (f->plan->local != XR_NO_HOST && f->keeper > 0) /* our own may stand still before it can say that it is there */
         f->nodes[f->plan->local].joined = true;
     /* Who is silent is not given more time by being told again. */
     if (event_pending(f->insist, EV_TIMEOUT, NULL) && any_silent(f)) {
@@ -62,7 +62,7 @@ void rk_front_insist(struct front *f, uint32_t grace_ms)
     event_add(f->insist, &tick);
 }
 
-void rk_front_heard_end(struct front *f, uint32_t node)
+void xr_front_heard_end(struct front *f, uint32_t node)
 {
     if (f->nodes[node].heard < f->ends)
         f->nodes[node].heard++;
@@ -73,12 +73,12 @@ static bool tell_keeper(struct front *f)
 {
     uint32_t local = f->plan->local;
 
-    if (local == RK_NO_HOST || f->keeper <= 0 || f->keeper_told || !runs(&f->nodes[local]) ||
+    if (local == XR_NO_HOST || f->keeper <= 0 || f->keeper_told || !runs(&f->nodes[local]) ||
         hears(f, &f->nodes[local]))
         return false;
-    rk_report_cause(f->report, "the agent on %s stands still", rk_plan_name(f->plan, local));
-    rk_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
-                  rk_plan_name(f->plan, local));
+    xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, local));
+    xr_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
+                  xr_plan_name(f->plan, local));
     kill(f->keeper, SIGTERM);
     f->keeper_told = true;
     return true;
@@ -93,15 +93,15 @@ static bool hang_up(struct front *f)
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (!runs(&f->nodes[i]) || i == f->plan->local)
             continue;
-        rk_report_cause(f->report, "the agent on %s stands still", rk_plan_name(f->plan, i));
-        rk_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
-                      rk_plan_name(f->plan, i));
-        rk_tree_hang_up(f->tree, rk_tree_way(f->tree, i));
+        xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, i));
+        xr_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
+                      xr_plan_name(f->plan, i));
+        xr_tree_hang_up(f->tree, xr_tree_way(f->tree, i));
     }
     return true;
 }
 
-void rk_front_on_insist(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_insist(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
     uint32_t busy = 0;
@@ -133,7 +133,7 @@ void rk_front_on_insist(evutil_socket_t fd, short what, void *arg)
     }
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (runs(&f->nodes[i]) && i != f->plan->local)
-            rk_stream_say(f->err, RK_LEFT_BEHIND, rk_plan_name(f->plan, i));
+            xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, i));
     }
     event_base_loopexit(f->base, NULL);
 }

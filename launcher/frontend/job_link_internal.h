@@ -1,30 +1,30 @@
 /*
  * job_link_internal.h: what the two ends of the link between jobs share; see front_jobs.h.
  */
-#ifndef RK_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H
-#define RK_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H
+#ifndef XR_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H
+#define XR_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H
 
 #include "launcher/frontend/job_link.h"
 #include "launcher/dpm/hub.h"
 #include "launcher/overlay/dmodex.h"
 #include "lib/base/list.h"
 
-struct rk_front_jobs {
-    struct rk_hub *hub; /* in the first xrun; else NULL */
+struct xr_front_jobs {
+    struct xr_hub *hub; /* in the first xrun; else NULL */
     struct rk_link children;
     uint32_t nspawned;
-    struct rk_wire *link; /* in a spawned one: to the first */
+    struct xr_wire *link; /* in a spawned one: to the first */
     bool obeying;       /* it was the first who ended this job */
-    struct rk_modexes *modexes; /* what others ask of our ranks */
+    struct xr_modexes *modexes; /* what others ask of our ranks */
     bool up;            /* all ranks run, and the hub knows */
 };
 
 /* job_link.c: the hub says something to this front end. False: it makes no sense. */
-bool rk_front_hear(struct front *f, uint32_t word, struct rk_unpacker *u);
+bool xr_front_hear(struct front *f, uint32_t word, struct xr_unpacker *u);
 
 /* child_jobs.c */
-extern const struct rk_hub_ops rk_front_hub_ops;
+extern const struct xr_hub_ops xr_front_hub_ops;
 /* Each has lost us, and ends its job; it is waited for, though not forever. */
-void rk_front_wait_for_children(struct front *f);
+void xr_front_wait_for_children(struct front *f);
 
 #endif

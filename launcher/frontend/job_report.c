@@ -21,7 +21,7 @@ struct rank {
     int status;
     uint64_t start_ns, end_ns; /* since 1970, by its host's clock */
     uint64_t lived_ns;
-    uint64_t usage[RK_USAGE_FIELDS];
+    uint64_t usage[XR_USAGE_FIELDS];
     bool has_usage;
 };
 
@@ -39,9 +39,9 @@ struct host {
     uint32_t ranks, node;
 };
 
-struct rk_report {
+struct xr_report {
     const char *path;
-    const struct rk_job *job;
+    const struct xr_job *job;
     FILE *out;
     uint64_t start_ns;
     struct rank *ranks; /* [job->size] */
@@ -51,7 +51,7 @@ struct rk_report {
     struct phases *started; /* [nstarted] of each host, by its number in the job */
     uint32_t nstarted;
     char *cause;
-    struct rk_report_spawned *spawned;
+    struct xr_report_spawned *spawned;
     uint32_t nspawned;
 };
 
@@ -63,10 +63,10 @@ static uint64_t wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-struct rk_report *rk_report_open(const char *path, const struct rk_job *job, char *err,
+struct xr_report *xr_report_open(const char *path, const struct xr_job *job, char *err,
                                  size_t errlen)
 {
-    struct rk_report *r = calloc(1, sizeof(*r));
+    struct xr_report *r = calloc(1, sizeof(*r));
 
     if (r)
         r->ranks = calloc(job->size, sizeof(*r->ranks));
@@ -83,13 +83,13 @@ struct rk_report *rk_report_open(const char *path, const struct rk_job *job, cha
     r->out = fopen(path, "we");
     if (!r->out) {
         snprintf(err, errlen, "--json: cannot write %s: %s", path, strerror(errno));
-        rk_report_close(r);
+        xr_report_close(r);
         return NULL;
     }
     return r;
 }
 
-void rk_report_close(struct rk_report *r)
+void xr_report_close(struct xr_report *r)
 {
     if (!r)
         return;
@@ -129,13 +129,13 @@ static void add_phase(struct phases *p, const char *name, uint64_t ns)
     more[p->n++].ns = ns;
 }
 
-void rk_report_phase(struct rk_report *r, const char *name, uint64_t ns)
+void xr_report_phase(struct xr_report *r, const char *name, uint64_t ns)
 {
     if (r)
         add_phase(&r->start, name, ns);
 }
 
-void rk_report_host_phase(struct rk_report *r, uint32_t node, const char *name, uint64_t ns)
+void xr_report_host_phase(struct xr_report *r, uint32_t node, const char *name, uint64_t ns)
 {
     struct phases *more;
 
@@ -152,7 +152,7 @@ void rk_report_host_phase(struct rk_report *r, uint32_t node, const char *name, 
     add_phase(&r->started[node], name, ns);
 }
 
-static bool add_host(struct rk_report *r, const char *name, const char *pmix)
+static bool add_host(struct xr_report *r, const char *name, const char *pmix)
 {
     struct host *more = realloc(r->hosts, (r->nhosts + 1) * sizeof(*more));
 
@@ -164,17 +164,17 @@ static bool add_host(struct rk_report *r, const char *name, const char *pmix)
     return true;
 }
 
-static bool on_placed(struct rk_report *r, struct rk_unpacker *u)
+static bool on_placed(struct xr_report *r, struct xr_unpacker *u)
 {
-    const char *name = rk_unpack_string(u), *pmix = rk_unpack_string(u);
-    uint32_t n = rk_unpack_u32(u);
+    const char *name = xr_unpack_string(u), *pmix = xr_unpack_string(u);
+    uint32_t n = xr_unpack_u32(u);
 
     if (!name || !pmix || !add_host(r, name, pmix))
         return false;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u), bound = rk_unpack_u32(u);
-        uint64_t start = rk_unpack_u64(u);
-        const char *cpus = rk_unpack_string(u);
+        uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u), bound = xr_unpack_u32(u);
+        uint64_t start = xr_unpack_u64(u);
+        const char *cpus = xr_unpack_string(u);
         struct rank *at;
         if (u->failed || rank >= r->job->size || !cpus)
             return false;
@@ -189,31 +189,31 @@ static bool on_placed(struct rk_report *r, struct rk_unpacker *u)
         at->cpus = strdup(cpus);
         r->hosts[at->host].ranks++;
     }
-    return rk_unpack_done(u);
+    return xr_unpack_done(u);
 }
 
-static bool on_usage(struct rk_report *r, struct rk_unpacker *u)
+static bool on_usage(struct xr_report *r, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u);
-    uint64_t end = rk_unpack_u64(u);
+    uint32_t rank = xr_unpack_u32(u);
+    uint64_t end = xr_unpack_u64(u);
 
     if (u->failed || rank >= r->job->size)
         return false;
     r->ranks[rank].end_ns = end;
-    for (int i = 0; i < RK_USAGE_FIELDS; i++)
-        r->ranks[rank].usage[i] = rk_unpack_u64(u);
+    for (int i = 0; i < XR_USAGE_FIELDS; i++)
+        r->ranks[rank].usage[i] = xr_unpack_u64(u);
     r->ranks[rank].has_usage = true;
-    return rk_unpack_done(u);
+    return xr_unpack_done(u);
 }
 
-bool rk_report_message(struct rk_report *r, uint32_t kind, struct rk_unpacker *u)
+bool xr_report_message(struct xr_report *r, uint32_t kind, struct xr_unpacker *u)
 {
     if (!r)
         return true;
-    return kind == RK_MSG_PLACED ? on_placed(r, u) : on_usage(r, u);
+    return kind == XR_MSG_PLACED ? on_placed(r, u) : on_usage(r, u);
 }
 
-void rk_report_exited(struct rk_report *r, uint32_t rank, uint32_t pid, int status,
+void xr_report_exited(struct xr_report *r, uint32_t rank, uint32_t pid, int status,
                       uint64_t lived_ns, bool unfinished)
 {
     struct rank *at;
@@ -228,9 +228,9 @@ void rk_report_exited(struct rk_report *r, uint32_t rank, uint32_t pid, int stat
     at->exited = true;
 }
 
-void rk_report_spawned(struct rk_report *r, const struct rk_report_spawned *spawned)
+void xr_report_spawned(struct xr_report *r, const struct xr_report_spawned *spawned)
 {
-    struct rk_report_spawned *more = r ? realloc(r->spawned, (r->nspawned + 1) * sizeof(*more)) : NULL, *at;
+    struct xr_report_spawned *more = r ? realloc(r->spawned, (r->nspawned + 1) * sizeof(*more)) : NULL, *at;
 
     if (!more)
         return;
@@ -241,7 +241,7 @@ void rk_report_spawned(struct rk_report *r, const struct rk_report_spawned *spaw
     at->parent = spawned->parent ? strdup(spawned->parent) : NULL;
 }
 
-void rk_report_cause(struct rk_report *r, const char *fmt, ...)
+void xr_report_cause(struct xr_report *r, const char *fmt, ...)
 {
     va_list ap;
 
@@ -255,149 +255,149 @@ void rk_report_cause(struct rk_report *r, const char *fmt, ...)
 
 /* --------------------------------------------------------------------- writing */
 
-static void write_apps(struct rk_json *j, const struct rk_job *job)
+static void write_apps(struct xr_json *j, const struct xr_job *job)
 {
-    rk_json_array(j, "programs");
+    xr_json_array(j, "programs");
     for (uint32_t i = 0; i < job->napps; i++) {
-        const struct rk_app *app = &job->apps[i];
-        rk_json_object(j, NULL);
-        rk_json_int(j, "first_rank", app->first);
-        rk_json_int(j, "ranks", app->n);
-        rk_json_text(j, "path", app->program);
-        rk_json_flat_array(j, "argv");
+        const struct xr_app *app = &job->apps[i];
+        xr_json_object(j, NULL);
+        xr_json_int(j, "first_rank", app->first);
+        xr_json_int(j, "ranks", app->n);
+        xr_json_text(j, "path", app->program);
+        xr_json_flat_array(j, "argv");
         for (char *const *arg = app->argv; *arg; arg++)
-            rk_json_text(j, NULL, *arg);
-        rk_json_end(j);
-        rk_json_text(j, "wdir", app->wdir);
-        rk_json_end(j);
+            xr_json_text(j, NULL, *arg);
+        xr_json_end(j);
+        xr_json_text(j, "wdir", app->wdir);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_phases(struct rk_json *j, const struct phases *p)
+static void write_phases(struct xr_json *j, const struct phases *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        rk_json_real(j, p->phase[i].name, (double)p->phase[i].ns * 1e-6);
-    rk_json_end(j);
+        xr_json_real(j, p->phase[i].name, (double)p->phase[i].ns * 1e-6);
+    xr_json_end(j);
 }
 
-static void write_hosts(struct rk_json *j, const struct rk_report *r)
+static void write_hosts(struct xr_json *j, const struct xr_report *r)
 {
-    rk_json_array(j, "hosts");
+    xr_json_array(j, "hosts");
     for (uint32_t i = 0; i < r->nhosts; i++) {
-        rk_json_flat_object(j, NULL);
-        rk_json_text(j, "name", r->hosts[i].name);
-        rk_json_int(j, "ranks", r->hosts[i].ranks);
-        rk_json_text(j, "pmix", r->hosts[i].pmix);
+        xr_json_flat_object(j, NULL);
+        xr_json_text(j, "name", r->hosts[i].name);
+        xr_json_int(j, "ranks", r->hosts[i].ranks);
+        xr_json_text(j, "pmix", r->hosts[i].pmix);
         if (r->hosts[i].node < r->nstarted) {
-            rk_json_flat_object(j, "startup_ms");
+            xr_json_flat_object(j, "startup_ms");
             write_phases(j, &r->started[r->hosts[i].node]);
         }
-        rk_json_end(j);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_usage(struct rk_json *j, const uint64_t *usage)
+static void write_usage(struct xr_json *j, const uint64_t *usage)
 {
-    rk_json_flat_object(j, "rusage");
-    rk_json_seconds(j, "user", usage[RK_USAGE_USER_NS]);
-    rk_json_seconds(j, "system", usage[RK_USAGE_SYSTEM_NS]);
-    rk_json_int(j, "max_rss_kib", (int64_t)usage[RK_USAGE_MAX_RSS_KIB]);
-    rk_json_int(j, "minor_faults", (int64_t)usage[RK_USAGE_MINOR_FAULTS]);
-    rk_json_int(j, "major_faults", (int64_t)usage[RK_USAGE_MAJOR_FAULTS]);
-    rk_json_int(j, "blocks_in", (int64_t)usage[RK_USAGE_BLOCKS_IN]);
-    rk_json_int(j, "blocks_out", (int64_t)usage[RK_USAGE_BLOCKS_OUT]);
-    rk_json_int(j, "voluntary_switches", (int64_t)usage[RK_USAGE_VOLUNTARY]);
-    rk_json_int(j, "involuntary_switches", (int64_t)usage[RK_USAGE_INVOLUNTARY]);
-    rk_json_end(j);
+    xr_json_flat_object(j, "rusage");
+    xr_json_seconds(j, "user", usage[XR_USAGE_USER_NS]);
+    xr_json_seconds(j, "system", usage[XR_USAGE_SYSTEM_NS]);
+    xr_json_int(j, "max_rss_kib", (int64_t)usage[XR_USAGE_MAX_RSS_KIB]);
+    xr_json_int(j, "minor_faults", (int64_t)usage[XR_USAGE_MINOR_FAULTS]);
+    xr_json_int(j, "major_faults", (int64_t)usage[XR_USAGE_MAJOR_FAULTS]);
+    xr_json_int(j, "blocks_in", (int64_t)usage[XR_USAGE_BLOCKS_IN]);
+    xr_json_int(j, "blocks_out", (int64_t)usage[XR_USAGE_BLOCKS_OUT]);
+    xr_json_int(j, "voluntary_switches", (int64_t)usage[XR_USAGE_VOLUNTARY]);
+    xr_json_int(j, "involuntary_switches", (int64_t)usage[XR_USAGE_INVOLUNTARY]);
+    xr_json_end(j);
 }
 
-static void write_rank(struct rk_json *j, const struct rk_report *r, uint32_t rank)
+static void write_rank(struct xr_json *j, const struct xr_report *r, uint32_t rank)
 {
     const struct rank *at = &r->ranks[rank];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_int(j, "rank", rank);
-    rk_json_int(j, "program", rk_job_app_of(r->job, rank) - r->job->apps);
-    rk_json_text(j, "host", at->host < r->nhosts ? r->hosts[at->host].name : NULL);
+    xr_json_flat_object(j, NULL);
+    xr_json_int(j, "rank", rank);
+    xr_json_int(j, "program", xr_job_app_of(r->job, rank) - r->job->apps);
+    xr_json_text(j, "host", at->host < r->nhosts ? r->hosts[at->host].name : NULL);
     if (at->pid)
-        rk_json_int(j, "pid", at->pid);
+        xr_json_int(j, "pid", at->pid);
     else
-        rk_json_null(j, "pid");
-    rk_json_text(j, "cpus", at->cpus);
-    rk_json_bool(j, "bound", at->bound);
+        xr_json_null(j, "pid");
+    xr_json_text(j, "cpus", at->cpus);
+    xr_json_bool(j, "bound", at->bound);
     if (at->start_ns)
-        rk_json_seconds(j, "start", at->start_ns);
+        xr_json_seconds(j, "start", at->start_ns);
     else
-        rk_json_null(j, "start");
+        xr_json_null(j, "start");
     if (at->exited) {
-        rk_json_seconds(j, "end", at->end_ns);
-        rk_json_seconds(j, "seconds", at->lived_ns);
+        xr_json_seconds(j, "end", at->end_ns);
+        xr_json_seconds(j, "seconds", at->lived_ns);
         if (WIFSIGNALED(at->status)) {
-            rk_json_null(j, "exit_code");
-            rk_json_int(j, "signal", WTERMSIG(at->status));
+            xr_json_null(j, "exit_code");
+            xr_json_int(j, "signal", WTERMSIG(at->status));
         } else {
-            rk_json_int(j, "exit_code", WEXITSTATUS(at->status));
-            rk_json_null(j, "signal");
+            xr_json_int(j, "exit_code", WEXITSTATUS(at->status));
+            xr_json_null(j, "signal");
         }
-        rk_json_bool(j, "unfinished", at->unfinished);
+        xr_json_bool(j, "unfinished", at->unfinished);
     }
     if (at->has_usage)
         write_usage(j, at->usage);
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_spawned(struct rk_json *j, const struct rk_report *r)
+static void write_spawned(struct xr_json *j, const struct xr_report *r)
 {
-    rk_json_array(j, "spawned");
+    xr_json_array(j, "spawned");
     for (uint32_t i = 0; i < r->nspawned; i++) {
-        const struct rk_report_spawned *s = &r->spawned[i];
-        rk_json_flat_object(j, NULL);
-        rk_json_text(j, "job", s->job);
-        rk_json_text(j, "parent", s->parent);
-        rk_json_int(j, "parent_rank", s->rank);
-        rk_json_int(j, "size", s->size);
-        rk_json_bool(j, "started", s->started);
-        rk_json_seconds(j, "start", s->start_ns);
-        rk_json_seconds(j, "end", s->end_ns);
-        rk_json_int(j, "exit_code", s->code);
-        rk_json_end(j);
+        const struct xr_report_spawned *s = &r->spawned[i];
+        xr_json_flat_object(j, NULL);
+        xr_json_text(j, "job", s->job);
+        xr_json_text(j, "parent", s->parent);
+        xr_json_int(j, "parent_rank", s->rank);
+        xr_json_int(j, "size", s->size);
+        xr_json_bool(j, "started", s->started);
+        xr_json_seconds(j, "start", s->start_ns);
+        xr_json_seconds(j, "end", s->end_ns);
+        xr_json_int(j, "exit_code", s->code);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-bool rk_report_write(struct rk_report *r, int exit_code, bool output_lost)
+bool xr_report_write(struct xr_report *r, int exit_code, bool output_lost)
 {
     struct utsname system;
-    struct rk_json j;
+    struct xr_json j;
     bool bad;
 
     if (!r)
         return true;
-    rk_json_begin(&j, r->out);
-    rk_json_text(&j, "job", r->job->id);
-    rk_json_flat_object(&j, "versions");
-    rk_json_text(&j, "xrun", rank_version());
-    rk_json_text(&j, "pmix", r->nhosts ? r->hosts[0].pmix : NULL);
-    rk_json_text(&j, "kernel", uname(&system) ? NULL : system.release);
-    rk_json_end(&j);
-    rk_json_int(&j, "size", r->job->size);
-    rk_json_seconds(&j, "start", r->start_ns);
-    rk_json_seconds(&j, "end", wall_ns());
-    rk_json_int(&j, "exit_code", exit_code);
-    rk_json_text(&j, "cause", r->cause);
-    rk_json_bool(&j, "output_lost", output_lost);
-    rk_json_object(&j, "startup_ms");
+    xr_json_begin(&j, r->out);
+    xr_json_text(&j, "job", r->job->id);
+    xr_json_flat_object(&j, "versions");
+    xr_json_text(&j, "xrun", rank_version());
+    xr_json_text(&j, "pmix", r->nhosts ? r->hosts[0].pmix : NULL);
+    xr_json_text(&j, "kernel", uname(&system) ? NULL : system.release);
+    xr_json_end(&j);
+    xr_json_int(&j, "size", r->job->size);
+    xr_json_seconds(&j, "start", r->start_ns);
+    xr_json_seconds(&j, "end", wall_ns());
+    xr_json_int(&j, "exit_code", exit_code);
+    xr_json_text(&j, "cause", r->cause);
+    xr_json_bool(&j, "output_lost", output_lost);
+    xr_json_object(&j, "startup_ms");
     write_phases(&j, &r->start);
     write_apps(&j, r->job);
     write_hosts(&j, r);
-    rk_json_array(&j, "ranks");
+    xr_json_array(&j, "ranks");
     for (uint32_t i = 0; i < r->job->size; i++)
         write_rank(&j, r, i);
-    rk_json_end(&j);
+    xr_json_end(&j);
     write_spawned(&j, r);
-    rk_json_finish(&j);
+    xr_json_finish(&j);
     bad = ferror(r->out);
     errno = bad ? EIO : 0;
     if (fclose(r->out) || bad) {

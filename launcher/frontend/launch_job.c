@@ -20,7 +20,7 @@
 /* A host that has more ranks than cores gets one line; many such hosts get one too. */
 static void say_oversubscribed(struct front *f)
 {
-    const struct rk_placement *placed = &f->plan->placement;
+    const struct xr_placement *placed = &f->plan->placement;
     uint32_t hosts = 0, first = 0;
 
     for (uint32_t i = f->nnodes; i-- > 0;) {
@@ -29,24 +29,24 @@ static void say_oversubscribed(struct front *f)
             first = i;
         }
     }
-    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
+    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == XR_BIND_NONE)
         return;
     if (placed->host[first].pinned) {
-        rk_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
-                      rk_placed_unit(&placed->host[first]), f->job->hosts[first],
+        xr_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
+                      xr_placed_unit(&placed->host[first]), f->job->hosts[first],
                       hosts > 1 ? " (and more such hosts)" : "");
         return;
     }
-    rk_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
-                  placed->host[first].ranks, placed->host[first].units, rk_placed_unit(&placed->host[first]),
-                  rk_plural(placed->host[first].units), f->job->hosts[first],
+    xr_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
+                  placed->host[first].ranks, placed->host[first].units, xr_placed_unit(&placed->host[first]),
+                  xr_plural(placed->host[first].units), f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "");
 }
 
 /* The same where there are fewer cores for each rank than --cpus-per-rank says. */
 static void say_fewer(struct front *f)
 {
-    const struct rk_placement *placed = &f->plan->placement;
+    const struct xr_placement *placed = &f->plan->placement;
     uint32_t hosts = 0, first = 0;
 
     for (uint32_t i = f->nnodes; i-- > 0;) {
@@ -55,22 +55,22 @@ static void say_fewer(struct front *f)
             first = i;
         }
     }
-    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == RK_BIND_NONE)
+    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == XR_BIND_NONE)
         return;
-    rk_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
-                  placed->host[first].units, rk_placed_unit(&placed->host[first]), rk_plural(placed->host[first].units), placed->host[first].ranks,
-                  rk_plural(placed->host[first].ranks), f->job->hosts[first],
+    xr_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
+                  placed->host[first].units, xr_placed_unit(&placed->host[first]), xr_plural(placed->host[first].units), placed->host[first].ranks,
+                  xr_plural(placed->host[first].ranks), f->job->hosts[first],
                   hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }
 
 static const char *label_host(void *arg, uint32_t rank)
 {
-    return rk_front_host_of(arg, rank);
+    return xr_front_host_of(arg, rank);
 }
 
-struct rk_label rk_front_label_of(struct front *f)
+struct xr_label xr_front_label_of(struct front *f)
 {
-    return (struct rk_label){.time = f->options->timestamp,
+    return (struct xr_label){.time = f->options->timestamp,
                              .rank = f->options->tag_output,
                              .host = f->options->label_host ? label_host : NULL,
                              .host_arg = f};
@@ -79,41 +79,41 @@ struct rk_label rk_front_label_of(struct front *f)
 /* All is known: place the ranks, and tell the agents. */
 static rank_status_t send_job(struct front *f)
 {
-    struct rk_packer p = {0};
-    struct rk_label label;
-    rank_status_t st = rk_assign_map(f->plan, f->setup.shape.fanout, f->job);
+    struct xr_packer p = {0};
+    struct xr_label label;
+    rank_status_t st = xr_assign_map(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
-        st = rk_by_host_make(f->job, &f->of_host);
+        st = xr_by_host_make(f->job, &f->of_host);
     if (!st)
-        st = rk_gone_open(f->job, &f->gone);
+        st = xr_gone_open(f->job, &f->gone);
     if (!st)
-        st = rk_fences_open(f->tree, f->job, f->gone, RK_NODE_FRONT, NULL, NULL, &f->fences);
-    label = rk_front_label_of(f);
+        st = xr_fences_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
+    label = xr_front_label_of(f);
     if (!st && f->options->output_dir)
-        st = rk_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, rk_front_on_lost, f,
+        st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_lost, f,
                                 &f->files);
     if (!st)
-        st = rk_life_open(f->base, f->options, f->job, f->err, &rk_front_life_ops, f, &f->life);
+        st = xr_life_open(f->base, f->options, f->job, f->err, &xr_front_life_ops, f, &f->life);
     if (st)
         return st;
     f->told = true;
     f->told_ns = rk_clock_ns();
-    st = rk_front_jobs_told(f);
+    st = xr_front_jobs_told(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
-        st = rk_assign_seats(f->plan, i, &f->of_host, &p);
-        rk_tree_send(f->tree, i, RK_MSG_SEATS, &p);
+        st = xr_assign_seats(f->plan, i, &f->of_host, &p);
+        xr_tree_send(f->tree, i, XR_MSG_SEATS, &p);
     }
-    rk_job_pack(f->job, &p);
+    xr_job_pack(f->job, &p);
     if (p.failed)
         st = RANK_ERR_NO_MEMORY;
-    rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_JOB, &p);
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_JOB, &p);
     if (!st)
         say_oversubscribed(f);
     if (!st)
         say_fewer(f);
     if (!st)
-        rk_life_started(f->life);
+        xr_life_started(f->life);
     return st;
 }
 
@@ -123,43 +123,43 @@ static void fail(struct front *f, const char *text)
 {
     if (f->ending)
         return;
-    rk_stream_say(f->err, "xrun: error: %s", text);
-    rk_front_judge(f, 1);
-    rk_front_end_job_by(f, SIGTERM, 0);
+    xr_stream_say(f->err, "xrun: error: %s", text);
+    xr_front_judge(f, 1);
+    xr_front_end_job_by(f, SIGTERM, 0);
 }
 
-void rk_front_on_branch_failed(void *arg, uint32_t node, const char *text)
+void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
 {
     struct front *f = arg;
 
-    if (!f->ending && node == RK_NODE_ALL)
-        rk_stream_say(f->err, "xrun: error: %s", text);
+    if (!f->ending && node == XR_NODE_ALL)
+        xr_stream_say(f->err, "xrun: error: %s", text);
     else if (!f->ending)
-        rk_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
-    rk_front_judge(f, 1);
+        xr_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
+    xr_front_judge(f, 1);
     if (!f->ending)
-        rk_front_end_job_by(f, SIGTERM, 0);
+        xr_front_end_job_by(f, SIGTERM, 0);
 }
 
 static void on_branch_said(void *arg, uint32_t node, const char *line)
 {
     struct front *f = arg;
 
-    if (node != RK_NODE_ALL)
-        rk_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+    if (node != XR_NODE_ALL)
+        xr_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
     else if (!f->ending || f->options->verbose) /* srun has much to say of an end that is our own wish */
-        rk_stream_say(f->err, "%s", line);
+        xr_stream_say(f->err, "%s", line);
 }
 
-static const struct rk_branch_ops branch_ops = {rk_front_on_branch_failed, on_branch_said};
+static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, on_branch_said};
 
-bool rk_front_open_report(struct front *f)
+bool xr_front_open_report(struct front *f)
 {
     char text[4096 + 128];
 
     if (!f->options->json || f->options->where.dry_run || f->report || f->job->size == 0)
         return true;
-    f->report = rk_report_open(f->options->json, f->job, text, sizeof(text));
+    f->report = xr_report_open(f->options->json, f->job, text, sizeof(text));
     if (!f->report)
         rk_error("%s", text);
     return f->report != NULL;
@@ -172,18 +172,18 @@ static bool check_twins(struct front *f)
 
     if (f->plan->step)
         return true;
-    if (f->plan->local != RK_NO_HOST)
-        f->plan->known[f->plan->local].machine = rk_here_machine();
-    if (!rk_twins_find(f->plan, line, sizeof(line)))
+    if (f->plan->local != XR_NO_HOST)
+        f->plan->known[f->plan->local].machine = xr_here_machine();
+    if (!xr_twins_find(f->plan, line, sizeof(line)))
         return true;
-    if (rk_twins_allowed(f->plan)) {
+    if (xr_twins_allowed(f->plan)) {
         if (!f->options->quiet)
-            rk_stream_say(f->err, "xrun: %s: nobody is bound there", line);
+            xr_stream_say(f->err, "xrun: %s: nobody is bound there", line);
         return true;
     }
     snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");
     fail(f, line);
-    f->code = RK_EXIT_USAGE;
+    f->code = XR_EXIT_USAGE;
     return false;
 }
 
@@ -192,26 +192,26 @@ static void on_all_here(void *arg)
     struct front *f = arg;
     char text[1024] = "";
 
-    rk_branches_shut_door(f->branches);
+    xr_branches_shut_door(f->branches);
     if (f->ending) /* the last word of an agent that had not heard of it */
         return;
     if (f->options->verbose)
-        rk_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
+        xr_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
     if (!check_twins(f))
         return;
-    if (rk_assign_place(f->options, f->plan, text, sizeof(text))) {
+    if (xr_assign_place(f->options, f->plan, text, sizeof(text))) {
         fail(f, text);
         f->code = 2;
     } else if (f->options->where.dry_run) {
-        rk_front_judge(f, 0);
-        rk_front_end_job_by(f, SIGTERM, 0);
-    } else if (rk_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
+        xr_front_judge(f, 0);
+        xr_front_end_job_by(f, SIGTERM, 0);
+    } else if (xr_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
         fail(f, text);
         f->code = 2;
-    } else if (!rk_front_open_report(f)) {
+    } else if (!xr_front_open_report(f)) {
         fail(f, "the report cannot be written");
-    } else if (send_job(f) || rk_front_open_input(f)) {
+    } else if (send_job(f) || xr_front_open_input(f)) {
         fail(f, "out of memory");
     }
 }
@@ -221,7 +221,7 @@ static void on_slow(void *arg, const char *line)
     struct front *f = arg;
 
     if (!f->options->quiet && !f->ending)
-        rk_stream_say(f->err, "xrun: %s", line);
+        xr_stream_say(f->err, "xrun: %s", line);
 }
 
 static void on_not_here(void *arg, const char *line)
@@ -229,23 +229,23 @@ static void on_not_here(void *arg, const char *line)
     fail(arg, line);
 }
 
-static const struct rk_muster_ops muster_ops = {on_all_here, on_slow, on_not_here};
+static const struct xr_muster_ops muster_ops = {on_all_here, on_slow, on_not_here};
 
 /* fd: to the agent of this host, or -1. */
-rank_status_t rk_front_open_tree(struct front *f, int fd)
+rank_status_t xr_front_open_tree(struct front *f, int fd)
 {
     double s = f->options->where.start_timeout;
     char text[1024] = "";
-    rank_status_t st = rk_tree_open(f->base, RK_NODE_FRONT, &f->setup.shape, &rk_front_tree_ops, f, &f->tree);
+    rank_status_t st = xr_tree_open(f->base, XR_NODE_FRONT, &f->setup.shape, &xr_front_tree_ops, f, &f->tree);
 
-    if (st || (fd >= 0 && (st = rk_tree_add_child(f->tree, f->plan->local, fd, false))))
+    if (st || (fd >= 0 && (st = xr_tree_add_child(f->tree, f->plan->local, fd, false))))
         return st;
-    if (!rk_plan_remote(f->plan))
+    if (!xr_plan_remote(f->plan))
         return send_job(f);
-    st = rk_branches_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
+    st = xr_branches_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
                           text, sizeof(text));
     if (st)
         rk_error("%s", text);
-    return st ? st : rk_muster_open(f->base, f->tree, f->plan, s > 0 ? s : START_TIMEOUT_S, &muster_ops,
+    return st ? st : xr_muster_open(f->base, f->tree, f->plan, s > 0 ? s : START_TIMEOUT_S, &muster_ops,
                                     f, &f->muster);
 }

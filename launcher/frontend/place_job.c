@@ -16,17 +16,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, char *err,
+rank_status_t xr_assign_place(const struct xr_options *o, struct xr_plan *plan, char *err,
                               size_t errlen)
 {
-    rank_status_t st = rk_plan_place(plan, (uint32_t)o->n, err, errlen);
+    rank_status_t st = xr_plan_place(plan, (uint32_t)o->n, err, errlen);
 
     if (!st && o->spawned)
-        rk_spawned_share(o->spawned, plan);
+        xr_spawned_share(o->spawned, plan);
     if (!st && o->where.json_map)
-        st = rk_plan_json(plan, o->where.json_map, err, errlen);
+        st = xr_plan_json(plan, o->where.json_map, err, errlen);
     if (!st && (o->where.show_map || o->where.dry_run)) {
-        rk_plan_show(plan, stdout);
+        xr_plan_show(plan, stdout);
         if (fflush(stdout)) {
             snprintf(err, errlen, "cannot write the map: %s", strerror(errno));
             st = RANK_ERR_SYSTEM;
@@ -35,15 +35,15 @@ rank_status_t rk_assign_place(const struct rk_options *o, struct rk_plan *plan, 
     return st;
 }
 
-static uint32_t fanout_of(const struct rk_options *o)
+static uint32_t fanout_of(const struct xr_options *o)
 {
-    return o->where.fanout ? o->where.fanout : RK_FANOUT;
+    return o->where.fanout ? o->where.fanout : XR_FANOUT;
 }
 
-bool rk_assign_files(const struct rk_options *o, const struct rk_plan *plan, uint32_t n, char *err, size_t errlen)
+bool xr_assign_files(const struct xr_options *o, const struct xr_plan *plan, uint32_t n, char *err, size_t errlen)
 {
-    uint32_t fanout = fanout_of(o), hosts = rk_plan_remote(plan) ? plan->hosts.n : 0;
-    uint64_t need = RK_FDS_OWN + (uint64_t)RK_FDS_PER_AGENT * (hosts < fanout ? hosts : fanout);
+    uint32_t fanout = fanout_of(o), hosts = xr_plan_remote(plan) ? plan->hosts.n : 0;
+    uint64_t need = XR_FDS_OWN + (uint64_t)XR_FDS_PER_AGENT * (hosts < fanout ? hosts : fanout);
     char whose[128];
 
     if (plan->step)
@@ -51,23 +51,23 @@ bool rk_assign_files(const struct rk_options *o, const struct rk_plan *plan, uin
     if (n && o->output_dir)
         need += 2ull * n;
     if (n && o->output_dir)
-        snprintf(whose, sizeof(whose), "--output-dir for %u rank%s needs", n, rk_plural(n));
+        snprintf(whose, sizeof(whose), "--output-dir for %u rank%s needs", n, xr_plural(n));
     else
-        snprintf(whose, sizeof(whose), "starting agents on %u host%s needs", hosts, rk_plural(hosts));
-    return rk_limits_raise_files(need, whose, err, errlen);
+        snprintf(whose, sizeof(whose), "starting agents on %u host%s needs", hosts, xr_plural(hosts));
+    return xr_limits_raise_files(need, whose, err, errlen);
 }
 
-rank_status_t rk_assign_size(const struct rk_options *o, const struct rk_plan *plan, struct rk_job *job, char *err,
+rank_status_t xr_assign_size(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job, char *err,
                              size_t errlen)
 {
     uint32_t n = plan->placement.n;
 
     if (job->size != n)
-        rk_job_set_size(job, n);
-    if (!rk_options_check_ranks(o, n, err, errlen))
+        xr_job_set_size(job, n);
+    if (!xr_options_check_ranks(o, n, err, errlen))
         return RANK_ERR_ARG;
     if (o->output_dir && !o->where.dry_run &&
-        (!rk_assign_files(o, plan, n, err, errlen) || !rk_output_dir_make(o->output_dir, n, err, errlen)))
+        (!xr_assign_files(o, plan, n, err, errlen) || !xr_output_dir_make(o->output_dir, n, err, errlen)))
         return RANK_ERR_SYSTEM;
     return RANK_OK;
 }
@@ -75,7 +75,7 @@ rank_status_t rk_assign_size(const struct rk_options *o, const struct rk_plan *p
 /* ------------------------------------------------------------------------ setup */
 
 /* Where xrun is on the hosts. */
-static char *program_path(const struct rk_options *o)
+static char *program_path(const struct xr_options *o)
 {
     char own[4096], *path;
     ssize_t n;
@@ -89,7 +89,7 @@ static char *program_path(const struct rk_options *o)
     return strdup(own);
 }
 
-static char *library_path(const struct rk_options *o)
+static char *library_path(const struct xr_options *o)
 {
     const char *have = rk_env("LD_LIBRARY_PATH");
     char *path;
@@ -111,7 +111,7 @@ static char *from_here(const char *command)
 
     if (to) {
         if (strpbrk(cwd, " \t\r\n\\\"'"))
-            rk_words_quote(to, cwd);
+            xr_words_quote(to, cwd);
         else
             fputs(cwd, to);
         fprintf(to, "/%s", command + strspn(command, " \t\r\n"));
@@ -125,18 +125,18 @@ static char *from_here(const char *command)
     return text;
 }
 
-char *rk_assign_command(const struct rk_options *o, const struct rk_plan *plan, char *err, size_t errlen)
+char *xr_assign_command(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
 {
     const char *given = o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh", *wrong;
-    char **words = rk_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
+    char **words = xr_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
     int code;
 
-    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* rk_where_check has told */
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_where_check has told */
     if (words && words[0])
         command = strchr(words[0], '/') && words[0][0] != '/' ? from_here(given) : strdup(given);
-    rk_strings_free(words);
-    words = command ? rk_words_split(command, &wrong) : NULL;
-    if (words && !(path = rk_program_find(words[0], NULL, rk_env("PATH"), "/", why, sizeof(why), &code))) {
+    xr_strings_free(words);
+    words = command ? xr_words_split(command, &wrong) : NULL;
+    if (words && !(path = xr_program_find(words[0], NULL, rk_env("PATH"), "/", why, sizeof(why), &code))) {
         if (strchr(words[0], '/'))
             snprintf(err, errlen, "%s%s", o->where.agent ? "--agent: " : "", why);
         else
@@ -147,23 +147,23 @@ char *rk_assign_command(const struct rk_options *o, const struct rk_plan *plan, 
         free(command);
         command = NULL;
     }
-    rk_strings_free(words);
+    xr_strings_free(words);
     free(path);
     return command;
 }
 
 static rank_status_t make_secret(uint8_t *secret)
 {
-    if (getrandom(secret, RK_SECRET, 0) == RK_SECRET)
+    if (getrandom(secret, XR_SECRET, 0) == XR_SECRET)
         return RANK_OK;
     rk_error("no random bytes for the job's secret: %m");
     return RANK_ERR_SYSTEM;
 }
 
-rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *plan,
-                              struct rk_setup *out)
+rank_status_t xr_assign_setup(const struct xr_options *o, const struct xr_plan *plan,
+                              struct xr_setup *out)
 {
-    const char *wrong; /* rk_where_check has told */
+    const char *wrong; /* xr_where_check has told */
     char text[1024];
 
     memset(out, 0, sizeof(*out));
@@ -178,14 +178,14 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
             return RANK_ERR_NO_MEMORY;
     }
     /* This host's agent is xrun's own child. */
-    if (plan->local != RK_NO_HOST)
+    if (plan->local != XR_NO_HOST)
         out->node = out->shape.head = plan->local;
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
-    if (!rk_plan_remote(plan))
+    if (!xr_plan_remote(plan))
         return RANK_OK;
-    out->agent = rk_assign_command(o, plan, text, sizeof(text)); /* it was there a moment ago */
-    out->ssh_args = rk_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
+    out->agent = xr_assign_command(o, plan, text, sizeof(text)); /* it was there a moment ago */
+    out->ssh_args = xr_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
     out->program = program_path(o);
     out->library_path = library_path(o);
     out->interface = o->where.interface ? strdup(o->where.interface) : NULL;
@@ -197,54 +197,54 @@ rank_status_t rk_assign_setup(const struct rk_options *o, const struct rk_plan *
 /* -------------------------------------------------------------------------- map */
 
 /* Two hosts that call themselves the same are told apart by what the user calls them. */
-static bool names_differ(const struct rk_plan *plan)
+static bool names_differ(const struct xr_plan *plan)
 {
-    struct rk_hostlist seen = {.n = 0};
+    struct xr_hostlist seen = {.n = 0};
     bool differ = true;
 
     for (uint32_t i = 0; i < plan->hosts.n && differ; i++) {
-        const char *name = rk_plan_name(plan, i);
-        differ = rk_hostlist_find(&seen, name) == UINT32_MAX &&
-                 rk_hostlist_add(&seen, name, strlen(name), 0) == RANK_OK;
+        const char *name = xr_plan_name(plan, i);
+        differ = xr_hostlist_find(&seen, name) == UINT32_MAX &&
+                 xr_hostlist_add(&seen, name, strlen(name), 0) == RANK_OK;
     }
-    rk_hostlist_clear(&seen);
+    xr_hostlist_clear(&seen);
     return differ;
 }
 
-rank_status_t rk_assign_map(const struct rk_plan *plan, uint32_t fanout, struct rk_job *job)
+rank_status_t xr_assign_map(const struct xr_plan *plan, uint32_t fanout, struct xr_job *job)
 {
-    const struct rk_placement *placed = &plan->placement;
+    const struct xr_placement *placed = &plan->placement;
     bool differ = names_differ(plan);
 
     job->nhosts = plan->hosts.n;
     job->fanout = fanout;
-    job->universe = rk_plan_universe(plan);
+    job->universe = xr_plan_universe(plan);
     job->hosts = calloc((size_t)job->nhosts + 1, sizeof(*job->hosts));
     job->host_of = calloc(placed->n, sizeof(*job->host_of));
     if (!job->hosts || !job->host_of)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < job->nhosts; i++) {
-        job->hosts[i] = strdup(differ ? rk_plan_name(plan, i) : plan->hosts.host[i].name);
+        job->hosts[i] = strdup(differ ? xr_plan_name(plan, i) : plan->hosts.host[i].name);
         if (!job->hosts[i])
             return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t r = 0; r < placed->n; r++)
         job->host_of[r] = placed->rank[r].host;
-    return !job->torch || rk_torch_place(&job->env, plan) ? RANK_OK : RANK_ERR_NO_MEMORY;
+    return !job->torch || xr_torch_place(&job->env, plan) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host,
-                              const struct rk_by_host *ranks, struct rk_packer *p)
+rank_status_t xr_assign_seats(const struct xr_plan *plan, uint32_t host,
+                              const struct xr_by_host *ranks, struct xr_packer *p)
 {
-    const struct rk_placement *placed = &plan->placement;
+    const struct xr_placement *placed = &plan->placement;
     uint32_t first = ranks->first[host], n = ranks->first[host + 1] - first;
-    struct rk_seats seats = {.units = placed->host[host].units,
+    struct xr_seats seats = {.units = placed->host[host].units,
                              .oversubscribed = placed->host[host].oversubscribed,
                              .cpus = calloc((size_t)n + 1, sizeof(*seats.cpus))};
     bool ok = seats.cpus != NULL;
 
     for (uint32_t i = 0; ok && i < n; i++) {
-        const struct rk_place *place = &placed->rank[ranks->ranks[first + i]];
+        const struct xr_place *place = &placed->rank[ranks->ranks[first + i]];
         if (!place->cpus)
             seats.cpus[i] = strdup("");
         else if (hwloc_bitmap_list_asprintf(&seats.cpus[i], place->cpus) < 0)
@@ -252,8 +252,8 @@ rank_status_t rk_assign_seats(const struct rk_plan *plan, uint32_t host,
         ok = seats.cpus[i] != NULL;
     }
     if (ok)
-        rk_seats_pack(&seats, p);
+        xr_seats_pack(&seats, p);
     ok = ok && !p->failed;
-    rk_seats_clear(&seats);
+    xr_seats_clear(&seats);
     return ok ? RANK_OK : RANK_ERR_NO_MEMORY;
 }

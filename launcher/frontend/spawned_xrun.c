@@ -24,7 +24,7 @@ static int held = -1; /* the link, for those that fork from this process */
 
 static void become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
 {
-    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)RK_SPAWNED_PROCESS, NULL};
+    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct rlimit files;
 
@@ -41,8 +41,8 @@ static void become(int fd, const int *output, const sigset_t *mask, uint64_t nof
     dup2(output[0], STDOUT_FILENO);
     dup2(output[1], STDERR_FILENO);
     /* Last: one of the others may have this number. */
-    if (fd != RK_SPAWNED_FD)
-        dup2(fd, RK_SPAWNED_FD);
+    if (fd != XR_SPAWNED_FD)
+        dup2(fd, XR_SPAWNED_FD);
     else
         fcntl(fd, F_SETFD, 0);
     if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
@@ -65,7 +65,7 @@ static void close_all(const int *fds, int n)
     errno = error;
 }
 
-pid_t rk_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
+pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
 {
     int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
     int theirs[2];
@@ -116,22 +116,22 @@ static bool read_all(int fd, void *to, size_t len)
 }
 
 /* The first xrun has sent it before anything else, or ends itself. */
-static bool read_hello(int fd, struct rk_hello *out)
+static bool read_hello(int fd, struct xr_hello *out)
 {
     uint8_t head[HEADER];
-    struct rk_unpacker h = {head, HEADER, false}, body;
+    struct xr_unpacker h = {head, HEADER, false}, body;
     uint32_t len, kind;
     uint8_t *data;
     bool ok;
 
     if (!read_all(fd, head, HEADER))
         return false;
-    len = rk_unpack_u32(&h);
-    kind = rk_unpack_u32(&h);
-    data = len <= RK_MESSAGE_MAX && kind == RK_DOWN_HELLO ? malloc(len ? len : 1) : NULL;
+    len = xr_unpack_u32(&h);
+    kind = xr_unpack_u32(&h);
+    data = len <= XR_MESSAGE_MAX && kind == XR_DOWN_HELLO ? malloc(len ? len : 1) : NULL;
     ok = data && read_all(fd, data, len);
-    body = (struct rk_unpacker){data, len, false};
-    ok = ok && rk_hello_unpack(&body, out);
+    body = (struct xr_unpacker){data, len, false};
+    ok = ok && xr_hello_unpack(&body, out);
     free(data);
     return ok;
 }
@@ -146,9 +146,9 @@ static size_t count(char *const *v)
 }
 
 /* A command line as the user could have written it, but for the programs. */
-static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err, size_t errlen)
+static rank_status_t parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
-    const struct rk_hello *h = &s->hello;
+    const struct xr_hello *h = &s->hello;
     size_t nfirst = count(h->options), nmore = count(h->request.words);
     int argc = 0;
 
@@ -160,7 +160,7 @@ static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err
     s->argv[argc++] = (char *)(uintptr_t) "xrun";
     for (size_t i = 0; i < nfirst; i++)
         s->argv[argc++] = h->options[i];
-    s->argv[argc++] = (char *)(uintptr_t)RK_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
+    s->argv[argc++] = (char *)(uintptr_t)XR_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
     for (size_t i = 0; i < nmore; i++)
         s->argv[argc++] = h->request.words[i];
     /* So that no rank which the options name for the first job is too many. */
@@ -168,14 +168,14 @@ static rank_status_t parse(struct rk_spawned *s, struct rk_options *o, char *err
     s->argv[argc++] = (char *)(uintptr_t) "1048576";
     s->argv[argc++] = (char *)(uintptr_t) "--";
     s->argv[argc++] = h->request.apps[0].argv[0];
-    return rk_options_parse_over(argc, s->argv, rk_options_variables, o, err, errlen);
+    return xr_options_parse_over(argc, s->argv, xr_options_variables, o, err, errlen);
 }
 
 /* The programs of the request in place of the first xrun's; what its -x and --env-file said goes for all of them. */
-static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
+static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
 {
-    const struct rk_request *r = &s->hello.request;
-    struct rk_app_options first = o->apps[0], *apps = calloc(r->napps, sizeof(*apps));
+    const struct xr_request *r = &s->hello.request;
+    struct xr_app_options first = o->apps[0], *apps = calloc(r->napps, sizeof(*apps));
     size_t words = 0;
     const char **at;
 
@@ -194,11 +194,11 @@ static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
         apps[i].set = at;
         apps[i].nfiles = 0;
         for (char **e = s->hello.env; *e; e++) {
-            if (!o->torch || !rk_torch_own(*e)) /* a file may have one of those */
+            if (!o->torch || !xr_torch_own(*e)) /* a file may have one of those */
                 *at++ = *e;
         }
         for (char **e = r->apps[i].env; *e; e++) {
-            if (strchr(*e, '=') && rk_environ_named(*e) && !rk_environ_own(*e))
+            if (strchr(*e, '=') && xr_environ_named(*e) && !xr_environ_own(*e))
                 *at++ = *e;
         }
         apps[i].nset = (int)(at - apps[i].set);
@@ -214,7 +214,7 @@ static rank_status_t put_programs(struct rk_spawned *s, struct rk_options *o)
 }
 
 /* Does the request say this itself? */
-static bool asks(const struct rk_request *r, const char *option)
+static bool asks(const struct xr_request *r, const char *option)
 {
     for (char *const *w = r->words; w && *w; w++) {
         if (strcmp(*w, option) == 0)
@@ -224,9 +224,9 @@ static bool asks(const struct rk_request *r, const char *option)
 }
 
 /* The hosts are the first job's, if the request names none. A file that named them is not read again. */
-static void put_hosts(const struct rk_spawned *s, struct rk_options *o)
+static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
 {
-    const struct rk_hello *h = &s->hello;
+    const struct xr_hello *h = &s->hello;
     bool chooses = asks(&h->request, "--host");
 
     if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
@@ -238,13 +238,13 @@ static void put_hosts(const struct rk_spawned *s, struct rk_options *o)
 }
 
 /* What was meant for the first job alone. */
-static bool leave_out(struct rk_spawned *s, struct rk_options *o)
+static bool leave_out(struct xr_spawned *s, struct xr_options *o)
 {
     char *dir;
 
     o->json = NULL;
-    o->pty = RK_PTY_NONE;
-    o->input = RK_INPUT_NONE;
+    o->pty = XR_PTY_NONE;
+    o->input = XR_INPUT_NONE;
     o->timeout = 0;
     o->timeout_traces = false;
     o->where.json_map = o->where.rankfile = NULL;
@@ -253,7 +253,7 @@ static bool leave_out(struct rk_spawned *s, struct rk_options *o)
     if (!asks(&s->hello.request, "--map-by"))
         o->where.request.ppr = 0;
     /* It shares its hosts with the job that it comes from, whose ranks may be bound to any core. */
-    o->where.request.bind = RK_BIND_NONE;
+    o->where.request.bind = XR_BIND_NONE;
     if (!o->output_dir)
         return true;
     if (asprintf(&dir, "%s/job%u", o->output_dir, s->hello.number) < 0)
@@ -263,17 +263,17 @@ static bool leave_out(struct rk_spawned *s, struct rk_options *o)
     return true;
 }
 
-rank_status_t rk_spawned_read(struct rk_spawned *s, struct rk_options *o, char *err, size_t errlen)
+rank_status_t xr_spawned_read(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
     rank_status_t st;
 
     memset(s, 0, sizeof(*s));
     memset(o, 0, sizeof(*o));
-    s->link = held = RK_SPAWNED_FD;
+    s->link = held = XR_SPAWNED_FD;
     prctl(PR_SET_NAME, "xrun"); /* it was executed as "exe" */
     fcntl(s->link, F_SETFD, FD_CLOEXEC);
     if (!read_hello(s->link, &s->hello)) {
-        snprintf(err, errlen, "%s is for xrun itself", RK_SPAWNED_PROCESS);
+        snprintf(err, errlen, "%s is for xrun itself", XR_SPAWNED_PROCESS);
         return RANK_ERR_ARG;
     }
     st = parse(s, o, err, errlen);
@@ -284,9 +284,9 @@ rank_status_t rk_spawned_read(struct rk_spawned *s, struct rk_options *o, char *
     return st;
 }
 
-bool rk_spawned_origin(const struct rk_spawned *s, struct rk_origin *out)
+bool xr_spawned_origin(const struct xr_spawned *s, struct xr_origin *out)
 {
-    const struct rk_hello *h = &s->hello;
+    const struct xr_hello *h = &s->hello;
 
     out->job = strdup(h->parent);
     out->rank = h->rank;
@@ -297,17 +297,17 @@ bool rk_spawned_origin(const struct rk_spawned *s, struct rk_origin *out)
     memcpy(out->outline, h->outline, h->outline_len);
     out->len = h->outline_len;
     for (char **k = h->request.keys; *k; k++) {
-        if (!rk_request_word(&out->keys, *k))
+        if (!xr_request_word(&out->keys, *k))
             return false;
     }
     return true;
 }
 
-void rk_spawned_clear(struct rk_spawned *s)
+void xr_spawned_clear(struct xr_spawned *s)
 {
     if (!s)
         return;
-    rk_hello_clear(&s->hello);
+    xr_hello_clear(&s->hello);
     free(s->argv);
     free(s->words);
     free(s->output_dir);
@@ -329,14 +329,14 @@ static uint32_t busy_on(char **busy, size_t n, const char *host)
     return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
 }
 
-void rk_spawned_share(const struct rk_spawned *spawned, struct rk_plan *plan)
+void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan)
 {
     char **busy = spawned->hello.busy;
     size_t n = count(busy);
 
     for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
-        struct rk_placed_host *host = &plan->placement.host[i];
-        uint64_t there = busy_on(busy, n, rk_plan_name(plan, i));
+        struct xr_placed_host *host = &plan->placement.host[i];
+        uint64_t there = busy_on(busy, n, xr_plan_name(plan, i));
         if (!there)
             there = busy_on(busy, n, plan->hosts.host[i].name);
         if (there && host->ranks + there > host->units)
@@ -344,7 +344,7 @@ void rk_spawned_share(const struct rk_spawned *spawned, struct rk_plan *plan)
     }
 }
 
-void rk_spawned_let_go(void)
+void xr_spawned_let_go(void)
 {
     if (held >= 0)
         close(held);

@@ -6,20 +6,20 @@
  * finds the first's end of a connection, the link, on a fixed descriptor. The
  * first word on it (spawn_request.h) says what to run; all else follows in hub.h.
  */
-#ifndef RK_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
-#define RK_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
+#ifndef XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
+#define XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
 
 #include "launcher/map/plan.h"
 #include "launcher/dpm/spawn_request.h"
 
 #include <sys/types.h>
 
-#define RK_SPAWNED_PROCESS "--spawned-process"
-#define RK_SPAWNED_FD 3
+#define XR_SPAWNED_PROCESS "--spawned-process"
+#define XR_SPAWNED_FD 3
 
-struct rk_spawned {
+struct xr_spawned {
     int link; /* the descriptor, or -1 once somebody has taken it over */
-    struct rk_hello hello;
+    struct xr_hello hello;
     char **argv;        /* of the options, which point into it */
     const char **words; /* what the programs' own options point into */
     char *output_dir;
@@ -27,16 +27,16 @@ struct rk_spawned {
 
 /* In the first xrun: start one. *fd is the link; output: what it writes to standard output and error can be read there.
  * env: that of the first xrun; nofile: its user's soft limit of open files. Returns its pid, or -1 with errno. */
-pid_t rk_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]);
+pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]);
 
 /* In that process: be told what to run. On failure err says why. Clear it in any case, after the options. */
-rank_status_t rk_spawned_read(struct rk_spawned *out, struct rk_options *options, char *err, size_t errlen);
+rank_status_t xr_spawned_read(struct xr_spawned *out, struct xr_options *options, char *err, size_t errlen);
 /* What the job is told of where it comes from. False: no memory. */
-bool rk_spawned_origin(const struct rk_spawned *spawned, struct rk_origin *out);
-void rk_spawned_clear(struct rk_spawned *spawned);
+bool xr_spawned_origin(const struct xr_spawned *spawned, struct xr_origin *out);
+void xr_spawned_clear(struct xr_spawned *spawned);
 /* Ranks of other jobs run on the hosts already: where all are more than cores, they shall yield to each other. */
-void rk_spawned_share(const struct rk_spawned *spawned, struct rk_plan *plan);
+void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan);
 /* In a child of that process, which is not to hold the link. */
-void rk_spawned_let_go(void);
+void xr_spawned_let_go(void);
 
 #endif

@@ -13,42 +13,42 @@ static void on_drained(void *arg)
     struct front *f = arg;
 
     for (uint32_t i = 0; i < f->nnodes; i++)
-        rk_front_pay(f, &f->nodes[i], 1);
-    rk_front_jobs_drained(f);
-    rk_front_leave_if_over(f);
+        xr_front_pay(f, &f->nodes[i], 1);
+    xr_front_jobs_drained(f);
+    xr_front_leave_if_over(f);
 }
 
-static void on_broken(void *arg, struct rk_stream *stream, int error)
+static void on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct front *f = arg;
 
     if (stream == f->out && error != EPIPE)
-        rk_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
+        xr_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
-    rk_report_cause(f->report, "the output cannot be written: %s", strerror(error));
-    rk_front_judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
-    rk_front_end_job(f);
+    xr_report_cause(f->report, "the output cannot be written: %s", strerror(error));
+    xr_front_judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
+    xr_front_end_job(f);
 }
 
-const struct rk_stream_ops rk_front_stream_ops = {on_drained, on_broken};
+const struct xr_stream_ops xr_front_stream_ops = {on_drained, on_broken};
 
 /* The job itself is well: xrun's exit code says it at the end. */
-void rk_front_on_lost(void *arg, const char *file, int error)
+void xr_front_on_lost(void *arg, const char *file, int error)
 {
     struct front *f = arg;
 
     f->lost = true;
-    rk_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
+    xr_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
                   strerror(error));
 }
 
 static void on_input(void *arg, const void *data, size_t len, int error)
 {
     struct front *f = arg;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (error) /* to the ranks it is the end: nothing else can be told by a pipe */
-        rk_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
+        xr_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
                       strerror(error));
     if (!f->told)
         return;
@@ -58,44 +58,44 @@ static void on_input(void *arg, const void *data, size_t len, int error)
     if (p.data)
         memcpy(p.data, data, len);
     p.len = p.cap = len;
-    if (f->job->input == RK_INPUT_ALL)
-        rk_tree_send(f->tree, RK_NODE_ALL, RK_MSG_INPUT, &p);
+    if (f->job->input == XR_INPUT_ALL)
+        xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_INPUT, &p);
     else
-        rk_tree_send(f->tree, f->job->host_of[f->job->input], RK_MSG_INPUT, &p);
-    rk_feed_sent(f->feed, (uint32_t)len);
+        xr_tree_send(f->tree, f->job->host_of[f->job->input], XR_MSG_INPUT, &p);
+    xr_feed_sent(f->feed, (uint32_t)len);
 }
 
 /* With --pty. */
-static void on_resize(void *arg, const struct rk_window *window)
+static void on_resize(void *arg, const struct xr_window *window)
 {
     struct front *f = arg;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (f->done)
         return;
-    rk_pack_u32(&p, window->rows);
-    rk_pack_u32(&p, window->cols);
-    rk_tree_send(f->tree, f->job->host_of[f->job->pty], RK_MSG_WINDOW, &p);
+    xr_pack_u32(&p, window->rows);
+    xr_pack_u32(&p, window->cols);
+    xr_tree_send(f->tree, f->job->host_of[f->job->pty], XR_MSG_WINDOW, &p);
 }
 
-rank_status_t rk_front_open_input(struct front *f)
+rank_status_t xr_front_open_input(struct front *f)
 {
-    bool keys = f->job->input == RK_INPUT_ALL || f->job->input == f->job->pty;
+    bool keys = f->job->input == XR_INPUT_ALL || f->job->input == f->job->pty;
 
-    if (f->job->pty != RK_PTY_NONE) {
-        f->terminal = rk_user_terminal_open(f->base, keys, on_resize, f);
+    if (f->job->pty != XR_PTY_NONE) {
+        f->terminal = xr_user_terminal_open(f->base, keys, on_resize, f);
         if (!f->terminal)
             return RANK_ERR_NO_MEMORY;
     }
-    if (f->job->input == RK_INPUT_NONE)
+    if (f->job->input == XR_INPUT_NONE)
         return RANK_OK;
-    f->feed = rk_feed_open(f->nnodes);
+    f->feed = xr_feed_open(f->nnodes);
     if (!f->feed)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < f->nnodes; i++) {
-        if (f->job->input == RK_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
+        if (f->job->input == XR_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
                                           : f->job->host_of[f->job->input] != i)
-            rk_feed_gone(f->feed, i);
+            xr_feed_gone(f->feed, i);
     }
-    return rk_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
+    return xr_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }

@@ -16,10 +16,10 @@ struct host {
     uint64_t looks; /* 0: it could not be looked at */
 };
 
-struct rk_muster {
-    struct rk_tree *tree;
-    struct rk_plan *plan;
-    const struct rk_muster_ops *ops;
+struct xr_muster {
+    struct xr_tree *tree;
+    struct xr_plan *plan;
+    const struct xr_muster_ops *ops;
     void *arg;
     struct host *hosts; /* [plan->hosts.n] */
     uint32_t missing, unseen; /* agents that have not come; topologies that have been asked for */
@@ -29,17 +29,17 @@ struct rk_muster {
 };
 
 /* Those who have not come, or if all have, who do not say what they look like. */
-static bool is_awaited(const struct rk_muster *m, uint32_t i)
+static bool is_awaited(const struct xr_muster *m, uint32_t i)
 {
     return m->missing ? !m->hosts[i].ready : m->hosts[i].asked;
 }
 
-static uint32_t awaited(const struct rk_muster *m)
+static uint32_t awaited(const struct xr_muster *m)
 {
     return m->missing ? m->missing : m->unseen;
 }
 
-static void name_awaited(const struct rk_muster *m, char *to, size_t len)
+static void name_awaited(const struct xr_muster *m, char *to, size_t len)
 {
     uint32_t named = 0;
     size_t at = 0;
@@ -59,7 +59,7 @@ static void name_awaited(const struct rk_muster *m, char *to, size_t len)
 
 static void on_slow(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_muster *m = arg;
+    struct xr_muster *m = arg;
     char names[1024], line[1200];
 
     (void)fd;
@@ -67,14 +67,14 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
     if (m->over || !awaited(m))
         return;
     name_awaited(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", awaited(m), m->plan->hosts.n, rk_plural(m->plan->hosts.n),
+    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", awaited(m), m->plan->hosts.n, xr_plural(m->plan->hosts.n),
              names);
     m->ops->on_slow(m->arg, line);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_muster *m = arg;
+    struct xr_muster *m = arg;
     char names[1024], line[1200];
 
     (void)fd;
@@ -84,12 +84,12 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     m->over = true;
     name_awaited(m, names, sizeof(names));
     snprintf(line, sizeof(line), "%u of %u host%s did not %s within %g s (--start-timeout): %s", awaited(m), m->plan->hosts.n,
-             rk_plural(m->plan->hosts.n), m->missing ? "come" : "say what they look like", m->timeout_s, names);
+             xr_plural(m->plan->hosts.n), m->missing ? "come" : "say what they look like", m->timeout_s, names);
     m->ops->on_failed(m->arg, line);
 }
 
 /* Somebody who looks the same, is known, and is another. */
-static hwloc_topology_t known_look(const struct rk_muster *m, uint64_t looks)
+static hwloc_topology_t known_look(const struct xr_muster *m, uint64_t looks)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
         if (m->hosts[i].looks == looks && m->plan->known[i].topology)
@@ -98,7 +98,7 @@ static hwloc_topology_t known_look(const struct rk_muster *m, uint64_t looks)
     return NULL;
 }
 
-static void finish(struct rk_muster *m)
+static void finish(struct xr_muster *m)
 {
     if (m->over || m->missing || m->unseen)
         return;
@@ -107,31 +107,31 @@ static void finish(struct rk_muster *m)
 }
 
 /* All are there: ask one of each kind what it looks like. */
-static void ask_looks(struct rk_muster *m)
+static void ask_looks(struct xr_muster *m)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
         bool asked = i == m->plan->local || m->hosts[i].looks == 0 ||
-                     !rk_plan_wants_topology(m->plan, 1, m->plan->known[i].units);
+                     !xr_plan_wants_topology(m->plan, 1, m->plan->known[i].units);
         for (uint32_t k = 0; k < i && !asked; k++)
             asked = k != m->plan->local && m->hosts[k].looks == m->hosts[i].looks;
         if (asked)
             continue;
         m->unseen++;
         m->hosts[i].asked = true;
-        rk_tree_send(m->tree, i, RK_MSG_ASK_TOPOLOGY, NULL);
+        xr_tree_send(m->tree, i, XR_MSG_ASK_TOPOLOGY, NULL);
     }
 }
 
-static bool take_ready(struct rk_muster *m, struct rk_unpacker *u)
+static bool take_ready(struct xr_muster *m, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
-    const char *name = rk_unpack_string(u);
-    uint32_t units = rk_unpack_u32(u);
-    uint64_t looks = rk_unpack_u64(u), machine = rk_unpack_u64(u);
-    uint32_t port = rk_unpack_u32(u);
-    struct rk_plan_host *k;
+    uint32_t node = xr_unpack_u32(u);
+    const char *name = xr_unpack_string(u);
+    uint32_t units = xr_unpack_u32(u);
+    uint64_t looks = xr_unpack_u64(u), machine = xr_unpack_u64(u);
+    uint32_t port = xr_unpack_u32(u);
+    struct xr_plan_host *k;
 
-    if (!rk_unpack_done(u) || !name || node >= m->plan->hosts.n || node == m->plan->local ||
+    if (!xr_unpack_done(u) || !name || node >= m->plan->hosts.n || node == m->plan->local ||
         m->hosts[node].ready || port > UINT16_MAX)
         return false;
     k = &m->plan->known[node];
@@ -160,17 +160,17 @@ static hwloc_topology_t read_xml(const char *xml)
     return t;
 }
 
-static bool take_topology(struct rk_muster *m, struct rk_unpacker *u)
+static bool take_topology(struct xr_muster *m, struct xr_unpacker *u)
 {
-    uint32_t node = rk_unpack_u32(u);
-    const char *xml = rk_unpack_string(u);
+    uint32_t node = xr_unpack_u32(u);
+    const char *xml = xr_unpack_string(u);
     hwloc_topology_t t;
 
-    if (!rk_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->hosts[node].asked)
+    if (!xr_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->hosts[node].asked)
         return false;
     m->hosts[node].asked = false;
     t = read_xml(xml);
-    if (t && rk_plan_keep(m->plan, t) == RANK_OK)
+    if (t && xr_plan_keep(m->plan, t) == RANK_OK)
         m->plan->known[node].topology = t;
     if (--m->unseen == 0) {
         for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
@@ -182,31 +182,31 @@ static bool take_topology(struct rk_muster *m, struct rk_unpacker *u)
     return true;
 }
 
-bool rk_muster_take(struct rk_muster *m, uint32_t kind, struct rk_unpacker *u)
+bool xr_muster_take(struct xr_muster *m, uint32_t kind, struct xr_unpacker *u)
 {
-    return kind == RK_MSG_READY ? take_ready(m, u) : take_topology(m, u);
+    return kind == XR_MSG_READY ? take_ready(m, u) : take_topology(m, u);
 }
 
-rank_status_t rk_muster_open(struct event_base *base, struct rk_tree *tree, struct rk_plan *plan,
-                             double timeout_s, const struct rk_muster_ops *ops, void *arg,
-                             struct rk_muster **out)
+rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
+                             double timeout_s, const struct xr_muster_ops *ops, void *arg,
+                             struct xr_muster **out)
 {
     const struct timeval slow = {SLOW_S, 0};
     struct timeval late = {(time_t)timeout_s, (suseconds_t)((timeout_s - (double)(time_t)timeout_s) * 1e6)};
-    struct rk_muster *m = calloc(1, sizeof(*m));
+    struct xr_muster *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct rk_muster){.tree = tree, .plan = plan, .ops = ops, .arg = arg, .timeout_s = timeout_s};
+    *m = (struct xr_muster){.tree = tree, .plan = plan, .ops = ops, .arg = arg, .timeout_s = timeout_s};
     m->hosts = calloc(plan->hosts.n, sizeof(*m->hosts));
     m->slow = evtimer_new(base, on_slow, m);
     m->late = evtimer_new(base, on_late, m);
     if (!m->hosts || !m->slow || !m->late || event_add(m->slow, &slow) || event_add(m->late, &late)) {
-        rk_muster_close(m);
+        xr_muster_close(m);
         return RANK_ERR_NO_MEMORY;
     }
     m->missing = plan->hosts.n;
-    if (plan->local != RK_NO_HOST) {
+    if (plan->local != XR_NO_HOST) {
         m->hosts[plan->local].ready = true;
         m->missing--;
     }
@@ -214,7 +214,7 @@ rank_status_t rk_muster_open(struct event_base *base, struct rk_tree *tree, stru
     return RANK_OK;
 }
 
-void rk_muster_close(struct rk_muster *m)
+void xr_muster_close(struct xr_muster *m)
 {
     if (!m)
         return;

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct rk_direct *rk_direct_open(void)
+struct xr_direct *xr_direct_open(void)
 {
-    struct rk_direct *direct =
+    struct xr_direct *direct =
         mmap(NULL, sizeof(*direct), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (direct == MAP_FAILED)
@@ -15,18 +15,18 @@ struct rk_direct *rk_direct_open(void)
     direct->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (direct->fd >= 0)
         return direct;
-    rk_direct_close(direct);
+    xr_direct_close(direct);
     return NULL;
 }
 
-void rk_direct_leave_fd(struct rk_direct *direct)
+void xr_direct_leave_fd(struct xr_direct *direct)
 {
     /* Not marked as closed: the number is the agent's, too. */
     if (direct)
         close(direct->fd);
 }
 
-void rk_direct_close(struct rk_direct *direct)
+void xr_direct_close(struct xr_direct *direct)
 {
     if (direct)
         munmap(direct, sizeof(*direct));

@@ -3,15 +3,15 @@
 
 #include <stdlib.h>
 
-struct rk_feed {
+struct xr_feed {
     uint32_t n, reading;
     uint64_t sent, credited;
     uint64_t *taken; /* by host; UINT64_MAX: it reads no more */
 };
 
-struct rk_feed *rk_feed_open(uint32_t n)
+struct xr_feed *xr_feed_open(uint32_t n)
 {
-    struct rk_feed *f = calloc(1, sizeof(*f));
+    struct xr_feed *f = calloc(1, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -24,7 +24,7 @@ struct rk_feed *rk_feed_open(uint32_t n)
     return f;
 }
 
-void rk_feed_close(struct rk_feed *f)
+void xr_feed_close(struct xr_feed *f)
 {
     if (!f)
         return;
@@ -32,12 +32,12 @@ void rk_feed_close(struct rk_feed *f)
     free(f);
 }
 
-void rk_feed_sent(struct rk_feed *f, uint32_t bytes)
+void xr_feed_sent(struct xr_feed *f, uint32_t bytes)
 {
     f->sent += bytes;
 }
 
-static uint32_t credit(struct rk_feed *f)
+static uint32_t credit(struct xr_feed *f)
 {
     uint64_t least = f->sent, before = f->credited;
 
@@ -49,11 +49,11 @@ static uint32_t credit(struct rk_feed *f)
     return (uint32_t)(least - before);
 }
 
-uint32_t rk_feed_taken(struct rk_feed *f, uint32_t host, uint32_t bytes)
+uint32_t xr_feed_taken(struct xr_feed *f, uint32_t host, uint32_t bytes)
 {
     bool slowest;
 
-    if (!rk_feed_reads(f, host))
+    if (!xr_feed_reads(f, host))
         return 0;
     slowest = f->taken[host] == f->credited;
     /* Nobody has taken what was not sent, whatever he says. */
@@ -63,21 +63,21 @@ uint32_t rk_feed_taken(struct rk_feed *f, uint32_t host, uint32_t bytes)
     return slowest ? credit(f) : 0;
 }
 
-uint32_t rk_feed_gone(struct rk_feed *f, uint32_t host)
+uint32_t xr_feed_gone(struct xr_feed *f, uint32_t host)
 {
-    if (!rk_feed_reads(f, host))
+    if (!xr_feed_reads(f, host))
         return 0;
     f->taken[host] = UINT64_MAX;
     f->reading--;
     return credit(f);
 }
 
-bool rk_feed_reads(const struct rk_feed *f, uint32_t host)
+bool xr_feed_reads(const struct xr_feed *f, uint32_t host)
 {
     return host < f->n && f->taken[host] != UINT64_MAX;
 }
 
-bool rk_feed_any(const struct rk_feed *f)
+bool xr_feed_any(const struct xr_feed *f)
 {
     return f->reading > 0;
 }

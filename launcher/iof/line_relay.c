@@ -12,16 +12,16 @@
 
 #define LAST_ROUNDS 32 /* more than a pipe holds */
 
-struct rk_relay {
+struct xr_relay {
     int fd;
     struct event *ev;
     struct evbuffer *in;
-    const struct rk_relay_ops *ops;
+    const struct xr_relay_ops *ops;
     void *arg;
 };
 
 /* all: also what does not end a line. */
-static void pass(struct rk_relay *r, bool all)
+static void pass(struct xr_relay *r, bool all)
 {
     size_t len = evbuffer_get_length(r->in);
     const char *data = len ? (const char *)evbuffer_pullup(r->in, -1) : NULL, *nl;
@@ -39,7 +39,7 @@ static void pass(struct rk_relay *r, bool all)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_relay *r = arg;
+    struct xr_relay *r = arg;
     int n;
 
     (void)what;
@@ -57,18 +57,18 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     r->ops->over(r->arg, r);
 }
 
-rank_status_t rk_relay_open(struct event_base *base, int fd, const struct rk_relay_ops *ops, void *arg,
-                            struct rk_relay **out)
+rank_status_t xr_relay_open(struct event_base *base, int fd, const struct xr_relay_ops *ops, void *arg,
+                            struct xr_relay **out)
 {
-    struct rk_relay *r = calloc(1, sizeof(*r));
+    struct xr_relay *r = calloc(1, sizeof(*r));
 
     if (!r)
         return RANK_ERR_NO_MEMORY;
-    *r = (struct rk_relay){.fd = -1, .ops = ops, .arg = arg, .in = evbuffer_new()};
+    *r = (struct xr_relay){.fd = -1, .ops = ops, .arg = arg, .in = evbuffer_new()};
     evutil_make_socket_nonblocking(fd);
     r->ev = r->in ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, r) : NULL;
     if (!r->ev || event_add(r->ev, NULL)) {
-        rk_relay_close(r);
+        xr_relay_close(r);
         return RANK_ERR_NO_MEMORY;
     }
     r->fd = fd;
@@ -76,7 +76,7 @@ rank_status_t rk_relay_open(struct event_base *base, int fd, const struct rk_rel
     return RANK_OK;
 }
 
-void rk_relay_close(struct rk_relay *r)
+void xr_relay_close(struct xr_relay *r)
 {
     if (!r)
         return;
@@ -94,7 +94,7 @@ void rk_relay_close(struct rk_relay *r)
     free(r);
 }
 
-void rk_relay_wake(struct rk_relay *r)
+void xr_relay_wake(struct xr_relay *r)
 {
     if (r && !event_pending(r->ev, EV_READ, NULL))
         event_add(r->ev, NULL);

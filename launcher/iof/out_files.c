@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 struct file {
-    struct rk_output_dir *all;
-    struct rk_stream *stream; /* NULL: it cannot be written */
+    struct xr_output_dir *all;
+    struct xr_stream *stream; /* NULL: it cannot be written */
     int fd;
 };
 
-struct rk_output_dir {
+struct xr_output_dir {
     char *dir;
     uint32_t n;
     struct file *files; /* two a rank */
@@ -75,7 +75,7 @@ static bool make_file(const char *path, char *err, size_t errlen)
     return ok;
 }
 
-bool rk_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
+bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
 {
     bool ok = make_dirs(dir, err, errlen);
 
@@ -93,7 +93,7 @@ bool rk_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
 
 static void lose(struct file *f, int error)
 {
-    struct rk_output_dir *od = f->all;
+    struct xr_output_dir *od = f->all;
     uint32_t i = (uint32_t)(f - od->files);
     char *path;
 
@@ -110,20 +110,20 @@ static void on_drained(void *arg)
     (void)arg; /* files do not lag behind */
 }
 
-static void on_broken(void *arg, struct rk_stream *stream, int error)
+static void on_broken(void *arg, struct xr_stream *stream, int error)
 {
     (void)stream;
     lose(arg, error);
 }
 
-static const struct rk_stream_ops stream_ops = {on_drained, on_broken};
+static const struct xr_stream_ops stream_ops = {on_drained, on_broken};
 
-rank_status_t rk_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
-                                 const struct rk_label *label,
+rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
+                                 const struct xr_label *label,
                                  void (*on_lost)(void *arg, const char *file, int error), void *arg,
-                                 struct rk_output_dir **out)
+                                 struct xr_output_dir **out)
 {
-    struct rk_output_dir *od = calloc(1, sizeof(*od));
+    struct xr_output_dir *od = calloc(1, sizeof(*od));
     rank_status_t st = RANK_OK;
 
     if (!od)
@@ -133,7 +133,7 @@ rank_status_t rk_output_dir_open(struct event_base *base, const char *dir, uint3
     od->dir = strdup(dir);
     od->files = calloc(2 * (size_t)n, sizeof(*od->files));
     if (!od->dir || !od->files) {
-        rk_output_dir_close(od);
+        xr_output_dir_close(od);
         return RANK_ERR_NO_MEMORY;
     }
     od->n = n;
@@ -149,23 +149,23 @@ rank_status_t rk_output_dir_open(struct event_base *base, const char *dir, uint3
         else if (f->fd < 0)
             lose(f, errno);
         else
-            st = rk_stream_open(base, f->fd, label, &stream_ops, f, &f->stream);
+            st = xr_stream_open(base, f->fd, label, &stream_ops, f, &f->stream);
         free(path);
     }
     if (st) {
-        rk_output_dir_close(od);
+        xr_output_dir_close(od);
         return st;
     }
     *out = od;
     return RANK_OK;
 }
 
-void rk_output_dir_close(struct rk_output_dir *od)
+void xr_output_dir_close(struct xr_output_dir *od)
 {
     if (!od)
         return;
     for (uint32_t i = 0; i < 2 * od->n; i++) {
-        rk_stream_close(od->files[i].stream);
+        xr_stream_close(od->files[i].stream);
         if (od->files[i].fd >= 0)
             close(od->files[i].fd);
     }
@@ -174,7 +174,7 @@ void rk_output_dir_close(struct rk_output_dir *od)
     free(od);
 }
 
-void rk_output_dir_put(struct rk_output_dir *od, uint32_t rank, int stream, const char *data,
+void xr_output_dir_put(struct xr_output_dir *od, uint32_t rank, int stream, const char *data,
                        size_t len, bool partial)
 {
     struct file *f;
@@ -183,5 +183,5 @@ void rk_output_dir_put(struct rk_output_dir *od, uint32_t rank, int stream, cons
         return;
     f = &od->files[2 * rank + (uint32_t)stream - 1];
     if (f->stream)
-        rk_stream_put(f->stream, rank, data, len, partial);
+        xr_stream_put(f->stream, rank, data, len, partial);
 }

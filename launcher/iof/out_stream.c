@@ -20,30 +20,30 @@
 #define LABEL_MAX 384
 #define LARGE_PIPE (256 << 10)
 
-struct rk_stream {
+struct xr_stream {
     int fd, reopened; /* reopened: fd or -1 */
     size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
     bool socket;
     bool splices; /* takes pages from a pipe: it is a pipe of our view, or a file */
     bool always; /* cannot be polled, because it is always ready: a file */
-    struct rk_label label;
+    struct xr_label label;
     bool colour;   /* a terminal that shows them */
     bool separate; /* end another's partial line before going on */
     bool broken;
     bool large; /* the pipe was made so */
     bool open_line; /* the last byte put did not end a line */
     uint32_t open_rank;
-    struct rk_stream *twin; /* goes to the same terminal, pipe or file; or NULL */
+    struct xr_stream *twin; /* goes to the same terminal, pipe or file; or NULL */
     struct event *ev;
     struct evbuffer *queue;
     int from;    /* the pipe in which more lies than is queued */
     size_t owed; /* so many bytes, after those in the queue */
     uint64_t written;
-    const struct rk_stream_ops *ops;
+    const struct xr_stream_ops *ops;
     void *arg;
 };
 
-static bool labels(const struct rk_stream *s)
+static bool labels(const struct xr_stream *s)
 {
     return s->label.time || s->label.rank || s->label.host;
 }
@@ -61,7 +61,7 @@ static bool shows_colours(void)
  * nonblocking. Where that is refused, writes are kept to what fits after poll
  * has said that there is room.
  */
-static void prepare(struct rk_stream *s, int fd)
+static void prepare(struct xr_stream *s, int fd)
 {
     char path[32];
     struct stat st;
@@ -86,7 +86,7 @@ static void prepare(struct rk_stream *s, int fd)
     s->splices = s->reopened >= 0 && S_ISFIFO(st.st_mode);
 }
 
-static ssize_t write_some(struct rk_stream *s)
+static ssize_t write_some(struct xr_stream *s)
 {
     struct evbuffer_iovec v;
     ssize_t n;
@@ -102,7 +102,7 @@ static ssize_t write_some(struct rk_stream *s)
     return evbuffer_write_atmost(s->queue, s->fd, s->at_once ? (ev_ssize_t)s->at_once : -1);
 }
 
-static void give_up(struct rk_stream *s, int error)
+static void give_up(struct xr_stream *s, int error)
 {
     s->broken = true;
     evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
@@ -111,7 +111,7 @@ static void give_up(struct rk_stream *s, int error)
 }
 
 /* The common way for what is owed: whoever says that so much is in the pipe has looked. */
-static void absorb(struct rk_stream *s)
+static void absorb(struct xr_stream *s)
 {
     while (s->owed) {
         int n = evbuffer_read(s->queue, s->from, s->owed > INT_MAX ? INT_MAX : (int)s->owed);
@@ -124,7 +124,7 @@ static void absorb(struct rk_stream *s)
     s->owed = 0;
 }
 
-static ssize_t splice_some(struct rk_stream *s)
+static ssize_t splice_some(struct xr_stream *s)
 {
     ssize_t n = splice(s->from, NULL, s->fd, NULL, s->owed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
@@ -138,9 +138,9 @@ static ssize_t splice_some(struct rk_stream *s)
     return n;
 }
 
-static void flush(struct rk_stream *s)
+static void flush(struct xr_stream *s)
 {
-    while (!s->broken && rk_stream_backlog(s)) {
+    while (!s->broken && xr_stream_backlog(s)) {
         ssize_t n = evbuffer_get_length(s->queue) ? write_some(s) : splice_some(s);
         if (n > 0)
             s->written += (uint64_t)n;
@@ -151,25 +151,25 @@ static void flush(struct rk_stream *s)
         if (s->at_once)
             break; /* ask poll before each */
     }
-    if (rk_stream_backlog(s) && s->ev)
+    if (xr_stream_backlog(s) && s->ev)
         event_add(s->ev, NULL);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_stream *s = arg;
+    struct xr_stream *s = arg;
 
     (void)fd;
     (void)what;
     flush(s);
-    if (rk_stream_backlog(s) < DRAINED)
+    if (xr_stream_backlog(s) < DRAINED)
         s->ops->on_drained(s->arg);
 }
 
-rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,
-                             const struct rk_stream_ops *ops, void *arg, struct rk_stream **out)
+rank_status_t xr_stream_open(struct event_base *base, int fd, const struct xr_label *label,
+                             const struct xr_stream_ops *ops, void *arg, struct xr_stream **out)
 {
-    struct rk_stream *s = calloc(1, sizeof(*s));
+    struct xr_stream *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
@@ -181,14 +181,14 @@ rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_la
     if (!s->always)
         s->ev = event_new(base, s->fd, EV_WRITE, on_writable, s);
     if (!s->queue || (!s->always && !s->ev)) {
-        rk_stream_close(s);
+        xr_stream_close(s);
         return RANK_ERR_NO_MEMORY;
     }
     *out = s;
     return RANK_OK;
 }
 
-void rk_stream_pair(struct rk_stream *a, struct rk_stream *b)
+void xr_stream_pair(struct xr_stream *a, struct xr_stream *b)
 {
     struct stat sa, sb;
 
@@ -198,7 +198,7 @@ void rk_stream_pair(struct rk_stream *a, struct rk_stream *b)
     b->twin = a;
 }
 
-void rk_stream_close(struct rk_stream *s)
+void xr_stream_close(struct xr_stream *s)
 {
     if (!s)
         return;
@@ -214,18 +214,18 @@ void rk_stream_close(struct rk_stream *s)
 }
 
 /* Its reader is behind, or we write more than it holds. */
-static void enlarge(struct rk_stream *s)
+static void enlarge(struct xr_stream *s)
 {
     if (s->reopened >= 0 && !s->large)
         s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
 }
 
 /* What goes out at once, without a copy; the rest is to be queued. */
-static size_t put_at_once(struct rk_stream *s, const char *data, size_t len)
+static size_t put_at_once(struct xr_stream *s, const char *data, size_t len)
 {
     ssize_t n;
 
-    if (labels(s) || s->socket || s->at_once || rk_stream_backlog(s))
+    if (labels(s) || s->socket || s->at_once || xr_stream_backlog(s))
         return 0;
     n = write(s->fd, data, len);
     if (n <= 0)
@@ -237,9 +237,9 @@ static size_t put_at_once(struct rk_stream *s, const char *data, size_t len)
 }
 
 /* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open, here or in the twin. */
-static void separate(struct rk_stream *s, uint32_t rank)
+static void separate(struct xr_stream *s, uint32_t rank)
 {
-    struct rk_stream *open = s->twin && s->twin->open_line ? s->twin : s;
+    struct xr_stream *open = s->twin && s->twin->open_line ? s->twin : s;
 
     if (open->open_line && open->open_rank != rank && (s->separate || rank == UINT32_MAX)) {
         evbuffer_add(s->queue, "\n", 1);
@@ -248,9 +248,9 @@ static void separate(struct rk_stream *s, uint32_t rank)
 }
 
 /* What stands before each line of a rank that comes now; returns its length. */
-static size_t label_text(const struct rk_stream *s, uint32_t rank, char *text, size_t len)
+static size_t label_text(const struct xr_stream *s, uint32_t rank, char *text, size_t len)
 {
-    const struct rk_label *l = &s->label;
+    const struct xr_label *l = &s->label;
     bool names = l->rank || l->host;
     struct timespec now;
     struct tm tm;
@@ -283,7 +283,7 @@ static const char *line_end(const char *p, const char *end)
 }
 
 /* Many lines at once, in one piece of memory. fresh: the first of them begins here. */
-static void put_labelled(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool fresh)
+static void put_labelled(struct xr_stream *s, uint32_t rank, const char *data, size_t len, bool fresh)
 {
     char label[LABEL_MAX], *to;
     size_t nlabel = label_text(s, rank, label, sizeof(label)), lines = 0;
@@ -308,7 +308,7 @@ static void put_labelled(struct rk_stream *s, uint32_t rank, const char *data, s
     evbuffer_commit_space(s->queue, &v, 1);
 }
 
-void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
+void xr_stream_put(struct xr_stream *s, uint32_t rank, const char *data, size_t len, bool partial)
 {
     if (s->broken || len == 0)
         return;
@@ -326,12 +326,12 @@ void rk_stream_put(struct rk_stream *s, uint32_t rank, const char *data, size_t 
     flush(s);
 }
 
-bool rk_stream_splices(const struct rk_stream *s)
+bool xr_stream_splices(const struct xr_stream *s)
 {
-    return s->splices && !s->separate && !s->broken && !rk_stream_backlog(s);
+    return s->splices && !s->separate && !s->broken && !xr_stream_backlog(s);
 }
 
-void rk_stream_splice(struct rk_stream *s, uint32_t rank, int fd, size_t len)
+void xr_stream_splice(struct xr_stream *s, uint32_t rank, int fd, size_t len)
 {
     if (s->broken || len == 0)
         return;
@@ -344,7 +344,7 @@ void rk_stream_splice(struct rk_stream *s, uint32_t rank, int fd, size_t len)
     flush(s);
 }
 
-void rk_stream_pass(struct rk_stream *s, const char *data, size_t len)
+void xr_stream_pass(struct xr_stream *s, const char *data, size_t len)
 {
     if (s->broken || len == 0)
         return;
@@ -356,7 +356,7 @@ void rk_stream_pass(struct rk_stream *s, const char *data, size_t len)
     flush(s);
 }
 
-void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
+void xr_stream_say(struct xr_stream *s, const char *fmt, ...)
 {
     va_list ap;
 
@@ -373,7 +373,7 @@ void rk_stream_say(struct rk_stream *s, const char *fmt, ...)
     flush(s);
 }
 
-void rk_stream_take_back(struct rk_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
+void xr_stream_take_back(struct xr_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
 {
     absorb(s);
     evbuffer_remove(s->queue, data, len);
@@ -381,12 +381,12 @@ void rk_stream_take_back(struct rk_stream *s, char *data, size_t len, uint32_t *
     *partial = s->open_line;
 }
 
-size_t rk_stream_backlog(const struct rk_stream *s)
+size_t xr_stream_backlog(const struct xr_stream *s)
 {
     return evbuffer_get_length(s->queue) + s->owed;
 }
 
-uint64_t rk_stream_written(const struct rk_stream *s)
+uint64_t xr_stream_written(const struct xr_stream *s)
 {
     return s->written;
 }

@@ -4,8 +4,8 @@
  * Ranks' output is put together line by line. Writing never blocks the front
  * end and never changes the mode of a descriptor that xrun shares with others.
  */
-#ifndef RK_LAUNCHER_IOF_OUT_STREAM_H
-#define RK_LAUNCHER_IOF_OUT_STREAM_H
+#ifndef XR_LAUNCHER_IOF_OUT_STREAM_H
+#define XR_LAUNCHER_IOF_OUT_STREAM_H
 
 #include "lib/base/compiler.h"
 #include "lib/rank.h"
@@ -13,45 +13,45 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
-struct rk_stream;
+struct xr_stream;
 
-struct rk_stream_ops {
+struct xr_stream_ops {
     void (*on_drained)(void *arg); /* little is queued now */
-    void (*on_broken)(void *arg, struct rk_stream *stream, int error); /* once; EPIPE above all */
+    void (*on_broken)(void *arg, struct xr_stream *stream, int error); /* once; EPIPE above all */
 };
 
 /* What is put before each line of a rank's output: "2026-11-21T12:34:56.789 [host:rank] ". On a
  * terminal each rank's has a colour, unless NO_COLOR is set. */
-struct rk_label {
+struct xr_label {
     bool time, rank;
     const char *(*host)(void *arg, uint32_t rank); /* or NULL */
     void *host_arg;
 };
 
-rank_status_t rk_stream_open(struct event_base *base, int fd, const struct rk_label *label,
-                             const struct rk_stream_ops *ops, void *arg, struct rk_stream **out);
-void rk_stream_close(struct rk_stream *stream);
+rank_status_t xr_stream_open(struct event_base *base, int fd, const struct xr_label *label,
+                             const struct xr_stream_ops *ops, void *arg, struct xr_stream **out);
+void xr_stream_close(struct xr_stream *stream);
 /* Where both go to one terminal, pipe or file a line that is open in one is ended before another's in the other, too. */
-void rk_stream_pair(struct rk_stream *a, struct rk_stream *b);
+void xr_stream_pair(struct xr_stream *a, struct xr_stream *b);
 
 /* Output of a rank. partial: the bytes do not end a line. */
-void rk_stream_put(struct rk_stream *stream, uint32_t rank, const char *data, size_t len,
+void xr_stream_put(struct xr_stream *stream, uint32_t rank, const char *data, size_t len,
                    bool partial);
 /* The same of whole lines that are in a pipe and stay there until the stream takes them out, without a copy where it
  * can: until its backlog is gone nobody else may read there, or close it. */
-void rk_stream_splice(struct rk_stream *stream, uint32_t rank, int fd, size_t len);
+void xr_stream_splice(struct xr_stream *stream, uint32_t rank, int fd, size_t len);
 /* Would that save copies? */
-bool rk_stream_splices(const struct rk_stream *stream);
+bool xr_stream_splices(const struct xr_stream *stream);
 /* Lines as they are, of another xrun. */
-void rk_stream_pass(struct rk_stream *stream, const char *data, size_t len);
+void xr_stream_pass(struct xr_stream *stream, const char *data, size_t len);
 /* A line of xrun's own; the newline is added. */
-void rk_stream_say(struct rk_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
+void xr_stream_say(struct xr_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
 
-/* Take back what is queued: len bytes, rk_stream_backlog of them. Whose the last are, and whether they do not end a line. */
-void rk_stream_take_back(struct rk_stream *stream, char *data, size_t len, uint32_t *rank, bool *partial);
+/* Take back what is queued: len bytes, xr_stream_backlog of them. Whose the last are, and whether they do not end a line. */
+void xr_stream_take_back(struct xr_stream *stream, char *data, size_t len, uint32_t *rank, bool *partial);
 
-size_t rk_stream_backlog(const struct rk_stream *stream);
+size_t xr_stream_backlog(const struct xr_stream *stream);
 /* Bytes written so far: whether the reader moves. */
-uint64_t rk_stream_written(const struct rk_stream *stream);
+uint64_t xr_stream_written(const struct xr_stream *stream);
 
 #endif

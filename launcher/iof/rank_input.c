@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 struct input {
-    struct rk_inputs *all;
+    struct xr_inputs *all;
     int fd; /* -1: closed */
     bool terminal;
     struct event *ev;
     size_t at; /* how much of the buffer it has been given */
 };
 
-struct rk_inputs {
-    struct rk_agent *agent;
+struct xr_inputs {
+    struct xr_agent *agent;
     struct input *list; /* [n] */
     uint32_t n, added;
     uint32_t open;
@@ -34,15 +34,15 @@ struct rk_inputs {
     bool newline;  /* it ends, or what was before it ended, with one */
     bool told;     /* the front end knows that nobody reads */
     size_t len;
-    char data[RK_INPUT_WINDOW];
+    char data[XR_INPUT_WINDOW];
 };
 
 /* ------------------------------------------------------------------ the buffer */
 
 /* The slowest has moved: what all have been given is taken out. */
-static void settle(struct rk_inputs *all)
+static void settle(struct xr_inputs *all)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     size_t least = all->len;
 
     if (all->last)
@@ -61,12 +61,12 @@ static void settle(struct rk_inputs *all)
         return;
     if (!all->open && !all->ended && !all->told) {
         all->told = true;
-        rk_pack_u32(&p, all->agent->node);
-        rk_wire_send(all->agent->wire, RK_MSG_INPUT_CLOSED, &p);
+        xr_pack_u32(&p, all->agent->node);
+        xr_wire_send(all->agent->wire, XR_MSG_INPUT_CLOSED, &p);
     } else if (least && all->open) {
-        rk_pack_u32(&p, all->agent->node);
-        rk_pack_u32(&p, (uint32_t)least);
-        rk_wire_send(all->agent->wire, RK_MSG_INPUT_TAKEN, &p);
+        xr_pack_u32(&p, all->agent->node);
+        xr_pack_u32(&p, (uint32_t)least);
+        xr_wire_send(all->agent->wire, XR_MSG_INPUT_TAKEN, &p);
     }
 }
 
@@ -100,7 +100,7 @@ static void end_terminal(const struct input *in)
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct input *in = arg;
-    struct rk_inputs *all = in->all;
+    struct xr_inputs *all = in->all;
     size_t had = in->at;
     ssize_t n = 0;
 
@@ -126,20 +126,20 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------------- all */
 
-bool rk_inputs_wanted(const struct rk_job *job, uint32_t rank)
+bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank)
 {
-    return job->input == RK_INPUT_ALL || job->input == rank;
+    return job->input == XR_INPUT_ALL || job->input == rank;
 }
 
-rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out)
+rank_status_t xr_inputs_open(struct xr_agent *agent, struct xr_inputs **out)
 {
-    struct rk_inputs *all = calloc(1, sizeof(*all));
+    struct xr_inputs *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
     all->agent = agent;
     all->newline = true;
-    all->n = agent->job.input == RK_INPUT_ALL ? agent->nlocal : 1;
+    all->n = agent->job.input == XR_INPUT_ALL ? agent->nlocal : 1;
     all->list = calloc(all->n, sizeof(*all->list));
     if (!all->list) {
         free(all);
@@ -149,7 +149,7 @@ rank_status_t rk_inputs_open(struct rk_agent *agent, struct rk_inputs **out)
     return RANK_OK;
 }
 
-rank_status_t rk_inputs_add_terminal(struct rk_inputs *all, int master)
+rank_status_t xr_inputs_add_terminal(struct xr_inputs *all, int master)
 {
     struct input *in = &all->list[all->added];
 
@@ -166,14 +166,14 @@ rank_status_t rk_inputs_add_terminal(struct rk_inputs *all, int master)
     return RANK_OK;
 }
 
-rank_status_t rk_inputs_add(struct rk_inputs *all, int *fd)
+rank_status_t xr_inputs_add(struct xr_inputs *all, int *fd)
 {
     rank_status_t st;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
         return RANK_ERR_SYSTEM;
-    st = rk_inputs_add_terminal(all, ends[1]);
+    st = xr_inputs_add_terminal(all, ends[1]);
     if (st) {
         close(ends[0]);
         return st;
@@ -183,7 +183,7 @@ rank_status_t rk_inputs_add(struct rk_inputs *all, int *fd)
     return RANK_OK;
 }
 
-void rk_inputs_close(struct rk_inputs *all)
+void xr_inputs_close(struct xr_inputs *all)
 {
     if (!all)
         return;
@@ -193,7 +193,7 @@ void rk_inputs_close(struct rk_inputs *all)
     free(all);
 }
 
-void rk_inputs_put(struct rk_inputs *all, const void *data, size_t len)
+void xr_inputs_put(struct xr_inputs *all, const void *data, size_t len)
 {
     if (!all || !all->open || all->ended)
         return;

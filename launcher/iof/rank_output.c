@@ -41,7 +41,7 @@
 static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
 
 struct pipe {
-    struct rk_outputs *all;
+    struct xr_outputs *all;
     uint32_t rank;
     int stream;
     int fd; /* -1: ended */
@@ -58,13 +58,13 @@ struct pipe {
     size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
 };
 
-struct rk_outputs {
-    struct rk_agent *agent;
+struct xr_outputs {
+    struct xr_agent *agent;
     struct pipe *pipes; /* two a rank */
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
-    struct rk_stream *direct; /* where standard output goes, if it is ours to write */
-    struct rk_splicer *splicer; /* for much of it; or NULL */
+    struct xr_stream *direct; /* where standard output goes, if it is ours to write */
+    struct xr_splicer *splicer; /* for much of it; or NULL */
     uint32_t large; /* pipes that were made so */
     uint64_t under_way; /* bytes that the front end has not passed on yet */
     uint64_t window;
@@ -72,60 +72,60 @@ struct rk_outputs {
 };
 
 static void emit(struct pipe *p, bool all);
-static void stop_all(struct rk_outputs *all);
-static void resume(struct rk_outputs *all);
+static void stop_all(struct xr_outputs *all);
+static void resume(struct xr_outputs *all);
 
 /* ------------------------------------------------------------- standard output, by ourselves */
 
-static void show_direct(struct rk_outputs *all)
+static void show_direct(struct xr_outputs *all)
 {
-    atomic_store(&all->agent->direct->written, rk_stream_written(all->direct));
-    atomic_store(&all->agent->direct->queued, rk_stream_backlog(all->direct));
-    if (!all->stalled && rk_stream_backlog(all->direct))
+    atomic_store(&all->agent->direct->written, xr_stream_written(all->direct));
+    atomic_store(&all->agent->direct->queued, xr_stream_backlog(all->direct));
+    if (!all->stalled && xr_stream_backlog(all->direct))
         stop_all(all);
 }
 
 static void on_drained(void *arg)
 {
-    struct rk_outputs *all = arg;
+    struct xr_outputs *all = arg;
 
     show_direct(all);
-    if (rk_stream_backlog(all->direct))
+    if (xr_stream_backlog(all->direct))
         return;
     if (all->stalled && all->under_way <= all->window / 2)
         resume(all);
-    rk_agent_check_done(all->agent);
+    xr_agent_check_done(all->agent);
 }
 
 /* The front end knows what that means. What is put from now on is dropped. */
-static void on_broken(void *arg, struct rk_stream *stream, int error)
+static void on_broken(void *arg, struct xr_stream *stream, int error)
 {
-    struct rk_outputs *all = arg;
-    struct rk_packer p = {0};
+    struct xr_outputs *all = arg;
+    struct xr_packer p = {0};
 
     (void)stream;
-    rk_pack_u32(&p, (uint32_t)error);
+    xr_pack_u32(&p, (uint32_t)error);
     if (all->agent->wire)
-        rk_wire_send(all->agent->wire, RK_MSG_BROKEN, &p);
+        xr_wire_send(all->agent->wire, XR_MSG_BROKEN, &p);
     else
-        rk_packer_free(&p);
+        xr_packer_free(&p);
 }
 
-static rank_status_t open_direct(struct rk_outputs *all)
+static rank_status_t open_direct(struct xr_outputs *all)
 {
-    static const struct rk_label none;
-    static const struct rk_stream_ops ops = {on_drained, on_broken};
+    static const struct xr_label none;
+    static const struct xr_stream_ops ops = {on_drained, on_broken};
 
     if (!all->agent->direct)
         return RANK_OK;
-    return rk_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
+    return xr_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
 }
 
 /* What is queued goes to the front end before whatever it is told next. */
-void rk_outputs_share(struct rk_outputs *all)
+void xr_outputs_share(struct xr_outputs *all)
 {
-    size_t n = all && all->direct ? rk_stream_backlog(all->direct) : 0;
-    struct rk_packer msg = {0};
+    size_t n = all && all->direct ? xr_stream_backlog(all->direct) : 0;
+    struct xr_packer msg = {0};
     char *data = NULL;
     uint32_t rank;
     bool partial;
@@ -135,29 +135,29 @@ void rk_outputs_share(struct rk_outputs *all)
     if (n && !(data = malloc(n)))
         return; /* lines may be torn, but none is lost */
     if (n) {
-        rk_stream_take_back(all->direct, data, n, &rank, &partial);
-        rk_pack_u32(&msg, rank);
-        rk_pack_u32(&msg, 1);
-        rk_pack_u32(&msg, partial ? RK_OUT_PARTIAL : 0);
-        rk_pack_bytes(&msg, data, n);
-        rk_wire_send(all->agent->wire, RK_MSG_OUTPUT, &msg);
+        xr_stream_take_back(all->direct, data, n, &rank, &partial);
+        xr_pack_u32(&msg, rank);
+        xr_pack_u32(&msg, 1);
+        xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
+        xr_pack_bytes(&msg, data, n);
+        xr_wire_send(all->agent->wire, XR_MSG_OUTPUT, &msg);
         all->under_way += n;
     }
     free(data);
     atomic_store(&all->agent->direct->queued, 0);
-    rk_stream_close(all->direct);
+    xr_stream_close(all->direct);
     all->direct = NULL;
     if (all->stalled && all->under_way <= all->window / 2)
         resume(all);
 }
 
-bool rk_outputs_log(struct rk_outputs *all, uint32_t rank, int stream, const char *text)
+bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const char *text)
 {
     size_t len = strlen(text);
 
     if (!all || !all->direct || stream != 1)
         return false;
-    rk_stream_put(all->direct, rank, text, len, len && text[len - 1] != '\n');
+    xr_stream_put(all->direct, rank, text, len, len && text[len - 1] != '\n');
     show_direct(all);
     return true;
 }
@@ -166,18 +166,18 @@ bool rk_outputs_log(struct rk_outputs *all, uint32_t rank, int stream, const cha
 
 static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
 {
-    struct rk_wire *wire = p->all->agent->wire;
-    struct rk_packer msg = {0};
+    struct xr_wire *wire = p->all->agent->wire;
+    struct xr_packer msg = {0};
 
     if (n && p->stream == 1 && p->all->direct) {
-        rk_stream_put(p->all->direct, p->rank, p->data, n, flags & RK_OUT_PARTIAL);
+        xr_stream_put(p->all->direct, p->rank, p->data, n, flags & XR_OUT_PARTIAL);
         show_direct(p->all);
     } else if (n && wire) {
-        rk_pack_u32(&msg, p->rank);
-        rk_pack_u32(&msg, (uint32_t)p->stream);
-        rk_pack_u32(&msg, flags);
-        rk_pack_bytes(&msg, p->data, n);
-        rk_wire_send(wire, RK_MSG_OUTPUT, &msg);
+        xr_pack_u32(&msg, p->rank);
+        xr_pack_u32(&msg, (uint32_t)p->stream);
+        xr_pack_u32(&msg, flags);
+        xr_pack_bytes(&msg, p->data, n);
+        xr_wire_send(wire, XR_MSG_OUTPUT, &msg);
         p->all->under_way += n;
     }
     memmove(p->data, p->data + n, p->len - n);
@@ -200,7 +200,7 @@ static void forget(struct pipe *p)
 }
 
 /* The long line of a stream is over: the others may speak. */
-static void release(struct rk_outputs *all, int stream)
+static void release(struct xr_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
     for (uint32_t i = 0; i < 2 * all->agent->nlocal && !all->owner[stream]; i++) {
@@ -241,12 +241,12 @@ static void emit(struct pipe *p, bool all)
         }
     }
     if (all) {
-        send_bytes(p, p->len, RK_OUT_PARTIAL);
+        send_bytes(p, p->len, XR_OUT_PARTIAL);
         if (*owner == p)
             release(p->all, p->stream);
     } else if (p->len == LAST_BUFFER) {
         *owner = p;
-        send_bytes(p, p->len, RK_OUT_PARTIAL);
+        send_bytes(p, p->len, XR_OUT_PARTIAL);
     }
 }
 
@@ -258,7 +258,7 @@ static void enlarge(struct pipe *p)
         return;
     p->large = true;
     if (p->all->large++ == 0 && p->all->direct)
-        p->all->splicer = rk_splicer_open(LAST_BUFFER);
+        p->all->splicer = xr_splicer_open(LAST_BUFFER);
 }
 
 /* Room for a read: more where the last one filled the buffer. */
@@ -280,7 +280,7 @@ static bool make_room(struct pipe *p)
     return p->len < p->cap;
 }
 
-static void stop_all(struct rk_outputs *all)
+static void stop_all(struct xr_outputs *all)
 {
     all->stalled = true;
     for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
@@ -299,18 +299,18 @@ static void count_last(struct pipe *p, size_t n)
 /* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
 static bool hand_over(struct pipe *p)
 {
-    struct rk_outputs *all = p->all;
+    struct xr_outputs *all = p->all;
     size_t lines;
 
     if (!p->large || !all->splicer || p->stream != 1 || !all->direct || all->owner[1] ||
-        !rk_stream_splices(all->direct))
+        !xr_stream_splices(all->direct))
         return false;
-    lines = rk_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
+    lines = xr_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
     if (!lines)
         return false;
     event_del(p->silence);
-    send_bytes(p, p->len, RK_OUT_PARTIAL);
-    rk_stream_splice(all->direct, p->rank, p->fd, lines);
+    send_bytes(p, p->len, XR_OUT_PARTIAL);
+    xr_stream_splice(all->direct, p->rank, p->fd, lines);
     count_last(p, lines);
     show_direct(all);
     return true;
@@ -343,7 +343,7 @@ static void finish(struct pipe *p)
 /* Read once. False: nothing more for now. */
 static bool take(struct pipe *p)
 {
-    struct rk_outputs *all = p->all;
+    struct xr_outputs *all = p->all;
     ssize_t n;
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
@@ -385,14 +385,14 @@ static bool take(struct pipe *p)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct pipe *p = arg;
-    struct rk_agent *agent = p->all->agent;
+    struct xr_agent *agent = p->all->agent;
 
     (void)fd;
     (void)what;
     /* Not forever: others want their turn. */
     for (int i = 0; i < 4 && take(p) && !p->handed; i++)
         ;
-    rk_agent_check_done(agent);
+    xr_agent_check_done(agent);
 }
 
 static void on_silence(evutil_socket_t fd, short what, void *arg)
@@ -406,9 +406,9 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
         event_del(p->ev);
 }
 
-rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
+rank_status_t xr_outputs_open(struct xr_agent *agent, struct xr_outputs **out)
 {
-    struct rk_outputs *all = calloc(1, sizeof(*all));
+    struct xr_outputs *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
@@ -426,14 +426,14 @@ rank_status_t rk_outputs_open(struct rk_agent *agent, struct rk_outputs **out)
     for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
         all->pipes[i].fd = -1;
     if (open_direct(all)) {
-        rk_outputs_close(all);
+        xr_outputs_close(all);
         return RANK_ERR_NO_MEMORY;
     }
     *out = all;
     return RANK_OK;
 }
 
-void rk_outputs_close(struct rk_outputs *all)
+void xr_outputs_close(struct xr_outputs *all)
 {
     if (!all)
         return;
@@ -442,13 +442,13 @@ void rk_outputs_close(struct rk_outputs *all)
         forget(&all->pipes[i]);
     }
     free(all->pipes);
-    rk_splicer_close(all->splicer);
-    rk_stream_close(all->direct);
+    xr_splicer_close(all->splicer);
+    xr_stream_close(all->direct);
     free(all);
 }
 
 /* Takes fd over. */
-static rank_status_t add_fd(struct rk_outputs *all, uint32_t local, int stream, int fd)
+static rank_status_t add_fd(struct xr_outputs *all, uint32_t local, int stream, int fd)
 {
     struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
     uint32_t rank = all->agent->ranks[local].rank;
@@ -474,7 +474,7 @@ static rank_status_t add_fd(struct rk_outputs *all, uint32_t local, int stream, 
     return RANK_OK;
 }
 
-rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream, int *fd)
+rank_status_t xr_outputs_add(struct xr_outputs *all, uint32_t local, int stream, int *fd)
 {
     rank_status_t st;
     int ends[2];
@@ -491,13 +491,13 @@ rank_status_t rk_outputs_add(struct rk_outputs *all, uint32_t local, int stream,
     return st;
 }
 
-rank_status_t rk_outputs_add_terminal(struct rk_outputs *all, uint32_t local, int master)
+rank_status_t xr_outputs_add_terminal(struct xr_outputs *all, uint32_t local, int master)
 {
     all->pipes[2 * local].terminal = true;
     return add_fd(all, local, 1, master);
 }
 
-void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
+void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
 {
     for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
         while (take(&all->pipes[i]))
@@ -508,7 +508,7 @@ void rk_outputs_drain(struct rk_outputs *all, uint32_t local)
     }
 }
 
-void rk_outputs_note_last(struct rk_outputs *all)
+void xr_outputs_note_last(struct xr_outputs *all)
 {
     for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
@@ -519,29 +519,29 @@ void rk_outputs_note_last(struct rk_outputs *all)
     }
 }
 
-void rk_outputs_cut(struct rk_outputs *all)
+void xr_outputs_cut(struct xr_outputs *all)
 {
     for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
 
         /* What was handed over may still be in the pipe. */
         if (p->fd >= 0 && !p->ended && p->last == 0 &&
-            !(p->handed && all->direct && rk_stream_backlog(all->direct)))
+            !(p->handed && all->direct && xr_stream_backlog(all->direct)))
             finish(p);
     }
 }
 
-uint32_t rk_outputs_open_count(const struct rk_outputs *all)
+uint32_t xr_outputs_open_count(const struct xr_outputs *all)
 {
-    return all ? all->open + (all->direct && rk_stream_backlog(all->direct)) : 0;
+    return all ? all->open + (all->direct && xr_stream_backlog(all->direct)) : 0;
 }
 
-bool rk_outputs_stalled(const struct rk_outputs *all)
+bool xr_outputs_stalled(const struct xr_outputs *all)
 {
     return all && all->stalled;
 }
 
-static void resume(struct rk_outputs *all)
+static void resume(struct xr_outputs *all)
 {
     all->stalled = false;
     for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
@@ -553,21 +553,21 @@ static void resume(struct rk_outputs *all)
     }
 }
 
-void rk_outputs_taken(struct rk_outputs *all, uint32_t bytes)
+void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
 {
     if (!all)
         return;
     all->under_way -= bytes < all->under_way ? bytes : all->under_way;
     if (all->stalled && all->under_way <= all->window / 2 &&
-        !(all->direct && rk_stream_backlog(all->direct)))
+        !(all->direct && xr_stream_backlog(all->direct)))
         resume(all);
 }
 
-void rk_outputs_let_go(struct rk_outputs *all)
+void xr_outputs_let_go(struct xr_outputs *all)
 {
     if (!all)
         return;
-    rk_stream_close(all->direct);
+    xr_stream_close(all->direct);
     all->direct = NULL;
     if (all->stalled)
         resume(all);

@@ -10,15 +10,15 @@
 
 enum { TAIL = 4096 }; /* bytes in which a line is expected to end */
 
-struct rk_splicer {
+struct xr_splicer {
     int in, out; /* a pipe, empty between calls */
     int null;
     char tail[TAIL];
 };
 
-struct rk_splicer *rk_splicer_open(size_t bytes)
+struct xr_splicer *xr_splicer_open(size_t bytes)
 {
-    struct rk_splicer *s = malloc(sizeof(*s));
+    struct xr_splicer *s = malloc(sizeof(*s));
     int ends[2];
 
     if (!s)
@@ -36,7 +36,7 @@ struct rk_splicer *rk_splicer_open(size_t bytes)
     return s;
 }
 
-void rk_splicer_close(struct rk_splicer *s)
+void xr_splicer_close(struct xr_splicer *s)
 {
     if (!s)
         return;
@@ -48,7 +48,7 @@ void rk_splicer_close(struct rk_splicer *s)
 }
 
 /* What does not go away would be taken for the next one's. */
-static bool drop(struct rk_splicer *s, size_t n)
+static bool drop(struct xr_splicer *s, size_t n)
 {
     while (n) {
         ssize_t k = splice(s->out, NULL, s->null, NULL, n, SPLICE_F_MOVE);
@@ -61,7 +61,7 @@ static bool drop(struct rk_splicer *s, size_t n)
     return true;
 }
 
-static bool read_tail(struct rk_splicer *s, size_t n)
+static bool read_tail(struct xr_splicer *s, size_t n)
 {
     for (size_t have = 0; have < n;) {
         ssize_t k = read(s->out, s->tail + have, n - have);
@@ -74,7 +74,7 @@ static bool read_tail(struct rk_splicer *s, size_t n)
     return true;
 }
 
-size_t rk_splicer_lines(struct rk_splicer *s, int fd, size_t least)
+size_t xr_splicer_lines(struct xr_splicer *s, int fd, size_t least)
 {
     const char *nl;
     size_t tail;

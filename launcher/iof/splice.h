@@ -5,21 +5,21 @@
  * less than reading and writing. Only whole lines may go, so the last newline has to be found first: the pages are
  * lent to a pipe of our own (tee(2)), all but the last are thrown away there, and only that one is read.
  */
-#ifndef RK_LAUNCHER_IOF_SPLICE_H
-#define RK_LAUNCHER_IOF_SPLICE_H
+#ifndef XR_LAUNCHER_IOF_SPLICE_H
+#define XR_LAUNCHER_IOF_SPLICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rk_splicer;
+struct xr_splicer;
 
 /* For pipes of that many bytes. NULL: this machine has no more descriptors, or no /dev/null. */
-struct rk_splicer *rk_splicer_open(size_t bytes);
+struct xr_splicer *xr_splicer_open(size_t bytes);
 /* NULL is fine. */
-void rk_splicer_close(struct rk_splicer *splicer);
+void xr_splicer_close(struct xr_splicer *splicer);
 
 /* How many bytes of whole lines are in the pipe now; 0 if there are fewer than least bytes, if the last page holds no
  * newline, or if it cannot be told. Nothing is taken out. */
-size_t rk_splicer_lines(struct rk_splicer *splicer, int fd, size_t least);
+size_t xr_splicer_lines(struct xr_splicer *splicer, int fd, size_t least);
 
 #endif

@@ -15,7 +15,7 @@
 /* How often a reader in the background looks whether it still is there: a shell's fg need not say anything. */
 #define LOOK_MS 500
 
-struct rk_reader {
+struct xr_reader {
     int fd;
     int reopened; /* fd, or -1: it is the user's */
     struct event *ev; /* of a file, which cannot be polled: a timer */
@@ -28,13 +28,13 @@ struct rk_reader {
 
 static const struct timeval at_once = {0, 0};
 
-static void go_on(struct rk_reader *r)
+static void go_on(struct xr_reader *r)
 {
     const struct timeval soon = {0, LOOK_MS * 1000};
 
     if (!r->ev || !r->credit)
         return;
-    if (r->terminal && rk_terminal_is_others(r->fd)) /* reading would stop xrun */
+    if (r->terminal && xr_terminal_is_others(r->fd)) /* reading would stop xrun */
         event_add(r->look, &soon);
     else
         event_add(r->ev, r->file ? &at_once : NULL);
@@ -48,27 +48,27 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Somebody else who has the same input may have been quicker: never waits, but for what could not be opened anew. */
-static ssize_t read_some(struct rk_reader *r, void *to, size_t len)
+static ssize_t read_some(struct xr_reader *r, void *to, size_t len)
 {
     return r->socket ? recv(r->fd, to, len, MSG_DONTWAIT) : read(r->fd, to, len);
 }
 
 /* Nobody meant it to be read, or a terminal is gone: nohup leaves an input that is open for writing only. */
-static bool is_no_input(const struct rk_reader *r, int error)
+static bool is_no_input(const struct xr_reader *r, int error)
 {
     return error == EBADF || (r->terminal && error == EIO);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_reader *r = arg;
+    struct xr_reader *r = arg;
     char data[16 << 10];
     size_t want = r->credit < sizeof(data) ? r->credit : sizeof(data);
     ssize_t n;
 
     (void)fd;
     (void)what;
-    if (r->terminal && rk_terminal_is_others(r->fd)) {
+    if (r->terminal && xr_terminal_is_others(r->fd)) {
         go_on(r);
         return;
     }
@@ -90,7 +90,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 }
 
 /* An open file of our own, which can be nonblocking without others noticing. */
-static void reopen(struct rk_reader *r)
+static void reopen(struct xr_reader *r)
 {
     char path[64];
 
@@ -100,17 +100,17 @@ static void reopen(struct rk_reader *r)
         r->fd = r->reopened;
 }
 
-rank_status_t rk_reader_open(struct event_base *base, int fd,
+rank_status_t xr_reader_open(struct event_base *base, int fd,
                              void (*on_data)(void *arg, const void *data, size_t len, int error), void *arg,
-                             struct rk_reader **out)
+                             struct xr_reader **out)
 {
-    struct rk_reader *r = calloc(1, sizeof(*r));
+    struct xr_reader *r = calloc(1, sizeof(*r));
     struct stat st;
 
     if (!r)
         return RANK_ERR_NO_MEMORY;
     r->fd = fd;
-    r->credit = RK_INPUT_WINDOW;
+    r->credit = XR_INPUT_WINDOW;
     r->on_data = on_data;
     r->arg = arg;
     r->terminal = isatty(fd);
@@ -123,7 +123,7 @@ rank_status_t rk_reader_open(struct event_base *base, int fd,
                     : event_new(base, r->fd, EV_READ, on_readable, r);
     r->look = evtimer_new(base, on_look, r);
     if (!r->ev || !r->look) {
-        rk_reader_close(r);
+        xr_reader_close(r);
         return RANK_ERR_NO_MEMORY;
     }
     *out = r;
@@ -131,7 +131,7 @@ rank_status_t rk_reader_open(struct event_base *base, int fd,
     return RANK_OK;
 }
 
-void rk_reader_close(struct rk_reader *r)
+void xr_reader_close(struct xr_reader *r)
 {
     if (!r)
         return;
@@ -144,15 +144,15 @@ void rk_reader_close(struct rk_reader *r)
     free(r);
 }
 
-void rk_reader_credit(struct rk_reader *r, uint32_t n)
+void xr_reader_credit(struct xr_reader *r, uint32_t n)
 {
     if (!r)
         return;
-    r->credit = n > RK_INPUT_WINDOW - r->credit ? RK_INPUT_WINDOW : r->credit + n;
+    r->credit = n > XR_INPUT_WINDOW - r->credit ? XR_INPUT_WINDOW : r->credit + n;
     go_on(r);
 }
 
-void rk_reader_wake(struct rk_reader *r)
+void xr_reader_wake(struct xr_reader *r)
 {
     if (r)
         go_on(r);

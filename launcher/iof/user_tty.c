@@ -11,7 +11,7 @@
 
 /* ---------------------------------------------------------- the agent's side */
 
-int rk_terminal_open(const struct rk_window *window, int *master, int *slave)
+int xr_terminal_open(const struct xr_window *window, int *master, int *slave)
 {
     int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), error;
     char name[64];
@@ -23,7 +23,7 @@ int rk_terminal_open(const struct rk_window *window, int *master, int *slave)
     *slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (*slave < 0)
         goto failed;
-    rk_terminal_resize(fd, window);
+    xr_terminal_resize(fd, window);
     *master = fd;
     return 0;
 
@@ -34,7 +34,7 @@ failed:
     return -1;
 }
 
-void rk_terminal_resize(int master, const struct rk_window *window)
+void xr_terminal_resize(int master, const struct xr_window *window)
 {
     struct winsize size = {.ws_row = window->rows, .ws_col = window->cols};
 
@@ -47,27 +47,27 @@ void rk_terminal_resize(int master, const struct rk_window *window)
 /* How often one that is in the background looks whether it still is there. */
 #define LOOK_MS 500
 
-struct rk_user_terminal {
+struct xr_user_terminal {
     struct event *resized, *look;
     bool keys; /* there are any, and they are the rank's */
     bool taken;
     struct termios own;
-    void (*on_resize)(void *arg, const struct rk_window *window);
+    void (*on_resize)(void *arg, const struct xr_window *window);
     void *arg;
 };
 
-struct rk_window rk_user_window(void)
+struct xr_window xr_user_window(void)
 {
     struct winsize size;
 
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
-            return (struct rk_window){size.ws_row, size.ws_col};
+            return (struct xr_window){size.ws_row, size.ws_col};
     }
-    return (struct rk_window){24, 80};
+    return (struct xr_window){24, 80};
 }
 
-bool rk_terminal_is_others(int fd)
+bool xr_terminal_is_others(int fd)
 {
     pid_t group = tcgetpgrp(fd);
 
@@ -78,25 +78,25 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    rk_user_terminal_take(arg);
+    xr_user_terminal_take(arg);
 }
 
 static void on_window(evutil_socket_t sig, short what, void *arg)
 {
-    struct rk_user_terminal *t = arg;
-    struct rk_window window = rk_user_window();
+    struct xr_user_terminal *t = arg;
+    struct xr_window window = xr_user_window();
 
     (void)sig;
     (void)what;
     t->on_resize(t->arg, &window);
 }
 
-struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool keys,
+struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool keys,
                                                void (*on_resize)(void *arg,
-                                                                 const struct rk_window *window),
+                                                                 const struct xr_window *window),
                                                void *arg)
 {
-    struct rk_user_terminal *t = calloc(1, sizeof(*t));
+    struct xr_user_terminal *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
@@ -106,14 +106,14 @@ struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool key
     t->resized = evsignal_new(base, SIGWINCH, on_window, t);
     t->look = evtimer_new(base, on_look, t);
     if (!t->resized || !t->look || event_add(t->resized, NULL)) {
-        rk_user_terminal_close(t);
+        xr_user_terminal_close(t);
         return NULL;
     }
-    rk_user_terminal_take(t);
+    xr_user_terminal_take(t);
     return t;
 }
 
-void rk_user_terminal_take(struct rk_user_terminal *t)
+void xr_user_terminal_take(struct xr_user_terminal *t)
 {
     const struct timeval soon = {0, LOOK_MS * 1000};
     struct termios raw;
@@ -121,7 +121,7 @@ void rk_user_terminal_take(struct rk_user_terminal *t)
     if (!t || !t->keys || t->taken)
         return;
     /* To change a terminal from the background would stop xrun. */
-    if (rk_terminal_is_others(STDIN_FILENO)) {
+    if (xr_terminal_is_others(STDIN_FILENO)) {
         event_add(t->look, &soon);
         return;
     }
@@ -133,7 +133,7 @@ void rk_user_terminal_take(struct rk_user_terminal *t)
     t->taken = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
 }
 
-void rk_user_terminal_give_back(struct rk_user_terminal *t)
+void xr_user_terminal_give_back(struct xr_user_terminal *t)
 {
     if (!t)
         return;
@@ -141,16 +141,16 @@ void rk_user_terminal_give_back(struct rk_user_terminal *t)
     if (!t->taken)
         return;
     t->taken = false;
-    if (!rk_terminal_is_others(STDIN_FILENO))
+    if (!xr_terminal_is_others(STDIN_FILENO))
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t->own);
 }
 
-void rk_user_terminal_close(struct rk_user_terminal *t)
+void xr_user_terminal_close(struct xr_user_terminal *t)
 {
     if (!t)
         return;
     if (t->look)
-        rk_user_terminal_give_back(t);
+        xr_user_terminal_give_back(t);
     if (t->resized)
         event_free(t->resized);
     if (t->look)

@@ -1,46 +1,46 @@
 /*
  * user_tty.h: a terminal for one rank (--pty), and the user's own meanwhile.
  */
-#ifndef RK_LAUNCHER_IOF_USER_TTY_H
-#define RK_LAUNCHER_IOF_USER_TTY_H
+#ifndef XR_LAUNCHER_IOF_USER_TTY_H
+#define XR_LAUNCHER_IOF_USER_TTY_H
 
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rk_window {
+struct xr_window {
     uint16_t rows, cols;
 };
 
 /* ---------------------------------------------------------- the agent's side */
 
 /* A new terminal: the master's descriptor, and the one that a rank gets. 0, or -1 with errno. */
-int rk_terminal_open(const struct rk_window *window, int *master, int *slave);
-void rk_terminal_resize(int master, const struct rk_window *window);
+int xr_terminal_open(const struct xr_window *window, int *master, int *slave);
+void xr_terminal_resize(int master, const struct xr_window *window);
 
 /* ------------------------------------------------------- the front end's side */
 
 /* Does another process group than ours have the terminal? Who is in the background must not touch it. */
-bool rk_terminal_is_others(int fd);
+bool xr_terminal_is_others(int fd);
 
 /*
  * The user's terminal. With keys, it passes every one on while the rank lives,
  * whose own terminal makes signals and echoes of them.
  */
-struct rk_user_terminal;
+struct xr_user_terminal;
 
 /* on_resize: the window has another size now. NULL: no memory. */
-struct rk_user_terminal *rk_user_terminal_open(struct event_base *base, bool keys,
+struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool keys,
                                                void (*on_resize)(void *arg,
-                                                                 const struct rk_window *window),
+                                                                 const struct xr_window *window),
                                                void *arg);
 /* Also gives the terminal back. NULL is fine. */
-void rk_user_terminal_close(struct rk_user_terminal *t);
+void xr_user_terminal_close(struct xr_user_terminal *t);
 /* Take it, as soon as xrun is in the foreground; and give it back: when xrun stops. */
-void rk_user_terminal_take(struct rk_user_terminal *t);
-void rk_user_terminal_give_back(struct rk_user_terminal *t);
+void xr_user_terminal_take(struct xr_user_terminal *t);
+void xr_user_terminal_give_back(struct xr_user_terminal *t);
 
 /* The window of xrun's terminal, or a usual one. */
-struct rk_window rk_user_window(void);
+struct xr_window xr_user_window(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * job.h: a job as the front end tells it to an agent.
  */
-#ifndef RK_LAUNCHER_JOB_JOB_H
-#define RK_LAUNCHER_JOB_JOB_H
+#ifndef XR_LAUNCHER_JOB_JOB_H
+#define XR_LAUNCHER_JOB_JOB_H
 
 #include "launcher/util/pack.h"
 #include "launcher/exec/rlimits.h"
@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 /* One of the job's programs; its ranks follow each other, and those of the program before it. */
-struct rk_app {
+struct xr_app {
     uint32_t first, n; /* ranks */
     char *program;     /* path that is executed; without a slash: a name that its hosts look for */
     char **argv;
@@ -24,12 +24,12 @@ struct rk_app {
 };
 
 /* Who reads xrun's standard input, but for a rank's number. */
-#define RK_INPUT_NONE UINT32_MAX
-#define RK_INPUT_ALL (UINT32_MAX - 1)
-#define RK_PTY_NONE UINT32_MAX
+#define XR_INPUT_NONE UINT32_MAX
+#define XR_INPUT_ALL (UINT32_MAX - 1)
+#define XR_PTY_NONE UINT32_MAX
 
 /* Where a job comes from that a rank of another has spawned. */
-struct rk_origin {
+struct xr_origin {
     char *job; /* NULL: it was not spawned */
     uint32_t rank;
     void *outline; /* of that job (job_info.h) */
@@ -37,72 +37,72 @@ struct rk_origin {
     char **keys; /* key=value: put for PMI-1 before anybody has; or NULL */
 };
 
-struct rk_job {
+struct xr_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
     uint32_t size; /* ranks of all programs */
     uint32_t universe; /* as many as the hosts take: MPI_UNIVERSE_SIZE */
-    struct rk_app *apps;
+    struct xr_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
     bool report;   /* --json: the agents tell more */
     bool torch;    /* ranks get the variables of torch_env.h */
-    uint32_t input; /* the rank that reads xrun's standard input, or RK_INPUT_* */
-    uint32_t pty;   /* the rank that gets a terminal, or RK_PTY_NONE */
-    struct rk_window window; /* of that */
+    uint32_t input; /* the rank that reads xrun's standard input, or XR_INPUT_* */
+    uint32_t pty;   /* the rank that gets a terminal, or XR_PTY_NONE */
+    struct xr_window window; /* of that */
     uint32_t nhosts;   /* those that have ranks and those that have none */
     char **hosts;      /* [nhosts] and a NULL: their names */
     uint32_t *host_of; /* [size] by rank */
     uint32_t fanout;   /* of the tree of agents */
     uint64_t nofile;     /* soft limit of open files that the ranks shall have */
-    struct rk_ulimits limits; /* and the others */
+    struct xr_ulimits limits; /* and the others */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
-    struct rk_origin origin;
+    struct xr_origin origin;
 };
 
 /* What one host alone is told: where its ranks are bound to. */
-struct rk_seats {
+struct xr_seats {
     uint32_t units; /* cores that the ranks of the host share */
     bool oversubscribed;
     char **cpus; /* by local rank: a list as "0-3,8", or empty for one that is not bound */
 };
 
 /* Which program a rank runs. */
-const struct rk_app *rk_job_app_of(const struct rk_job *job, uint32_t rank);
+const struct xr_app *xr_job_app_of(const struct xr_job *job, uint32_t rank);
 
 /* The hosts that have ranks, and which: as PMIx wants to hear of them. */
-struct rk_job_map {
+struct xr_job_map {
     uint32_t n;
     const char **hosts; /* names, the job's */
     char **ranks;       /* "0,1,2" */
     bool runs;          /* those of each host follow each other */
 };
 
-rank_status_t rk_job_map_make(const struct rk_job *job, struct rk_job_map *out);
-void rk_job_map_clear(struct rk_job_map *map);
+rank_status_t xr_job_map_make(const struct xr_job *job, struct xr_job_map *out);
+void xr_job_map_clear(struct xr_job_map *map);
 
 /* The ranks of each host, in the order of their numbers. */
-struct rk_by_host {
+struct xr_by_host {
     uint32_t *first; /* [nhosts + 1]: where a host's begin in ranks; the next host's are behind */
     uint32_t *ranks; /* [size] */
 };
 
 /* One pass over all ranks, however many hosts there are. Clear it in any case. */
-rank_status_t rk_by_host_make(const struct rk_job *job, struct rk_by_host *out);
-void rk_by_host_clear(struct rk_by_host *by_host);
+rank_status_t xr_by_host_make(const struct xr_job *job, struct xr_by_host *out);
+void xr_by_host_clear(struct xr_by_host *by_host);
 
 /* How many ranks a host has. */
-uint32_t rk_job_ranks_on(const struct rk_job *job, uint32_t host);
+uint32_t xr_job_ranks_on(const struct xr_job *job, uint32_t host);
 /* Say that the one program of a job has n ranks. */
-void rk_job_set_size(struct rk_job *job, uint32_t n);
+void xr_job_set_size(struct xr_job *job, uint32_t n);
 
 /* Frees what the job holds, not the job. NULL is fine. */
-void rk_job_clear(struct rk_job *job);
-void rk_job_pack(const struct rk_job *job, struct rk_packer *p);
+void xr_job_clear(struct xr_job *job);
+void xr_job_pack(const struct xr_job *job, struct xr_packer *p);
 /* Clear the job whatever is returned. */
-rank_status_t rk_job_unpack(struct rk_unpacker *u, struct rk_job *out);
+rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out);
 
-void rk_seats_clear(struct rk_seats *seats);
-void rk_seats_pack(const struct rk_seats *seats, struct rk_packer *p);
-rank_status_t rk_seats_unpack(struct rk_unpacker *u, struct rk_seats *out);
+void xr_seats_clear(struct xr_seats *seats);
+void xr_seats_pack(const struct xr_seats *seats, struct xr_packer *p);
+rank_status_t xr_seats_unpack(struct xr_unpacker *u, struct xr_seats *out);
 
 #endif

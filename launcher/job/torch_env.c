@@ -16,14 +16,14 @@
 #define FIRST_PORT 10000 /* below are the ports of known services */
 #define TRIES 200
 
-static const char *const names[RK_TORCH_VARS] = {"RANK", "WORLD_SIZE", "LOCAL_RANK",
+static const char *const names[XR_TORCH_VARS] = {"RANK", "WORLD_SIZE", "LOCAL_RANK",
                                                  "LOCAL_WORLD_SIZE"};
 
-bool rk_torch_own(const char *s)
+bool xr_torch_own(const char *s)
 {
     size_t len = strcspn(s, "=");
 
-    for (int i = 0; i < RK_TORCH_VARS; i++) {
+    for (int i = 0; i < XR_TORCH_VARS; i++) {
         if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
             return true;
     }
@@ -61,7 +61,7 @@ static uint16_t try_port(uint16_t port)
  * kernel itself gives out (to every connection that somebody opens), and which
  * one it is differs from job to job.
  */
-uint16_t rk_torch_port(void)
+uint16_t xr_torch_port(void)
 {
     FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
     unsigned low = 32768, high = 60999, below, above, at;
@@ -87,12 +87,12 @@ uint16_t rk_torch_port(void)
     return try_port(0);
 }
 
-void rk_torch_job(char **env)
+void xr_torch_job(char **env)
 {
     char **to = env;
 
     for (char **from = env; *from; from++) {
-        if (rk_torch_own(*from))
+        if (xr_torch_own(*from))
             free(*from);
         else
             *to++ = *from;
@@ -116,7 +116,7 @@ static bool is_loopback(const char *name)
  * By the name that the user gave, which needs not be the one that the host gives itself: that one others may not
  * know, or it may be a loopback's for itself, as Debian's is.
  */
-static char *address_of(const struct rk_plan *p, uint32_t host)
+static char *address_of(const struct xr_plan *p, uint32_t host)
 {
     const char *name = p->hosts.host[host].name, *at = strrchr(name, '@');
     char **own, *address;
@@ -125,16 +125,16 @@ static char *address_of(const struct rk_plan *p, uint32_t host)
         return strdup("127.0.0.1");
     if (at)
         name = at + 1;
-    own = host == p->local && is_loopback(name) ? rk_door_addresses(p->where->interface) : NULL;
+    own = host == p->local && is_loopback(name) ? xr_door_addresses(p->where->interface) : NULL;
     address = strdup(own ? own[0] : name);
-    rk_strings_free(own);
+    xr_strings_free(own);
     return address;
 }
 
-static bool put_address(char ***env, const struct rk_plan *plan, uint32_t host)
+static bool put_address(char ***env, const struct xr_plan *plan, uint32_t host)
 {
     char *address = address_of(plan, host), *text = NULL;
-    bool ok = address && asprintf(&text, "MASTER_ADDR=%s", address) >= 0 && rk_environ_put(env, text);
+    bool ok = address && asprintf(&text, "MASTER_ADDR=%s", address) >= 0 && xr_environ_put(env, text);
 
     free(address);
     free(text);
@@ -142,27 +142,27 @@ static bool put_address(char ***env, const struct rk_plan *plan, uint32_t host)
 }
 
 /* Only an agent of that host can tell; xrun's own host is looked at by xrun itself. */
-static bool put_port(char ***env, const struct rk_plan *plan, uint32_t host)
+static bool put_port(char ***env, const struct xr_plan *plan, uint32_t host)
 {
     char text[64];
 
-    snprintf(text, sizeof(text), "MASTER_PORT=%u", host == plan->local ? rk_torch_port() : plan->known[host].port);
-    return rk_environ_put(env, text);
+    snprintf(text, sizeof(text), "MASTER_PORT=%u", host == plan->local ? xr_torch_port() : plan->known[host].port);
+    return xr_environ_put(env, text);
 }
 
-bool rk_torch_place(char ***env, const struct rk_plan *plan)
+bool xr_torch_place(char ***env, const struct xr_plan *plan)
 {
     uint32_t host = plan->placement.rank[0].host;
 
-    return (rk_environ_value(*env, "MASTER_ADDR") || put_address(env, plan, host)) &&
-           (rk_environ_value(*env, "MASTER_PORT") || put_port(env, plan, host));
+    return (xr_environ_value(*env, "MASTER_ADDR") || put_address(env, plan, host)) &&
+           (xr_environ_value(*env, "MASTER_PORT") || put_port(env, plan, host));
 }
 
-void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
-                   char *const out[RK_TORCH_VARS])
+void xr_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
+                   char *const out[XR_TORCH_VARS])
 {
-    const uint32_t values[RK_TORCH_VARS] = {rank, size, local_rank, local_size};
+    const uint32_t values[XR_TORCH_VARS] = {rank, size, local_rank, local_size};
 
-    for (int i = 0; i < RK_TORCH_VARS; i++)
+    for (int i = 0; i < XR_TORCH_VARS; i++)
         snprintf(out[i], 32, "%s=%u", names[i], values[i]);
 }

@@ -4,30 +4,30 @@
  * Each rank gets RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE; rank 0
  * listens at MASTER_ADDR and MASTER_PORT, and the others come to it.
  */
-#ifndef RK_LAUNCHER_JOB_TORCH_ENV_H
-#define RK_LAUNCHER_JOB_TORCH_ENV_H
+#ifndef XR_LAUNCHER_JOB_TORCH_ENV_H
+#define XR_LAUNCHER_JOB_TORCH_ENV_H
 
 #include "launcher/map/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RK_TORCH_VARS 4 /* of each rank */
+#define XR_TORCH_VARS 4 /* of each rank */
 
 /* Is s (NAME or NAME=value) one of them? */
-bool rk_torch_own(const char *s);
+bool xr_torch_own(const char *s);
 
 /* Take out of a job's environment what each rank shall have of its own. */
-void rk_torch_job(char **env);
+void xr_torch_job(char **env);
 /* Put MASTER_ADDR and MASTER_PORT into it, unless it has them: where rank 0 runs is known when all are placed. False: no
  * memory. */
-bool rk_torch_place(char ***env, const struct rk_plan *plan);
+bool xr_torch_place(char ***env, const struct xr_plan *plan);
 
 /* A TCP port of this host that nobody uses now, and hardly the same to two who ask; 0: there is none. */
-uint16_t rk_torch_port(void);
+uint16_t xr_torch_port(void);
 
 /* A rank's own. Each of out holds 32 bytes at least. */
-void rk_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
-                   char *const out[RK_TORCH_VARS]);
+void xr_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,
+                   char *const out[XR_TORCH_VARS]);
 
 #endif

@@ -36,10 +36,10 @@ struct ground {
 };
 
 struct work {
-    const struct rk_place_request *rq;
-    const struct rk_place_host *hosts;
+    const struct xr_place_request *rq;
+    const struct xr_place_host *hosts;
     struct ground *ground; /* [nhosts] */
-    struct rk_placement *out;
+    struct xr_placement *out;
     char *err;
     size_t errlen;
 };
@@ -47,59 +47,59 @@ struct work {
 static const char *const level_names[] = {"slot", "node", "package", "numa",
                                           "l3",   "core", "hwthread"};
 
-const char *rk_level_name(enum rk_level level)
+const char *xr_level_name(enum xr_level level)
 {
-    return level <= RK_LEVEL_HWTHREAD ? level_names[level] : NULL;
+    return level <= XR_LEVEL_HWTHREAD ? level_names[level] : NULL;
 }
 
-const char *rk_placed_unit(const struct rk_placed_host *host)
+const char *xr_placed_unit(const struct xr_placed_host *host)
 {
     return host->threads ? "hardware thread" : "core";
 }
 
-bool rk_place_wants_topology(const struct rk_place_request *rq)
+bool xr_place_wants_topology(const struct xr_place_request *rq)
 {
-    return rq->pin || rq->map > RK_LEVEL_NODE || rq->bind > RK_BIND_NONE || rq->cpus > 1;
+    return rq->pin || rq->map > XR_LEVEL_NODE || rq->bind > XR_BIND_NONE || rq->cpus > 1;
 }
 
-static uint32_t cpus(const struct rk_place_request *rq)
+static uint32_t cpus(const struct xr_place_request *rq)
 {
     return rq->cpus ? rq->cpus : 1;
 }
 
-static bool in_threads(const struct rk_place_request *rq)
+static bool in_threads(const struct xr_place_request *rq)
 {
-    return rq->map == RK_LEVEL_HWTHREAD || rq->bind == RK_BIND_HWTHREAD;
+    return rq->map == XR_LEVEL_HWTHREAD || rq->bind == XR_BIND_HWTHREAD;
 }
 
 /* ------------------------------------------------------------------- ground */
 
-static hwloc_obj_type_t type_of(enum rk_level level)
+static hwloc_obj_type_t type_of(enum xr_level level)
 {
     switch (level) {
-    case RK_LEVEL_PACKAGE:
+    case XR_LEVEL_PACKAGE:
         return HWLOC_OBJ_PACKAGE;
-    case RK_LEVEL_NUMA:
+    case XR_LEVEL_NUMA:
         return HWLOC_OBJ_NUMANODE;
-    case RK_LEVEL_L3:
+    case XR_LEVEL_L3:
         return HWLOC_OBJ_L3CACHE;
-    case RK_LEVEL_CORE:
+    case XR_LEVEL_CORE:
         return HWLOC_OBJ_CORE;
-    case RK_LEVEL_HWTHREAD:
+    case XR_LEVEL_HWTHREAD:
         return HWLOC_OBJ_PU;
     default:
         return HWLOC_OBJ_MACHINE;
     }
 }
 
-static hwloc_obj_type_t unit_type(const struct work *w, const struct rk_place_host *h)
+static hwloc_obj_type_t unit_type(const struct work *w, const struct xr_place_host *h)
 {
     return in_threads(w->rq) || hwloc_get_nbobjs_by_type(h->topology, HWLOC_OBJ_CORE) < 1
                ? HWLOC_OBJ_PU
                : HWLOC_OBJ_CORE;
 }
 
-static rank_status_t find_units(struct work *w, const struct rk_place_host *h, struct ground *g)
+static rank_status_t find_units(struct work *w, const struct xr_place_host *h, struct ground *g)
 {
     hwloc_obj_type_t type = unit_type(w, h);
     int n = hwloc_get_nbobjs_by_type(h->topology, type);
@@ -119,7 +119,7 @@ static rank_status_t find_units(struct work *w, const struct rk_place_host *h, s
  * Objects of a level lie side by side in the order of the units, so that each
  * has a stretch of them.
  */
-static rank_status_t find_objects(const struct rk_place_host *h, hwloc_obj_type_t type,
+static rank_status_t find_objects(const struct xr_place_host *h, hwloc_obj_type_t type,
                                   struct ground *g)
 {
     hwloc_obj_t o = NULL;
@@ -139,14 +139,14 @@ static rank_status_t find_objects(const struct rk_place_host *h, hwloc_obj_type_
 }
 
 /* Cores and threads one by one are a matter of how the units are cut, but for a number on each. */
-static bool has_objects(const struct rk_place_request *rq)
+static bool has_objects(const struct xr_place_request *rq)
 {
-    return !rq->pin && rq->map > RK_LEVEL_NODE && (rq->map < RK_LEVEL_CORE || rq->ppr);
+    return !rq->pin && rq->map > XR_LEVEL_NODE && (rq->map < XR_LEVEL_CORE || rq->ppr);
 }
 
 static rank_status_t make_ground(struct work *w, uint32_t host)
 {
-    const struct rk_place_host *h = &w->hosts[host];
+    const struct xr_place_host *h = &w->hosts[host];
     struct ground *g = &w->ground[host];
     rank_status_t st = RANK_OK;
 
@@ -163,7 +163,7 @@ static rank_status_t make_ground(struct work *w, uint32_t host)
         g->nobjects = 1;
     } else if (find_objects(h, type_of(w->rq->map), g)) {
         snprintf(w->err, w->errlen, "host %s shows no %s for each of its cores; map by something else",
-                 h->name, rk_level_name(w->rq->map));
+                 h->name, xr_level_name(w->rq->map));
         return RANK_ERR_ARG;
     }
     g->capacity = h->slots ? h->slots : g->nunits / cpus(w->rq);
@@ -195,7 +195,7 @@ static uint32_t next_object(const struct work *w, struct ground *g, uint32_t map
 
 static void put(struct work *w, uint32_t k, uint32_t host)
 {
-    struct rk_placed_host *p = &w->out->host[host];
+    struct xr_placed_host *p = &w->out->host[host];
     struct ground *g = &w->ground[host];
     uint32_t object = next_object(w, g, p->ranks);
 
@@ -216,7 +216,7 @@ static void map_all(struct work *w)
     uint32_t n = w->out->n, nhosts = w->out->nhosts, k = 0;
 
     for (uint32_t round = 1; k < n; round++) {
-        if (w->rq->map != RK_LEVEL_NODE) {
+        if (w->rq->map != XR_LEVEL_NODE) {
             for (uint32_t h = 0; h < nhosts; h++) {
                 for (uint32_t i = 0; i < w->ground[h].capacity && k < n && !is_full(w, h); i++)
                     put(w, k++, h);
@@ -252,7 +252,7 @@ static rank_status_t check_most(struct work *w)
         uint32_t most = w->hosts[h].most, ranks = w->out->host[h].ranks;
         if (most && ranks > most) {
             snprintf(w->err, w->errlen, "%s puts %u rank%s on host %s, of which max_slots is %u",
-                     w->rq->pin ? "the rankfile" : "--map-by ppr", ranks, rk_plural(ranks), w->hosts[h].name, most);
+                     w->rq->pin ? "the rankfile" : "--map-by ppr", ranks, xr_plural(ranks), w->hosts[h].name, most);
             return RANK_ERR_COUNT;
         }
     }
@@ -274,7 +274,7 @@ static uint64_t count_most(const struct work *w)
 
 static rank_status_t count_ranks(struct work *w)
 {
-    const struct rk_place_request *rq = w->rq;
+    const struct xr_place_request *rq = w->rq;
     uint64_t all = 0, most = count_most(w);
 
     for (uint32_t h = 0; h < w->out->nhosts; h++)
@@ -282,13 +282,13 @@ static rank_status_t count_ranks(struct work *w)
     w->out->n = rq->n;
     if (!rq->pin && !rq->ppr && most && rq->n > most) {
         snprintf(w->err, w->errlen, "these hosts take %llu rank%s at most (max_slots), but -n is %u",
-                 (unsigned long long)most, rk_plural(most), rq->n);
+                 (unsigned long long)most, xr_plural(most), rq->n);
         return RANK_ERR_COUNT;
     }
     if (rq->pin) {
         if (rq->n > rq->npins) {
             snprintf(w->err, w->errlen, "the rankfile places %u rank%s, but -n is %u", rq->npins,
-                     rk_plural(rq->npins), rq->n);
+                     xr_plural(rq->npins), rq->n);
             return RANK_ERR_COUNT;
         }
         w->out->n = rq->n ? rq->n : rq->npins;
@@ -297,7 +297,7 @@ static rank_status_t count_ranks(struct work *w)
             snprintf(w->err, w->errlen,
                      "--map-by ppr:%u:%s makes %llu rank%s on these hosts, but -n is %u; start fewer "
                      "or map by something else",
-                     rq->ppr, rk_level_name(rq->map), (unsigned long long)all, rk_plural(all), rq->n);
+                     rq->ppr, xr_level_name(rq->map), (unsigned long long)all, xr_plural(all), rq->n);
             return RANK_ERR_COUNT;
         }
         w->out->n = rq->n ? rq->n : (uint32_t)all;
@@ -315,7 +315,7 @@ static rank_status_t count_ranks(struct work *w)
 
 /* Where a rank stands: on its host and object, in the order of mapping. */
 struct seat {
-    struct rk_place place;
+    struct xr_place place;
     uint32_t mapped, on_host, on_object;
 };
 
@@ -341,7 +341,7 @@ static int by_fill(const void *a, const void *b)
 
 static rank_status_t number(struct work *w)
 {
-    struct rk_placement *p = w->out;
+    struct xr_placement *p = w->out;
     uint32_t *next = calloc(p->nhosts, sizeof(*next));
     struct seat *seats = calloc(p->n, sizeof(*seats));
     rank_status_t st = next && seats ? RANK_OK : RANK_ERR_NO_MEMORY;
@@ -349,9 +349,9 @@ static rank_status_t number(struct work *w)
     for (uint32_t k = 0; !st && k < p->n; k++)
         seats[k] = (struct seat){.place = p->rank[k], .mapped = k, .on_host = next[p->rank[k].host]++};
     /* A rankfile names them itself. */
-    if (!st && !w->rq->pin && w->rq->order == RK_ORDER_NODE)
+    if (!st && !w->rq->pin && w->rq->order == XR_ORDER_NODE)
         qsort(seats, p->n, sizeof(*seats), by_round);
-    else if (!st && !w->rq->pin && w->rq->order == RK_ORDER_FILL)
+    else if (!st && !w->rq->pin && w->rq->order == XR_ORDER_FILL)
         qsort(seats, p->n, sizeof(*seats), by_fill);
     if (!st)
         memset(next, 0, p->nhosts * sizeof(*next));
@@ -366,10 +366,10 @@ static rank_status_t number(struct work *w)
 
 /* -------------------------------------------------------------------- binding */
 
-static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_t unit, enum rk_bind bind)
+static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_t unit, enum xr_bind bind)
 {
-    hwloc_obj_type_t type = bind == RK_BIND_PACKAGE ? HWLOC_OBJ_PACKAGE
-                            : bind == RK_BIND_NUMA  ? HWLOC_OBJ_NUMANODE
+    hwloc_obj_type_t type = bind == XR_BIND_PACKAGE ? HWLOC_OBJ_PACKAGE
+                            : bind == XR_BIND_NUMA  ? HWLOC_OBJ_NUMANODE
                                                     : HWLOC_OBJ_L3CACHE;
     hwloc_obj_t o = NULL;
 
@@ -386,9 +386,9 @@ static bool has_room(const struct work *w, const struct object *o)
 }
 
 /* What a rank is bound to of a unit: the core around a thread, if it shall have cores. */
-static hwloc_const_cpuset_t of_unit(const struct work *w, const struct rk_place_host *h, hwloc_obj_t unit)
+static hwloc_const_cpuset_t of_unit(const struct work *w, const struct xr_place_host *h, hwloc_obj_t unit)
 {
-    hwloc_obj_t core = w->rq->bind == RK_BIND_CORE
+    hwloc_obj_t core = w->rq->bind == XR_BIND_CORE
                            ? hwloc_get_ancestor_obj_by_type(h->topology, HWLOC_OBJ_CORE, unit)
                            : NULL;
 
@@ -396,25 +396,25 @@ static hwloc_const_cpuset_t of_unit(const struct work *w, const struct rk_place_
 }
 
 /* The units from first up to end, or what holds the first. */
-static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct object *o,
+static rank_status_t bind_rank(struct work *w, struct xr_place *r, const struct object *o,
                                uint64_t first, uint64_t end)
 {
-    const struct rk_place_host *h = &w->hosts[r->host];
-    enum rk_bind bind = w->rq->bind;
+    const struct xr_place_host *h = &w->hosts[r->host];
+    enum xr_bind bind = w->rq->bind;
 
     r->cpus = hwloc_bitmap_alloc();
     if (!r->cpus)
         return RANK_ERR_NO_MEMORY;
-    if (bind == RK_BIND_PACKAGE || bind == RK_BIND_NUMA || bind == RK_BIND_L3) {
+    if (bind == XR_BIND_PACKAGE || bind == XR_BIND_NUMA || bind == XR_BIND_L3) {
         hwloc_obj_t holder = above(h->topology, o->units[first], bind);
         if (!holder) {
             snprintf(w->err, w->errlen, "host %s shows no %s to bind to; use --bind core or share",
-                     h->name, bind == RK_BIND_PACKAGE ? "package" : bind == RK_BIND_NUMA ? "numa" : "l3");
+                     h->name, bind == XR_BIND_PACKAGE ? "package" : bind == XR_BIND_NUMA ? "numa" : "l3");
             return RANK_ERR_ARG;
         }
         hwloc_bitmap_copy(r->cpus, holder->cpuset);
     } else {
-        if ((bind != RK_BIND_SHARE || w->rq->cpus) && first + cpus(w->rq) < end)
+        if ((bind != XR_BIND_SHARE || w->rq->cpus) && first + cpus(w->rq) < end)
             end = first + cpus(w->rq);
         for (; first < end; first++)
             hwloc_bitmap_or(r->cpus, r->cpus, of_unit(w, h, o->units[first]));
@@ -423,18 +423,18 @@ static rank_status_t bind_rank(struct work *w, struct rk_place *r, const struct 
 }
 
 /* The j-th rank of an object: spread over it, or packed where cores are mapped one by one and are enough. */
-static rank_status_t bind_nth(struct work *w, struct rk_place *r, const struct object *o, uint32_t j)
+static rank_status_t bind_nth(struct work *w, struct xr_place *r, const struct object *o, uint32_t j)
 {
-    if (w->rq->map >= RK_LEVEL_CORE && !w->rq->ppr && has_room(w, o))
+    if (w->rq->map >= XR_LEVEL_CORE && !w->rq->ppr && has_room(w, o))
         return bind_rank(w, r, o, (uint64_t)j * cpus(w->rq), (uint64_t)(j + 1) * cpus(w->rq));
     return bind_rank(w, r, o, (uint64_t)j * o->nunits / o->ranks,
                      (uint64_t)(j + 1) * o->nunits / o->ranks);
 }
 
-static rank_status_t bind_pinned(struct work *w, struct rk_place *r, uint32_t rank)
+static rank_status_t bind_pinned(struct work *w, struct xr_place *r, uint32_t rank)
 {
-    const struct rk_place_pin *pin = &w->rq->pin[rank];
-    const struct rk_place_host *h = &w->hosts[r->host];
+    const struct xr_place_pin *pin = &w->rq->pin[rank];
+    const struct xr_place_host *h = &w->hosts[r->host];
     hwloc_obj_t package = NULL;
     unsigned core;
     bool ok = true;
@@ -467,7 +467,7 @@ static rank_status_t bind_pinned(struct work *w, struct rk_place *r, uint32_t ra
 static void judge_hosts(struct work *w)
 {
     for (uint32_t h = 0; h < w->out->nhosts; h++) {
-        struct rk_placed_host *p = &w->out->host[h];
+        struct xr_placed_host *p = &w->out->host[h];
         const struct ground *g = &w->ground[h];
         uint32_t names = w->hosts[h].names ? w->hosts[h].names : 1;
         p->units = g->nunits;
@@ -486,13 +486,13 @@ static rank_status_t bind_all(struct work *w)
     rank_status_t st = RANK_OK;
 
     for (uint32_t k = 0; !st && k < w->out->n; k++) {
-        struct rk_place *r = &w->out->rank[k];
+        struct xr_place *r = &w->out->rank[k];
         struct object *o = &w->ground[r->host].objects[r->object];
         if (!w->hosts[r->host].topology)
             continue;
         if (w->rq->pin)
             st = bind_pinned(w, r, k);
-        else if (w->rq->bind != RK_BIND_NONE && !w->out->host[r->host].oversubscribed && w->hosts[r->host].names <= 1)
+        else if (w->rq->bind != XR_BIND_NONE && !w->out->host[r->host].oversubscribed && w->hosts[r->host].names <= 1)
             st = bind_nth(w, r, o, o->bound++);
     }
     return st;
@@ -544,7 +544,7 @@ static rank_status_t judge_pins(struct work *w)
 
 static rank_status_t place(struct work *w)
 {
-    struct rk_placement *p = w->out;
+    struct xr_placement *p = w->out;
     rank_status_t st = RANK_OK;
 
     for (uint32_t h = 0; !st && h < p->nhosts; h++)
@@ -570,8 +570,8 @@ static rank_status_t place(struct work *w)
     return st;
 }
 
-rank_status_t rk_place(const struct rk_place_request *rq, const struct rk_place_host *hosts,
-                       uint32_t nhosts, struct rk_placement *out, char *err, size_t errlen)
+rank_status_t xr_place(const struct xr_place_request *rq, const struct xr_place_host *hosts,
+                       uint32_t nhosts, struct xr_placement *out, char *err, size_t errlen)
 {
     struct work w = {.rq = rq, .hosts = hosts, .out = out, .err = err, .errlen = errlen};
     rank_status_t st = RANK_ERR_NO_MEMORY;
@@ -595,7 +595,7 @@ rank_status_t rk_place(const struct rk_place_request *rq, const struct rk_place_
     return st;
 }
 
-void rk_placement_clear(struct rk_placement *p)
+void xr_placement_clear(struct xr_placement *p)
 {
     if (!p)
         return;

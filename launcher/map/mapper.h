@@ -5,8 +5,8 @@
  * place on it and a set of processing units for each rank come out. Nothing
  * here looks at the machine that it runs on, so any machine can be tested.
  */
-#ifndef RK_LAUNCHER_MAP_MAPPER_H
-#define RK_LAUNCHER_MAP_MAPPER_H
+#ifndef XR_LAUNCHER_MAP_MAPPER_H
+#define XR_LAUNCHER_MAP_MAPPER_H
 
 #include "lib/rank.h"
 
@@ -16,35 +16,35 @@
 #include <stdint.h>
 
 /* What ranks are spread over, from the largest to the smallest. */
-enum rk_level {
-    RK_LEVEL_SLOT, /* hosts are filled one after the other */
-    RK_LEVEL_NODE, /* one rank to each host in turn */
-    RK_LEVEL_PACKAGE,
-    RK_LEVEL_NUMA,
-    RK_LEVEL_L3,
-    RK_LEVEL_CORE,
-    RK_LEVEL_HWTHREAD
+enum xr_level {
+    XR_LEVEL_SLOT, /* hosts are filled one after the other */
+    XR_LEVEL_NODE, /* one rank to each host in turn */
+    XR_LEVEL_PACKAGE,
+    XR_LEVEL_NUMA,
+    XR_LEVEL_L3,
+    XR_LEVEL_CORE,
+    XR_LEVEL_HWTHREAD
 };
 
 /* What a rank may run on, inside what it was mapped to. */
-enum rk_bind {
-    RK_BIND_SHARE, /* its equal share of the cores */
-    RK_BIND_NONE,
-    RK_BIND_PACKAGE, /* the whole of that in which its share begins */
-    RK_BIND_NUMA,
-    RK_BIND_L3,
-    RK_BIND_CORE, /* as many as were asked for, from the begin of its share; where threads are shared out, their cores */
-    RK_BIND_HWTHREAD
+enum xr_bind {
+    XR_BIND_SHARE, /* its equal share of the cores */
+    XR_BIND_NONE,
+    XR_BIND_PACKAGE, /* the whole of that in which its share begins */
+    XR_BIND_NUMA,
+    XR_BIND_L3,
+    XR_BIND_CORE, /* as many as were asked for, from the begin of its share; where threads are shared out, their cores */
+    XR_BIND_HWTHREAD
 };
 
 /* How ranks are numbered. */
-enum rk_order {
-    RK_ORDER_SLOT, /* as they were mapped */
-    RK_ORDER_NODE, /* one on each host in turn */
-    RK_ORDER_FILL  /* host by host, on each object by object */
+enum xr_order {
+    XR_ORDER_SLOT, /* as they were mapped */
+    XR_ORDER_NODE, /* one on each host in turn */
+    XR_ORDER_FILL  /* host by host, on each object by object */
 };
 
-struct rk_place_host {
+struct xr_place_host {
     const char *name;
     uint32_t slots;              /* ranks it takes before others are used; 0: one for each unit */
     uint32_t most;               /* ranks it takes at all; 0: any number */
@@ -54,31 +54,31 @@ struct rk_place_host {
 };
 
 /* A line of a rankfile. */
-struct rk_place_pin {
+struct xr_place_pin {
     uint32_t host;
     int package;               /* cores are counted in this one; -1: in the host */
     hwloc_const_bitmap_t cores; /* logical numbers; NULL: not bound */
 };
 
-struct rk_place_request {
+struct xr_place_request {
     uint32_t n; /* 0: as many as ppr, pins or fill give, else 1 */
     bool fill;  /* as many as hosts take before they are filled again */
-    enum rk_level map;
+    enum xr_level map;
     uint32_t ppr; /* this many on each object of the level; 0: in turn */
-    enum rk_order order;
-    enum rk_bind bind;
+    enum xr_order order;
+    enum xr_bind bind;
     uint32_t cpus;                  /* cores (or hardware threads) a rank; 0: not said, which is one */
-    const struct rk_place_pin *pin; /* [npins], by rank; NULL: no rankfile */
+    const struct xr_place_pin *pin; /* [npins], by rank; NULL: no rankfile */
     uint32_t npins;
 };
 
-struct rk_place {
+struct xr_place {
     uint32_t host, local; /* local: its number among the ranks of the host */
     uint32_t object;      /* of the level, on that host, among those that may be used */
     hwloc_bitmap_t cpus;  /* NULL: not bound */
 };
 
-struct rk_placed_host {
+struct xr_placed_host {
     uint32_t ranks;
     uint32_t units;      /* cores that may be used, or hardware threads where those are counted */
     bool threads;        /* it is hardware threads */
@@ -87,28 +87,28 @@ struct rk_placed_host {
     bool fewer;          /* there are not as many for each rank as were asked for: they share what there is */
 };
 
-struct rk_placement {
+struct xr_placement {
     uint32_t n, nhosts;
-    struct rk_place *rank;       /* [n] */
-    struct rk_placed_host *host; /* [nhosts] */
+    struct xr_place *rank;       /* [n] */
+    struct xr_placed_host *host; /* [nhosts] */
 };
 
 /*
  * RANK_ERR_COUNT or RANK_ERR_ARG: the request cannot be met, and err holds a
  * line that says why. Clear the placement whatever is returned.
  */
-rank_status_t rk_place(const struct rk_place_request *request, const struct rk_place_host *hosts,
-                       uint32_t nhosts, struct rk_placement *out, char *err, size_t errlen);
+rank_status_t xr_place(const struct xr_place_request *request, const struct xr_place_host *hosts,
+                       uint32_t nhosts, struct xr_placement *out, char *err, size_t errlen);
 /* NULL and a zeroed one are fine. */
-void rk_placement_clear(struct rk_placement *placement);
+void xr_placement_clear(struct xr_placement *placement);
 
 /* Does the request need a topology even where there are more ranks than processing units? */
-bool rk_place_wants_topology(const struct rk_place_request *request);
+bool xr_place_wants_topology(const struct xr_place_request *request);
 
 /* What its units are: "core" or "hardware thread". */
-const char *rk_placed_unit(const struct rk_placed_host *host);
+const char *xr_placed_unit(const struct xr_placed_host *host);
 
 /* "slot", "node" ...; NULL: there is no such level. */
-const char *rk_level_name(enum rk_level level);
+const char *xr_level_name(enum xr_level level);
 
 #endif

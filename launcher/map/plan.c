@@ -12,61 +12,61 @@
 
 /* ------------------------------------------------------------------------ hosts */
 
-static rank_status_t named_hosts(struct rk_plan *p, struct rk_here *here, char *err, size_t errlen)
+static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *err, size_t errlen)
 {
-    struct rk_hostlist only = {.source = "--host"};
+    struct xr_hostlist only = {.source = "--host"};
     char why[512];
     rank_status_t st = RANK_OK;
 
     if (p->where->given) {
-        st = rk_hostlist_parse(&p->hosts, p->where->given, why, sizeof(why));
+        st = xr_hostlist_parse(&p->hosts, p->where->given, why, sizeof(why));
         p->hosts.source = "the first job";
         if (st)
             snprintf(err, errlen, "the first job's hosts: %s", why);
     }
     for (uint32_t i = 0; !st && !p->where->given && i < p->where->nhostfiles; i++)
-        st = rk_hostlist_read(&p->hosts, p->where->hostfiles[i], err, errlen);
+        st = xr_hostlist_read(&p->hosts, p->where->hostfiles[i], err, errlen);
     if (!st && !p->where->given && p->where->nhostfiles == 0)
-        st = rk_hostlist_allocated(&p->hosts, err, errlen);
+        st = xr_hostlist_allocated(&p->hosts, err, errlen);
     p->fill = p->hosts.source != NULL;
     if (st || !p->where->hosts)
         return st;
-    st = rk_hostlist_parse(&only, p->where->hosts, why, sizeof(why));
+    st = xr_hostlist_parse(&only, p->where->hosts, why, sizeof(why));
     if (st) {
         snprintf(err, errlen, "--host: %s", why);
     } else if (p->hosts.source) {
-        st = rk_hostlist_restrict(&p->hosts, &only, here, err, errlen);
+        st = xr_hostlist_restrict(&p->hosts, &only, here, err, errlen);
     } else {
         p->hosts = only;
         for (uint32_t i = 0; i < only.n; i++)
             p->fill = p->fill || only.host[i].slots;
         return RANK_OK;
     }
-    rk_hostlist_clear(&only);
+    xr_hostlist_clear(&only);
     return st;
 }
 
 /* Inside Slurm agents are started by srun, if it knows the hosts and the user does not say otherwise. */
-static bool by_step(const struct rk_plan *p)
+static bool by_step(const struct xr_plan *p)
 {
     if (p->where->agent)
-        return rk_step_named(p->where->agent);
-    return rk_slurm_has(&p->hosts);
+        return xr_step_named(p->where->agent);
+    return xr_slurm_has(&p->hosts);
 }
 
 /* An agent of our own is right for this host only if we are part of the job ourselves: else its ranks would have
  * neither the cores nor the end that Slurm gives. */
-static bool is_ours(const struct rk_plan *p, const char *name, struct rk_here *here)
+static bool is_ours(const struct xr_plan *p, const char *name, struct xr_here *here)
 {
-    const char *node = rk_slurm_node();
+    const char *node = xr_slurm_node();
 
     if (!p->step)
-        return rk_here_is(here, name);
+        return xr_here_is(here, name);
     return node && strcmp(node, name) == 0;
 }
 
 /* As --host has them. NULL: no memory. */
-static char *spell(const struct rk_hostlist *hosts)
+static char *spell(const struct xr_hostlist *hosts)
 {
     char *text = NULL;
     size_t len = 0;
@@ -76,7 +76,7 @@ static char *spell(const struct rk_hostlist *hosts)
     if (!to)
         return NULL;
     for (uint32_t i = 0; i < hosts->n; i++) {
-        const struct rk_hostspec *h = &hosts->host[i];
+        const struct xr_hostspec *h = &hosts->host[i];
         bool address = strchr(h->name, ':') != NULL;
         fprintf(to, "%s%s%s%s", i ? "," : "", address ? "[" : "", h->name, address ? "]" : "");
         if (h->slots)
@@ -89,10 +89,10 @@ static char *spell(const struct rk_hostlist *hosts)
     return NULL;
 }
 
-static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, char *err, size_t errlen)
+static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, char *err, size_t errlen)
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
-    struct rk_here *own = here;
+    struct xr_here *own = here;
     uint32_t needed;
 
     if (st)
@@ -100,11 +100,11 @@ static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, 
     if (by_step(p)) /* then names are Slurm's */
         own = NULL;
     else
-        st = rk_twins_merge(&p->hosts, here);
+        st = xr_twins_merge(&p->hosts, here);
     if (!st && p->where->rankfile)
-        st = rk_rankfile_read(p->where->rankfile, &p->hosts, own, &p->file, err, errlen);
+        st = xr_rankfile_read(p->where->rankfile, &p->hosts, own, &p->file, err, errlen);
     if (!st && p->hosts.n == 0)
-        st = rk_hostlist_add(&p->hosts, here->name, strlen(here->name), 0);
+        st = xr_hostlist_add(&p->hosts, here->name, strlen(here->name), 0);
     if (st)
         return st;
     if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
@@ -114,45 +114,45 @@ static rank_status_t make(struct rk_plan *p, uint32_t *n, struct rk_here *here, 
         if (!p->given)
             return RANK_ERR_NO_MEMORY;
     }
-    needed = rk_plan_needed(p, *n);
+    needed = xr_plan_needed(p, *n);
     for (uint32_t i = needed; i < p->hosts.n; i++)
         p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;
-    rk_hostlist_cut(&p->hosts, needed);
+    xr_hostlist_cut(&p->hosts, needed);
     p->step = by_step(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known)
         return RANK_ERR_NO_MEMORY;
-    for (uint32_t i = 0; i < p->hosts.n && p->local == RK_NO_HOST; i++) {
+    for (uint32_t i = 0; i < p->hosts.n && p->local == XR_NO_HOST; i++) {
         if (is_ours(p, p->hosts.host[i].name, here))
             p->local = i;
     }
-    if (p->local != RK_NO_HOST)
+    if (p->local != XR_NO_HOST)
         p->known[p->local].real_name = strdup(here->name);
     return RANK_OK;
 }
 
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t *n, struct rk_plan *p, char *err,
+rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_plan *p, char *err,
                            size_t errlen)
 {
-    struct rk_here here;
+    struct xr_here here;
     rank_status_t st;
 
     memset(p, 0, sizeof(*p));
     p->where = where;
-    p->local = RK_NO_HOST;
-    rk_here_look(&here);
+    p->local = XR_NO_HOST;
+    xr_here_look(&here);
     st = make(p, n, &here, err, errlen);
-    rk_here_clear(&here);
+    xr_here_clear(&here);
     if (st == RANK_ERR_NO_MEMORY)
         snprintf(err, errlen, "out of memory");
     return st;
 }
 
-void rk_plan_clear(struct rk_plan *p)
+void xr_plan_clear(struct xr_plan *p)
 {
     if (!p)
         return;
-    rk_placement_clear(&p->placement);
+    xr_placement_clear(&p->placement);
     for (uint32_t i = 0; p->known && i < p->hosts.n; i++)
         free(p->known[i].real_name);
     free(p->known);
@@ -160,21 +160,21 @@ void rk_plan_clear(struct rk_plan *p)
     for (uint32_t i = 0; i < p->ntopologies; i++)
         hwloc_topology_destroy(p->topologies[i]);
     free(p->topologies);
-    rk_rankfile_clear(&p->file);
-    rk_hostlist_clear(&p->hosts);
+    xr_rankfile_clear(&p->file);
+    xr_hostlist_clear(&p->hosts);
 }
 
-bool rk_plan_remote(const struct rk_plan *p)
+bool xr_plan_remote(const struct xr_plan *p)
 {
-    return p->hosts.n > (p->local != RK_NO_HOST);
+    return p->hosts.n > (p->local != XR_NO_HOST);
 }
 
-const char *rk_plan_name(const struct rk_plan *p, uint32_t i)
+const char *xr_plan_name(const struct xr_plan *p, uint32_t i)
 {
     return p->known[i].real_name ? p->known[i].real_name : p->hosts.host[i].name;
 }
 
-uint32_t rk_plan_universe(const struct rk_plan *p)
+uint32_t xr_plan_universe(const struct xr_plan *p)
 {
     uint64_t sum = p->spare;
 
@@ -189,17 +189,17 @@ uint32_t rk_plan_universe(const struct rk_plan *p)
 
 /* -------------------------------------------------------------------- topologies */
 
-bool rk_plan_wants_topology(const struct rk_plan *p, uint32_t n, uint32_t units)
+bool xr_plan_wants_topology(const struct xr_plan *p, uint32_t n, uint32_t units)
 {
-    const struct rk_where *w = p->where;
+    const struct xr_where *w = p->where;
 
-    if (w->rankfile || rk_place_wants_topology(&w->request) || w->show_map || w->json_map)
+    if (w->rankfile || xr_place_wants_topology(&w->request) || w->show_map || w->json_map)
         return true;
     /* More ranks than units are more than cores, whatever the cores are. */
-    return w->request.bind != RK_BIND_NONE && n <= units;
+    return w->request.bind != XR_BIND_NONE && n <= units;
 }
 
-rank_status_t rk_plan_keep(struct rk_plan *p, hwloc_topology_t t)
+rank_status_t xr_plan_keep(struct xr_plan *p, hwloc_topology_t t)
 {
     hwloc_topology_t *more = realloc(p->topologies, (p->ntopologies + 1) * sizeof(*more));
 
@@ -227,17 +227,17 @@ static rank_status_t load_cores(bool full, hwloc_topology_t *t)
 }
 
 /* This host is looked at by xrun itself, before it creates any process. */
-static rank_status_t look_here(struct rk_plan *p, uint32_t n, char *err, size_t errlen)
+static rank_status_t look_here(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
 {
-    struct rk_plan_host *k = &p->known[p->local];
-    bool full = p->where->rankfile || rk_place_wants_topology(&p->where->request) ||
+    struct xr_plan_host *k = &p->known[p->local];
+    bool full = p->where->rankfile || xr_place_wants_topology(&p->where->request) ||
                 p->where->show_map || p->where->json_map;
     hwloc_topology_t t;
 
     k->units = rk_topo_units();
-    if (k->topology || !rk_plan_wants_topology(p, rk_plan_remote(p) ? 1 : n, k->units))
+    if (k->topology || !xr_plan_wants_topology(p, xr_plan_remote(p) ? 1 : n, k->units))
         return RANK_OK;
-    if (load_cores(full, &t) || rk_plan_keep(p, t)) {
+    if (load_cores(full, &t) || xr_plan_keep(p, t)) {
         if (!full) /* it has been said, and ranks can do without */
             return RANK_OK;
         snprintf(err, errlen, "the cores of this host are not known");
@@ -247,16 +247,16 @@ static rank_status_t look_here(struct rk_plan *p, uint32_t n, char *err, size_t 
     return RANK_OK;
 }
 
-rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t errlen)
+rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
 {
-    struct rk_place_request rq = p->where->request;
-    struct rk_place_host *hosts = calloc(p->hosts.n, sizeof(*hosts));
+    struct xr_place_request rq = p->where->request;
+    struct xr_place_host *hosts = calloc(p->hosts.n, sizeof(*hosts));
     rank_status_t st = hosts ? RANK_OK : RANK_ERR_NO_MEMORY;
 
-    if (!st && p->local != RK_NO_HOST)
+    if (!st && p->local != XR_NO_HOST)
         st = look_here(p, n, err, errlen);
     for (uint32_t i = 0; !st && i < p->hosts.n; i++)
-        hosts[i] = (struct rk_place_host){.name = rk_plan_name(p, i),
+        hosts[i] = (struct xr_place_host){.name = xr_plan_name(p, i),
                                           .slots = p->hosts.host[i].slots,
                                           .most = p->hosts.host[i].most,
                                           .units = p->known[i].units,
@@ -267,7 +267,7 @@ rank_status_t rk_plan_place(struct rk_plan *p, uint32_t n, char *err, size_t err
     rq.pin = p->file.n ? p->file.pin : NULL;
     rq.npins = p->file.n;
     if (!st)
-        st = rk_place(&rq, hosts, p->hosts.n, &p->placement, err, errlen);
+        st = xr_place(&rq, hosts, p->hosts.n, &p->placement, err, errlen);
     free(hosts);
     return st;
 }

@@ -1,8 +1,8 @@
 /*
  * plan.h: the hosts of a job, what is known of them, and who runs where.
  */
-#ifndef RK_LAUNCHER_MAP_PLAN_H
-#define RK_LAUNCHER_MAP_PLAN_H
+#ifndef XR_LAUNCHER_MAP_PLAN_H
+#define XR_LAUNCHER_MAP_PLAN_H
 
 #include "launcher/alloc/hostlist.h"
 #include "launcher/map/mapper.h"
@@ -11,10 +11,10 @@
 
 #include <stdio.h>
 
-#define RK_NO_HOST UINT32_MAX
+#define XR_NO_HOST UINT32_MAX
 
 /* What an agent says of its host, or xrun sees of its own. */
-struct rk_plan_host {
+struct xr_plan_host {
     char *real_name; /* as the host calls itself; NULL: not known yet */
     uint32_t units;
     uint16_t port; /* of TCP, which nobody uses there; 0: not known, as of xrun's own */
@@ -24,26 +24,26 @@ struct rk_plan_host {
 };
 
 /* One of the job's; its ranks follow those of the one before it. */
-struct rk_plan_program {
+struct xr_plan_program {
     const char *name;
     uint32_t n; /* ranks; of the only one there is 0, while it is not known */
 };
 
-struct rk_plan {
-    const struct rk_where *where;
-    struct rk_hostlist hosts;
+struct xr_plan {
+    const struct xr_where *where;
+    struct xr_hostlist hosts;
     char *given; /* all that somebody has named, as --host has them, before those that no rank can need were left out; or NULL */
-    struct rk_plan_host *known;    /* [hosts.n] */
+    struct xr_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
     uint64_t spare; /* slots of further hosts, which no rank can need */
-    uint32_t local; /* which is this one, or RK_NO_HOST: its agent is xrun's child */
+    uint32_t local; /* which is this one, or XR_NO_HOST: its agent is xrun's child */
     bool fill;      /* their slots say how many ranks there are, if nobody else does */
     bool step;      /* the other agents are started as a step of a Slurm job */
-    struct rk_rankfile file;
-    const struct rk_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */
+    struct xr_rankfile file;
+    const struct xr_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */
     uint32_t nprograms;
-    struct rk_placement placement;
+    struct xr_placement placement;
 };
 
 /*
@@ -51,32 +51,32 @@ struct rk_plan {
  * *n: ranks, or 0 if nobody has said how many: then it becomes 1 where hosts have not been given with slots and the
  * request does not say it either. On failure err says why. Clear the plan in any case.
  */
-rank_status_t rk_plan_make(const struct rk_where *where, uint32_t *n, struct rk_plan *out, char *err,
+rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_plan *out, char *err,
                            size_t errlen);
-void rk_plan_clear(struct rk_plan *plan);
+void xr_plan_clear(struct xr_plan *plan);
 
 /* trim.c: n ranks (0: not said) may need this many of the hosts, and surely none behind these. */
-uint32_t rk_plan_needed(const struct rk_plan *plan, uint32_t n);
+uint32_t xr_plan_needed(const struct xr_plan *plan, uint32_t n);
 
 /* Is there a host but this one? */
-bool rk_plan_remote(const struct rk_plan *plan);
+bool xr_plan_remote(const struct xr_plan *plan);
 /* Shall cores be looked at, with n ranks on the host? */
-bool rk_plan_wants_topology(const struct rk_plan *plan, uint32_t n, uint32_t units);
+bool xr_plan_wants_topology(const struct xr_plan *plan, uint32_t n, uint32_t units);
 /* Take over a topology. */
-rank_status_t rk_plan_keep(struct rk_plan *plan, hwloc_topology_t topology);
+rank_status_t xr_plan_keep(struct xr_plan *plan, hwloc_topology_t topology);
 
 /* All that there is to know is known: place n ranks (0: as many as the request gives). */
-rank_status_t rk_plan_place(struct rk_plan *plan, uint32_t n, char *err, size_t errlen);
+rank_status_t xr_plan_place(struct xr_plan *plan, uint32_t n, char *err, size_t errlen);
 
 /* How many ranks the hosts take, once the ranks are placed: slots, or where nobody has said how many, cores. Never less
  * than there are ranks. */
-uint32_t rk_plan_universe(const struct rk_plan *plan);
+uint32_t xr_plan_universe(const struct xr_plan *plan);
 
 /* The name of host i to show. */
-const char *rk_plan_name(const struct rk_plan *plan, uint32_t i);
+const char *xr_plan_name(const struct xr_plan *plan, uint32_t i);
 
 /* show_map.c: the placement as a table and a drawing of each host, and as JSON. */
-void rk_plan_show(const struct rk_plan *plan, FILE *to);
-rank_status_t rk_plan_json(const struct rk_plan *plan, const char *path, char *err, size_t errlen);
+void xr_plan_show(const struct xr_plan *plan, FILE *to);
+rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
 
 #endif

@@ -19,16 +19,16 @@ static bool number(const char *text, unsigned long max, char **end, uint32_t *ou
     return n >= 1 && n <= max;
 }
 
-static bool find_level(const char *word, enum rk_level *out)
+static bool find_level(const char *word, enum xr_level *out)
 {
     static const struct {
         const char *word;
-        enum rk_level level;
-    } other[] = {{"socket", RK_LEVEL_PACKAGE}, {"l3cache", RK_LEVEL_L3}, {"host", RK_LEVEL_NODE}};
+        enum xr_level level;
+    } other[] = {{"socket", XR_LEVEL_PACKAGE}, {"l3cache", XR_LEVEL_L3}, {"host", XR_LEVEL_NODE}};
 
-    for (int l = 0; l <= RK_LEVEL_HWTHREAD; l++) {
-        if (strcmp(word, rk_level_name((enum rk_level)l)) == 0) {
-            *out = (enum rk_level)l;
+    for (int l = 0; l <= XR_LEVEL_HWTHREAD; l++) {
+        if (strcmp(word, xr_level_name((enum xr_level)l)) == 0) {
+            *out = (enum xr_level)l;
             return true;
         }
     }
@@ -41,15 +41,15 @@ static bool find_level(const char *word, enum rk_level *out)
     return false;
 }
 
-bool rk_where_map_by(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
-    enum rk_level level;
+    enum xr_level level;
     uint32_t ppr = 0;
     char *end = NULL;
 
     if (strncmp(value, "ppr:", 4) == 0) {
         if (number(value + 4, 1u << 20, &end, &ppr) && *end == ':' && find_level(end + 1, &level) &&
-            level != RK_LEVEL_SLOT) {
+            level != XR_LEVEL_SLOT) {
             w->request.map = level;
             w->request.ppr = ppr;
             return true;
@@ -66,13 +66,13 @@ bool rk_where_map_by(struct rk_where *w, const char *value, char *err, size_t er
     return false;
 }
 
-bool rk_where_rank_by(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
     static const char *const words[] = {"slot", "node", "fill"};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
         if (strcmp(value, words[i]) == 0) {
-            w->request.order = (enum rk_order)i;
+            w->request.order = (enum xr_order)i;
             return true;
         }
     }
@@ -80,13 +80,13 @@ bool rk_where_rank_by(struct rk_where *w, const char *value, char *err, size_t e
     return false;
 }
 
-bool rk_where_bind(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
     static const char *const words[] = {"share", "none", "package", "numa", "l3", "core", "hwthread"};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(words); i++) {
         if (strcmp(value, words[i]) == 0) {
-            w->request.bind = (enum rk_bind)i;
+            w->request.bind = (enum xr_bind)i;
             return true;
         }
     }
@@ -95,7 +95,7 @@ bool rk_where_bind(struct rk_where *w, const char *value, char *err, size_t errl
     return false;
 }
 
-bool rk_where_cpus(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
     char *end = NULL;
 
@@ -105,7 +105,7 @@ bool rk_where_cpus(struct rk_where *w, const char *value, char *err, size_t errl
     return false;
 }
 
-bool rk_where_fanout(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
     char *end = NULL;
 
@@ -116,7 +116,7 @@ bool rk_where_fanout(struct rk_where *w, const char *value, char *err, size_t er
     return false;
 }
 
-bool rk_where_start_timeout(struct rk_where *w, const char *value, char *err, size_t errlen)
+bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, size_t errlen)
 {
     char *end;
     double s = strtod(value, &end);
@@ -133,42 +133,42 @@ bool rk_where_start_timeout(struct rk_where *w, const char *value, char *err, si
 static bool check_words(const char *option, const char *value, bool needed, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = rk_words_split(value, &wrong);
+    char **words = xr_words_split(value, &wrong);
     bool ok = words && (words[0] || !needed);
 
     if (!words)
         snprintf(err, errlen, "%s is '%s': %s", option, value, wrong ? wrong : "out of memory");
     else if (!ok)
         snprintf(err, errlen, "%s is '%s', which names no command", option, value);
-    rk_strings_free(words);
+    xr_strings_free(words);
     return ok;
 }
 
-bool rk_where_check(const struct rk_where *w, char *err, size_t errlen)
+bool xr_where_check(const struct xr_where *w, char *err, size_t errlen)
 {
-    struct rk_network network;
+    struct xr_network network;
 
-    if (w->rankfile && (w->request.map != RK_LEVEL_SLOT || w->request.ppr)) {
+    if (w->rankfile && (w->request.map != XR_LEVEL_SLOT || w->request.ppr)) {
         snprintf(err, errlen, "--rankfile and --map-by both say where ranks go; leave one out");
         return false;
     }
     if (w->rankfile && (w->request.order || w->request.cpus ||
-                        (w->request.bind != RK_BIND_SHARE && w->request.bind != RK_BIND_HWTHREAD))) {
+                        (w->request.bind != XR_BIND_SHARE && w->request.bind != XR_BIND_HWTHREAD))) {
         snprintf(err, errlen, "--rankfile and --%s both say %s; leave one out",
                  w->request.order ? "rank-by" : w->request.cpus ? "cpus-per-rank" : "bind",
                  w->request.order ? "which number a rank has" : "what a rank may run on");
         return false;
     }
-    if (w->interface && strchr(w->interface, '/') && !rk_network_parse(w->interface, &network)) {
+    if (w->interface && strchr(w->interface, '/') && !xr_network_parse(w->interface, &network)) {
         snprintf(err, errlen, "--if is '%s'; give an interface, or a network as 10.1.0.0/16", w->interface);
         return false;
     }
     if ((w->agent && !check_words("--agent", w->agent, true, err, errlen)) ||
         (w->ssh_args && !check_words("--ssh-args", w->ssh_args, false, err, errlen)))
         return false;
-    if (w->request.ppr && w->request.cpus > 1 && w->request.map >= RK_LEVEL_CORE) {
+    if (w->request.ppr && w->request.cpus > 1 && w->request.map >= XR_LEVEL_CORE) {
         snprintf(err, errlen, "--cpus-per-rank %u does not go with ranks on each %s", w->request.cpus,
-                 rk_level_name(w->request.map));
+                 xr_level_name(w->request.map));
         return false;
     }
     return true;

@@ -1,8 +1,8 @@
 /*
  * policy.h: what the user said about hosts and places.
  */
-#ifndef RK_LAUNCHER_MAP_POLICY_H
-#define RK_LAUNCHER_MAP_POLICY_H
+#ifndef XR_LAUNCHER_MAP_POLICY_H
+#define XR_LAUNCHER_MAP_POLICY_H
 
 #include "launcher/map/mapper.h"
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rk_where {
-    struct rk_place_request request; /* without what stands in files */
+struct xr_where {
+    struct xr_place_request request; /* without what stands in files */
     const char *hosts, *rankfile; /* or NULL */
     const char **hostfiles;       /* [nhostfiles] */
     uint32_t nhostfiles;
@@ -27,14 +27,14 @@ struct rk_where {
 };
 
 /* Each reads the value of one option; false with a text in err. */
-bool rk_where_map_by(struct rk_where *w, const char *value, char *err, size_t errlen);
-bool rk_where_rank_by(struct rk_where *w, const char *value, char *err, size_t errlen);
-bool rk_where_bind(struct rk_where *w, const char *value, char *err, size_t errlen);
-bool rk_where_cpus(struct rk_where *w, const char *value, char *err, size_t errlen);
-bool rk_where_fanout(struct rk_where *w, const char *value, char *err, size_t errlen);
-bool rk_where_start_timeout(struct rk_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, size_t errlen);
 
 /* What is said when all has been read: what does not go together. */
-bool rk_where_check(const struct rk_where *w, char *err, size_t errlen);
+bool xr_where_check(const struct xr_where *w, char *err, size_t errlen);
 
 #endif

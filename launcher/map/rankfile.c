@@ -13,7 +13,7 @@
 #define MAX_CORES (1u << 16)
 #define NOBODY UINT32_MAX
 
-void rk_rankfile_clear(struct rk_rankfile *file)
+void xr_rankfile_clear(struct xr_rankfile *file)
 {
     if (!file)
         return;
@@ -24,9 +24,9 @@ void rk_rankfile_clear(struct rk_rankfile *file)
 }
 
 struct line {
-    struct rk_rankfile *file;
-    struct rk_hostlist *hosts;
-    struct rk_here *here;
+    struct xr_rankfile *file;
+    struct xr_hostlist *hosts;
+    struct xr_here *here;
     char *err;
     size_t errlen;
 };
@@ -37,18 +37,18 @@ static bool bad(struct line *l, const char *what, const char *word)
     return false;
 }
 
-static bool make_room(struct rk_rankfile *f, uint32_t rank)
+static bool make_room(struct xr_rankfile *f, uint32_t rank)
 {
     while (rank >= f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 64;
-        struct rk_place_pin *more = realloc(f->pin, cap * sizeof(*more));
+        struct xr_place_pin *more = realloc(f->pin, cap * sizeof(*more));
         if (!more)
             return false;
         f->pin = more;
         f->cap = cap;
     }
     for (; f->n <= rank; f->n++)
-        f->pin[f->n] = (struct rk_place_pin){.host = NOBODY, .package = -1};
+        f->pin[f->n] = (struct xr_place_pin){.host = NOBODY, .package = -1};
     return true;
 }
 
@@ -71,12 +71,12 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
         *host = (uint32_t)i;
         return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
     }
-    *host = rk_hostlist_mean(l->hosts, l->here, name);
+    *host = xr_hostlist_mean(l->hosts, l->here, name);
     if (*host != NOBODY)
         return true;
     if (l->hosts->source)
         return bad(l, "host %s is not among those that the job may use", name);
-    if (rk_hostlist_take(l->hosts, name, strlen(name), 0, &wrong)) {
+    if (xr_hostlist_take(l->hosts, name, strlen(name), 0, &wrong)) {
         snprintf(l->err, l->errlen, "'%s': %s", name, wrong);
         return false;
     }
@@ -101,7 +101,7 @@ static bool numbers_are_small(const char *list)
 }
 
 /* "0-3,6" or "1:0-3" */
-static bool take_cores(struct line *l, struct rk_place_pin *pin, const char *text)
+static bool take_cores(struct line *l, struct xr_place_pin *pin, const char *text)
 {
     const char *list = text, *colon = strchr(text, ':');
     hwloc_bitmap_t cores = hwloc_bitmap_alloc();
@@ -127,7 +127,7 @@ static bool take_line(struct line *l, char *text)
 {
     char *save = NULL, *word, *eq, *end;
     unsigned long rank;
-    struct rk_place_pin *pin;
+    struct xr_place_pin *pin;
     uint32_t host;
 
     text[strcspn(text, "#\r")] = '\0';
@@ -160,30 +160,30 @@ static bool take_line(struct line *l, char *text)
     return word ? bad(l, "'%s' is too much", word) : true;
 }
 
-rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
-                               struct rk_rankfile *out, char *err, size_t errlen)
+rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
+                               struct xr_rankfile *out, char *err, size_t errlen)
 {
     char *text, why[256];
     struct line l = {.file = out, .hosts = hosts, .here = here, .err = why, .errlen = sizeof(why)};
-    struct rk_text_file f;
+    struct xr_text_file f;
     unsigned wrong = 0;
 
     memset(out, 0, sizeof(*out));
-    if (!rk_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "cannot read the rankfile %s: %s", path, why);
-        rk_text_file_free(&f);
+        xr_text_file_free(&f);
         return RANK_ERR_ARG;
     }
-    while ((text = rk_text_file_line(&f))) {
+    while ((text = xr_text_file_line(&f))) {
         if (f.nul)
             bad(&l, "the line holds a NUL byte%s", "");
         else if (take_line(&l, text))
             continue;
-        rk_words_show(why);
+        xr_words_show(why);
         rk_error("%s:%u: %s", path, f.number, why);
         wrong++;
     }
-    rk_text_file_free(&f);
+    xr_text_file_free(&f);
     for (uint32_t i = 0; i < out->n && !wrong; i++) {
         if (out->pin[i].host == NOBODY) {
             snprintf(err, errlen, "the rankfile %s has no line for rank %u", path, i);
@@ -191,7 +191,7 @@ rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, stru
         }
     }
     if (wrong)
-        snprintf(err, errlen, "the rankfile %s has %u bad line%s", path, wrong, rk_plural(wrong));
+        snprintf(err, errlen, "the rankfile %s has %u bad line%s", path, wrong, xr_plural(wrong));
     else if (out->n == 0)
         snprintf(err, errlen, "the rankfile %s places no rank", path);
     return wrong || out->n == 0 ? RANK_ERR_ARG : RANK_OK;

@@ -6,15 +6,15 @@
  *     rank 1=hosta slot=1:0,2    cores 0 and 2 of its second package
  *     rank 2=+n1                 the second host of those that were named; not bound
  */
-#ifndef RK_LAUNCHER_MAP_RANKFILE_H
-#define RK_LAUNCHER_MAP_RANKFILE_H
+#ifndef XR_LAUNCHER_MAP_RANKFILE_H
+#define XR_LAUNCHER_MAP_RANKFILE_H
 
 #include "launcher/alloc/local_host.h"
 #include "launcher/alloc/hostlist.h"
 #include "launcher/map/mapper.h"
 
-struct rk_rankfile {
-    struct rk_place_pin *pin; /* by rank */
+struct xr_rankfile {
+    struct xr_place_pin *pin; /* by rank */
     uint32_t n, cap;
 };
 
@@ -24,9 +24,9 @@ struct rk_rankfile {
  * NULL, if they shall not be. Each bad line is logged as FILE:LINE;
  * RANK_ERR_ARG then, with err counting them. Clear the file whatever is returned.
  */
-rank_status_t rk_rankfile_read(const char *path, struct rk_hostlist *hosts, struct rk_here *here,
-                               struct rk_rankfile *out, char *err, size_t errlen);
+rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
+                               struct xr_rankfile *out, char *err, size_t errlen);
 /* NULL and a zeroed one are fine. */
-void rk_rankfile_clear(struct rk_rankfile *file);
+void xr_rankfile_clear(struct xr_rankfile *file);
 
 #endif

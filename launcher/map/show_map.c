@@ -10,7 +10,7 @@
 /* ------------------------------------------------------------------ the table */
 
 /* Which of the programs it runs: their ranks follow each other. */
-static uint32_t program_of(const struct rk_plan *p, uint32_t rank)
+static uint32_t program_of(const struct xr_plan *p, uint32_t rank)
 {
     uint32_t at = 0;
 
@@ -22,16 +22,16 @@ static uint32_t program_of(const struct rk_plan *p, uint32_t rank)
 #define PROGRAM_MAX 24 /* columns for a program's name */
 
 /* Counted from 1, as in what xrun says of programs; without its folder. */
-static void program_text(const struct rk_plan *p, uint32_t at, char *to, size_t len)
+static void program_text(const struct xr_plan *p, uint32_t at, char *to, size_t len)
 {
     const char *name = p->programs[at].name, *slash = strrchr(name, '/');
 
     snprintf(to, len, "%u %.*s", at + 1, PROGRAM_MAX, slash && slash[1] ? slash + 1 : name);
-    rk_words_show(to);
+    xr_words_show(to);
 }
 
 /* Columns for the programs, if there are several; else 0. */
-static int program_width(const struct rk_plan *p)
+static int program_width(const struct xr_plan *p)
 {
     char text[PROGRAM_MAX + 16];
     int width = 7;
@@ -45,13 +45,13 @@ static int program_width(const struct rk_plan *p)
     return width;
 }
 
-static void table(const struct rk_plan *p, FILE *to)
+static void table(const struct xr_plan *p, FILE *to)
 {
     int width = 4, programs = program_width(p);
     char program[PROGRAM_MAX + 16] = "program";
 
     for (uint32_t i = 0; i < p->hosts.n; i++) {
-        int len = (int)strlen(rk_plan_name(p, i));
+        int len = (int)strlen(xr_plan_name(p, i));
         width = len > width ? len : width;
     }
     fprintf(to, "%6s  %-*s %6s  ", "rank", width, "host", "local");
@@ -59,11 +59,11 @@ static void table(const struct rk_plan *p, FILE *to)
         fprintf(to, "%-*s  ", programs, program);
     fprintf(to, "cpus\n");
     for (uint32_t r = 0; r < p->placement.n; r++) {
-        const struct rk_place *at = &p->placement.rank[r];
+        const struct xr_place *at = &p->placement.rank[r];
         char *cpus = NULL;
         if (at->cpus)
             hwloc_bitmap_list_asprintf(&cpus, at->cpus);
-        fprintf(to, "%6u  %-*s %6u  ", r, width, rk_plan_name(p, at->host), at->local);
+        fprintf(to, "%6u  %-*s %6u  ", r, width, xr_plan_name(p, at->host), at->local);
         if (programs) {
             program_text(p, program_of(p, r), program, sizeof(program));
             fprintf(to, "%-*s  ", programs, program);
@@ -80,7 +80,7 @@ struct by_host {
     uint32_t *first, *rank;
 };
 
-static bool by_host_make(const struct rk_plan *p, struct by_host *out)
+static bool by_host_make(const struct xr_plan *p, struct by_host *out)
 {
     uint32_t *first = calloc((size_t)p->hosts.n + 2, sizeof(*first));
     uint32_t *rank = calloc((size_t)p->placement.n + 1, sizeof(*rank));
@@ -99,14 +99,14 @@ static bool by_host_make(const struct rk_plan *p, struct by_host *out)
 }
 
 /* The ranks of a core, as "3", "3+4" where its threads are apart, or "." */
-static void cell(const struct rk_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
+static void cell(const struct xr_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
 {
     const char *sep = "";
 
     fprintf(to, " ");
     for (uint32_t i = by->first[host]; i < by->first[host + 1]; i++) {
         uint32_t r = by->rank[i];
-        const struct rk_place *at = &p->placement.rank[r];
+        const struct xr_place *at = &p->placement.rank[r];
         if (at->cpus && hwloc_bitmap_intersects(at->cpus, core->cpuset)) {
             fprintf(to, "%s%u", sep, r);
             sep = "+";
@@ -130,7 +130,7 @@ static hwloc_obj_t group_of(hwloc_topology_t t, hwloc_obj_t core)
     return NULL;
 }
 
-static void drawing(const struct rk_plan *p, const struct by_host *by, uint32_t host, FILE *to)
+static void drawing(const struct xr_plan *p, const struct by_host *by, uint32_t host, FILE *to)
 {
     hwloc_topology_t t = p->known[host].topology;
     hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
@@ -152,16 +152,16 @@ static void drawing(const struct rk_plan *p, const struct by_host *by, uint32_t 
     fprintf(to, "%s", first ? "" : " |\n");
 }
 
-void rk_plan_show(const struct rk_plan *p, FILE *to)
+void xr_plan_show(const struct xr_plan *p, FILE *to)
 {
     struct by_host by;
     bool drawn = by_host_make(p, &by);
 
     table(p, to);
     for (uint32_t h = 0; h < p->hosts.n; h++) {
-        const struct rk_placed_host *at = &p->placement.host[h];
-        fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", rk_plan_name(p, h), at->ranks,
-                rk_plural(at->ranks), at->units, rk_placed_unit(at), rk_plural(at->units),
+        const struct xr_placed_host *at = &p->placement.host[h];
+        fprintf(to, "\n%s: %u rank%s on %u %s%s%s\n", xr_plan_name(p, h), at->ranks,
+                xr_plural(at->ranks), at->units, xr_placed_unit(at), xr_plural(at->units),
                 at->oversubscribed && at->pinned ? ", of which some are shared"
                 : at->oversubscribed             ? ", not bound because they are more"
                 : at->fewer        ? ", fewer for each than --cpus-per-rank"
@@ -175,70 +175,70 @@ void rk_plan_show(const struct rk_plan *p, FILE *to)
 
 /* ------------------------------------------------------------------------ JSON */
 
-static void json_cpus(struct rk_json *j, hwloc_const_bitmap_t cpus)
+static void json_cpus(struct xr_json *j, hwloc_const_bitmap_t cpus)
 {
     unsigned cpu;
 
     if (!cpus) {
-        rk_json_null(j, "cpus");
+        xr_json_null(j, "cpus");
         return;
     }
-    rk_json_flat_array(j, "cpus");
+    xr_json_flat_array(j, "cpus");
     hwloc_bitmap_foreach_begin(cpu, cpus)
-        rk_json_int(j, NULL, cpu);
+        xr_json_int(j, NULL, cpu);
     hwloc_bitmap_foreach_end();
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void json_host(struct rk_json *j, const struct rk_plan *p, uint32_t h)
+static void json_host(struct xr_json *j, const struct xr_plan *p, uint32_t h)
 {
-    const struct rk_placed_host *at = &p->placement.host[h];
+    const struct xr_placed_host *at = &p->placement.host[h];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_text(j, "name", rk_plan_name(p, h));
-    rk_json_int(j, "slots", p->hosts.host[h].slots);
-    rk_json_int(j, "cores", at->units);
-    rk_json_int(j, "ranks", at->ranks);
-    rk_json_bool(j, "oversubscribed", at->oversubscribed);
-    rk_json_end(j);
+    xr_json_flat_object(j, NULL);
+    xr_json_text(j, "name", xr_plan_name(p, h));
+    xr_json_int(j, "slots", p->hosts.host[h].slots);
+    xr_json_int(j, "cores", at->units);
+    xr_json_int(j, "ranks", at->ranks);
+    xr_json_bool(j, "oversubscribed", at->oversubscribed);
+    xr_json_end(j);
 }
 
-static void json_rank(struct rk_json *j, const struct rk_plan *p, uint32_t r)
+static void json_rank(struct xr_json *j, const struct xr_plan *p, uint32_t r)
 {
-    const struct rk_place *at = &p->placement.rank[r];
+    const struct xr_place *at = &p->placement.rank[r];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_int(j, "rank", r);
-    rk_json_int(j, "program", program_of(p, r));
-    rk_json_int(j, "host", at->host);
-    rk_json_int(j, "local_rank", at->local);
+    xr_json_flat_object(j, NULL);
+    xr_json_int(j, "rank", r);
+    xr_json_int(j, "program", program_of(p, r));
+    xr_json_int(j, "host", at->host);
+    xr_json_int(j, "local_rank", at->local);
     json_cpus(j, at->cpus);
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-rank_status_t rk_plan_json(const struct rk_plan *p, const char *path, char *err, size_t errlen)
+rank_status_t xr_plan_json(const struct xr_plan *p, const char *path, char *err, size_t errlen)
 {
     FILE *to = fopen(path, "we");
-    struct rk_json json;
+    struct xr_json json;
     int error;
 
     if (!to) {
         snprintf(err, errlen, "--json-map %s: %s", path, strerror(errno));
         return RANK_ERR_SYSTEM;
     }
-    rk_json_begin(&json, to);
-    rk_json_array(&json, "programs");
+    xr_json_begin(&json, to);
+    xr_json_array(&json, "programs");
     for (uint32_t i = 0; i < p->nprograms; i++)
-        rk_json_text(&json, NULL, p->programs[i].name);
-    rk_json_end(&json);
-    rk_json_array(&json, "hosts");
+        xr_json_text(&json, NULL, p->programs[i].name);
+    xr_json_end(&json);
+    xr_json_array(&json, "hosts");
     for (uint32_t h = 0; h < p->hosts.n; h++)
         json_host(&json, p, h);
-    rk_json_end(&json);
-    rk_json_array(&json, "ranks");
+    xr_json_end(&json);
+    xr_json_array(&json, "ranks");
     for (uint32_t r = 0; r < p->placement.n; r++)
         json_rank(&json, p, r);
-    rk_json_finish(&json);
+    xr_json_finish(&json);
     error = ferror(to) ? EIO : 0;
     if (fclose(to))
         error = errno;

@@ -7,9 +7,9 @@
 #include "launcher/map/plan.h"
 
 /* The fewest ranks that a host takes before the next one gets any. */
-static uint32_t least(const struct rk_place_request *rq, const struct rk_hostspec *host)
+static uint32_t least(const struct xr_place_request *rq, const struct xr_hostspec *host)
 {
-    if (rq->map == RK_LEVEL_NODE)
+    if (rq->map == XR_LEVEL_NODE)
         return 1; /* in turn */
     if (rq->ppr)
         return rq->ppr; /* on each of its objects, of which it has at least one */
@@ -18,9 +18,9 @@ static uint32_t least(const struct rk_place_request *rq, const struct rk_hostspe
     return host->slots ? host->slots : 1;
 }
 
-uint32_t rk_plan_needed(const struct rk_plan *p, uint32_t n)
+uint32_t xr_plan_needed(const struct xr_plan *p, uint32_t n)
 {
-    const struct rk_place_request *rq = &p->where->request;
+    const struct xr_place_request *rq = &p->where->request;
     uint32_t pins = n && n < p->file.n ? n : p->file.n, last = 0;
     uint64_t seats = 0;
 

@@ -28,20 +28,20 @@ struct line {
     char *text;
 };
 
-struct rk_life {
-    const struct rk_options *options;
-    const struct rk_job *job;
+struct xr_life {
+    const struct xr_options *options;
+    const struct xr_job *job;
     const char *host; /* of the first rank */
     uint32_t nhosts;  /* that have ranks */
-    struct rk_stream *err;
-    const struct rk_life_ops *ops;
+    struct xr_stream *err;
+    const struct xr_life_ops *ops;
     void *arg;
     uint64_t opened_ns;
 
     unsigned char *state; /* [job.size] */
     uint32_t live, stalled;
 
-    struct rk_status *status;
+    struct xr_status *status;
     struct event *late; /* no more waiting for answers */
     struct line *lines; /* of the answer that is being put together */
     uint32_t nlines, lines_cap;
@@ -59,15 +59,15 @@ struct rk_life {
 
 /* What follows where an agent's text ends with a fence; all empty: nothing was asked yet. */
 struct awaited {
-    const struct rk_fence *fence; /* that the text is about: ranks of a host often wait for the same */
+    const struct xr_fence *fence; /* that the text is about: ranks of a host often wait for the same */
     char text[256];
 };
 
 /* unnamed: as the agent says it. */
-static const char *awaited(struct rk_life *l, uint32_t rank, uint32_t unnamed, struct awaited *a)
+static const char *awaited(struct xr_life *l, uint32_t rank, uint32_t unnamed, struct awaited *a)
 {
-    const struct rk_fences *all = unnamed ? l->ops->fences(l->arg) : NULL;
-    const struct rk_fence *fence = unnamed ? rk_fences_of(all, (enum rk_fence_space)(unnamed - 1), rank) : NULL;
+    const struct xr_fences *all = unnamed ? l->ops->fences(l->arg) : NULL;
+    const struct xr_fence *fence = unnamed ? xr_fences_of(all, (enum xr_fence_space)(unnamed - 1), rank) : NULL;
     static const char waits[] = " waits for ";
 
     if (!unnamed)
@@ -76,7 +76,7 @@ static const char *awaited(struct rk_life *l, uint32_t rank, uint32_t unnamed, s
         return " waits for other hosts";
     if (fence != a->fence) {
         memcpy(a->text, waits, sizeof(waits));
-        rk_fences_awaited(all, fence, a->text + sizeof(waits) - 1, sizeof(a->text) - sizeof(waits) + 1);
+        xr_fences_awaited(all, fence, a->text + sizeof(waits) - 1, sizeof(a->text) - sizeof(waits) + 1);
         a->fence = fence;
     }
     return a->text;
@@ -96,7 +96,7 @@ static void duration(uint64_t ns, char *out, size_t len)
         snprintf(out, len, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
 }
 
-static void set_state(struct rk_life *l, uint32_t rank, unsigned char state)
+static void set_state(struct xr_life *l, uint32_t rank, unsigned char state)
 {
     unsigned char *s = &l->state[rank];
 
@@ -107,12 +107,12 @@ static void set_state(struct rk_life *l, uint32_t rank, unsigned char state)
     *s = state;
 }
 
-static bool is_hopeless(const struct rk_life *l)
+static bool is_hopeless(const struct xr_life *l)
 {
     return l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live;
 }
 
-static void set_still(struct rk_life *l, bool still)
+static void set_still(struct xr_life *l, bool still)
 {
     if (l->still == still)
         return;
@@ -121,7 +121,7 @@ static void set_still(struct rk_life *l, bool still)
 }
 
 /* What the others have waited for may just have come: they get one more heartbeat to go on. */
-static void look_later(struct rk_life *l)
+static void look_later(struct xr_life *l)
 {
     double s = l->options->heartbeat;
     struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
@@ -131,9 +131,9 @@ static void look_later(struct rk_life *l)
         event_add(l->hopeless, &t);
 }
 
-static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
+static bool on_stall(struct xr_life *l, struct xr_unpacker *u, bool begins)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t n = xr_unpack_u32(u);
     char ranks[256], time[32];
     struct awaited whom = {0};
     uint32_t first, unnamed;
@@ -147,7 +147,7 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
     if (!list)
         return true; /* nothing but a line is lost */
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t rank = rk_unpack_u32(u);
+        uint32_t rank = xr_unpack_u32(u);
         if (rank >= l->job->size) {
             free(list);
             return false;
@@ -155,20 +155,20 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
         list[i] = (int32_t)rank;
         set_state(l, rank, begins ? STALLED : LIVES);
     }
-    ns = rk_unpack_u64(u);
-    text = rk_unpack_string(u);
-    unnamed = rk_unpack_u32(u);
+    ns = xr_unpack_u64(u);
+    text = xr_unpack_string(u);
+    unnamed = xr_unpack_u32(u);
     first = (uint32_t)list[0];
-    rk_ranks_text(list, n, n, ranks, sizeof(ranks));
+    xr_ranks_text(list, n, n, ranks, sizeof(ranks));
     free(list);
-    if (!rk_unpack_done(u) || !text)
+    if (!xr_unpack_done(u) || !text)
         return false;
     duration(ns, time, sizeof(time));
     if (begins)
-        rk_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank",
+        xr_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank",
                       ranks, time, text, awaited(l, first, unnamed, &whom));
     else
-        rk_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
+        xr_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
                       n > 1 ? "go" : "goes", time);
     set_still(l, is_hopeless(l));
     return true;
@@ -176,24 +176,24 @@ static bool on_stall(struct rk_life *l, struct rk_unpacker *u, bool begins)
 
 static void on_hopeless(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_life *l = arg;
+    struct xr_life *l = arg;
 
     (void)fd;
     (void)what;
     set_still(l, is_hopeless(l));
 }
 
-void rk_life_started(struct rk_life *l)
+void xr_life_started(struct xr_life *l)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     if (l->options->heartbeat <= 0)
         return;
-    rk_pack_u32(&p, (uint32_t)(l->options->heartbeat * 1000));
-    l->ops->send(l->arg, RK_MSG_WATCH, &p);
+    xr_pack_u32(&p, (uint32_t)(l->options->heartbeat * 1000));
+    l->ops->send(l->arg, XR_MSG_WATCH, &p);
 }
 
-void rk_life_exited(struct rk_life *l, uint32_t rank)
+void xr_life_exited(struct xr_life *l, uint32_t rank)
 {
     if (rank >= l->job->size)
         return;
@@ -201,7 +201,7 @@ void rk_life_exited(struct rk_life *l, uint32_t rank)
     look_later(l);
 }
 
-void rk_life_again(struct rk_life *l)
+void xr_life_again(struct xr_life *l)
 {
     if (l)
         look_later(l);
@@ -211,7 +211,7 @@ void rk_life_again(struct rk_life *l)
 
 static void head(void *arg, char *out, size_t len)
 {
-    struct rk_life *l = arg;
+    struct xr_life *l = arg;
     char time[32], where[128];
     int n;
 
@@ -221,18 +221,18 @@ static void head(void *arg, char *out, size_t len)
     else
         snprintf(where, sizeof(where), "%.100s", l->host);
     n = snprintf(out, len, "%s: %u of %u rank%s of %.200s run%s on %s since %s", l->job->id, l->live,
-                 l->job->size, rk_plural(l->job->size), l->job->apps[0].program, l->live == 1 ? "s" : "", where, time);
+                 l->job->size, xr_plural(l->job->size), l->job->apps[0].program, l->live == 1 ? "s" : "", where, time);
     if (n > 0 && (size_t)n < len && l->job->origin.job)
         n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,
                       l->job->origin.job);
-    if (n > 0 && (size_t)n < len && l->status && rk_status_strangers(l->status))
-        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " stranger%s turned away", rk_status_strangers(l->status),
-                      rk_status_strangers(l->status) == 1 ? " was" : "s were");
+    if (n > 0 && (size_t)n < len && l->status && xr_status_strangers(l->status))
+        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " stranger%s turned away", xr_status_strangers(l->status),
+                      xr_status_strangers(l->status) == 1 ? " was" : "s were");
     if (n > 0 && (size_t)n < len - 1)
         snprintf(out + n, len - (size_t)n, "\n");
 }
 
-static void clear_lines(struct rk_life *l)
+static void clear_lines(struct xr_life *l)
 {
     for (uint32_t i = 0; i < l->nlines; i++)
         free(l->lines[i].text);
@@ -246,7 +246,7 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void give_answer(struct rk_life *l)
+static void give_answer(struct xr_life *l)
 {
     struct evbuffer *text = evbuffer_new();
     int missing = l->missing;
@@ -261,7 +261,7 @@ static void give_answer(struct rk_life *l)
         return;
     }
     if (!text) {
-        rk_status_answer(l->status, "", 0);
+        xr_status_answer(l->status, "", 0);
         return;
     }
     head(l, line, sizeof(line));
@@ -273,7 +273,7 @@ static void give_answer(struct rk_life *l)
     if (missing)
         evbuffer_add_printf(text, "%d of the job's agents did not answer\n", missing);
     clear_lines(l);
-    rk_status_answer(l->status, (const char *)evbuffer_pullup(text, -1),
+    xr_status_answer(l->status, (const char *)evbuffer_pullup(text, -1),
                      evbuffer_get_length(text));
     evbuffer_free(text);
 }
@@ -288,14 +288,14 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 static void asked(void *arg)
 {
     const struct timeval limit = {LOOK_MS / 1000, LOOK_MS % 1000 * 1000};
-    struct rk_life *l = arg;
-    struct rk_packer p = {0};
+    struct xr_life *l = arg;
+    struct xr_packer p = {0};
 
     if (l->missing) /* others have asked just now: one answer does */
         return;
     clear_lines(l);
-    rk_pack_u32(&p, ++l->token);
-    l->missing = l->ops->send(l->arg, RK_MSG_LOOK, &p);
+    xr_pack_u32(&p, ++l->token);
+    l->missing = l->ops->send(l->arg, XR_MSG_LOOK, &p);
     if (l->missing == 0) {
         give_answer(l);
         return;
@@ -303,9 +303,9 @@ static void asked(void *arg)
     event_add(l->late, &limit);
 }
 
-static void keep_line(struct rk_life *l, uint32_t rank, const char *fmt, ...) RK_PRINTF(3, 4);
+static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...) RK_PRINTF(3, 4);
 
-static void keep_line(struct rk_life *l, uint32_t rank, const char *fmt, ...)
+static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...)
 {
     char *text;
     va_list ap;
@@ -326,20 +326,20 @@ static void keep_line(struct rk_life *l, uint32_t rank, const char *fmt, ...)
         l->lines[l->nlines++] = (struct line){rank, text};
 }
 
-static bool on_looked(struct rk_life *l, struct rk_unpacker *u)
+static bool on_looked(struct xr_life *l, struct xr_unpacker *u)
 {
-    uint32_t token = rk_unpack_u32(u);
-    const char *host = rk_unpack_string(u);
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t token = xr_unpack_u32(u);
+    const char *host = xr_unpack_string(u);
+    uint32_t n = xr_unpack_u32(u);
     bool wanted = token == l->token && l->missing > 0;
     struct awaited whom = {0};
 
     for (uint32_t i = 0; i < n && !u->failed; i++) {
-        uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
-        double cpu = (double)rk_unpack_u64(u) * 1e-9;
-        uint64_t idle = rk_unpack_u64(u);
-        const char *text = rk_unpack_string(u), *more;
-        uint32_t unnamed = rk_unpack_u32(u);
+        uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
+        double cpu = (double)xr_unpack_u64(u) * 1e-9;
+        uint64_t idle = xr_unpack_u64(u);
+        const char *text = xr_unpack_string(u), *more;
+        uint32_t unnamed = xr_unpack_u32(u);
         char time[32];
 
         if (!text || u->failed || !wanted)
@@ -353,18 +353,18 @@ static bool on_looked(struct rk_life *l, struct rk_unpacker *u)
         else
             keep_line(l, rank, "%s%s, for %s (host %s, pid %u, cpu %.2f s)", text, more, time, host, pid, cpu);
     }
-    if (!rk_unpack_done(u))
+    if (!xr_unpack_done(u))
         return false;
     if (wanted && --l->missing == 0)
         give_answer(l);
     return true;
 }
 
-static const struct rk_status_ops status_ops = {asked, head};
+static const struct xr_status_ops status_ops = {asked, head};
 
 /* ------------------------------------------------------------------------- traces */
 
-static void end_trace(struct rk_life *l)
+static void end_trace(struct xr_life *l)
 {
     void (*after)(void *) = l->after_trace;
 
@@ -377,43 +377,43 @@ static void end_trace(struct rk_life *l)
 
 static void on_traced_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_life *l = arg;
+    struct xr_life *l = arg;
 
     (void)fd;
     (void)what;
-    rk_stream_say(l->err, "xrun: some stack traces did not come in time");
+    xr_stream_say(l->err, "xrun: some stack traces did not come in time");
     end_trace(l);
 }
 
-void rk_life_trace(struct rk_life *l, void (*done)(void *arg), void *arg)
+void xr_life_trace(struct xr_life *l, void (*done)(void *arg), void *arg)
 {
     const struct timeval limit = {(TRACE_MS + TRACE_SPARE_MS) / 1000, 0};
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     l->after_trace = done;
     l->after_arg = arg;
     event_add(l->traced, &limit);
-    rk_pack_u32(&p, TRACE_MS);
-    l->tracing = l->ops->send(l->arg, RK_MSG_TRACE, &p);
+    xr_pack_u32(&p, TRACE_MS);
+    l->tracing = l->ops->send(l->arg, XR_MSG_TRACE, &p);
     if (l->tracing == 0)
         end_trace(l);
 }
 
-static bool on_trace_text(struct rk_life *l, struct rk_unpacker *u)
+static bool on_trace_text(struct xr_life *l, struct xr_unpacker *u)
 {
-    uint32_t rank = rk_unpack_u32(u), pid = rk_unpack_u32(u);
+    uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
     size_t len;
-    const char *at = rk_unpack_bytes(u, &len);
+    const char *at = xr_unpack_bytes(u, &len);
 
-    if (!rk_unpack_done(u))
+    if (!xr_unpack_done(u))
         return false;
     for (const char *end = at + len; at < end;) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         int n = (int)((nl ? nl : end) - at);
-        if (rank == RK_NO_RANK)
-            rk_stream_say(l->err, "xrun: %.*s", n, at);
+        if (rank == XR_NO_RANK)
+            xr_stream_say(l->err, "xrun: %.*s", n, at);
         else if (n > 0)
-            rk_stream_say(l->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
+            xr_stream_say(l->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
         at += n + (nl != NULL);
     }
     return true;
@@ -421,18 +421,18 @@ static bool on_trace_text(struct rk_life *l, struct rk_unpacker *u)
 
 /* ------------------------------------------------------------------------- the rest */
 
-bool rk_life_message(struct rk_life *l, uint32_t kind, struct rk_unpacker *u, bool *mine)
+bool xr_life_message(struct xr_life *l, uint32_t kind, struct xr_unpacker *u, bool *mine)
 {
     *mine = true;
     switch (kind) {
-    case RK_MSG_LOOKED:
+    case XR_MSG_LOOKED:
         return on_looked(l, u);
-    case RK_MSG_STALLED:
-    case RK_MSG_MOVING:
-        return on_stall(l, u, kind == RK_MSG_STALLED);
-    case RK_MSG_TRACE_TEXT:
+    case XR_MSG_STALLED:
+    case XR_MSG_MOVING:
+        return on_stall(l, u, kind == XR_MSG_STALLED);
+    case XR_MSG_TRACE_TEXT:
         return on_trace_text(l, u);
-    case RK_MSG_TRACED:
+    case XR_MSG_TRACED:
         if (--l->tracing <= 0)
             end_trace(l);
         return true;
@@ -442,7 +442,7 @@ bool rk_life_message(struct rk_life *l, uint32_t kind, struct rk_unpacker *u, bo
     }
 }
 
-static uint32_t hosts_used(const struct rk_job *job)
+static uint32_t hosts_used(const struct xr_job *job)
 {
     bool *used = calloc(job->nhosts, sizeof(*used));
     uint32_t n = 0;
@@ -455,15 +455,15 @@ static uint32_t hosts_used(const struct rk_job *job)
     return n;
 }
 
-rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,
-                           const struct rk_job *job, struct rk_stream *err,
-                           const struct rk_life_ops *ops, void *arg, struct rk_life **out)
+rank_status_t xr_life_open(struct event_base *base, const struct xr_options *options,
+                           const struct xr_job *job, struct xr_stream *err,
+                           const struct xr_life_ops *ops, void *arg, struct xr_life **out)
 {
-    struct rk_life *l = calloc(1, sizeof(*l));
+    struct xr_life *l = calloc(1, sizeof(*l));
 
     if (!l)
         return RANK_ERR_NO_MEMORY;
-    *l = (struct rk_life){.options = options,
+    *l = (struct xr_life){.options = options,
                           .job = job,
                           .host = job->hosts[job->host_of[0]],
                           .nhosts = hosts_used(job),
@@ -477,29 +477,29 @@ rank_status_t rk_life_open(struct event_base *base, const struct rk_options *opt
     l->traced = evtimer_new(base, on_traced_late, l);
     l->hopeless = evtimer_new(base, on_hopeless, l);
     if (!l->state || !l->late || !l->hopeless || !l->traced) {
-        rk_life_close(l);
+        xr_life_close(l);
         return RANK_ERR_NO_MEMORY;
     }
-    l->status = rk_status_open(base, job->id, &status_ops, l);
+    l->status = xr_status_open(base, job->id, &status_ops, l);
     if (!l->status && options->verbose)
-        rk_stream_say(err, "xrun: no socket for xrun --status: %s", strerror(errno));
+        xr_stream_say(err, "xrun: no socket for xrun --status: %s", strerror(errno));
     *out = l;
     return RANK_OK;
 }
 
-void rk_life_shut(struct rk_life *l)
+void xr_life_shut(struct xr_life *l)
 {
-    if (!l || !l->status || rk_status_busy(l->status))
+    if (!l || !l->status || xr_status_busy(l->status))
         return;
-    rk_status_close(l->status);
+    xr_status_close(l->status);
     l->status = NULL;
 }
 
-void rk_life_close(struct rk_life *l)
+void xr_life_close(struct xr_life *l)
 {
     if (!l)
         return;
-    rk_status_close(l->status);
+    xr_status_close(l->status);
     if (l->late)
         event_free(l->late);
     if (l->traced)

@@ -3,8 +3,8 @@
  * goes on, prints stack traces, and answers xrun --status from what the agents
  * see.
  */
-#ifndef RK_LAUNCHER_MONITOR_HEARTBEAT_H
-#define RK_LAUNCHER_MONITOR_HEARTBEAT_H
+#ifndef XR_LAUNCHER_MONITOR_HEARTBEAT_H
+#define XR_LAUNCHER_MONITOR_HEARTBEAT_H
 
 #include "launcher/overlay/fence.h"
 #include "launcher/job/job.h"
@@ -13,34 +13,34 @@
 
 #include <event2/event.h>
 
-struct rk_life;
+struct xr_life;
 
-struct rk_life_ops {
+struct xr_life_ops {
     /* Send to every agent; returns how many there are. The packer is emptied. */
-    int (*send)(void *arg, uint32_t kind, struct rk_packer *payload);
+    int (*send)(void *arg, uint32_t kind, struct xr_packer *payload);
     /* No rank makes progress, and the user wants the job to end then; or one does again. */
     void (*still)(void *arg, bool still);
     /* The front end's own; NULL: there are none. */
-    const struct rk_fences *(*fences)(void *arg);
+    const struct xr_fences *(*fences)(void *arg);
 };
 
-rank_status_t rk_life_open(struct event_base *base, const struct rk_options *options,
-                           const struct rk_job *job, struct rk_stream *err,
-                           const struct rk_life_ops *ops, void *arg, struct rk_life **out);
+rank_status_t xr_life_open(struct event_base *base, const struct xr_options *options,
+                           const struct xr_job *job, struct xr_stream *err,
+                           const struct xr_life_ops *ops, void *arg, struct xr_life **out);
 /* All ranks have ended: nobody asks any more. Removing a socket and its directory takes a millisecond on some file
  * systems, while agents end. NULL is fine. */
-void rk_life_shut(struct rk_life *life);
+void xr_life_shut(struct xr_life *life);
 /* NULL is fine. */
-void rk_life_close(struct rk_life *life);
+void xr_life_close(struct xr_life *life);
 
 /* The ranks have been started. */
-void rk_life_started(struct rk_life *life);
-void rk_life_exited(struct rk_life *life, uint32_t rank);
+void xr_life_started(struct xr_life *life);
+void xr_life_exited(struct xr_life *life, uint32_t rank);
 /* Another job has ended, which ranks that stand still may have waited for. NULL is fine. */
-void rk_life_again(struct rk_life *life);
+void xr_life_again(struct xr_life *life);
 /* A message of an agent: *mine says whether it was one for this file; false: it makes no sense. */
-bool rk_life_message(struct rk_life *life, uint32_t kind, struct rk_unpacker *u, bool *mine);
+bool xr_life_message(struct xr_life *life, uint32_t kind, struct xr_unpacker *u, bool *mine);
 /* Print stack traces of all ranks, then call done; in bounded time, whatever happens. */
-void rk_life_trace(struct rk_life *life, void (*done)(void *arg), void *arg);
+void xr_life_trace(struct xr_life *life, void (*done)(void *arg), void *arg);
 
 #endif

@@ -28,7 +28,7 @@ struct tree {
     uint64_t ticks;
 };
 
-const char *rk_doing_word(enum rk_doing doing)
+const char *xr_doing_word(enum xr_doing doing)
 {
     static const char *const word[] = {"is gone", "computes",   "waits",
                                        "sleeps",  "is stopped", "is held by a debugger"};
@@ -183,7 +183,7 @@ static pid_t innermost(pid_t pid)
 /* -------------------------------------------------------------------- the whole */
 
 /* Since when it has used no cpu time to speak of; 0: it has. */
-static uint64_t idle_since(struct rk_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
+static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     uint64_t allowed = (now - past->looked_ns) / IDLE_SHARE + tick;
@@ -199,7 +199,7 @@ static uint64_t idle_since(struct rk_look_past *past, uint64_t now, uint64_t cpu
 }
 
 /* What librank says of its waiting. */
-static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct rk_look *out)
+static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
 {
     struct rk_board_view view;
 
@@ -217,20 +217,20 @@ static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct
         snprintf(out->text, sizeof(out->text), "rank_init");
     } else {
         out->what = view.what;
-        rk_wait_text(&view.what, out->text, sizeof(out->text));
+        xr_wait_text(&view.what, out->text, sizeof(out->text));
     }
     return true;
 }
 
-void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct rk_look_past *past, struct rk_look *out)
+void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
+                struct xr_look_past *past, struct xr_look *out)
 {
     struct tree t = {0};
     uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     bool waits;
     char call[96];
 
-    *out = (struct rk_look){.pid = pid, .since_ns = now};
+    *out = (struct xr_look){.pid = pid, .since_ns = now};
     waits = look_at_board(slot, now, out);
     t.wanted = out->pid;
     walk(&t, pid, 0);
@@ -247,31 +247,31 @@ void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
     else if (past->halted_ns == 0)
         past->halted_ns = now;
     if (t.stopped || t.held) {
-        out->doing = t.stopped ? RK_DOING_STOPPED : RK_DOING_HELD;
+        out->doing = t.stopped ? XR_DOING_STOPPED : XR_DOING_HELD;
         /* It may have slept before already. */
         if (!waits || past->halted_ns < out->since_ns)
             out->since_ns = past->halted_ns;
         if (idle && idle < out->since_ns)
             out->since_ns = idle;
-        snprintf(out->text, sizeof(out->text), "%s%s", rk_doing_word(out->doing),
+        snprintf(out->text, sizeof(out->text), "%s%s", xr_doing_word(out->doing),
                  t.stopped ? " by a signal; SIGCONT lets it go on" : "");
     } else if (waits) {
-        out->doing = RK_DOING_WAIT;
+        out->doing = XR_DOING_WAIT;
     } else if (idle) {
-        out->doing = RK_DOING_SLEEP;
+        out->doing = XR_DOING_SLEEP;
         out->since_ns = idle;
         name_call(out->pid, call, sizeof(call));
         snprintf(out->text, sizeof(out->text), "sleeps%s", call);
     } else {
-        out->doing = RK_DOING_WORK;
+        out->doing = XR_DOING_WORK;
         snprintf(out->text, sizeof(out->text), "computes");
     }
 }
 
-void rk_look_text(const struct rk_look *l, char *out, size_t len)
+void xr_look_text(const struct xr_look *l, char *out, size_t len)
 {
     if (l->refused)
-        snprintf(out, len, "%" PRIu64 " frame%s refused; %s", l->refused, rk_plural(l->refused), l->text);
+        snprintf(out, len, "%" PRIu64 " frame%s refused; %s", l->refused, xr_plural(l->refused), l->text);
     else
         snprintf(out, len, "%s", l->text);
 }

@@ -2,35 +2,35 @@
  * proc_state.h: look at a rank from outside: what the kernel tells of its processes,
  * and, if it runs librank, what it has written on the status board.
  */
-#ifndef RK_LAUNCHER_MONITOR_PROC_STATE_H
-#define RK_LAUNCHER_MONITOR_PROC_STATE_H
+#ifndef XR_LAUNCHER_MONITOR_PROC_STATE_H
+#define XR_LAUNCHER_MONITOR_PROC_STATE_H
 
 #include "lib/base/status_page.h"
 
 #include <sys/types.h>
 
-enum rk_doing {
-    RK_DOING_GONE,
-    RK_DOING_WORK,    /* runs, or used cpu time since the last look */
-    RK_DOING_WAIT,    /* in a call of librank that waits */
-    RK_DOING_SLEEP,   /* in the kernel, outside librank */
-    RK_DOING_STOPPED, /* by a signal */
-    RK_DOING_HELD     /* by a debugger */
+enum xr_doing {
+    XR_DOING_GONE,
+    XR_DOING_WORK,    /* runs, or used cpu time since the last look */
+    XR_DOING_WAIT,    /* in a call of librank that waits */
+    XR_DOING_SLEEP,   /* in the kernel, outside librank */
+    XR_DOING_STOPPED, /* by a signal */
+    XR_DOING_HELD     /* by a debugger */
 };
 
 /* One word of it: "computes". */
-const char *rk_doing_word(enum rk_doing doing);
+const char *xr_doing_word(enum xr_doing doing);
 
 /* What is kept of a rank from look to look. All zero: nothing yet. */
-struct rk_look_past {
+struct xr_look_past {
     uint64_t looked_ns; /* when cpu_ns was so much; 0: never */
     uint64_t cpu_ns;
     uint64_t idle_ns;   /* it has slept since then; 0: it does not */
     uint64_t halted_ns; /* it has been stopped since then; 0: it is not */
 };
 
-struct rk_look {
-    enum rk_doing doing;
+struct xr_look {
+    enum xr_doing doing;
     bool joining;        /* WAIT: in rank_init */
     bool on_board;       /* runs librank */
     uint64_t since_ns;   /* it has made no progress since then */
@@ -42,10 +42,10 @@ struct rk_look {
 };
 
 /* What there is to say of it: its text, and the frames that it has refused. */
-void rk_look_text(const struct rk_look *look, char *out, size_t len);
+void xr_look_text(const struct xr_look *look, char *out, size_t len);
 
 /* Look at the rank that was started as pid; slot: its own, or NULL. */
-void rk_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct rk_look_past *past, struct rk_look *out);
+void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
+                struct xr_look_past *past, struct xr_look *out);
 
 #endif

@@ -85,7 +85,7 @@ static int listen_in(int dir, const char *job)
     return fd;
 }
 
-int rk_rundir_listen(const char *job)
+int xr_rundir_listen(const char *job)
 {
     char path[PATH_MAX];
     int fd = -1, error = ENOENT;
@@ -151,7 +151,7 @@ static void just_close(void *arg, const char *job, int fd)
     close(fd);
 }
 
-void rk_rundir_remove(const char *job)
+void xr_rundir_remove(const char *job)
 {
     char path[PATH_MAX];
 
@@ -167,7 +167,7 @@ void rk_rundir_remove(const char *job)
     }
 }
 
-void rk_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg)
+void xr_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg)
 {
     char path[PATH_MAX];
 

@@ -6,17 +6,17 @@
  * behind, because everything of the job was killed, is removed by the next that
  * looks.
  */
-#ifndef RK_LAUNCHER_MONITOR_RUNDIR_H
-#define RK_LAUNCHER_MONITOR_RUNDIR_H
+#ifndef XR_LAUNCHER_MONITOR_RUNDIR_H
+#define XR_LAUNCHER_MONITOR_RUNDIR_H
 
 #include <stdbool.h>
 
 /* A socket that listens under the job's name, only for this user; -1 with errno set. */
-int rk_rundir_listen(const char *job);
+int xr_rundir_listen(const char *job);
 /* Remove it, the directory if it is empty then, and what others have left behind. */
-void rk_rundir_remove(const char *job);
+void xr_rundir_remove(const char *job);
 
 /* Call fn for each job that listens, with a connection to it, which fn closes. */
-void rk_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg);
+void xr_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg);
 
 #endif

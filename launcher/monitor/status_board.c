@@ -13,14 +13,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-bool rk_agent_board_open(struct rk_agent_board *b, uint32_t slots)
+bool xr_agent_board_open(struct xr_agent_board *b, uint32_t slots)
 {
     size_t bytes = rk_board_bytes(slots);
     struct rlimit limit;
     void *map;
     int fd;
 
-    *b = (struct rk_agent_board){.fd = -1};
+    *b = (struct xr_agent_board){.fd = -1};
     /* The kernel would answer with a signal. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         return false;
@@ -37,7 +37,7 @@ bool rk_agent_board_open(struct rk_agent_board *b, uint32_t slots)
         close(fd);
         return false;
     }
-    *b = (struct rk_agent_board){.fd = fd, .bytes = bytes, .head = map};
+    *b = (struct xr_agent_board){.fd = fd, .bytes = bytes, .head = map};
     b->slots = (struct rk_board_slot *)(b->head + 1);
     b->head->magic = RK_BOARD_MAGIC;
     b->head->nonce = rk_clock_ns() ^ (uint64_t)getpid() << 40;
@@ -46,13 +46,13 @@ bool rk_agent_board_open(struct rk_agent_board *b, uint32_t slots)
     return true;
 }
 
-void rk_agent_board_close(struct rk_agent_board *b)
+void xr_agent_board_close(struct xr_agent_board *b)
 {
     if (!b->head)
         return;
     munmap(b->head, b->bytes);
     close(b->fd);
-    *b = (struct rk_agent_board){.fd = -1};
+    *b = (struct xr_agent_board){.fd = -1};
 }
 
 /* ------------------------------------------------------------------------ as text */
@@ -115,7 +115,7 @@ static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uin
         add(t, " and %u more", n - listed);
 }
 
-void rk_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
+void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
 {
     struct text t = {out, len};
 
@@ -128,13 +128,13 @@ static void add_team(struct text *t, const struct rk_wait_for *w)
     if (w->team == 0)
         add(t, " on world");
     else if (w->team >> 62) /* a number that its members have thrown: lib/p2p/team.h */
-        add(t, " on a team of several worlds (%u rank%s)", w->team_size, rk_plural(w->team_size));
+        add(t, " on a team of several worlds (%u rank%s)", w->team_size, xr_plural(w->team_size));
     else
         add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
-            w->team_size, rk_plural(w->team_size));
+            w->team_size, xr_plural(w->team_size));
 }
 
-void rk_wait_text(const struct rk_wait_for *w, char *out, size_t len)
+void xr_wait_text(const struct rk_wait_for *w, char *out, size_t len)
 {
     struct text t = {out, len};
 
@@ -143,7 +143,7 @@ void rk_wait_text(const struct rk_wait_for *w, char *out, size_t len)
     if (w->number)
         add(&t, " #%" PRIu64, w->number);
     if (w->flags & RK_WAIT_BYTES)
-        add(&t, " of %" PRIu64 " byte%s", w->bytes, rk_plural(w->bytes));
+        add(&t, " of %" PRIu64 " byte%s", w->bytes, xr_plural(w->bytes));
     if (w->flags & RK_WAIT_TEAM)
         add_team(&t, w);
     if (w->flags & RK_WAIT_TAG)

@@ -2,12 +2,12 @@
  * status_board.h: the status board of an agent's ranks (lib/base/status_page.h), made by the
  * agent, and what its entries say as text.
  */
-#ifndef RK_LAUNCHER_MONITOR_STATUS_BOARD_H
-#define RK_LAUNCHER_MONITOR_STATUS_BOARD_H
+#ifndef XR_LAUNCHER_MONITOR_STATUS_BOARD_H
+#define XR_LAUNCHER_MONITOR_STATUS_BOARD_H
 
 #include "lib/base/status_page.h"
 
-struct rk_agent_board {
+struct xr_agent_board {
     int fd;
     size_t bytes;
     struct rk_board_head *head;
@@ -15,13 +15,13 @@ struct rk_agent_board {
 };
 
 /* false: there is none, and nothing depends on it. */
-bool rk_agent_board_open(struct rk_agent_board *board, uint32_t slots);
+bool xr_agent_board_open(struct xr_agent_board *board, uint32_t slots);
 /* One that is not open is fine. */
-void rk_agent_board_close(struct rk_agent_board *board);
+void xr_agent_board_close(struct xr_agent_board *board);
 
 /* "5", "0-3,7", "0-3,7 and 12 more": n ranks in ascending order, of which so many are listed. */
-void rk_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len);
+void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len);
 /* "allreduce #812 on world, waits for rank 5" */
-void rk_wait_text(const struct rk_wait_for *what, char *out, size_t len);
+void xr_wait_text(const struct rk_wait_for *what, char *out, size_t len);
 
 #endif

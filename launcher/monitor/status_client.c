@@ -24,7 +24,7 @@ struct answer {
 static char *ask(int fd, const char *word, uint32_t patience_ms)
 {
     uint64_t deadline = rk_clock_ns() + patience_ms * 1000000ull;
-    const size_t end = strlen(RK_STATUS_END);
+    const size_t end = strlen(XR_STATUS_END);
     struct answer a = {0};
     bool over = false;
 
@@ -50,7 +50,7 @@ static char *ask(int fd, const char *word, uint32_t patience_ms)
         else if (n == 0 || (errno != EAGAIN && errno != EINTR))
             over = true;
     }
-    if (!over || a.len < end || memcmp(a.text + a.len - end, RK_STATUS_END, end) != 0) {
+    if (!over || a.len < end || memcmp(a.text + a.len - end, XR_STATUS_END, end) != 0) {
         free(a.text);
         return NULL;
     }
@@ -62,7 +62,7 @@ static char *ask(int fd, const char *word, uint32_t patience_ms)
 
 static void list_one(void *arg, const char *job, int fd)
 {
-    char *text = ask(fd, RK_STATUS_HEAD, LIST_PATIENCE_MS);
+    char *text = ask(fd, XR_STATUS_HEAD, LIST_PATIENCE_MS);
     int *n = arg;
 
     close(fd);
@@ -107,14 +107,14 @@ static int ask_one(const char *job)
     char *text = NULL;
     int code = 1;
 
-    rk_rundir_each(look_at, &s);
+    xr_rundir_each(look_at, &s);
     if (s.found == 0) {
         rk_error("no job of yours on this host has %s in its name; xrun --status lists them", job);
     } else if (s.found > 1) {
         rk_error("%d jobs of yours have %s in their names; give more of it (xrun --status lists "
                  "them)",
                  s.found, job);
-    } else if (!(text = ask(s.fd, RK_STATUS_ASK, PATIENCE_MS))) {
+    } else if (!(text = ask(s.fd, XR_STATUS_ASK, PATIENCE_MS))) {
         rk_error("the job %s does not answer (is its xrun stopped?)", s.job ? s.job : job);
     } else {
         fputs(text, stdout);
@@ -127,14 +127,14 @@ static int ask_one(const char *job)
     return code;
 }
 
-int rk_ask(const char *job)
+int xr_ask(const char *job)
 {
     int n = 0, code = 0;
 
     if (job)
         code = ask_one(job);
     else
-        rk_rundir_each(list_one, &n);
+        xr_rundir_each(list_one, &n);
     if (!job && n == 0)
         puts("no job of yours runs on this host");
     if (fflush(stdout) || ferror(stdout)) {

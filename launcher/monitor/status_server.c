@@ -19,16 +19,16 @@ enum {
 };
 
 struct guest {
-    struct rk_status *status;
+    struct xr_status *status;
     struct bufferevent *bev; /* NULL: a free place */
     struct event *end;
     bool asked, answered;
     bool mute; /* it went without a word: another xrun, which looks whether this one lives */
 };
 
-struct rk_status {
+struct xr_status {
     struct event_base *base;
-    const struct rk_status_ops *ops;
+    const struct xr_status_ops *ops;
     void *arg;
     char *job;
     int fd;
@@ -37,11 +37,11 @@ struct rk_status {
     uint64_t strangers;
 };
 
-static void listen_if_room(struct rk_status *s);
+static void listen_if_room(struct xr_status *s);
 
 static void leave(struct guest *g)
 {
-    struct rk_status *s = g->status;
+    struct xr_status *s = g->status;
 
     if (!g->bev)
         return;
@@ -58,7 +58,7 @@ static void answer(struct guest *g, const char *text, size_t len)
 {
     g->answered = true;
     bufferevent_write(g->bev, text, len);
-    bufferevent_write(g->bev, RK_STATUS_END, strlen(RK_STATUS_END));
+    bufferevent_write(g->bev, XR_STATUS_END, strlen(XR_STATUS_END));
 }
 
 /* From here on it waits for us; how long it may stay is on_end's matter. */
@@ -73,8 +73,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 {
     struct evbuffer *in = bufferevent_get_input(bev);
     struct guest *g = arg;
-    struct rk_status *s = g->status;
-    size_t n = evbuffer_get_length(in), ask = strlen(RK_STATUS_ASK), head = strlen(RK_STATUS_HEAD);
+    struct xr_status *s = g->status;
+    size_t n = evbuffer_get_length(in), ask = strlen(XR_STATUS_ASK), head = strlen(XR_STATUS_HEAD);
     char said[16] = "", line[512];
 
     if (g->asked || n >= sizeof(said)) {
@@ -82,15 +82,15 @@ static void on_read(struct bufferevent *bev, void *arg)
         return;
     }
     evbuffer_copyout(in, said, n);
-    if (n == ask && memcmp(said, RK_STATUS_ASK, n) == 0) {
+    if (n == ask && memcmp(said, XR_STATUS_ASK, n) == 0) {
         has_asked(g, n);
         s->ops->asked(s->arg);
-    } else if (n == head && memcmp(said, RK_STATUS_HEAD, n) == 0) {
+    } else if (n == head && memcmp(said, XR_STATUS_HEAD, n) == 0) {
         has_asked(g, n);
         s->ops->head(s->arg, line, sizeof(line));
         answer(g, line, strlen(line));
-    } else if (!(n < ask && memcmp(said, RK_STATUS_ASK, n) == 0) &&
-               !(n < head && memcmp(said, RK_STATUS_HEAD, n) == 0)) {
+    } else if (!(n < ask && memcmp(said, XR_STATUS_ASK, n) == 0) &&
+               !(n < head && memcmp(said, XR_STATUS_HEAD, n) == 0)) {
         leave(g);
     }
 }
@@ -130,7 +130,7 @@ static bool is_ours(int fd)
            (who.uid == geteuid() || who.uid == 0);
 }
 
-static struct guest *free_place(struct rk_status *s)
+static struct guest *free_place(struct xr_status *s)
 {
     for (int i = 0; i < GUESTS; i++) {
         if (!s->guests[i].bev)
@@ -139,7 +139,7 @@ static struct guest *free_place(struct rk_status *s)
     return NULL;
 }
 
-static void receive(struct rk_status *s, struct guest *g, int fd)
+static void receive(struct xr_status *s, struct guest *g, int fd)
 {
     const struct timeval speak = {SPEAK_S, 0}, stay = {STAY_S, 0};
 
@@ -163,7 +163,7 @@ static void receive(struct rk_status *s, struct guest *g, int fd)
 static void on_guest(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval second = {1, 0};
-    struct rk_status *s = arg;
+    struct xr_status *s = arg;
     struct guest *g;
 
     (void)what;
@@ -195,23 +195,23 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
     listen_if_room(arg);
 }
 
-static void listen_if_room(struct rk_status *s)
+static void listen_if_room(struct xr_status *s)
 {
     if (s->on_guest && free_place(s) && !event_pending(s->again, EV_TIMEOUT, NULL))
         event_add(s->on_guest, NULL);
 }
 
-struct rk_status *rk_status_open(struct event_base *base, const char *job,
-                                 const struct rk_status_ops *ops, void *arg)
+struct xr_status *xr_status_open(struct event_base *base, const char *job,
+                                 const struct xr_status_ops *ops, void *arg)
 {
-    struct rk_status *s = calloc(1, sizeof(*s));
+    struct xr_status *s = calloc(1, sizeof(*s));
 
     if (!s)
         return NULL;
     s->base = base;
     s->ops = ops;
     s->arg = arg;
-    s->fd = rk_rundir_listen(job);
+    s->fd = xr_rundir_listen(job);
     if (s->fd < 0) {
         int error = errno;
         free(s);
@@ -222,14 +222,14 @@ struct rk_status *rk_status_open(struct event_base *base, const char *job,
     s->again = evtimer_new(base, on_again, s);
     s->on_guest = event_new(base, s->fd, EV_READ | EV_PERSIST, on_guest, s);
     if (!s->job || !s->again || !s->on_guest || event_add(s->on_guest, NULL)) {
-        rk_status_close(s);
+        xr_status_close(s);
         errno = ENOMEM;
         return NULL;
     }
     return s;
 }
 
-void rk_status_close(struct rk_status *s)
+void xr_status_close(struct xr_status *s)
 {
     if (!s)
         return;
@@ -242,12 +242,12 @@ void rk_status_close(struct rk_status *s)
         event_free(s->again);
     close(s->fd);
     if (s->job)
-        rk_rundir_remove(s->job);
+        xr_rundir_remove(s->job);
     free(s->job);
     free(s);
 }
 
-void rk_status_answer(struct rk_status *s, const char *text, size_t len)
+void xr_status_answer(struct xr_status *s, const char *text, size_t len)
 {
     for (int i = 0; i < GUESTS; i++) {
         struct guest *g = &s->guests[i];
@@ -256,7 +256,7 @@ void rk_status_answer(struct rk_status *s, const char *text, size_t len)
     }
 }
 
-bool rk_status_busy(const struct rk_status *s)
+bool xr_status_busy(const struct xr_status *s)
 {
     bool busy = false;
 
@@ -265,7 +265,7 @@ bool rk_status_busy(const struct rk_status *s)
     return busy;
 }
 
-uint64_t rk_status_strangers(const struct rk_status *s)
+uint64_t xr_status_strangers(const struct xr_status *s)
 {
     return s->strangers;
 }

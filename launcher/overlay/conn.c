@@ -18,21 +18,21 @@
 #define FIRST_BUFFER (16 << 10)
 #define GROWN_BUFFER (256 << 10) /* for much traffic; a longer message gets what it needs */
 
-struct rk_wire {
+struct xr_wire {
     struct bufferevent *bev; /* writes */
     /* Reading is our own: libevent's bufferevents read 4 KiB at once, however much is there. */
     struct event *readable;
     uint8_t *in;
     size_t len, cap;
     bool full; /* by the last read: there is more */
-    const struct rk_wire_ops *ops;
+    const struct xr_wire_ops *ops;
     void *arg;
     bool in_call; /* inside a callback: closing is put off until it returns */
     bool closing;
     bool lost; /* a message could not be queued */
 };
 
-static void destroy(struct rk_wire *wire)
+static void destroy(struct xr_wire *wire)
 {
     if (wire->readable)
         event_free(wire->readable);
@@ -45,7 +45,7 @@ static void destroy(struct rk_wire *wire)
     free(wire);
 }
 
-static void broke(struct rk_wire *wire, const char *why)
+static void broke(struct xr_wire *wire, const char *why)
 {
     event_del(wire->readable);
     bufferevent_disable(wire->bev, EV_WRITE);
@@ -53,19 +53,19 @@ static void broke(struct rk_wire *wire, const char *why)
 }
 
 /* Hand out what is complete. Returns false if the wire shall be given up. */
-static bool deliver(struct rk_wire *wire)
+static bool deliver(struct xr_wire *wire)
 {
     size_t at = 0;
     bool sane = true;
 
     while (sane && !wire->closing && wire->len - at >= HEADER) {
-        struct rk_unpacker h = {wire->in + at, HEADER, false}, body;
-        uint32_t len = rk_unpack_u32(&h), kind = rk_unpack_u32(&h), node = rk_unpack_u32(&h);
+        struct xr_unpacker h = {wire->in + at, HEADER, false}, body;
+        uint32_t len = xr_unpack_u32(&h), kind = xr_unpack_u32(&h), node = xr_unpack_u32(&h);
 
-        sane = len <= RK_MESSAGE_MAX;
+        sane = len <= XR_MESSAGE_MAX;
         if (!sane || wire->len - at < HEADER + (size_t)len)
             break;
-        body = (struct rk_unpacker){wire->in + at + HEADER, len, false};
+        body = (struct xr_unpacker){wire->in + at + HEADER, len, false};
         sane = wire->ops->on_message(wire->arg, node, kind, &body);
         at += HEADER + (size_t)len;
     }
@@ -75,11 +75,11 @@ static bool deliver(struct rk_wire *wire)
 }
 
 /* Room to read: for the whole of the message that has begun, and more where the last read took all there was. */
-static bool make_room(struct rk_wire *wire)
+static bool make_room(struct xr_wire *wire)
 {
-    struct rk_unpacker h = {wire->in, HEADER, false};
+    struct xr_unpacker h = {wire->in, HEADER, false};
     size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
-    size_t message = wire->len >= HEADER ? HEADER + (size_t)rk_unpack_u32(&h) : 0;
+    size_t message = wire->len >= HEADER ? HEADER + (size_t)xr_unpack_u32(&h) : 0;
     uint8_t *in;
 
     if (message > want)
@@ -98,7 +98,7 @@ static bool make_room(struct rk_wire *wire)
 }
 
 /* The end of it, why being NULL, or a failure. */
-static void end(struct rk_wire *wire, const char *why)
+static void end(struct xr_wire *wire, const char *why)
 {
     wire->in_call = true;
     broke(wire, why);
@@ -109,7 +109,7 @@ static void end(struct rk_wire *wire, const char *why)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_wire *wire = arg;
+    struct xr_wire *wire = arg;
     ssize_t n;
 
     (void)what;
@@ -138,7 +138,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 static void on_write(struct bufferevent *bev, void *arg)
 {
-    struct rk_wire *wire = arg;
+    struct xr_wire *wire = arg;
 
     (void)bev;
     if (!wire->ops->on_drained)
@@ -152,7 +152,7 @@ static void on_write(struct bufferevent *bev, void *arg)
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
-    struct rk_wire *wire = arg;
+    struct xr_wire *wire = arg;
 
     /* The other end is gone, but what it said before may still be there to be read; reading
      * comes to the end of it by itself. */
@@ -162,10 +162,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         end(wire, "out of memory");
 }
 
-rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire_ops *ops,
-                           void *arg, struct rk_wire **out)
+rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire_ops *ops,
+                           void *arg, struct xr_wire **out)
 {
-    struct rk_wire *wire = calloc(1, sizeof(*wire));
+    struct xr_wire *wire = calloc(1, sizeof(*wire));
 
     if (!wire)
         return RANK_ERR_NO_MEMORY;
@@ -193,7 +193,7 @@ rank_status_t rk_wire_open(struct event_base *base, int fd, const struct rk_wire
     return RANK_OK;
 }
 
-void rk_wire_close(struct rk_wire *wire)
+void xr_wire_close(struct xr_wire *wire)
 {
     if (!wire || wire->closing)
         return;
@@ -202,43 +202,43 @@ void rk_wire_close(struct rk_wire *wire)
         destroy(wire);
 }
 
-static void lose(struct rk_wire *wire)
+static void lose(struct xr_wire *wire)
 {
     /* Out of memory loses a message; giving up the wire is the honest end. */
     wire->lost = true;
     bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
 }
 
-void rk_wire_forward(struct rk_wire *wire, uint32_t node, uint32_t kind, const void *data,
+void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len)
 {
-    struct rk_packer head = {0};
+    struct xr_packer head = {0};
 
-    rk_pack_u32(&head, (uint32_t)len);
-    rk_pack_u32(&head, kind);
-    rk_pack_u32(&head, node);
+    xr_pack_u32(&head, (uint32_t)len);
+    xr_pack_u32(&head, kind);
+    xr_pack_u32(&head, node);
     if (head.failed || wire->lost || bufferevent_write(wire->bev, head.data, head.len) ||
         (len && bufferevent_write(wire->bev, data, len)))
         lose(wire);
-    rk_packer_free(&head);
+    xr_packer_free(&head);
 }
 
-void rk_wire_send_to(struct rk_wire *wire, uint32_t node, uint32_t kind, struct rk_packer *payload)
+void xr_wire_send_to(struct xr_wire *wire, uint32_t node, uint32_t kind, struct xr_packer *payload)
 {
     if (payload && payload->failed)
         lose(wire);
     else
-        rk_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
+        xr_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
     if (payload)
-        rk_packer_free(payload);
+        xr_packer_free(payload);
 }
 
-void rk_wire_send(struct rk_wire *wire, uint32_t kind, struct rk_packer *payload)
+void xr_wire_send(struct xr_wire *wire, uint32_t kind, struct xr_packer *payload)
 {
-    rk_wire_send_to(wire, RK_NODE_FRONT, kind, payload);
+    xr_wire_send_to(wire, XR_NODE_FRONT, kind, payload);
 }
 
-void rk_wire_flush(struct rk_wire *wire)
+void xr_wire_flush(struct xr_wire *wire)
 {
     struct evbuffer *out = bufferevent_get_output(wire->bev);
 
@@ -249,17 +249,17 @@ void rk_wire_flush(struct rk_wire *wire)
     evbuffer_freeze(out, 1);
 }
 
-void rk_wire_finish(struct rk_wire *wire)
+void xr_wire_finish(struct xr_wire *wire)
 {
     shutdown(bufferevent_getfd(wire->bev), SHUT_WR);
 }
 
-int rk_wire_fd(const struct rk_wire *wire)
+int xr_wire_fd(const struct xr_wire *wire)
 {
     return bufferevent_getfd(wire->bev);
 }
 
-size_t rk_wire_backlog(const struct rk_wire *wire)
+size_t xr_wire_backlog(const struct xr_wire *wire)
 {
     return evbuffer_get_length(bufferevent_get_output(wire->bev));
 }

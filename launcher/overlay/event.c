@@ -1,21 +1,21 @@
 /* event.c: see notice.h. */
 #include "launcher/overlay/event.h"
 
-void rk_notice_pack(const struct rk_notice *n, struct rk_packer *p)
+void xr_notice_pack(const struct xr_notice *n, struct xr_packer *p)
 {
-    rk_pack_u32(p, n->rank);
-    rk_pack_u32(p, (uint32_t)n->code);
-    rk_pack_u32(p, n->range);
-    rk_pack_u32(p, n->wide);
-    rk_pack_bytes(p, n->info, n->len);
+    xr_pack_u32(p, n->rank);
+    xr_pack_u32(p, (uint32_t)n->code);
+    xr_pack_u32(p, n->range);
+    xr_pack_u32(p, n->wide);
+    xr_pack_bytes(p, n->info, n->len);
 }
 
-bool rk_notice_unpack(struct rk_unpacker *u, uint32_t size, struct rk_notice *out)
+bool xr_notice_unpack(struct xr_unpacker *u, uint32_t size, struct xr_notice *out)
 {
-    out->rank = rk_unpack_u32(u);
-    out->code = (int)rk_unpack_u32(u);
-    out->range = rk_unpack_u32(u);
-    out->wide = rk_unpack_u32(u) != 0;
-    out->info = rk_unpack_bytes(u, &out->len);
-    return rk_unpack_done(u) && out->rank < size && out->range <= UINT8_MAX && out->len <= RK_NOTICE_MAX;
+    out->rank = xr_unpack_u32(u);
+    out->code = (int)xr_unpack_u32(u);
+    out->range = xr_unpack_u32(u);
+    out->wide = xr_unpack_u32(u) != 0;
+    out->info = xr_unpack_bytes(u, &out->len);
+    return xr_unpack_done(u) && out->rank < size && out->range <= UINT8_MAX && out->len <= XR_NOTICE_MAX;
 }

@@ -7,15 +7,15 @@
  * jobs. What the rank says with it is for those who hear it alone: bytes that
  * only PMIx reads, which holds a range of named processes against them as well.
  */
-#ifndef RK_LAUNCHER_OVERLAY_EVENT_H
-#define RK_LAUNCHER_OVERLAY_EVENT_H
+#ifndef XR_LAUNCHER_OVERLAY_EVENT_H
+#define XR_LAUNCHER_OVERLAY_EVENT_H
 
 #include "launcher/util/pack.h"
 
 /* More than this a rank cannot say at once: messages between hosts have to stay short. */
-#define RK_NOTICE_MAX (1u << 20)
+#define XR_NOTICE_MAX (1u << 20)
 
-struct rk_notice {
+struct xr_notice {
     uint32_t rank;  /* who raised it */
     uint32_t range; /* as PMIx numbers them */
     bool wide;      /* which goes beyond the job */
@@ -24,8 +24,8 @@ struct rk_notice {
     size_t len;
 };
 
-void rk_notice_pack(const struct rk_notice *notice, struct rk_packer *p);
+void xr_notice_pack(const struct xr_notice *notice, struct xr_packer *p);
 /* info points into the message. False: it makes no sense in a job of size ranks (of another job: UINT32_MAX). */
-bool rk_notice_unpack(struct rk_unpacker *u, uint32_t size, struct rk_notice *out);
+bool xr_notice_unpack(struct xr_unpacker *u, uint32_t size, struct xr_notice *out);
 
 #endif

@@ -14,7 +14,7 @@
 #define MOST_KEPT 256
 #define MOST_NAMED 4 /* hosts that are waited for */
 
-struct rk_fence {
+struct xr_fence {
     struct rk_link link;
     uint32_t space;
     uint32_t *ranks; /* NULL: all */
@@ -23,19 +23,19 @@ struct rk_fence {
     bool *part; /* [nchildren + 2]: who has ranks that take part; then this node, and any outside */
     bool sent;  /* up; the answer is awaited */
     int status;
-    struct rk_packer data;
+    struct xr_packer data;
     void *token; /* of our own ranks */
     bool abandoned; /* they have come, but wait no longer */
     bool over;      /* and it is over; how, is kept for when they ask again */
 };
 
-struct rk_fences {
-    struct rk_tree *tree;
-    const struct rk_job *job;
-    struct rk_gone *gone;
-    struct rk_gone_watcher watcher;
+struct xr_fences {
+    struct xr_tree *tree;
+    const struct xr_job *job;
+    struct xr_gone *gone;
+    struct xr_gone_watcher watcher;
     uint32_t self, nchildren;
-    rk_fence_done_fn done;
+    xr_fence_done_fn done;
     void *arg;
     bool *used;  /* [job->nhosts]: it has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
@@ -46,7 +46,7 @@ struct rk_fences {
 
 /* ------------------------------------------------------------------ who takes part */
 
-static void see(struct rk_fences *fs, struct rk_fence *f, uint32_t node, bool gone)
+static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
@@ -57,18 +57,18 @@ static void see(struct rk_fences *fs, struct rk_fence *f, uint32_t node, bool go
 
 /* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
  * are. */
-static void look_round(struct rk_fences *fs, struct rk_fence *f)
+static void look_round(struct xr_fences *fs, struct xr_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            see(fs, f, i, rk_gone(fs->gone, RK_GONE_HOST, i));
+            see(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        see(fs, f, fs->job->host_of[f->ranks[i]], rk_gone(fs->gone, RK_GONE_RANK, f->ranks[i]));
+        see(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
 }
 
-bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t n)
+bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t n)
 {
     for (uint32_t i = 0; i < (n ? n : fs->job->size); i++) {
         if (fs->job->host_of[n ? ranks[i] : i] != fs->self)
@@ -79,18 +79,18 @@ bool rk_fences_local(const struct rk_fences *fs, const uint32_t *ranks, uint32_t
 
 /* ------------------------------------------------------------------------- lists */
 
-static void destroy(struct rk_fences *fs, struct rk_fence *f)
+static void destroy(struct xr_fences *fs, struct xr_fence *f)
 {
     rk_list_remove(&f->link);
     fs->nkept -= f->over;
     free(f->ranks);
     free(f->from);
     free(f->part);
-    rk_packer_free(&f->data);
+    xr_packer_free(&f->data);
     free(f);
 }
 
-static bool same(const struct rk_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
+static bool same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     if (f->space != space)
         return false;
@@ -100,13 +100,13 @@ static bool same(const struct rk_fence *f, uint32_t space, const uint32_t *ranks
 }
 
 /* The fence of these ranks that source has not come to; a new one if there is none. */
-static struct rk_fence *find(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
                              uint32_t source)
 {
-    struct rk_fence *f;
+    struct xr_fence *f;
 
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        f = rk_list_entry(l, struct rk_fence, link);
+        f = rk_list_entry(l, struct xr_fence, link);
         if (!f->from[source] && same(f, space, ranks, n))
             return f;
     }
@@ -139,27 +139,27 @@ static struct rk_fence *find(struct rk_fences *fs, uint32_t space, const uint32_
 }
 
 /* How long pack's message is with so many bytes of data. */
-static size_t message_of(const struct rk_fence *f, size_t len)
+static size_t message_of(const struct xr_fence *f, size_t len)
 {
     return 4 * (4 + (size_t)f->nranks) + len;
 }
 
-static void pack(const struct rk_fence *f, const void *data, size_t len, struct rk_packer *p)
+static void pack(const struct xr_fence *f, const void *data, size_t len, struct xr_packer *p)
 {
-    rk_pack_u32(p, f->space);
-    rk_pack_u32(p, (uint32_t)f->status);
-    rk_pack_u32(p, f->nranks);
+    xr_pack_u32(p, f->space);
+    xr_pack_u32(p, (uint32_t)f->status);
+    xr_pack_u32(p, f->nranks);
     for (uint32_t i = 0; i < f->nranks; i++)
-        rk_pack_u32(p, f->ranks[i]);
-    rk_pack_bytes(p, data, len);
+        xr_pack_u32(p, f->ranks[i]);
+    xr_pack_bytes(p, data, len);
 }
 
 /* ------------------------------------------------------------------------ moving on */
 
-static void forget_oldest(struct rk_fences *fs)
+static void forget_oldest(struct xr_fences *fs)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         if (f->over) {
             destroy(fs, f);
             return;
@@ -168,16 +168,16 @@ static void forget_oldest(struct rk_fences *fs)
 }
 
 /* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
-static void release(struct rk_fences *fs, struct rk_fence *f, const void *data, size_t len)
+static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
 
     for (uint32_t i = 0; i < fs->nchildren; i++) {
-        struct rk_packer p = {0};
+        struct xr_packer p = {0};
         if (!f->part[i])
             continue;
         pack(f, data, len, &p);
-        rk_tree_step(fs->tree, rk_tree_child(fs->tree, i), RK_MSG_FENCE_DOWN, &p);
+        xr_tree_step(fs->tree, xr_tree_child(fs->tree, i), XR_MSG_FENCE_DOWN, &p);
     }
     if (token)
         fs->done(fs->arg, token, f->status, data, len);
@@ -186,8 +186,8 @@ static void release(struct rk_fences *fs, struct rk_fence *f, const void *data, 
         return;
     }
     if (data != f->data.data) {
-        rk_packer_free(&f->data);
-        rk_pack_raw(&f->data, data, len);
+        xr_packer_free(&f->data);
+        xr_pack_raw(&f->data, data, len);
     }
     f->over = true;
     f->sent = false;
@@ -195,9 +195,9 @@ static void release(struct rk_fences *fs, struct rk_fence *f, const void *data, 
         forget_oldest(fs);
 }
 
-static void move_on(struct rk_fences *fs, struct rk_fence *f)
+static void move_on(struct xr_fences *fs, struct xr_fence *f)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
         if (!f->from[i])
@@ -205,32 +205,32 @@ static void move_on(struct rk_fences *fs, struct rk_fence *f)
     }
     if (f->sent || f->over)
         return;
-    if (fs->self != RK_NODE_FRONT && f->part[fs->nchildren + 1]) {
+    if (fs->self != XR_NODE_FRONT && f->part[fs->nchildren + 1]) {
         f->sent = true;
         pack(f, f->data.data, f->data.len, &p);
-        rk_packer_free(&f->data);
-        rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_UP, &p);
+        xr_packer_free(&f->data);
+        xr_tree_step(fs->tree, XR_NODE_FRONT, XR_MSG_FENCE_UP, &p);
         return;
     }
     release(fs, f, f->data.data, f->data.len);
 }
 
 /* A message that is too long would cost the agent that it comes to its wire. So that fence fails, and no more. */
-static void add_data(struct rk_fence *f, const void *data, size_t len)
+static void add_data(struct xr_fence *f, const void *data, size_t len)
 {
     if (f->status == TOO_MUCH)
         return;
-    if (message_of(f, f->data.len + len) <= RK_MESSAGE_MAX) {
-        rk_pack_raw(&f->data, data, len);
+    if (message_of(f, f->data.len + len) <= XR_MESSAGE_MAX) {
+        xr_pack_raw(&f->data, data, len);
         return;
     }
     rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
-             f->space == RK_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), RK_MESSAGE_MAX);
-    rk_packer_free(&f->data);
+             f->space == XR_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), XR_MESSAGE_MAX);
+    xr_packer_free(&f->data);
     f->status = TOO_MUCH;
 }
 
-static void join(struct rk_fences *fs, struct rk_fence *f, uint32_t source, int status,
+static void join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
                  const void *data, size_t len)
 {
     f->from[source] = true;
@@ -242,20 +242,20 @@ static void join(struct rk_fences *fs, struct rk_fence *f, uint32_t source, int 
     move_on(fs, f);
 }
 
-static struct rk_fence *find_abandoned(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct xr_fence *find_abandoned(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         if (f->abandoned && same(f, space, ranks, n))
             return f;
     }
     return NULL;
 }
 
-void rk_fences_abandon(struct rk_fences *fs, void *token)
+void xr_fences_abandon(struct xr_fences *fs, void *token)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         if (f->token == token) {
             f->token = NULL;
             f->abandoned = true;
@@ -264,10 +264,10 @@ void rk_fences_abandon(struct rk_fences *fs, void *token)
     }
 }
 
-void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status,
+void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status,
                      const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
 {
-    struct rk_fence *f = find_abandoned(fs, space, ranks, n);
+    struct xr_fence *f = find_abandoned(fs, space, ranks, n);
 
     if (f && !status) {
         f->abandoned = false;
@@ -288,10 +288,10 @@ void rk_fences_enter(struct rk_fences *fs, enum rk_fence_space space, int status
 }
 
 /* The first that waits for an answer. */
-static struct rk_fence *awaiting(struct rk_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         if (f->sent && same(f, space, ranks, n))
             return f;
     }
@@ -300,7 +300,7 @@ static struct rk_fence *awaiting(struct rk_fences *fs, uint32_t space, const uin
 
 /* ---------------------------------------------------------------------- who waits */
 
-static bool takes_part(const struct rk_fence *f, uint32_t rank)
+static bool takes_part(const struct xr_fence *f, uint32_t rank)
 {
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
         if (f->ranks[i] == rank)
@@ -309,15 +309,15 @@ static bool takes_part(const struct rk_fence *f, uint32_t rank)
     return !f->ranks;
 }
 
-const struct rk_fence *rk_fences_of(const struct rk_fences *fs, enum rk_fence_space space, uint32_t rank)
+const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_space space, uint32_t rank)
 {
-    const struct rk_fence *found = NULL;
+    const struct xr_fence *found = NULL;
     uint32_t at = fs && rank < fs->job->size ? fs->where[fs->job->host_of[rank]] : UINT32_MAX;
 
     if (!fs || at > fs->nchildren)
         return NULL;
     for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
-        const struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        const struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         /* Ours that have given up do not wait. */
         if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
             continue;
@@ -328,7 +328,7 @@ const struct rk_fence *rk_fences_of(const struct rk_fences *fs, enum rk_fence_sp
     return found;
 }
 
-bool rk_fences_awaited(const struct rk_fences *fs, const struct rk_fence *f, char *out, size_t len)
+bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, char *out, size_t len)
 {
     bool *late = calloc(fs->job->nhosts, sizeof(*late));
     uint32_t branches = 0, hosts = 0, named = 0;
@@ -338,7 +338,7 @@ bool rk_fences_awaited(const struct rk_fences *fs, const struct rk_fence *f, cha
         branches += f->part[i] && !f->from[i];
     for (uint32_t i = 0; late && branches && i < (f->ranks ? f->nranks : fs->job->nhosts); i++) {
         uint32_t host = f->ranks ? fs->job->host_of[f->ranks[i]] : i, where = fs->where[host];
-        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || rk_gone(fs->gone, RK_GONE_HOST, host))
+        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || xr_gone(fs->gone, XR_GONE_HOST, host))
             continue;
         late[host] = true;
         hosts++;
@@ -356,31 +356,31 @@ bool rk_fences_awaited(const struct rk_fences *fs, const struct rk_fence *f, cha
 
 /* --------------------------------------------------------------------- what comes */
 
-static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
-    uint32_t space = rk_unpack_u32(u);
-    int status = (int)rk_unpack_u32(u);
-    uint32_t n = rk_unpack_u32(u), *ranks;
+    uint32_t space = xr_unpack_u32(u);
+    int status = (int)xr_unpack_u32(u);
+    uint32_t n = xr_unpack_u32(u), *ranks;
     const void *data;
-    struct rk_fence *f = NULL;
+    struct xr_fence *f = NULL;
     bool ok = !u->failed && n <= u->left / 4;
     size_t len;
 
     ranks = ok ? calloc(n ? n : 1, sizeof(*ranks)) : NULL;
     for (uint32_t i = 0; ranks && i < n; i++) {
-        ranks[i] = rk_unpack_u32(u);
+        ranks[i] = xr_unpack_u32(u);
         ok = ok && ranks[i] < fs->job->size;
     }
-    data = rk_unpack_bytes(u, &len);
-    ok = ok && ranks && rk_unpack_done(u);
-    if (ok && kind == RK_MSG_FENCE_UP) {
-        uint32_t child = rk_tree_index(fs->tree, from);
-        ok = child != RK_NODE_FRONT;
+    data = xr_unpack_bytes(u, &len);
+    ok = ok && ranks && xr_unpack_done(u);
+    if (ok && kind == XR_MSG_FENCE_UP) {
+        uint32_t child = xr_tree_index(fs->tree, from);
+        ok = child != XR_NODE_FRONT;
         f = ok ? find(fs, space, ranks, n, child) : NULL;
         if (f)
             join(fs, f, child, status, data, len);
     } else if (ok) {
-        f = from == RK_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
+        f = from == XR_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
         if (f) {
             f->status = status;
             release(fs, f, data, len);
@@ -391,7 +391,7 @@ static bool take_fence(struct rk_fences *fs, uint32_t from, uint32_t kind, struc
 }
 
 /* Of those that a fence waits for, some have ended. */
-static void drop_ended(struct rk_fences *fs, struct rk_fence *f)
+static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
 {
     look_round(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
@@ -403,90 +403,90 @@ static void drop_ended(struct rk_fences *fs, struct rk_fence *f)
     move_on(fs, f);
 }
 
-static void say_gone(struct rk_fences *fs, enum rk_gone_what what, uint32_t number)
+static void say_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, what);
-    rk_pack_u32(&p, number);
-    rk_tree_step(fs->tree, RK_NODE_FRONT, RK_MSG_FENCE_ENDED, &p);
+    xr_pack_u32(&p, what);
+    xr_pack_u32(&p, number);
+    xr_tree_step(fs->tree, XR_NODE_FRONT, XR_MSG_FENCE_ENDED, &p);
 }
 
-static void on_gone(struct rk_gone_watcher *watcher, enum rk_gone_what what, uint32_t number)
+static void on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
 {
-    struct rk_fences *fs = rk_list_entry(watcher, struct rk_fences, watcher);
+    struct xr_fences *fs = rk_list_entry(watcher, struct xr_fences, watcher);
 
     for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
-        struct rk_fence *f = rk_list_entry(l, struct rk_fence, link);
+        struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         next = l->next;
-        if (f->ranks || what != RK_GONE_RANK)
+        if (f->ranks || what != XR_GONE_RANK)
             drop_ended(fs, f);
     }
-    if (what == RK_GONE_HOST && number == fs->self)
+    if (what == XR_GONE_HOST && number == fs->self)
         say_gone(fs, what, number);
 }
 
-void rk_fences_say_lost(struct rk_fences *fs, uint32_t rank)
+void xr_fences_say_lost(struct xr_fences *fs, uint32_t rank)
 {
-    say_gone(fs, RK_GONE_RANK, rank);
+    say_gone(fs, XR_GONE_RANK, rank);
 }
 
-static bool take_ended(struct rk_fences *fs, uint32_t from, struct rk_unpacker *u)
+static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *u)
 {
-    uint32_t what = rk_unpack_u32(u), number = rk_unpack_u32(u);
-    bool rank = what == RK_GONE_RANK;
+    uint32_t what = xr_unpack_u32(u), number = xr_unpack_u32(u);
+    bool rank = what == XR_GONE_RANK;
 
-    if (!rk_unpack_done(u) || from == RK_NODE_FRONT || (!rank && what != RK_GONE_HOST) ||
+    if (!xr_unpack_done(u) || from == XR_NODE_FRONT || (!rank && what != XR_GONE_HOST) ||
         number >= (rank ? fs->job->size : fs->job->nhosts) ||
-        !rk_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
+        !xr_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
         return false;
-    rk_gone_note(fs->gone, (enum rk_gone_what)what, number);
-    if (fs->self != RK_NODE_FRONT)
-        say_gone(fs, (enum rk_gone_what)what, number);
+    xr_gone_note(fs->gone, (enum xr_gone_what)what, number);
+    if (fs->self != XR_NODE_FRONT)
+        say_gone(fs, (enum xr_gone_what)what, number);
     return true;
 }
 
-bool rk_fences_take(struct rk_fences *fs, uint32_t from, uint32_t kind, struct rk_unpacker *u)
+bool xr_fences_take(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
-    return kind == RK_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
+    return kind == XR_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
 }
 
-rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, struct rk_gone *gone, uint32_t self,
-                             rk_fence_done_fn done, void *arg, struct rk_fences **out)
+rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, struct xr_gone *gone, uint32_t self,
+                             xr_fence_done_fn done, void *arg, struct xr_fences **out)
 {
-    struct rk_fences *fs = calloc(1, sizeof(*fs));
+    struct xr_fences *fs = calloc(1, sizeof(*fs));
 
     if (!fs)
         return RANK_ERR_NO_MEMORY;
-    *fs = (struct rk_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
-    fs->nchildren = rk_tree_children(tree);
+    *fs = (struct xr_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
+    fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
     fs->watcher.told = on_gone;
-    rk_gone_watch(gone, &fs->watcher);
+    xr_gone_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
     fs->where = calloc(job->nhosts, sizeof(*fs->where));
     if (!fs->live || !fs->used || !fs->where) {
-        rk_fences_close(fs);
+        xr_fences_close(fs);
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t r = 0; r < job->size; r++)
         fs->used[job->host_of[r]] = true;
     for (uint32_t i = 0; i < job->nhosts; i++) {
-        uint32_t child = rk_tree_way(tree, i);
-        fs->where[i] = i == self ? fs->nchildren : child == RK_NODE_FRONT ? fs->nchildren + 1 : rk_tree_index(tree, child);
+        uint32_t child = xr_tree_way(tree, i);
+        fs->where[i] = i == self ? fs->nchildren : child == XR_NODE_FRONT ? fs->nchildren + 1 : xr_tree_index(tree, child);
     }
     *out = fs;
     return RANK_OK;
 }
 
-void rk_fences_close(struct rk_fences *fs)
+void xr_fences_close(struct xr_fences *fs)
 {
     if (!fs)
         return;
     while (!rk_list_empty(&fs->active))
-        destroy(fs, rk_list_entry(fs->active.next, struct rk_fence, link));
-    rk_gone_unwatch(&fs->watcher);
+        destroy(fs, rk_list_entry(fs->active.next, struct xr_fence, link));
+    xr_gone_unwatch(&fs->watcher);
     free(fs->live);
     free(fs->used);
     free(fs->where);

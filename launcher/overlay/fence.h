@@ -7,47 +7,47 @@
  * Who is gone (liveness.h) is not waited for, and the fence fails; that no rank is left on
  * a host is said to those above it.
  */
-#ifndef RK_LAUNCHER_OVERLAY_FENCE_H
-#define RK_LAUNCHER_OVERLAY_FENCE_H
+#ifndef XR_LAUNCHER_OVERLAY_FENCE_H
+#define XR_LAUNCHER_OVERLAY_FENCE_H
 
 #include "launcher/overlay/liveness.h"
 #include "launcher/job/job.h"
 #include "launcher/overlay/tree.h"
 
-struct rk_fences;
-struct rk_fence; /* one of them */
+struct xr_fences;
+struct xr_fence; /* one of them */
 
 /* The fence of this node's ranks that came with token is over; data is everybody's. */
-typedef void (*rk_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
+typedef void (*xr_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
 
 /* self: this node. job must have its map and stay; so must gone, which says whom not to wait for. */
-rank_status_t rk_fences_open(struct rk_tree *tree, const struct rk_job *job, struct rk_gone *gone, uint32_t self,
-                             rk_fence_done_fn done, void *arg, struct rk_fences **out);
+rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, struct xr_gone *gone, uint32_t self,
+                             xr_fence_done_fn done, void *arg, struct xr_fences **out);
 /* NULL is fine. Before gone is closed. */
-void rk_fences_close(struct rk_fences *fences);
+void xr_fences_close(struct xr_fences *fences);
 
 /* Fences of the same ranks that have nothing to do with each other. */
-enum rk_fence_space { RK_FENCE_PMIX, RK_FENCE_PMI1 };
+enum xr_fence_space { XR_FENCE_PMIX, XR_FENCE_PMI1 };
 
 /* All ranks of this host that take part have come. nranks 0: all ranks of the job do. status: not 0 if it fails here,
  * and so everywhere. */
-void rk_fences_enter(struct rk_fences *fences, enum rk_fence_space space, int status,
+void xr_fences_enter(struct xr_fences *fences, enum xr_fence_space space, int status,
                      const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token);
 /* The ranks of this host that came with token wait no longer. To the other hosts they have come, and they need not come
  * again: when they do, they wait for the same fence. Of those that are over by then only so many of the last are kept. */
-void rk_fences_abandon(struct rk_fences *fences, void *token);
+void xr_fences_abandon(struct xr_fences *fences, void *token);
 /* The client of a rank of this host has died, and the rank lives: those above are to know. */
-void rk_fences_say_lost(struct rk_fences *fences, uint32_t rank);
+void xr_fences_say_lost(struct xr_fences *fences, uint32_t rank);
 /* Are all these ranks (nranks 0: all of the job) on this host? */
-bool rk_fences_local(const struct rk_fences *fences, const uint32_t *ranks, uint32_t nranks);
+bool xr_fences_local(const struct xr_fences *fences, const uint32_t *ranks, uint32_t nranks);
 /* The fence in which a rank is, since all that take part have come from its host (a branch's: from all hosts of it). It is
  * good until the loop goes on. NULL: none, as far as this node knows, or several. fences NULL is fine. */
-const struct rk_fence *rk_fences_of(const struct rk_fences *fences, enum rk_fence_space space, uint32_t rank);
+const struct xr_fence *xr_fences_of(const struct xr_fences *fences, enum xr_fence_space space, uint32_t rank);
 /* Whom it waits for: "host b", "hosts b,c", or of branches of which more is not known "some of hosts b,c,d"; false, and
  * "other hosts": for none below this node. */
-bool rk_fences_awaited(const struct rk_fences *fences, const struct rk_fence *fence, char *out, size_t len);
-/* RK_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
-bool rk_fences_take(struct rk_fences *fences, uint32_t from, uint32_t kind, struct rk_unpacker *u);
+bool xr_fences_awaited(const struct xr_fences *fences, const struct xr_fence *fence, char *out, size_t len);
+/* XR_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. False: it makes no sense. */
+bool xr_fences_take(struct xr_fences *fences, uint32_t from, uint32_t kind, struct xr_unpacker *u);
 
 #endif

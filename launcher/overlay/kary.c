@@ -2,30 +2,30 @@
 #include "launcher/overlay/kary.h"
 
 /* Agents' places count from 1 here, and the root's is 0. */
-static uint64_t place_of(const struct rk_shape *s, uint32_t node)
+static uint64_t place_of(const struct xr_shape *s, uint32_t node)
 {
-    if (node == RK_NODE_FRONT)
+    if (node == XR_NODE_FRONT)
         return 0;
     if (node == s->head)
         return 1;
     return (node == 0 ? (uint64_t)s->head : node) + 1;
 }
 
-static uint32_t node_at(const struct rk_shape *s, uint64_t place)
+static uint32_t node_at(const struct xr_shape *s, uint64_t place)
 {
     if (place == 0)
-        return RK_NODE_FRONT;
+        return XR_NODE_FRONT;
     if (place == 1)
         return s->head;
     return place - 1 == s->head ? 0 : (uint32_t)(place - 1);
 }
 
-uint32_t rk_shape_above(const struct rk_shape *s, uint32_t node)
+uint32_t xr_shape_above(const struct xr_shape *s, uint32_t node)
 {
-    return node == RK_NODE_FRONT ? RK_NODE_FRONT : node_at(s, (place_of(s, node) - 1) / s->fanout);
+    return node == XR_NODE_FRONT ? XR_NODE_FRONT : node_at(s, (place_of(s, node) - 1) / s->fanout);
 }
 
-bool rk_shape_is_below(const struct rk_shape *s, uint32_t top, uint32_t node)
+bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
 {
     uint64_t want = place_of(s, top), at = place_of(s, node);
 
@@ -35,24 +35,24 @@ bool rk_shape_is_below(const struct rk_shape *s, uint32_t top, uint32_t node)
 }
 
 /* The place of its first child. */
-static uint64_t first_below(const struct rk_shape *s, uint32_t node)
+static uint64_t first_below(const struct xr_shape *s, uint32_t node)
 {
     return place_of(s, node) * s->fanout + 1;
 }
 
-uint32_t rk_shape_children(const struct rk_shape *s, uint32_t node)
+uint32_t xr_shape_children(const struct xr_shape *s, uint32_t node)
 {
     uint64_t first = first_below(s, node), left = first <= s->nodes ? s->nodes + 1ull - first : 0;
 
     return left < s->fanout ? (uint32_t)left : s->fanout;
 }
 
-uint32_t rk_shape_child(const struct rk_shape *s, uint32_t node, uint32_t i)
+uint32_t xr_shape_child(const struct xr_shape *s, uint32_t node, uint32_t i)
 {
     return node_at(s, first_below(s, node) + i);
 }
 
-uint32_t rk_shape_way(const struct rk_shape *s, uint32_t self, uint32_t node)
+uint32_t xr_shape_way(const struct xr_shape *s, uint32_t self, uint32_t node)
 {
     uint64_t top = place_of(s, self), at = place_of(s, node), last = at;
 
@@ -61,6 +61,6 @@ uint32_t rk_shape_way(const struct rk_shape *s, uint32_t self, uint32_t node)
         at = (at - 1) / s->fanout;
     }
     if (at != top || last == top || node >= s->nodes)
-        return RK_NODE_FRONT;
+        return XR_NODE_FRONT;
     return (uint32_t)(last - first_below(s, self));
 }

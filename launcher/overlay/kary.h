@@ -8,24 +8,24 @@
  * the head, which changes places with agent 0: xrun starts the agent of its own
  * host itself, wherever that host stands in the list.
  */
-#ifndef RK_LAUNCHER_OVERLAY_KARY_H
-#define RK_LAUNCHER_OVERLAY_KARY_H
+#ifndef XR_LAUNCHER_OVERLAY_KARY_H
+#define XR_LAUNCHER_OVERLAY_KARY_H
 
 #include "launcher/overlay/conn.h"
 
-struct rk_shape {
+struct xr_shape {
     uint32_t nodes, fanout;
     uint32_t head; /* always a child of the root; 0 where nobody has to be */
 };
 
-/* Who is above a node: an agent, or RK_NODE_FRONT. */
-uint32_t rk_shape_above(const struct rk_shape *shape, uint32_t node);
+/* Who is above a node: an agent, or XR_NODE_FRONT. */
+uint32_t xr_shape_above(const struct xr_shape *shape, uint32_t node);
 /* Is node in the part of the tree that top is the top of? */
-bool rk_shape_is_below(const struct rk_shape *shape, uint32_t top, uint32_t node);
+bool xr_shape_is_below(const struct xr_shape *shape, uint32_t top, uint32_t node);
 /* How many are just below a node, and the i-th of them. */
-uint32_t rk_shape_children(const struct rk_shape *shape, uint32_t node);
-uint32_t rk_shape_child(const struct rk_shape *shape, uint32_t node, uint32_t i);
-/* The which of self's children the way to a node goes by, which is below it; RK_NODE_FRONT: that is not below. */
-uint32_t rk_shape_way(const struct rk_shape *shape, uint32_t self, uint32_t node);
+uint32_t xr_shape_children(const struct xr_shape *shape, uint32_t node);
+uint32_t xr_shape_child(const struct xr_shape *shape, uint32_t node, uint32_t i);
+/* The which of self's children the way to a node goes by, which is below it; XR_NODE_FRONT: that is not below. */
+uint32_t xr_shape_way(const struct xr_shape *shape, uint32_t self, uint32_t node);
 
 #endif

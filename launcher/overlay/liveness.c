@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-struct rk_gone {
-    const struct rk_job *job;
+struct xr_gone {
+    const struct xr_job *job;
     bool *rank;         /* [job->size] */
     bool *host, *agent; /* [job->nhosts] */
     struct rk_link watchers;
 };
 
-rank_status_t rk_gone_open(const struct rk_job *job, struct rk_gone **out)
+rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out)
 {
-    struct rk_gone *g = calloc(1, sizeof(*g));
+    struct xr_gone *g = calloc(1, sizeof(*g));
 
     if (!g)
         return RANK_ERR_NO_MEMORY;
@@ -22,14 +22,14 @@ rank_status_t rk_gone_open(const struct rk_job *job, struct rk_gone **out)
     g->host = calloc((size_t)job->nhosts + 1, sizeof(*g->host));
     g->agent = calloc((size_t)job->nhosts + 1, sizeof(*g->agent));
     if (!g->rank || !g->host || !g->agent) {
-        rk_gone_close(g);
+        xr_gone_close(g);
         return RANK_ERR_NO_MEMORY;
     }
     *out = g;
     return RANK_OK;
 }
 
-void rk_gone_close(struct rk_gone *g)
+void xr_gone_close(struct xr_gone *g)
 {
     if (!g)
         return;
@@ -39,43 +39,43 @@ void rk_gone_close(struct rk_gone *g)
     free(g);
 }
 
-void rk_gone_watch(struct rk_gone *g, struct rk_gone_watcher *watcher)
+void xr_gone_watch(struct xr_gone *g, struct xr_gone_watcher *watcher)
 {
     rk_list_append(&g->watchers, &watcher->link);
 }
 
-void rk_gone_unwatch(struct rk_gone_watcher *watcher)
+void xr_gone_unwatch(struct xr_gone_watcher *watcher)
 {
     rk_list_remove(&watcher->link);
 }
 
-static bool *flag(const struct rk_gone *g, enum rk_gone_what what, uint32_t number)
+static bool *flag(const struct xr_gone *g, enum xr_gone_what what, uint32_t number)
 {
-    if (what == RK_GONE_RANK)
+    if (what == XR_GONE_RANK)
         return number < g->job->size ? &g->rank[number] : NULL;
     if (number >= g->job->nhosts)
         return NULL;
-    return what == RK_GONE_HOST ? &g->host[number] : &g->agent[number];
+    return what == XR_GONE_HOST ? &g->host[number] : &g->agent[number];
 }
 
-void rk_gone_note(struct rk_gone *g, enum rk_gone_what what, uint32_t number)
+void xr_gone_note(struct xr_gone *g, enum xr_gone_what what, uint32_t number)
 {
     bool *known = g ? flag(g, what, number) : NULL;
 
     if (!known || *known)
         return;
     *known = true;
-    if (what == RK_GONE_AGENT)
+    if (what == XR_GONE_AGENT)
         g->host[number] = true;
     for (struct rk_link *l = g->watchers.next; l != &g->watchers; l = l->next) {
-        struct rk_gone_watcher *w = rk_list_entry(l, struct rk_gone_watcher, link);
+        struct xr_gone_watcher *w = rk_list_entry(l, struct xr_gone_watcher, link);
         w->told(w, what, number);
     }
 }
 
-bool rk_gone(const struct rk_gone *g, enum rk_gone_what what, uint32_t number)
+bool xr_gone(const struct xr_gone *g, enum xr_gone_what what, uint32_t number)
 {
     const bool *known = flag(g, what, number);
 
-    return known && (*known || (what == RK_GONE_RANK && g->host[g->job->host_of[number]]));
+    return known && (*known || (what == XR_GONE_RANK && g->host[g->job->host_of[number]]));
 }

@@ -5,8 +5,8 @@
  * is left, which agents answer no more. Nobody comes back. Whoever has waits to
  * end by it (fence.h, dmodex.h) asks here, and is told what is new.
  */
-#ifndef RK_LAUNCHER_OVERLAY_LIVENESS_H
-#define RK_LAUNCHER_OVERLAY_LIVENESS_H
+#ifndef XR_LAUNCHER_OVERLAY_LIVENESS_H
+#define XR_LAUNCHER_OVERLAY_LIVENESS_H
 
 #include "launcher/job/job.h"
 #include "lib/base/list.h"
@@ -15,30 +15,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum rk_gone_what {
-    RK_GONE_RANK, /* it has ended, well or not */
-    RK_GONE_HOST, /* no rank is left on it */
-    RK_GONE_AGENT /* of a host: it answers no more, and no rank is left there */
+enum xr_gone_what {
+    XR_GONE_RANK, /* it has ended, well or not */
+    XR_GONE_HOST, /* no rank is left on it */
+    XR_GONE_AGENT /* of a host: it answers no more, and no rank is left there */
 };
 
-struct rk_gone;
+struct xr_gone;
 
 /* job must have its map and stay. */
-rank_status_t rk_gone_open(const struct rk_job *job, struct rk_gone **out);
+rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out);
 /* NULL is fine. Nobody may watch any more. */
-void rk_gone_close(struct rk_gone *gone);
+void xr_gone_close(struct xr_gone *gone);
 
 /* Who is told what is new, once it is kept, in the order in which they began to watch. */
-struct rk_gone_watcher {
+struct xr_gone_watcher {
     struct rk_link link;
-    void (*told)(struct rk_gone_watcher *watcher, enum rk_gone_what what, uint32_t number);
+    void (*told)(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number);
 };
-void rk_gone_watch(struct rk_gone *gone, struct rk_gone_watcher *watcher);
-void rk_gone_unwatch(struct rk_gone_watcher *watcher);
+void xr_gone_watch(struct xr_gone *gone, struct xr_gone_watcher *watcher);
+void xr_gone_unwatch(struct xr_gone_watcher *watcher);
 
 /* number: of a rank, or of a host. gone NULL, numbers that the job does not have and what is known are fine. */
-void rk_gone_note(struct rk_gone *gone, enum rk_gone_what what, uint32_t number);
+void xr_gone_note(struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
 /* Also a rank of a host on which none is left. */
-bool rk_gone(const struct rk_gone *gone, enum rk_gone_what what, uint32_t number);
+bool xr_gone(const struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
 
 #endif

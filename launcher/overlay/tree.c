@@ -24,9 +24,9 @@
 #define KEEPER_S 9
 
 struct link {
-    struct rk_tree *tree;
-    struct rk_wire *wire; /* NULL: not there */
-    uint32_t node;        /* of the other end; RK_NODE_FRONT: the parent */
+    struct xr_tree *tree;
+    struct xr_wire *wire; /* NULL: not there */
+    uint32_t node;        /* of the other end; XR_NODE_FRONT: the parent */
     bool remote;
     bool hung_up; /* nothing more is sent, and nothing but its end expected */
     bool patient; /* the kernel may not give it up for what waits to be sent */
@@ -36,12 +36,12 @@ struct link {
     uint64_t lost_ns;
 };
 
-struct rk_tree {
+struct xr_tree {
     struct event_base *base;
-    const struct rk_tree_ops *ops;
+    const struct xr_tree_ops *ops;
     void *arg;
     uint32_t self;
-    struct rk_shape shape;
+    struct xr_shape shape;
     struct link parent;
     struct link *child; /* [nchildren] */
     uint32_t nchildren;
@@ -49,138 +49,138 @@ struct rk_tree {
     uint64_t beat_ns; /* when we last looked */
 };
 
-bool rk_tree_below(const struct rk_tree *t, uint32_t top, uint32_t node)
+bool xr_tree_below(const struct xr_tree *t, uint32_t top, uint32_t node)
 {
-    return rk_shape_is_below(&t->shape, top, node);
+    return xr_shape_is_below(&t->shape, top, node);
 }
 
-bool rk_tree_is_root(const struct rk_tree *t)
+bool xr_tree_is_root(const struct xr_tree *t)
 {
-    return t->self == RK_NODE_FRONT;
+    return t->self == XR_NODE_FRONT;
 }
 
-uint32_t rk_tree_children(const struct rk_tree *t)
+uint32_t xr_tree_children(const struct xr_tree *t)
 {
     return t->nchildren;
 }
 
-uint32_t rk_tree_child(const struct rk_tree *t, uint32_t i)
+uint32_t xr_tree_child(const struct xr_tree *t, uint32_t i)
 {
     return t->child[i].node;
 }
 
-uint32_t rk_tree_index(const struct rk_tree *t, uint32_t node)
+uint32_t xr_tree_index(const struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_shape_way(&t->shape, t->self, node);
 
-    return i < t->nchildren && t->child[i].node == node ? i : RK_NODE_FRONT;
+    return i < t->nchildren && t->child[i].node == node ? i : XR_NODE_FRONT;
 }
 
-uint32_t rk_tree_way(const struct rk_tree *t, uint32_t node)
+uint32_t xr_tree_way(const struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_shape_way(&t->shape, t->self, node);
 
-    return i < t->nchildren ? t->child[i].node : RK_NODE_FRONT;
+    return i < t->nchildren ? t->child[i].node : XR_NODE_FRONT;
 }
 
-static struct link *child_of(struct rk_tree *t, uint32_t node)
+static struct link *child_of(struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = rk_tree_index(t, node);
+    uint32_t i = xr_tree_index(t, node);
 
-    return i == RK_NODE_FRONT ? NULL : &t->child[i];
+    return i == XR_NODE_FRONT ? NULL : &t->child[i];
 }
 
 /* The child through which a node below is reached, or NULL. */
-static struct link *way_to(struct rk_tree *t, uint32_t node)
+static struct link *way_to(struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = rk_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_shape_way(&t->shape, t->self, node);
 
     return i >= t->nchildren ? NULL : &t->child[i];
 }
 
 /* -------------------------------------------------------------------- sending */
 
-static void to_children(struct rk_tree *t, uint32_t kind, const void *data, size_t len)
+static void to_children(struct xr_tree *t, uint32_t kind, const void *data, size_t len)
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
         if (t->child[i].wire && !t->child[i].hung_up)
-            rk_wire_forward(t->child[i].wire, RK_NODE_ALL, kind, data, len);
+            xr_wire_forward(t->child[i].wire, XR_NODE_ALL, kind, data, len);
     }
 }
 
 /* To a node that is not this one. What has no way any more goes nowhere. */
-static void pass_on(struct rk_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+static void pass_on(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
 {
-    struct link *l = node == RK_NODE_FRONT ? NULL : way_to(t, node);
+    struct link *l = node == XR_NODE_FRONT ? NULL : way_to(t, node);
 
     if (!l)
         l = &t->parent;
     if (l->wire && !l->hung_up)
-        rk_wire_forward(l->wire, node, kind, data, len);
+        xr_wire_forward(l->wire, node, kind, data, len);
 }
 
-void rk_tree_send(struct rk_tree *t, uint32_t node, uint32_t kind, struct rk_packer *p)
+void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_packer *p)
 {
-    struct rk_packer none = {0};
+    struct xr_packer none = {0};
 
     p = p ? p : &none;
     if (!p->failed) {
-        if (node == RK_NODE_ALL)
+        if (node == XR_NODE_ALL)
             to_children(t, kind, p->data, p->len);
         else if (node == t->self) {
-            struct rk_unpacker u = {p->data, p->len, false};
+            struct xr_unpacker u = {p->data, p->len, false};
             t->ops->on_message(t->arg, kind, &u);
         } else {
             pass_on(t, node, kind, p->data, p->len);
         }
     }
-    rk_packer_free(p);
+    xr_packer_free(p);
 }
 
-void rk_tree_step(struct rk_tree *t, uint32_t child, uint32_t kind, struct rk_packer *p)
+void xr_tree_step(struct xr_tree *t, uint32_t child, uint32_t kind, struct xr_packer *p)
 {
-    struct link *l = child == RK_NODE_FRONT ? &t->parent : way_to(t, child);
+    struct link *l = child == XR_NODE_FRONT ? &t->parent : way_to(t, child);
 
     if (l && l->wire && !l->hung_up)
-        rk_wire_send_to(l->wire, RK_NODE_NEXT, kind, p);
+        xr_wire_send_to(l->wire, XR_NODE_NEXT, kind, p);
     else if (p)
-        rk_packer_free(p);
+        xr_packer_free(p);
 }
 
-void rk_tree_excuse(struct rk_tree *t)
+void xr_tree_excuse(struct xr_tree *t)
 {
     if (t->parent.remote)
-        rk_tree_step(t, RK_NODE_FRONT, RK_MSG_BUSY, NULL);
+        xr_tree_step(t, XR_NODE_FRONT, XR_MSG_BUSY, NULL);
     if (t->parent.wire)
-        rk_wire_flush(t->parent.wire);
+        xr_wire_flush(t->parent.wire);
     for (uint32_t i = 0; i < t->nchildren; i++) {
         if (t->child[i].wire)
-            rk_wire_flush(t->child[i].wire);
+            xr_wire_flush(t->child[i].wire);
     }
 }
 
-size_t rk_tree_backlog(const struct rk_tree *t)
+size_t xr_tree_backlog(const struct xr_tree *t)
 {
-    size_t sum = t->parent.wire ? rk_wire_backlog(t->parent.wire) : 0;
+    size_t sum = t->parent.wire ? xr_wire_backlog(t->parent.wire) : 0;
 
     for (uint32_t i = 0; i < t->nchildren; i++)
-        sum += t->child[i].wire ? rk_wire_backlog(t->child[i].wire) : 0;
+        sum += t->child[i].wire ? xr_wire_backlog(t->child[i].wire) : 0;
     return sum;
 }
 
 /* ------------------------------------------------------------------ receiving */
 
-static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpacker *u)
+static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpacker *u)
 {
     struct link *l = arg;
-    struct rk_tree *t = l->tree;
+    struct xr_tree *t = l->tree;
 
-    l->may_be = kind == RK_MSG_BUSY ? BUSY_S : LOST_AFTER_S;
-    if (kind == RK_MSG_BEAT || kind == RK_MSG_BUSY || l->lost)
+    l->may_be = kind == XR_MSG_BUSY ? BUSY_S : LOST_AFTER_S;
+    if (kind == XR_MSG_BEAT || kind == XR_MSG_BUSY || l->lost)
         return true;
-    if (node == RK_NODE_NEXT)
+    if (node == XR_NODE_NEXT)
         return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
-    if (node == RK_NODE_ALL) {
+    if (node == XR_NODE_ALL) {
         if (l != &t->parent) /* only the root speaks to all */
             return false;
         to_children(t, kind, u->at, u->left);
@@ -188,7 +188,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
     }
     if (node == t->self)
         return t->ops->on_message(t->arg, kind, u);
-    if (node != RK_NODE_FRONT && node >= t->shape.nodes)
+    if (node != XR_NODE_FRONT && node >= t->shape.nodes)
         return false;
     pass_on(t, node, kind, u->at, u->left);
     return true;
@@ -196,7 +196,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct rk_unpack
 
 static void end_lost(struct link *l, bool seen)
 {
-    rk_wire_close(l->wire);
+    xr_wire_close(l->wire);
     l->wire = NULL;
     l->tree->ops->on_lost_ended(l->tree->arg, l->node, seen);
 }
@@ -204,13 +204,13 @@ static void end_lost(struct link *l, bool seen)
 static void on_close(void *arg, const char *why)
 {
     struct link *l = arg;
-    struct rk_tree *t = l->tree;
+    struct xr_tree *t = l->tree;
 
     if (l->lost) { /* by the keeper if why is NULL, else by our kernel: that host is not there any more */
         end_lost(l, true);
         return;
     }
-    rk_wire_close(l->wire);
+    xr_wire_close(l->wire);
     l->wire = NULL;
     if (l == &t->parent)
         t->ops->on_parent_gone(t->arg, why);
@@ -221,7 +221,7 @@ static void on_close(void *arg, const char *why)
 static void on_drained(void *arg)
 {
     struct link *l = arg;
-    struct rk_tree *t = l->tree;
+    struct xr_tree *t = l->tree;
 
     if (l == &t->parent && t->ops->on_drained)
         t->ops->on_drained(t->arg);
@@ -235,7 +235,7 @@ static void on_bytes(void *arg)
     l->silent = 0;
 }
 
-static const struct rk_wire_ops wire_ops = {on_message, on_close, on_drained, on_bytes};
+static const struct xr_wire_ops wire_ops = {on_message, on_close, on_drained, on_bytes};
 
 /* ----------------------------------------------------------------- heartbeats */
 
@@ -251,7 +251,7 @@ static void give_up_after(int fd, int ms)
  */
 static void bear_with(struct link *l)
 {
-    int fd = rk_wire_fd(l->wire), queued = 0, unsent = 0;
+    int fd = xr_wire_fd(l->wire), queued = 0, unsent = 0;
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
     bool patient;
@@ -272,12 +272,12 @@ static void bear_with(struct link *l)
  */
 static void lose(struct link *l, uint64_t now)
 {
-    struct rk_tree *t = l->tree;
+    struct xr_tree *t = l->tree;
     char why[64];
 
     l->lost = true;
     l->lost_ns = now;
-    rk_tree_hang_up(t, l->node);
+    xr_tree_hang_up(t, l->node);
     snprintf(why, sizeof(why), "it has not answered for %u s", l->may_be * BEAT_S);
     t->ops->on_child_gone(t->arg, l->node, why);
 }
@@ -290,7 +290,7 @@ static void look_at(struct link *l, uint64_t now)
         return;
     if (l == &l->tree->parent)
         bear_with(l);
-    rk_wire_send_to(l->wire, RK_NODE_NEXT, RK_MSG_BEAT, NULL);
+    xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
     if (l != &l->tree->parent && l->silent++ >= l->may_be)
@@ -299,7 +299,7 @@ static void look_at(struct link *l, uint64_t now)
 
 static void on_beat(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_tree *t = arg;
+    struct xr_tree *t = arg;
     uint64_t now = rk_clock_ns();
 
     (void)fd;
@@ -317,7 +317,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         look_at(&t->child[i], now);
 }
 
-void rk_tree_watch(int fd)
+void xr_tree_watch(int fd)
 {
     const int on = 1, idle = 2, every = 1, times = 4;
 
@@ -331,9 +331,9 @@ void rk_tree_watch(int fd)
 
 static rank_status_t add(struct link *l, int fd, bool remote)
 {
-    struct rk_tree *t = l->tree;
+    struct xr_tree *t = l->tree;
     const struct timeval every = {BEAT_S, 0};
-    rank_status_t st = rk_wire_open(t->base, fd, &wire_ops, l, &l->wire);
+    rank_status_t st = xr_wire_open(t->base, fd, &wire_ops, l, &l->wire);
 
     if (st) {
         close(fd);
@@ -344,7 +344,7 @@ static rank_status_t add(struct link *l, int fd, bool remote)
     l->may_be = FOR_EVER;
     if (!remote)
         return RANK_OK;
-    rk_tree_watch(fd);
+    xr_tree_watch(fd);
     if (!t->beat) {
         t->beat = event_new(t->base, -1, EV_PERSIST, on_beat, t);
         t->beat_ns = rk_clock_ns();
@@ -356,46 +356,46 @@ static rank_status_t add(struct link *l, int fd, bool remote)
 
 /* ------------------------------------------------------------------ open, close */
 
-rank_status_t rk_tree_open(struct event_base *base, uint32_t self, const struct rk_shape *shape,
-                           const struct rk_tree_ops *ops, void *arg, struct rk_tree **out)
+rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_shape *shape,
+                           const struct xr_tree_ops *ops, void *arg, struct xr_tree **out)
 {
-    struct rk_tree *t = calloc(1, sizeof(*t));
+    struct xr_tree *t = calloc(1, sizeof(*t));
 
     if (!t)
         return RANK_ERR_NO_MEMORY;
-    *t = (struct rk_tree){.base = base, .ops = ops, .arg = arg, .self = self, .shape = *shape};
-    t->parent = (struct link){.tree = t, .node = RK_NODE_FRONT};
-    t->nchildren = rk_shape_children(shape, self);
+    *t = (struct xr_tree){.base = base, .ops = ops, .arg = arg, .self = self, .shape = *shape};
+    t->parent = (struct link){.tree = t, .node = XR_NODE_FRONT};
+    t->nchildren = xr_shape_children(shape, self);
     t->child = calloc(t->nchildren ? t->nchildren : 1, sizeof(*t->child));
     if (!t->child) {
         free(t);
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < t->nchildren; i++)
-        t->child[i] = (struct link){.tree = t, .node = rk_shape_child(shape, self, i)};
+        t->child[i] = (struct link){.tree = t, .node = xr_shape_child(shape, self, i)};
     *out = t;
     return RANK_OK;
 }
 
-void rk_tree_close(struct rk_tree *t)
+void xr_tree_close(struct xr_tree *t)
 {
     if (!t)
         return;
-    rk_wire_close(t->parent.wire);
+    xr_wire_close(t->parent.wire);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        rk_wire_close(t->child[i].wire);
+        xr_wire_close(t->child[i].wire);
     if (t->beat)
         event_free(t->beat);
     free(t->child);
     free(t);
 }
 
-rank_status_t rk_tree_add_parent(struct rk_tree *t, int fd, bool remote)
+rank_status_t xr_tree_add_parent(struct xr_tree *t, int fd, bool remote)
 {
     return add(&t->parent, fd, remote);
 }
 
-rank_status_t rk_tree_add_child(struct rk_tree *t, uint32_t node, int fd, bool remote)
+rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, bool remote)
 {
     struct link *l = child_of(t, node);
 
@@ -406,19 +406,19 @@ rank_status_t rk_tree_add_child(struct rk_tree *t, uint32_t node, int fd, bool r
     return add(l, fd, remote);
 }
 
-struct rk_wire *rk_tree_parent(const struct rk_tree *t)
+struct xr_wire *xr_tree_parent(const struct xr_tree *t)
 {
     return t->parent.wire;
 }
 
-bool rk_tree_has_child(const struct rk_tree *t, uint32_t node)
+bool xr_tree_has_child(const struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = rk_tree_index(t, node);
+    uint32_t i = xr_tree_index(t, node);
 
-    return i != RK_NODE_FRONT && t->child[i].wire;
+    return i != XR_NODE_FRONT && t->child[i].wire;
 }
 
-uint32_t rk_tree_child_count(const struct rk_tree *t)
+uint32_t xr_tree_child_count(const struct xr_tree *t)
 {
     uint32_t n = 0;
 
@@ -427,12 +427,12 @@ uint32_t rk_tree_child_count(const struct rk_tree *t)
     return n;
 }
 
-void rk_tree_hang_up(struct rk_tree *t, uint32_t node)
+void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
 {
-    struct link *l = rk_tree_has_child(t, node) ? child_of(t, node) : NULL;
+    struct link *l = xr_tree_has_child(t, node) ? child_of(t, node) : NULL;
 
     if (!l || l->hung_up)
         return;
     l->hung_up = true;
-    rk_wire_finish(l->wire);
+    xr_wire_finish(l->wire);
 }

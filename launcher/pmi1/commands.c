@@ -10,56 +10,56 @@
 
 #define UNKNOWN_SPACE "no_such_space"
 
-static void on_init(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_init(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     long version;
 
-    if (!rk_pmi1_number(cmd, "pmi_version", 0, INT_MAX, &version) || version != 1) {
-        rk_pmi1_answer(c, "cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n");
+    if (!xr_pmi1_number(cmd, "pmi_version", 0, INT_MAX, &version) || version != 1) {
+        xr_pmi1_answer(c, "cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n");
         return;
     }
     /* A program that a rank runs after another starts anew. */
-    c->state = RK_PMI1_JOINED;
+    c->state = XR_PMI1_JOINED;
     c->asking = 0; /* what the one before it asked is no more of interest */
-    rk_pmi1_note_joined(c);
-    rk_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
+    xr_pmi1_note_joined(c);
+    xr_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
 }
 
-static void on_maxes(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_maxes(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    rk_pmi1_answer(c, "cmd=maxes rc=0 kvsname_max=256 keylen_max=%d vallen_max=%d\n",
-                   RK_PMI1_KEY_MAX, RK_PMI1_VALUE_MAX);
+    xr_pmi1_answer(c, "cmd=maxes rc=0 kvsname_max=256 keylen_max=%d vallen_max=%d\n",
+                   XR_PMI1_KEY_MAX, XR_PMI1_VALUE_MAX);
 }
 
-static void on_appnum(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_appnum(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    rk_pmi1_answer(c, "cmd=appnum rc=0 appnum=%u\n", c->app);
+    xr_pmi1_answer(c, "cmd=appnum rc=0 appnum=%u\n", c->app);
 }
 
-static void on_name(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_name(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    rk_pmi1_answer(c, "cmd=my_kvsname rc=0 kvsname=%s\n", c->server->name);
+    xr_pmi1_answer(c, "cmd=my_kvsname rc=0 kvsname=%s\n", c->server->name);
 }
 
-static void on_universe(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_universe(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    rk_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->universe);
+    xr_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->universe);
 }
 
-static bool own_space(const struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static bool own_space(const struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    const char *name = rk_pmi1_value(cmd, "kvsname");
+    const char *name = xr_pmi1_value(cmd, "kvsname");
 
     return name && strcmp(name, c->server->name) == 0;
 }
 
-static void on_put(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_put(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    const char *key = rk_pmi1_value(cmd, "key"), *value = rk_pmi1_value(cmd, "value");
+    const char *key = xr_pmi1_value(cmd, "key"), *value = xr_pmi1_value(cmd, "value");
     const char *why = "success";
 
     if (!own_space(c, cmd)) {
@@ -67,64 +67,64 @@ static void on_put(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
     } else if (!key || !value) {
         why = "key_or_value_missing";
     } else {
-        rank_status_t st = rk_pmi1_space_put(c->server->space, key, value);
+        rank_status_t st = xr_pmi1_space_put(c->server->space, key, value);
         if (st)
             why = st == RANK_ERR_ARG ? "too_long" : "no_room";
     }
-    rk_pmi1_answer(c, "cmd=put_result rc=%d msg=%s\n", strcmp(why, "success") ? -1 : 0, why);
+    xr_pmi1_answer(c, "cmd=put_result rc=%d msg=%s\n", strcmp(why, "success") ? -1 : 0, why);
 }
 
-static void on_get(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_get(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    const char *key = rk_pmi1_value(cmd, "key"), *value = NULL;
+    const char *key = xr_pmi1_value(cmd, "key"), *value = NULL;
 
     if (key && own_space(c, cmd))
-        value = rk_pmi1_space_get(c->server->space, key);
+        value = xr_pmi1_space_get(c->server->space, key);
     if (value)
-        rk_pmi1_answer(c, "cmd=get_result rc=0 msg=success value=%s\n", value);
+        xr_pmi1_answer(c, "cmd=get_result rc=0 msg=success value=%s\n", value);
     else
-        rk_pmi1_answer(c, "cmd=get_result rc=-1 msg=%s value=unknown\n",
+        xr_pmi1_answer(c, "cmd=get_result rc=-1 msg=%s value=unknown\n",
                        own_space(c, cmd) ? "key_not_found" : UNKNOWN_SPACE);
 }
 
-static void on_barrier(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_barrier(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
     if (c->waiting)
-        rk_pmi1_refuse(c, "a barrier inside a barrier");
+        xr_pmi1_refuse(c, "a barrier inside a barrier");
     else
-        rk_pmi1_enter_barrier(c);
+        xr_pmi1_enter_barrier(c);
 }
 
-void rk_pmi1_leave_barrier(struct rk_pmi1_client *c, bool whole)
+void xr_pmi1_leave_barrier(struct xr_pmi1_client *c, bool whole)
 {
     c->waiting = false;
     if (whole)
-        rk_pmi1_answer(c, "cmd=barrier_out rc=0\n");
+        xr_pmi1_answer(c, "cmd=barrier_out rc=0\n");
     else
-        rk_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
+        xr_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
 }
 
-static void on_finalize(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_finalize(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    c->state = RK_PMI1_FINALIZED;
-    rk_pmi1_answer(c, "cmd=finalize_ack rc=0\n");
+    c->state = XR_PMI1_FINALIZED;
+    xr_pmi1_answer(c, "cmd=finalize_ack rc=0\n");
 }
 
 /* There is no answer; the client ends by itself. */
-static void on_abort(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+static void on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    const char *text = rk_pmi1_value(cmd, "error_msg");
+    const char *text = xr_pmi1_value(cmd, "error_msg");
     long code = 1;
 
-    rk_pmi1_number(cmd, "exitcode", INT_MIN, INT_MAX, &code);
+    xr_pmi1_number(cmd, "exitcode", INT_MIN, INT_MAX, &code);
     c->server->ops->aborted(c->server->arg, c->rank, (int)code, text ? text : "");
 }
 
 static const struct {
     const char *name;
-    void (*obey)(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd);
+    void (*obey)(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd);
     bool any_time; /* also before init */
 } commands[] = {
     {"init", on_init, true},
@@ -137,23 +137,23 @@ static const struct {
     {"barrier_in", on_barrier, false},
     {"finalize", on_finalize, false},
     {"abort", on_abort, true},
-    {"publish_name", rk_pmi1_publish, false},
-    {"lookup_name", rk_pmi1_look_up, false},
-    {"unpublish_name", rk_pmi1_unpublish, false},
-    {"spawn", rk_pmi1_spawn, false},
+    {"publish_name", xr_pmi1_publish, false},
+    {"lookup_name", xr_pmi1_look_up, false},
+    {"unpublish_name", xr_pmi1_unpublish, false},
+    {"spawn", xr_pmi1_spawn, false},
 };
 
-void rk_pmi1_obey(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+void xr_pmi1_obey(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(commands); i++) {
         if (strcmp(cmd->name, commands[i].name) != 0 ||
-            cmd->block != (commands[i].obey == rk_pmi1_spawn))
+            cmd->block != (commands[i].obey == xr_pmi1_spawn))
             continue;
-        if (c->state != RK_PMI1_JOINED && !commands[i].any_time)
-            rk_pmi1_refuse(c, "a command before init");
+        if (c->state != XR_PMI1_JOINED && !commands[i].any_time)
+            xr_pmi1_refuse(c, "a command before init");
         else
             commands[i].obey(c, cmd);
         return;
     }
-    rk_pmi1_refuse(c, "an unknown command");
+    xr_pmi1_refuse(c, "an unknown command");
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *rk_pmi1_input_room(struct rk_pmi1_input *in, size_t *room)
+char *xr_pmi1_input_room(struct xr_pmi1_input *in, size_t *room)
 {
     if (in->start > 0) {
         memmove(in->data, in->data + in->start, in->end - in->start);
@@ -17,7 +17,7 @@ char *rk_pmi1_input_room(struct rk_pmi1_input *in, size_t *room)
     return in->data + in->end;
 }
 
-void rk_pmi1_input_filled(struct rk_pmi1_input *in, size_t n)
+void xr_pmi1_input_filled(struct xr_pmi1_input *in, size_t n)
 {
     in->end += n;
 }
@@ -36,7 +36,7 @@ static bool number(const char *text, long min, long max, long *out)
 }
 
 /* The next line, ended by NUL instead of newline; NULL: none is whole. */
-static char *take_line(struct rk_pmi1_input *in)
+static char *take_line(struct xr_pmi1_input *in)
 {
     char *line = in->data + in->start, *nl = memchr(line, '\n', in->end - in->start);
 
@@ -48,7 +48,7 @@ static char *take_line(struct rk_pmi1_input *in)
 }
 
 /* Blank-separated words, each key=value; the first is the command. */
-static bool split(char *line, struct rk_pmi1_command *out)
+static bool split(char *line, struct xr_pmi1_command *out)
 {
     char *rest = line, *word;
 
@@ -63,7 +63,7 @@ static bool split(char *line, struct rk_pmi1_command *out)
             if (strcmp(word, "cmd") != 0)
                 return false;
             out->name = value;
-        } else if (out->npairs < RK_PMI1_PAIRS_MAX) { /* what is more is none that we know */
+        } else if (out->npairs < XR_PMI1_PAIRS_MAX) { /* what is more is none that we know */
             out->pair[out->npairs].key = word;
             out->pair[out->npairs++].value = value;
         }
@@ -72,7 +72,7 @@ static bool split(char *line, struct rk_pmi1_command *out)
 }
 
 /* One line of a block: of interest are only those that say how many blocks there will be. */
-static bool in_block(struct rk_pmi1_input *in, const char *line)
+static bool in_block(struct xr_pmi1_input *in, const char *line)
 {
     if (strncmp(line, "totspawns=", 10) == 0)
         return number(line + 10, 1, INT_MAX, &in->spawns);
@@ -81,38 +81,38 @@ static bool in_block(struct rk_pmi1_input *in, const char *line)
     return true;
 }
 
-enum rk_pmi1_next rk_pmi1_input_next(struct rk_pmi1_input *in, struct rk_pmi1_command *out)
+enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_command *out)
 {
     char *line;
 
     memset(out, 0, sizeof(*out));
     while ((line = take_line(in))) {
         if (strlen(line) + 1 != (size_t)(in->data + in->start - line))
-            return RK_PMI1_NONSENSE; /* a NUL inside */
+            return XR_PMI1_NONSENSE; /* a NUL inside */
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {
             in->in_block = true;
             in->spawns = in->spawn_no = 1;
             if (in->line)
                 in->line(in->arg, NULL);
         } else if (!in->in_block) {
-            return split(line, out) ? RK_PMI1_COMMAND : RK_PMI1_NONSENSE;
+            return split(line, out) ? XR_PMI1_COMMAND : XR_PMI1_NONSENSE;
         } else if (strcmp(line, "endcmd") == 0) {
             in->in_block = false;
             out->name = "spawn";
             out->block = true;
             out->last = in->spawn_no >= in->spawns;
-            return RK_PMI1_COMMAND;
+            return XR_PMI1_COMMAND;
         } else if (!in_block(in, line)) {
-            return RK_PMI1_NONSENSE;
+            return XR_PMI1_NONSENSE;
         } else if (in->line) {
             in->line(in->arg, line);
         }
     }
     /* A line that fills all there is will never be whole. */
-    return in->end - in->start == sizeof(in->data) ? RK_PMI1_NONSENSE : RK_PMI1_MORE;
+    return in->end - in->start == sizeof(in->data) ? XR_PMI1_NONSENSE : XR_PMI1_MORE;
 }
 
-const char *rk_pmi1_value(const struct rk_pmi1_command *command, const char *key)
+const char *xr_pmi1_value(const struct xr_pmi1_command *command, const char *key)
 {
     for (unsigned i = 0; i < command->npairs; i++) {
         if (strcmp(command->pair[i].key, key) == 0)
@@ -121,10 +121,10 @@ const char *rk_pmi1_value(const struct rk_pmi1_command *command, const char *key
     return NULL;
 }
 
-bool rk_pmi1_number(const struct rk_pmi1_command *command, const char *key, long min, long max,
+bool xr_pmi1_number(const struct xr_pmi1_command *command, const char *key, long min, long max,
                     long *out)
 {
-    const char *value = rk_pmi1_value(command, key);
+    const char *value = xr_pmi1_value(command, key);
 
     return value && number(value, min, max, out);
 }

@@ -14,12 +14,12 @@ struct pair {
     char key[];
 };
 
-struct rk_pmi1_space {
+struct xr_pmi1_space {
     struct pair **bucket;
     size_t nbuckets, npairs; /* a power of two */
     size_t bytes, limit;
     bool keep;
-    struct rk_packer fresh;
+    struct xr_packer fresh;
 };
 
 static uint32_t hash_of(const char *key)
@@ -31,9 +31,9 @@ static uint32_t hash_of(const char *key)
     return h;
 }
 
-rank_status_t rk_pmi1_space_create(size_t limit, bool keep, struct rk_pmi1_space **out)
+rank_status_t xr_pmi1_space_create(size_t limit, bool keep, struct xr_pmi1_space **out)
 {
-    struct rk_pmi1_space *s = calloc(1, sizeof(*s));
+    struct xr_pmi1_space *s = calloc(1, sizeof(*s));
 
     if (s) {
         s->limit = limit;
@@ -49,7 +49,7 @@ rank_status_t rk_pmi1_space_create(size_t limit, bool keep, struct rk_pmi1_space
     return RANK_OK;
 }
 
-void rk_pmi1_space_destroy(struct rk_pmi1_space *s)
+void xr_pmi1_space_destroy(struct xr_pmi1_space *s)
 {
     if (!s)
         return;
@@ -61,12 +61,12 @@ void rk_pmi1_space_destroy(struct rk_pmi1_space *s)
         }
     }
     free(s->bucket);
-    rk_packer_free(&s->fresh);
+    xr_packer_free(&s->fresh);
     free(s);
 }
 
 /* Where the pair with this key hangs, or where it would. */
-static struct pair **place(const struct rk_pmi1_space *s, const char *key, uint32_t hash)
+static struct pair **place(const struct xr_pmi1_space *s, const char *key, uint32_t hash)
 {
     struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
 
@@ -76,7 +76,7 @@ static struct pair **place(const struct rk_pmi1_space *s, const char *key, uint3
 }
 
 /* If there is no memory for it, chains get longer. */
-static void grow(struct rk_pmi1_space *s)
+static void grow(struct xr_pmi1_space *s)
 {
     size_t n = 2 * s->nbuckets;
     struct pair **bucket = calloc(n, sizeof(struct pair *));
@@ -95,7 +95,7 @@ static void grow(struct rk_pmi1_space *s)
     s->nbuckets = n;
 }
 
-rank_status_t rk_pmi1_space_set(struct rk_pmi1_space *s, const char *key, const char *value)
+rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *s, const char *key, const char *value)
 {
     size_t klen = strlen(key), vlen = strlen(value);
     uint32_t hash = hash_of(key);
@@ -103,7 +103,7 @@ rank_status_t rk_pmi1_space_set(struct rk_pmi1_space *s, const char *key, const 
     size_t had = p ? strlen(p->value) : 0, more = vlen + (p ? 0 : klen + sizeof(*p));
     char *copy;
 
-    if (klen == 0 || klen > RK_PMI1_KEY_MAX || vlen > RK_PMI1_VALUE_MAX)
+    if (klen == 0 || klen > XR_PMI1_KEY_MAX || vlen > XR_PMI1_VALUE_MAX)
         return RANK_ERR_ARG;
     if (s->bytes - had + more > s->limit)
         return RANK_ERR_NO_MEMORY;
@@ -129,27 +129,27 @@ rank_status_t rk_pmi1_space_set(struct rk_pmi1_space *s, const char *key, const 
     return RANK_OK;
 }
 
-rank_status_t rk_pmi1_space_put(struct rk_pmi1_space *s, const char *key, const char *value)
+rank_status_t xr_pmi1_space_put(struct xr_pmi1_space *s, const char *key, const char *value)
 {
-    rank_status_t st = rk_pmi1_space_set(s, key, value);
+    rank_status_t st = xr_pmi1_space_set(s, key, value);
 
     if (!st && s->keep) {
-        rk_pack_string(&s->fresh, key);
-        rk_pack_string(&s->fresh, value);
+        xr_pack_string(&s->fresh, key);
+        xr_pack_string(&s->fresh, value);
         if (s->fresh.failed)
             return RANK_ERR_NO_MEMORY;
     }
     return st;
 }
 
-const char *rk_pmi1_space_get(const struct rk_pmi1_space *s, const char *key)
+const char *xr_pmi1_space_get(const struct xr_pmi1_space *s, const char *key)
 {
     struct pair *p = *place(s, key, hash_of(key));
 
     return p ? p->value : NULL;
 }
 
-void *rk_pmi1_space_blob(struct rk_pmi1_space *s, size_t *len)
+void *xr_pmi1_space_blob(struct xr_pmi1_space *s, size_t *len)
 {
     void *data = s->fresh.data;
 
@@ -158,13 +158,13 @@ void *rk_pmi1_space_blob(struct rk_pmi1_space *s, size_t *len)
     return data;
 }
 
-rank_status_t rk_pmi1_space_merge(struct rk_pmi1_space *s, const void *blob, size_t len)
+rank_status_t xr_pmi1_space_merge(struct xr_pmi1_space *s, const void *blob, size_t len)
 {
-    struct rk_unpacker u = {.at = blob, .left = len};
+    struct xr_unpacker u = {.at = blob, .left = len};
 
     while (u.left > 0) {
-        const char *key = rk_unpack_string(&u), *value = rk_unpack_string(&u);
-        rank_status_t st = key && value ? rk_pmi1_space_set(s, key, value) : RANK_ERR_ARG;
+        const char *key = xr_unpack_string(&u), *value = xr_unpack_string(&u);
+        rank_status_t st = key && value ? xr_pmi1_space_set(s, key, value) : RANK_ERR_ARG;
         if (st)
             return st;
     }

@@ -25,27 +25,27 @@
 
 /* ---------------------------------------------------------------- one connection */
 
-static void hang_up(struct rk_pmi1_client *c)
+static void hang_up(struct xr_pmi1_client *c)
 {
     if (c->fd >= 0)
         close(c->fd); /* which takes it out of the epoll set */
     c->fd = -1;
     free(c->input);
     c->input = NULL;
-    rk_pmi1_forget_block(c);
+    xr_pmi1_forget_block(c);
     c->waiting = false;
 }
 
 /* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
  * hosts, too. */
-static void lose(struct rk_pmi1 *s, bool tell)
+static void lose(struct xr_pmi1 *s, bool tell)
 {
     bool news = tell && !s->told;
 
     s->lost = true;
     for (uint32_t i = 0; i < s->local; i++) {
         if (s->clients[i].waiting)
-            rk_pmi1_leave_barrier(&s->clients[i], false);
+            xr_pmi1_leave_barrier(&s->clients[i], false);
     }
     s->waiting = 0;
     if (news && s->ops->exchange) {
@@ -55,9 +55,9 @@ static void lose(struct rk_pmi1 *s, bool tell)
 }
 
 /* A connection ended before its rank did. */
-static void on_gone(struct rk_pmi1_client *c)
+static void on_gone(struct xr_pmi1_client *c)
 {
-    bool unfinished = c->state == RK_PMI1_JOINED;
+    bool unfinished = c->state == XR_PMI1_JOINED;
 
     if (c->waiting)
         c->server->waiting--;
@@ -66,16 +66,16 @@ static void on_gone(struct rk_pmi1_client *c)
         lose(c->server, true);
 }
 
-void rk_pmi1_refuse(struct rk_pmi1_client *c, const char *what)
+void xr_pmi1_refuse(struct xr_pmi1_client *c, const char *what)
 {
     rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
-            c->rank, RK_PMI1_FD, what);
+            c->rank, XR_PMI1_FD, what);
     on_gone(c);
 }
 
-void rk_pmi1_answer(struct rk_pmi1_client *c, const char *fmt, ...)
+void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
 {
-    char line[RK_PMI1_LINE_MAX];
+    char line[XR_PMI1_LINE_MAX];
     va_list ap;
     int n;
 
@@ -93,14 +93,14 @@ void rk_pmi1_answer(struct rk_pmi1_client *c, const char *fmt, ...)
 
 static void on_line(void *arg, const char *line)
 {
-    rk_pmi1_block_line(arg, line);
+    xr_pmi1_block_line(arg, line);
 }
 
 /* Hear what has come. False: the connection has ended. */
-static bool hear(struct rk_pmi1_client *c)
+static bool hear(struct xr_pmi1_client *c)
 {
-    struct rk_pmi1_command command;
-    enum rk_pmi1_next next;
+    struct xr_pmi1_command command;
+    enum xr_pmi1_next next;
     size_t room;
     ssize_t n;
     char *to;
@@ -113,7 +113,7 @@ static bool hear(struct rk_pmi1_client *c)
     }
     c->input->line = on_line;
     c->input->arg = c;
-    to = rk_pmi1_input_room(c->input, &room);
+    to = xr_pmi1_input_room(c->input, &room);
     n = recv(c->fd, to, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
@@ -121,26 +121,26 @@ static bool hear(struct rk_pmi1_client *c)
         on_gone(c);
         return false;
     }
-    rk_pmi1_input_filled(c->input, (size_t)n);
-    while ((next = rk_pmi1_input_next(c->input, &command)) == RK_PMI1_COMMAND) {
-        rk_pmi1_obey(c, &command);
+    xr_pmi1_input_filled(c->input, (size_t)n);
+    while ((next = xr_pmi1_input_next(c->input, &command)) == XR_PMI1_COMMAND) {
+        xr_pmi1_obey(c, &command);
         if (c->fd < 0)
             return false;
     }
-    if (next == RK_PMI1_NONSENSE)
-        rk_pmi1_refuse(c, "not a command");
+    if (next == XR_PMI1_NONSENSE)
+        xr_pmi1_refuse(c, "not a command");
     return c->fd >= 0;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct epoll_event ev[AT_ONCE];
-    struct rk_pmi1 *s = arg;
+    struct xr_pmi1 *s = arg;
     int n = epoll_wait(fd, ev, AT_ONCE, 0);
 
     (void)what;
     for (int i = 0; i < n; i++) {
-        struct rk_pmi1_client *c = &s->clients[ev[i].data.u32];
+        struct xr_pmi1_client *c = &s->clients[ev[i].data.u32];
         if (c->fd >= 0) /* another's word may have ended it */
             hear(c);
     }
@@ -148,24 +148,24 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* -------------------------------------------------------------------- barriers */
 
-static void all_leave(struct rk_pmi1 *s)
+static void all_leave(struct xr_pmi1 *s)
 {
     s->waiting = 0;
     for (uint32_t i = 0; i < s->local; i++) {
         if (s->clients[i].waiting)
-            rk_pmi1_leave_barrier(&s->clients[i], true);
+            xr_pmi1_leave_barrier(&s->clients[i], true);
     }
 }
 
-void rk_pmi1_enter_barrier(struct rk_pmi1_client *c)
+void xr_pmi1_enter_barrier(struct xr_pmi1_client *c)
 {
-    struct rk_pmi1 *s = c->server;
+    struct xr_pmi1 *s = c->server;
     size_t len;
     void *blob;
 
     c->waiting = true;
     if (s->lost) {
-        rk_pmi1_leave_barrier(c, false);
+        xr_pmi1_leave_barrier(c, false);
         return;
     }
     if (++s->waiting < s->local)
@@ -174,14 +174,14 @@ void rk_pmi1_enter_barrier(struct rk_pmi1_client *c)
         all_leave(s);
         return;
     }
-    blob = rk_pmi1_space_blob(s->space, &len);
+    blob = xr_pmi1_space_blob(s->space, &len);
     s->ops->exchange(s->arg, false, blob, len);
     free(blob);
 }
 
-void rk_pmi1_exchanged(struct rk_pmi1 *s, bool lost, const void *blob, size_t len)
+void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t len)
 {
-    if (!lost && rk_pmi1_space_merge(s->space, blob, len)) {
+    if (!lost && xr_pmi1_space_merge(s->space, blob, len)) {
         rk_error("what another host's ranks have put for PMI-1 cannot be taken in");
         lost = true;
     }
@@ -191,9 +191,9 @@ void rk_pmi1_exchanged(struct rk_pmi1 *s, bool lost, const void *blob, size_t le
         all_leave(s);
 }
 
-bool rk_pmi1_exited(struct rk_pmi1 *s, uint32_t rank)
+bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
 {
-    struct rk_pmi1_client *c;
+    struct xr_pmi1_client *c;
 
     if (!s)
         return false;
@@ -215,15 +215,15 @@ bool rk_pmi1_exited(struct rk_pmi1 *s, uint32_t rank)
         s->gone_inits = c->inits;
     }
     s->gone = true;
-    s->gone_early = s->gone_early || c->state != RK_PMI1_FINALIZED;
+    s->gone_early = s->gone_early || c->state != XR_PMI1_FINALIZED;
     /* Else nobody waits here, or ever will; but on other hosts they may. */
     if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
         lose(s, s->gone_early);
-    return c->state == RK_PMI1_JOINED;
+    return c->state == XR_PMI1_JOINED;
 }
 
 /* Another has joined more often than one that is gone. */
-void rk_pmi1_check_stranded(struct rk_pmi1 *s)
+void xr_pmi1_check_stranded(struct xr_pmi1 *s)
 {
     if (!s || !s->gone || s->gone_inits >= s->inits || s->stranded)
         return;
@@ -231,49 +231,49 @@ void rk_pmi1_check_stranded(struct rk_pmi1 *s)
     s->ops->stranded(s->arg, s->gone_rank);
 }
 
-bool rk_pmi1_used(const struct rk_pmi1 *s)
+bool xr_pmi1_used(const struct xr_pmi1 *s)
 {
     return s && s->inits > 0;
 }
 
-bool rk_pmi1_waits(const struct rk_pmi1 *s, uint32_t rank)
+bool xr_pmi1_waits(const struct xr_pmi1 *s, uint32_t rank)
 {
     return s && rank < s->local && s->clients[rank].waiting;
 }
 
-void rk_pmi1_note_joined(struct rk_pmi1_client *c)
+void xr_pmi1_note_joined(struct xr_pmi1_client *c)
 {
-    struct rk_pmi1 *s = c->server;
+    struct xr_pmi1 *s = c->server;
 
     if (++c->inits > s->inits)
         s->inits = c->inits;
     s->ops->joined(s->arg, c->rank);
     if (s->gone) /* before anybody was a client */
         lose(s, s->gone_early);
-    rk_pmi1_check_stranded(s);
+    xr_pmi1_check_stranded(s);
 }
 
 /* ------------------------------------------------------------------- start, end */
 
 /* What is there from the start is so on every host. */
-static rank_status_t set_key(struct rk_pmi1 *s, const char *text)
+static rank_status_t set_key(struct xr_pmi1 *s, const char *text)
 {
     const char *value = strchr(text, '=');
-    char key[RK_PMI1_KEY_MAX + 1];
+    char key[XR_PMI1_KEY_MAX + 1];
 
     if (!value || (size_t)(value - text) >= sizeof(key))
         return RANK_OK; /* no client could ask for it */
     memcpy(key, text, (size_t)(value - text));
     key[value - text] = '\0';
-    return rk_pmi1_space_set(s->space, key, value + 1);
+    return xr_pmi1_space_set(s->space, key, value + 1);
 }
 
-rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *job,
-                           const struct rk_pmi1_ops *ops, void *arg, struct rk_pmi1 **out)
+rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *job,
+                           const struct xr_pmi1_ops *ops, void *arg, struct xr_pmi1 **out)
 {
     size_t limit = SPACE_OWN + (size_t)job->size * SPACE_PER_RANK;
-    struct rk_pmi1 *s = calloc(1, sizeof(*s));
-    char mapping[RK_PMI1_VALUE_MAX + 1];
+    struct xr_pmi1 *s = calloc(1, sizeof(*s));
+    char mapping[XR_PMI1_VALUE_MAX + 1];
     rank_status_t st = RANK_ERR_NO_MEMORY;
 
     if (!s)
@@ -287,27 +287,27 @@ rank_status_t rk_pmi1_open(struct event_base *base, const struct rk_pmi1_job *jo
     s->name = strdup(job->id);
     s->clients = calloc(job->local, sizeof(*s->clients));
     for (uint32_t i = 0; s->clients && i < job->local; i++)
-        s->clients[i] = (struct rk_pmi1_client){.server = s, .rank = i, .fd = -1};
+        s->clients[i] = (struct xr_pmi1_client){.server = s, .rank = i, .fd = -1};
     s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, on_readable, s);
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
-        rk_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
+        xr_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
     /* Where it is too long, MPICH finds it out with more words. It is the same on every host, so it
      * is put in no blob. */
-    if (!st && rk_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
+    if (!st && xr_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
                    (int)sizeof(mapping))
-        st = rk_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
+        st = xr_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
     for (char *const *k = job->keys; k && *k && !st; k++)
         st = set_key(s, *k);
     if (st) {
-        rk_pmi1_close(s);
+        xr_pmi1_close(s);
         return st;
     }
     *out = s;
     return RANK_OK;
 }
 
-void rk_pmi1_close(struct rk_pmi1 *s)
+void xr_pmi1_close(struct xr_pmi1 *s)
 {
     if (!s)
         return;
@@ -317,13 +317,13 @@ void rk_pmi1_close(struct rk_pmi1 *s)
         event_free(s->ev);
     if (s->epoll >= 0)
         close(s->epoll);
-    rk_pmi1_space_destroy(s->space);
+    xr_pmi1_space_destroy(s->space);
     free(s->clients);
     free(s->name);
     free(s);
 }
 
-rank_status_t rk_pmi1_add(struct rk_pmi1 *s, uint32_t rank, uint32_t app, int *fd)
+rank_status_t xr_pmi1_add(struct xr_pmi1 *s, uint32_t rank, uint32_t app, int *fd)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u32 = rank};
     int ends[2];

@@ -13,7 +13,7 @@ static uint32_t row(const uint32_t *node_of, uint32_t size, uint32_t first)
     return n;
 }
 
-int rk_pmi1_mapping(const uint32_t *node_of, uint32_t size, char *out, size_t len)
+int xr_pmi1_mapping(const uint32_t *node_of, uint32_t size, char *out, size_t len)
 {
     int n = snprintf(out, len, "(vector");
 

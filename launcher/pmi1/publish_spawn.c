@@ -1,7 +1,7 @@
 /*
  * publish_spawn.c: what a PMI-1 client asks that is answered from outside this host:
  * published names, and programs to be spawned. Called like all commands; the
- * answers come through rk_pmi1_errand_done.
+ * answers come through xr_pmi1_errand_done.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 
@@ -12,9 +12,9 @@
 #define BLOCK_MAX (1u << 20)
 
 /* What the blocks have said so far. */
-struct rk_pmi1_block {
-    struct rk_request request;
-    struct rk_request_app *app; /* that of this block, or NULL */
+struct xr_pmi1_block {
+    struct xr_request request;
+    struct xr_request_app *app; /* that of this block, or NULL */
     char *key;                  /* the value of this one comes next */
     size_t bytes;
     bool bad;
@@ -22,13 +22,13 @@ struct rk_pmi1_block {
 
 /* ------------------------------------------------------------------------ asking */
 
-static void ask(struct rk_pmi1_client *c, enum rk_errand what, struct rk_packer *p)
+static void ask(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
 {
-    struct rk_pmi1 *s = c->server;
+    struct xr_pmi1 *s = c->server;
 
     if (c->asking) { /* no client does */
-        rk_packer_free(p);
-        rk_pmi1_refuse(c, "two questions at once");
+        xr_packer_free(p);
+        xr_pmi1_refuse(c, "two questions at once");
         return;
     }
     c->asking = what;
@@ -36,67 +36,67 @@ static void ask(struct rk_pmi1_client *c, enum rk_errand what, struct rk_packer 
     if (s->ops->errand) {
         s->ops->errand(s->arg, c->rank, c->asked, what, p);
     } else {
-        rk_packer_free(p);
-        rk_pmi1_errand_done(s, c->asked, NULL);
+        xr_packer_free(p);
+        xr_pmi1_errand_done(s, c->asked, NULL);
     }
 }
 
-void rk_pmi1_publish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+void xr_pmi1_publish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    const char *service = rk_pmi1_value(cmd, "service"), *port = rk_pmi1_value(cmd, "port");
-    char kind = RK_VALUE_TEXT;
-    struct rk_packer p = {0}, value = {0};
+    const char *service = xr_pmi1_value(cmd, "service"), *port = xr_pmi1_value(cmd, "port");
+    char kind = XR_VALUE_TEXT;
+    struct xr_packer p = {0}, value = {0};
 
     if (!service || !port) {
-        rk_pmi1_answer(c, "cmd=publish_result rc=-1 info=error msg=cannot_publish\n");
+        xr_pmi1_answer(c, "cmd=publish_result rc=-1 info=error msg=cannot_publish\n");
         return;
     }
-    rk_pack_raw(&value, &kind, 1);
-    rk_pack_raw(&value, port, strlen(port));
-    rk_pack_u32(&p, RK_RANGE_ALL);
-    rk_pack_u32(&p, RK_KEEP_APP);
-    rk_pack_u32(&p, 1);
-    rk_pack_string(&p, service);
-    rk_pack_bytes(&p, value.data, value.len);
+    xr_pack_raw(&value, &kind, 1);
+    xr_pack_raw(&value, port, strlen(port));
+    xr_pack_u32(&p, XR_RANGE_ALL);
+    xr_pack_u32(&p, XR_KEEP_APP);
+    xr_pack_u32(&p, 1);
+    xr_pack_string(&p, service);
+    xr_pack_bytes(&p, value.data, value.len);
     p.failed = p.failed || value.failed;
-    rk_packer_free(&value);
-    ask(c, RK_ERRAND_PUBLISH, &p);
+    xr_packer_free(&value);
+    ask(c, XR_ERRAND_PUBLISH, &p);
 }
 
-static void pack_name(struct rk_packer *p, const char *name)
+static void pack_name(struct xr_packer *p, const char *name)
 {
     char *names[] = {(char *)(uintptr_t)(name ? name : ""), NULL};
 
-    rk_pack_strings(p, names);
+    xr_pack_strings(p, names);
 }
 
-void rk_pmi1_look_up(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, RK_RANGE_ALL);
-    rk_pack_u32(&p, RK_LOOKUP_NOW);
-    rk_pack_u32(&p, 0);
-    pack_name(&p, rk_pmi1_value(cmd, "service"));
-    ask(c, RK_ERRAND_LOOKUP, &p);
+    xr_pack_u32(&p, XR_RANGE_ALL);
+    xr_pack_u32(&p, XR_LOOKUP_NOW);
+    xr_pack_u32(&p, 0);
+    pack_name(&p, xr_pmi1_value(cmd, "service"));
+    ask(c, XR_ERRAND_LOOKUP, &p);
 }
 
-void rk_pmi1_unpublish(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, RK_RANGE_ANY);
-    pack_name(&p, rk_pmi1_value(cmd, "service"));
-    ask(c, RK_ERRAND_UNPUBLISH, &p);
+    xr_pack_u32(&p, XR_RANGE_ANY);
+    pack_name(&p, xr_pmi1_value(cmd, "service"));
+    ask(c, XR_ERRAND_UNPUBLISH, &p);
 }
 
 /* ---------------------------------------------------------------------- spawning */
 
-void rk_pmi1_forget_block(struct rk_pmi1_client *c)
+void xr_pmi1_forget_block(struct xr_pmi1_client *c)
 {
     if (!c->block)
         return;
-    rk_request_clear(&c->block->request);
+    xr_request_clear(&c->block->request);
     free(c->block->key);
     free(c->block);
     c->block = NULL;
@@ -128,7 +128,7 @@ static bool set_text(char **to, const char *text)
     return *to != NULL;
 }
 
-static bool put_key(struct rk_pmi1_block *b, const char *value)
+static bool put_key(struct xr_pmi1_block *b, const char *value)
 {
     char *text;
     bool ok;
@@ -137,20 +137,20 @@ static bool put_key(struct rk_pmi1_block *b, const char *value)
         return false;
     if (asprintf(&text, "%s=%s", b->key, value) < 0)
         return false;
-    ok = rk_request_word(&b->request.keys, text);
+    ok = xr_request_word(&b->request.keys, text);
     free(text);
     free(b->key);
     b->key = NULL;
     return ok;
 }
 
-static bool put_option(struct rk_pmi1_block *b, const char *option, const char *value)
+static bool put_option(struct xr_pmi1_block *b, const char *option, const char *value)
 {
-    return rk_request_word(&b->request.words, option) && rk_request_word(&b->request.words, value);
+    return xr_request_word(&b->request.words, option) && xr_request_word(&b->request.words, value);
 }
 
 /* What MPI says of these keys; others are hints that need not be understood. */
-static bool put_info(struct rk_pmi1_block *b, const char *value)
+static bool put_info(struct xr_pmi1_block *b, const char *value)
 {
     const char *key = b->key ? b->key : "";
     bool ok = true;
@@ -168,7 +168,7 @@ static bool put_info(struct rk_pmi1_block *b, const char *value)
     return ok;
 }
 
-static bool take_line(struct rk_pmi1_block *b, const char *line)
+static bool take_line(struct xr_pmi1_block *b, const char *line)
 {
     const char *v;
     char *end;
@@ -176,13 +176,13 @@ static bool take_line(struct rk_pmi1_block *b, const char *line)
 
     if ((v = after(line, "nprocs="))) {
         n = strtol(v, &end, 10);
-        b->app->n = end != v && !*end && n > 0 && n <= RK_MAX_RANKS ? (uint32_t)n : 0;
+        b->app->n = end != v && !*end && n > 0 && n <= XR_MAX_RANKS ? (uint32_t)n : 0;
         return b->app->n > 0;
     }
     if ((v = after(line, "execname=")))
-        return !b->app->argv && rk_request_word(&b->app->argv, v);
+        return !b->app->argv && xr_request_word(&b->app->argv, v);
     if ((v = after_numbered(line, "arg")))
-        return b->app->argv && rk_request_word(&b->app->argv, v);
+        return b->app->argv && xr_request_word(&b->app->argv, v);
     if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
         return set_text(&b->key, v);
     if ((v = after_numbered(line, "preput_val_")))
@@ -194,16 +194,16 @@ static bool take_line(struct rk_pmi1_block *b, const char *line)
     return true; /* counts, which say nothing new */
 }
 
-void rk_pmi1_block_line(struct rk_pmi1_client *c, const char *line)
+void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
 {
-    struct rk_pmi1_block *b = c->block;
+    struct xr_pmi1_block *b = c->block;
 
     if (!b)
         b = c->block = calloc(1, sizeof(*b));
     if (!b || b->bad)
         return;
     if (!line) {
-        b->app = rk_request_add(&b->request);
+        b->app = xr_request_add(&b->request);
         b->bad = !b->app;
         return;
     }
@@ -211,10 +211,10 @@ void rk_pmi1_block_line(struct rk_pmi1_client *c, const char *line)
     b->bad = b->bytes > BLOCK_MAX || !take_line(b, line);
 }
 
-void rk_pmi1_spawn(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
+void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
-    struct rk_pmi1_block *b = c->block;
-    struct rk_packer p = {0};
+    struct xr_pmi1_block *b = c->block;
+    struct xr_packer p = {0};
     bool ok = b && !b->bad;
 
     if (!cmd->last)
@@ -222,45 +222,45 @@ void rk_pmi1_spawn(struct rk_pmi1_client *c, const struct rk_pmi1_command *cmd)
     for (uint32_t i = 0; ok && i < b->request.napps; i++)
         ok = b->request.apps[i].argv && b->request.apps[i].n;
     if (ok)
-        rk_request_pack(&b->request, &p);
-    rk_pmi1_forget_block(c);
+        xr_request_pack(&b->request, &p);
+    xr_pmi1_forget_block(c);
     if (ok)
-        ask(c, RK_ERRAND_SPAWN, &p);
+        ask(c, XR_ERRAND_SPAWN, &p);
     else
-        rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
+        xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
 }
 
 /* ----------------------------------------------------------------------- answers */
 
-static void say(struct rk_pmi1_client *c, const char *what, bool ok, const char *why)
+static void say(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
 {
-    rk_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
+    xr_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
                    ok ? "success" : why);
 }
 
 /* Of a value of PMIx's only a text can be told. */
-static void say_found(struct rk_pmi1_client *c, struct rk_unpacker *u)
+static void say_found(struct xr_pmi1_client *c, struct xr_unpacker *u)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t n = xr_unpack_u32(u);
     const char *value;
     size_t len;
 
     if (n >= 1) {
-        rk_unpack_string(u);
-        rk_unpack_string(u);
-        rk_unpack_u32(u);
-        value = rk_unpack_bytes(u, &len);
-        if (!u->failed && len >= 1 && len <= RK_PMI1_VALUE_MAX && *value == RK_VALUE_TEXT &&
+        xr_unpack_string(u);
+        xr_unpack_string(u);
+        xr_unpack_u32(u);
+        value = xr_unpack_bytes(u, &len);
+        if (!u->failed && len >= 1 && len <= XR_PMI1_VALUE_MAX && *value == XR_VALUE_TEXT &&
             !memchr(value, '\n', len)) {
-            rk_pmi1_answer(c, "cmd=lookup_result rc=0 info=ok msg=success port=%.*s\n", (int)len - 1, value + 1);
+            xr_pmi1_answer(c, "cmd=lookup_result rc=0 info=ok msg=success port=%.*s\n", (int)len - 1, value + 1);
             return;
         }
     }
-    rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+    xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
 }
 
 /* NULL: the program that asked has ended. */
-static struct rk_pmi1_client *who_asked(struct rk_pmi1 *s, uint32_t id)
+static struct xr_pmi1_client *who_asked(struct xr_pmi1 *s, uint32_t id)
 {
     for (uint32_t i = 0; i < s->local; i++) {
         if (s->clients[i].asking && s->clients[i].asked == id)
@@ -269,33 +269,33 @@ static struct rk_pmi1_client *who_asked(struct rk_pmi1 *s, uint32_t id)
     return NULL;
 }
 
-void rk_pmi1_errand_done(struct rk_pmi1 *s, uint32_t id, struct rk_unpacker *u)
+void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
 {
-    struct rk_pmi1_client *c = who_asked(s, id);
-    uint32_t what = c ? c->asking : 0, status = u ? rk_unpack_u32(u) : RK_REFUSED;
+    struct xr_pmi1_client *c = who_asked(s, id);
+    uint32_t what = c ? c->asking : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
 
     if (!c)
         return;
     c->asking = 0;
     switch (what) {
-    case RK_ERRAND_PUBLISH:
-        say(c, "publish", status == RK_DONE, "cannot_publish");
+    case XR_ERRAND_PUBLISH:
+        say(c, "publish", status == XR_DONE, "cannot_publish");
         break;
-    case RK_ERRAND_UNPUBLISH:
-        say(c, "unpublish", status == RK_DONE, "not_published");
+    case XR_ERRAND_UNPUBLISH:
+        say(c, "unpublish", status == XR_DONE, "not_published");
         break;
-    case RK_ERRAND_LOOKUP:
-        if (status == RK_DONE)
+    case XR_ERRAND_LOOKUP:
+        if (status == XR_DONE)
             say_found(c, u);
         else
-            rk_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
+            xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
         break;
-    case RK_ERRAND_SPAWN:
-        if (status == RK_DONE)
-            rk_pmi1_answer(c, "cmd=spawn_result rc=0 msg=success\n");
+    case XR_ERRAND_SPAWN:
+        if (status == XR_DONE)
+            xr_pmi1_answer(c, "cmd=spawn_result rc=0 msg=success\n");
         else
-            rk_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
-                           status == RK_NO_PROGRAM ? "no_such_program" : "cannot_start");
+            xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
+                           status == XR_NO_PROGRAM ? "no_such_program" : "cannot_start");
         break;
     default: /* nothing else is asked */
         break;

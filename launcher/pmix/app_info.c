@@ -13,7 +13,7 @@
 #include <pmix.h>
 #include <stdlib.h>
 
-static void about_app(pmix_info_t *info, uint32_t app, const struct rk_server_app *a)
+static void about_app(pmix_info_t *info, uint32_t app, const struct xr_server_app *a)
 {
     pmix_data_array_t array;
     pmix_rank_t first = a->first;
@@ -44,10 +44,10 @@ static void about_rank(pmix_info_t *info, uint32_t number, uint32_t app, uint32_
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-rank_status_t rk_server_register_apps(struct rk_server *s, const struct rk_server_job *job)
+rank_status_t xr_server_register_apps(struct xr_server *s, const struct xr_server_job *job)
 {
     size_t n = (size_t)job->napps + job->size, at = 1;
-    struct rk_answer a;
+    struct xr_answer a;
     pmix_info_t *info;
     uint32_t napps = job->napps;
     pmix_status_t rc;
@@ -62,9 +62,9 @@ rank_status_t rk_server_register_apps(struct rk_server *s, const struct rk_serve
         for (uint32_t k = 0; k < job->apps[i].n; k++)
             about_rank(&info[at++], job->apps[i].first + k, i, k);
     }
-    rk_answer_init(&a);
-    rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, at,
-                                                        rk_answer_come, &a));
+    xr_answer_init(&a);
+    rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, at,
+                                                        xr_answer_come, &a));
     PMIX_INFO_FREE(info, n + 1);
     if (rc == PMIX_SUCCESS)
         return RANK_OK;

@@ -4,24 +4,24 @@
 #include <stdlib.h>
 
 struct connected {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct connected *c = (struct connected *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     server->events->connected(server->arg, c->rank);
     free(c);
 }
 
 /* PMIx 4.2 gives no callback here. The post is in the mailbox before the client can go on. */
-pmix_status_t rk_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
+pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct connected *c;
     uint32_t rank;
 
@@ -30,14 +30,14 @@ pmix_status_t rk_upcall_connected(const pmix_proc_t *proc, void *object, pmix_in
     (void)ninfo;
     (void)done;
     (void)done_arg;
-    if (!rk_server_rank_of(server, proc, &rank))
+    if (!xr_server_rank_of(server, proc, &rank))
         return PMIX_OPERATION_SUCCEEDED;
-    rk_server_count_client(server, rank, 1);
+    xr_server_count_client(server, rank, 1);
     c = malloc(sizeof(*c));
     if (!c)
         return PMIX_ERR_NOMEM;
     c->post.run = run;
     c->rank = rank;
-    rk_mailbox_post(server->mailbox, &c->post);
+    xr_mailbox_post(server->mailbox, &c->post);
     return PMIX_OPERATION_SUCCEEDED;
 }

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rk_relic {
-    struct rk_post post;
-    struct rk_relic *next;
+struct xr_relic {
+    struct xr_post post;
+    struct xr_relic *next;
     uint32_t rank;
     bool found; /* once it was posted */
     char *data;
@@ -26,9 +26,9 @@ static void on_forgotten(pmix_status_t status, void *arg)
 }
 
 /* It comes to the loop with the post, as all that the library's thread has to say. */
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
-    struct rk_relic *e = (struct rk_relic *)post;
+    struct xr_relic *e = (struct xr_relic *)post;
 
     (void)arg;
     e->found = true;
@@ -36,7 +36,7 @@ static void run(struct rk_post *post, void *arg)
 
 static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
 {
-    struct rk_relic *e = arg;
+    struct xr_relic *e = arg;
 
     if (status != PMIX_SUCCESS || e->data)
         return;
@@ -46,21 +46,21 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
     if (len)
         memcpy(e->data, data, len);
     e->len = len;
-    rk_mailbox_post(rk_server_serving()->mailbox, &e->post);
+    xr_mailbox_post(xr_server_serving()->mailbox, &e->post);
 }
 
-static struct rk_relic *find(const struct rk_server *s, uint32_t rank)
+static struct xr_relic *find(const struct xr_server *s, uint32_t rank)
 {
-    struct rk_relic *e = atomic_load(&s->relics);
+    struct xr_relic *e = atomic_load(&s->relics);
 
     while (e && e->rank != rank)
         e = e->next;
     return e;
 }
 
-void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
+void xr_server_forget_rank(struct xr_server *s, uint32_t rank)
 {
-    struct rk_relic *e = calloc(1, sizeof(*e));
+    struct xr_relic *e = calloc(1, sizeof(*e));
     pmix_proc_t proc;
 
     if (!e || find(s, rank)) {
@@ -68,15 +68,15 @@ void rk_server_forget_rank(struct rk_server *s, uint32_t rank)
         return;
     }
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-    *e = (struct rk_relic){.post.run = run, .next = atomic_load(&s->relics), .rank = rank};
+    *e = (struct xr_relic){.post.run = run, .next = atomic_load(&s->relics), .rank = rank};
     atomic_store(&s->relics, e); /* the library may hold it: it lives as long as the process */
     PMIx_server_dmodex_request(&proc, on_data, e);
     PMIx_server_deregister_client(&proc, on_forgotten, NULL);
 }
 
-bool rk_server_relic(const struct rk_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
+bool xr_server_relic(const struct xr_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
 {
-    const struct rk_relic *e = find(s, rank);
+    const struct xr_relic *e = find(s, rank);
 
     *found = e && e->found;
     *data = *found ? e->data : NULL;

@@ -23,12 +23,12 @@ enum { PRIORITIES = 3, LAST = 2 };
 static _Thread_local bool opening; /* the library, on this thread */
 static _Atomic(struct event_base *) ordered;
 
-void rk_order_begin(void)
+void xr_order_begin(void)
 {
     opening = true;
 }
 
-void rk_order_end(void)
+void xr_order_end(void)
 {
     opening = false;
     if (!atomic_load(&ordered))

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-pmix_status_t rk_upcall_register_events(pmix_status_t *codes, size_t ncodes,
+pmix_status_t xr_upcall_register_events(pmix_status_t *codes, size_t ncodes,
                                         const pmix_info_t info[], size_t ninfo,
                                         pmix_op_cbfunc_t done, void *done_arg)
 {
@@ -26,7 +26,7 @@ pmix_status_t rk_upcall_register_events(pmix_status_t *codes, size_t ncodes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-pmix_status_t rk_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
+pmix_status_t xr_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
                                           pmix_op_cbfunc_t done, void *done_arg)
 {
     (void)codes;
@@ -39,8 +39,8 @@ pmix_status_t rk_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
 /* ------------------------------------------------------------- one of ours raises it */
 
 struct raised {
-    struct rk_post post;
-    struct rk_notice notice;
+    struct xr_post post;
+    struct xr_notice notice;
     pmix_info_t *info;
     size_t ninfo;
 };
@@ -63,10 +63,10 @@ static pmix_status_t pack(struct raised *r, pmix_data_buffer_t *to)
     return rc;
 }
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct raised *r = (struct raised *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
     pmix_data_buffer_t buffer;
     pmix_status_t rc;
 
@@ -76,9 +76,9 @@ static void run(struct rk_post *post, void *arg)
     r->notice.len = buffer.bytes_used;
     if (rc != PMIX_SUCCESS)
         rk_warn("an event of rank %u stays on its host: %s", r->notice.rank, PMIx_Error_string(rc));
-    else if (r->notice.len > RK_NOTICE_MAX)
+    else if (r->notice.len > XR_NOTICE_MAX)
         rk_warn("an event of rank %u stays on its host: it says %zu bytes, and %u is the most",
-                r->notice.rank, r->notice.len, RK_NOTICE_MAX);
+                r->notice.rank, r->notice.len, XR_NOTICE_MAX);
     else
         server->events->raised(server->arg, &r->notice);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
@@ -96,23 +96,23 @@ static bool is_wide(pmix_data_range_t range)
     return range == PMIX_RANGE_SESSION || range == PMIX_RANGE_GLOBAL || range == PMIX_RANGE_CUSTOM;
 }
 
-pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
+pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct raised *r;
     uint32_t rank;
 
     (void)done;
     (void)done_arg;
-    if (!travels(range) || !rk_server_rank_of(server, source, &rank))
+    if (!travels(range) || !xr_server_rank_of(server, source, &rank))
         return PMIX_OPERATION_SUCCEEDED;
     r = calloc(1, sizeof(*r));
     if (!r)
         return PMIX_ERR_NOMEM;
     r->post.run = run;
-    r->notice = (struct rk_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
+    r->notice = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
         PMIX_INFO_CREATE(r->info, ninfo);
@@ -122,7 +122,7 @@ pmix_status_t rk_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     }
     for (size_t i = 0; i < ninfo; i++)
         PMIX_INFO_XFER(&r->info[i], &info[i]);
-    rk_mailbox_post(server->mailbox, &r->post);
+    xr_mailbox_post(server->mailbox, &r->post);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -145,7 +145,7 @@ static void on_told(pmix_status_t status, void *arg)
 }
 
 /* What pack() has written. An info takes bytes, so that their number cannot be larger than that of those. */
-static bool unpack(const struct rk_notice *notice, struct told *t)
+static bool unpack(const struct xr_notice *notice, struct told *t)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
@@ -170,7 +170,7 @@ static bool unpack(const struct rk_notice *notice, struct told *t)
     return ok;
 }
 
-void rk_server_tell(struct rk_server *server, const char *job, const struct rk_notice *notice)
+void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *notice)
 {
     struct told *t = calloc(1, sizeof(*t));
 

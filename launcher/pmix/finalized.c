@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 struct finalized {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct finalized *f = (struct finalized *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     server->events->finalized(server->arg, f->rank);
     free(f);
@@ -22,24 +22,24 @@ static void run(struct rk_post *post, void *arg)
  * all, comes after the post: the loop reads the mailbox before it judges an
  * exit. That is why the answer can be given at once.
  */
-pmix_status_t rk_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
                                   void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct finalized *f;
     uint32_t rank;
 
     (void)object;
     (void)done;
     (void)done_arg;
-    if (!rk_server_rank_of(server, proc, &rank))
+    if (!xr_server_rank_of(server, proc, &rank))
         return PMIX_OPERATION_SUCCEEDED;
-    rk_server_count_client(server, rank, -1);
+    xr_server_count_client(server, rank, -1);
     f = malloc(sizeof(*f));
     if (!f)
         return PMIX_ERR_NOMEM;
     f->post.run = run;
     f->rank = rank;
-    rk_mailbox_post(server->mailbox, &f->post);
+    xr_mailbox_post(server->mailbox, &f->post);
     return PMIX_OPERATION_SUCCEEDED;
 }

@@ -17,7 +17,7 @@
 #define FORGET_MS 500
 
 struct control {
-    struct rk_post post;
+    struct xr_post post;
     int sig;
     uint32_t n; /* 0: all */
     pmix_info_cbfunc_t done;
@@ -25,10 +25,10 @@ struct control {
     uint32_t rank[];
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct control *c = (struct control *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     server->events->control(server->arg, c->sig, c->rank, c->n);
     if (c->done)
@@ -74,11 +74,11 @@ static pmix_status_t signal_of(const pmix_info_t directives[], size_t n, int *si
     return *sig ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
 }
 
-pmix_status_t rk_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t targets[],
+pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t targets[],
                                     size_t ntargets, const pmix_info_t directives[], size_t ndirs,
                                     pmix_info_cbfunc_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct control *c;
     pmix_status_t rc;
     int sig;
@@ -98,7 +98,7 @@ pmix_status_t rk_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
             c->n = 0;
             break;
         }
-        if (!rk_server_rank_of(server, &targets[i], &c->rank[i])) { /* another job's, or nobody */
+        if (!xr_server_rank_of(server, &targets[i], &c->rank[i])) { /* another job's, or nobody */
             free(c);
             return PMIX_CHECK_NSPACE(targets[i].nspace, server->nspace) ? PMIX_ERR_NOT_FOUND : PMIX_ERR_NOT_SUPPORTED;
         }
@@ -107,20 +107,20 @@ pmix_status_t rk_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
     c->sig = sig;
     c->done = done;
     c->done_arg = done_arg;
-    rk_mailbox_post(server->mailbox, &c->post);
+    xr_mailbox_post(server->mailbox, &c->post);
     return PMIX_SUCCESS;
 }
 
 /* Bounded: PMIx's thread may be stuck with a client that was killed in mid-sentence. The answer may come later. */
-void rk_server_end_job(struct rk_server *server)
+void xr_server_end_job(struct xr_server *server)
 {
-    static struct rk_answer answer;
+    static struct xr_answer answer;
     struct timespec end;
 
     if (!server)
         return;
-    rk_answer_init(&answer);
-    PMIx_server_deregister_nspace(server->nspace, rk_answer_come, &answer);
+    xr_answer_init(&answer);
+    PMIx_server_deregister_nspace(server->nspace, xr_answer_come, &answer);
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_nsec += FORGET_MS * 1000000;
     end.tv_sec += end.tv_nsec / 1000000000;

@@ -23,27 +23,27 @@
 
 struct job {
     struct rk_link link;
-    struct rk_flights *all;
+    struct xr_flights *all;
     pmix_nspace_t name;
-    struct rk_link asking; /* struct rk_flight */
+    struct rk_link asking; /* struct xr_flight */
     bool forget;  /* when nobody asks any more */
     bool leaving; /* PMIx has been told to forget it */
 };
 
-struct rk_flight {
+struct xr_flight {
     struct rk_link link;
     struct job *job;
     void *token;
 };
 
-void rk_flights_open(struct rk_flights *f)
+void xr_flights_open(struct xr_flights *f)
 {
     pthread_mutex_init(&f->lock, NULL);
     rk_list_init(&f->jobs);
     PMIX_INFO_LOAD(&f->no_data, PMIX_REGISTER_NODATA, NULL, PMIX_BOOL);
 }
 
-static struct job *find(struct rk_flights *f, const char *name)
+static struct job *find(struct xr_flights *f, const char *name)
 {
     for (struct rk_link *l = f->jobs.next; l != &f->jobs; l = l->next) {
         struct job *j = rk_list_entry(l, struct job, link);
@@ -53,7 +53,7 @@ static struct job *find(struct rk_flights *f, const char *name)
     return NULL;
 }
 
-static struct job *find_or_make(struct rk_flights *f, const char *name)
+static struct job *find_or_make(struct xr_flights *f, const char *name)
 {
     struct job *j = find(f, name);
 
@@ -73,7 +73,7 @@ static struct job *find_or_make(struct rk_flights *f, const char *name)
 static void on_forgotten(pmix_status_t status, void *arg)
 {
     struct job *j = arg;
-    struct rk_flights *f = j->all;
+    struct xr_flights *f = j->all;
 
     (void)status;
     pthread_mutex_lock(&f->lock);
@@ -91,15 +91,15 @@ static void on_registered(pmix_status_t status, void *arg)
 static bool is_asking(const struct job *j, const void *token)
 {
     for (struct rk_link *l = j->asking.next; l != &j->asking; l = l->next) {
-        if (rk_list_entry(l, struct rk_flight, link)->token == token)
+        if (rk_list_entry(l, struct xr_flight, link)->token == token)
             return true;
     }
     return false;
 }
 
-struct rk_flight *rk_flight_begin(struct rk_flights *f, const char *name, void *token, bool *again)
+struct xr_flight *xr_flight_begin(struct xr_flights *f, const char *name, void *token, bool *again)
 {
-    struct rk_flight *one = calloc(1, sizeof(*one));
+    struct xr_flight *one = calloc(1, sizeof(*one));
     struct job *j;
 
     pthread_mutex_lock(&f->lock);
@@ -117,10 +117,10 @@ struct rk_flight *rk_flight_begin(struct rk_flights *f, const char *name, void *
     return one;
 }
 
-void rk_flight_end(struct rk_flight *one)
+void xr_flight_end(struct xr_flight *one)
 {
     struct job *j = one->job;
-    struct rk_flights *f = j->all;
+    struct xr_flights *f = j->all;
     bool forget, idle;
 
     pthread_mutex_lock(&f->lock);
@@ -138,7 +138,7 @@ void rk_flight_end(struct rk_flight *one)
         free(j);
 }
 
-void rk_flights_forget(struct rk_flights *f, const char *name)
+void xr_flights_forget(struct xr_flights *f, const char *name)
 {
     struct job *j;
     bool now = false;
@@ -154,7 +154,7 @@ void rk_flights_forget(struct rk_flights *f, const char *name)
         PMIx_server_deregister_nspace(j->name, on_forgotten, j);
 }
 
-void rk_flights_keep(struct rk_flights *f, const char *name)
+void xr_flights_keep(struct xr_flights *f, const char *name)
 {
     struct job *j;
 
@@ -165,11 +165,11 @@ void rk_flights_keep(struct rk_flights *f, const char *name)
     pthread_mutex_unlock(&f->lock);
 }
 
-void rk_flights_forget_unknown(struct rk_flights *f, const char *name)
+void xr_flights_forget_unknown(struct xr_flights *f, const char *name)
 {
     pmix_nspace_t nspace;
 
     PMIX_LOAD_NSPACE(nspace, name);
     PMIx_server_register_nspace(nspace, 0, &f->no_data, 1, on_registered, NULL);
-    rk_flights_forget(f, name);
+    xr_flights_forget(f, name);
 }

@@ -51,17 +51,17 @@ static size_t each(int *fds, size_t max)
     return n;
 }
 
-void rk_listeners_note(struct rk_listeners *l)
+void xr_listeners_note(struct xr_listeners *l)
 {
-    l->n = each(l->fd, RK_LISTENERS);
+    l->n = each(l->fd, XR_LISTENERS);
 }
 
-void rk_listeners_guard(const struct rk_listeners *before)
+void xr_listeners_guard(const struct xr_listeners *before)
 {
     const struct timeval half = {0, HALF_US};
     const int silent = SILENT_S;
-    int fds[2 * RK_LISTENERS];
-    size_t n = each(fds, 2 * RK_LISTENERS), new = 0;
+    int fds[2 * XR_LISTENERS];
+    size_t n = each(fds, 2 * XR_LISTENERS), new = 0;
 
     for (size_t i = 0; i < n; i++) {
         bool old = false;
@@ -73,5 +73,5 @@ void rk_listeners_guard(const struct rk_listeners *before)
         setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &half, sizeof(half));
         fds[new++] = fds[i];
     }
-    rk_owner_guard(fds, new);
+    xr_owner_guard(fds, new);
 }

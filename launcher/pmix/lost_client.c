@@ -13,44 +13,44 @@
 #include <stdlib.h>
 
 struct lost {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct lost *l = (struct lost *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     server->events->lost(server->arg, l->rank);
     free(l);
 }
 
-void rk_server_count_client(struct rk_server *server, uint32_t rank, int n)
+void xr_server_count_client(struct xr_server *server, uint32_t rank, int n)
 {
-    uint32_t i = rk_server_local(server, rank);
+    uint32_t i = xr_server_local(server, rank);
 
     if (i < server->nlocal)
         server->clients[i] += n;
 }
 
-static void post_one(struct rk_server *server, const pmix_proc_t *proc)
+static void post_one(struct xr_server *server, const pmix_proc_t *proc)
 {
     struct lost *l;
     uint32_t rank, i;
 
-    if (!rk_server_rank_of(server, proc, &rank))
+    if (!xr_server_rank_of(server, proc, &rank))
         return;
-    rk_server_count_client(server, rank, -1);
-    i = rk_server_local(server, rank);
+    xr_server_count_client(server, rank, -1);
+    i = xr_server_local(server, rank);
     if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
-        rk_server_forget_rank(server, rank);
+        xr_server_forget_rank(server, rank);
     l = malloc(sizeof(*l));
     if (!l)
         return;
     l->post.run = run;
     l->rank = rank;
-    rk_mailbox_post(server->mailbox, &l->post);
+    xr_mailbox_post(server->mailbox, &l->post);
 }
 
 /* One event for all that went at a time: the first is the source, the others are among the infos. */
@@ -58,7 +58,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
 
     (void)id;
     (void)code;
@@ -80,7 +80,7 @@ static void on_registered(pmix_status_t status, size_t id, void *arg)
     (void)arg;
 }
 
-void rk_server_watch_lost(void)
+void xr_server_watch_lost(void)
 {
     static pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
 

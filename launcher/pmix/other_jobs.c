@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rk_server_knows(const struct rk_server *s, const char *id)
+bool xr_server_knows(const struct xr_server *s, const char *id)
 {
     if (strcmp(id, s->nspace) == 0)
         return true;
@@ -25,7 +25,7 @@ bool rk_server_knows(const struct rk_server *s, const char *id)
     return false;
 }
 
-static void about_rank(pmix_info_t *info, const struct rk_job *job, uint32_t number)
+static void about_rank(pmix_info_t *info, const struct xr_job *job, uint32_t number)
 {
     pmix_data_array_t array;
     pmix_rank_t rank = number;
@@ -50,11 +50,11 @@ static void about_rank(pmix_info_t *info, const struct rk_job *job, uint32_t num
  * process for a local one on one side and for a remote one on the other, and
  * chooses other algorithms there.
  */
-static pmix_status_t tell(const struct rk_job *job)
+static pmix_status_t tell(const struct xr_job *job)
 {
     uint32_t size = job->size, napps = job->napps;
     pmix_nspace_t nspace;
-    struct rk_answer a;
+    struct xr_answer a;
     pmix_info_t *info;
     pmix_status_t rc;
 
@@ -67,34 +67,34 @@ static pmix_status_t tell(const struct rk_job *job)
     for (uint32_t i = 0; i < size; i++)
         about_rank(&info[3 + i], job, i);
     PMIX_LOAD_NSPACE(nspace, job->id);
-    rk_answer_init(&a);
-    rc = rk_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, size + 3u, rk_answer_come, &a));
+    xr_answer_init(&a);
+    rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, size + 3u, xr_answer_come, &a));
     PMIX_INFO_FREE(info, size + 3u);
     return rc;
 }
 
-bool rk_server_take_outline(struct rk_server *s, struct rk_unpacker *u, char *id)
+bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id)
 {
-    struct rk_job job;
-    bool ok = rk_outline_unpack(u, &job);
+    struct xr_job job;
+    bool ok = xr_outline_unpack(u, &job);
     pmix_status_t rc;
 
     if (ok && id)
         PMIX_LOAD_NSPACE(id, job.id);
-    if (ok && !rk_server_knows(s, job.id)) {
-        rk_flights_keep(&s->flights, job.id);
+    if (ok && !xr_server_knows(s, job.id)) {
+        xr_flights_keep(&s->flights, job.id);
         if (job.size >= MANY_RANKS)
             s->events->busy(s->arg);
         rc = tell(&job);
-        ok = rc == PMIX_SUCCESS && rk_request_word(&s->others, job.id);
+        ok = rc == PMIX_SUCCESS && xr_request_word(&s->others, job.id);
         if (rc != PMIX_SUCCESS)
             rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));
     }
-    rk_job_clear(&job);
+    xr_job_clear(&job);
     return ok;
 }
 
-static void forget_one(struct rk_server *s, char *id)
+static void forget_one(struct xr_server *s, char *id)
 {
     size_t n = 0, at = 0;
 
@@ -110,17 +110,17 @@ static void forget_one(struct rk_server *s, char *id)
     free(id);
 }
 
-void rk_server_forget_past(struct rk_server *s, const char *id)
+void xr_server_forget_past(struct xr_server *s, const char *id)
 {
-    char **past = &s->past[s->npast % RK_SERVER_PAST], *copy = NULL;
+    char **past = &s->past[s->npast % XR_SERVER_PAST], *copy = NULL;
 
-    if (rk_server_knows(s, id) && strcmp(id, s->nspace) != 0)
+    if (xr_server_knows(s, id) && strcmp(id, s->nspace) != 0)
         copy = strdup(id);
     if (!copy)
         return;
     s->npast++;
     if (*past) {
-        rk_flights_forget(&s->flights, *past);
+        xr_flights_forget(&s->flights, *past);
         forget_one(s, *past);
     }
     *past = copy;
@@ -130,9 +130,9 @@ void rk_server_forget_past(struct rk_server *s, const char *id)
  * Some clients ask about themselves, some about their job (which the first
  * registration says). As in apps.c this adds to the first.
  */
-rank_status_t rk_server_register_parent(struct rk_server *s, const struct rk_server_job *job)
+rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_server_job *job)
 {
-    struct rk_answer a;
+    struct xr_answer a;
     pmix_info_t *info;
     pmix_proc_t parent;
     pmix_status_t rc;
@@ -153,9 +153,9 @@ rank_status_t rk_server_register_parent(struct rk_server *s, const struct rk_ser
         PMIX_INFO_LOAD(&info[i], PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
         PMIX_DATA_ARRAY_DESTRUCT(&array);
     }
-    rk_answer_init(&a);
-    rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, job->nlocal,
-                                                        rk_answer_come, &a));
+    xr_answer_init(&a);
+    rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, job->nlocal,
+                                                        xr_answer_come, &a));
     PMIX_INFO_FREE(info, job->nlocal);
     if (rc == PMIX_SUCCESS)
         return RANK_OK;

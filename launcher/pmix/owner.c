@@ -106,7 +106,7 @@ static bool told_of(int fd)
     return owner_of(&here, &nobody, &uid) && uid == geteuid();
 }
 
-void rk_owner_guard(const int *fds, size_t n)
+void xr_owner_guard(const int *fds, size_t n)
 {
     unsigned found = 0;
 
@@ -160,7 +160,7 @@ SEEN int accept(int at, struct sockaddr *restrict from, socklen_t *restrict len)
     return -1;
 }
 
-unsigned rk_server_strangers(void)
+unsigned xr_server_strangers(void)
 {
     return atomic_load_explicit(&doors.turned_away, memory_order_relaxed);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct abort_call {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank;
     int code;
     char *text;
@@ -19,10 +19,10 @@ struct abort_call {
     void *done_arg;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct abort_call *a = (struct abort_call *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     server->events->aborted(server->arg, a->rank, a->code, a->text);
     if (a->done)
@@ -31,18 +31,18 @@ static void run(struct rk_post *post, void *arg)
     free(a);
 }
 
-pmix_status_t rk_upcall_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
+pmix_status_t xr_upcall_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
                               pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done,
                               void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct abort_call *a;
     uint32_t rank;
 
     (void)object;
     (void)procs;
     (void)nprocs;
-    if (!rk_server_rank_of(server, proc, &rank))
+    if (!xr_server_rank_of(server, proc, &rank))
         return PMIX_ERR_NOT_SUPPORTED;
     a = malloc(sizeof(*a));
     if (!a)
@@ -53,6 +53,6 @@ pmix_status_t rk_upcall_abort(const pmix_proc_t *proc, void *object, int status,
                              .text = strdup(text ? text : ""),
                              .done = done,
                              .done_arg = done_arg};
-    rk_mailbox_post(server->mailbox, &a->post);
+    xr_mailbox_post(server->mailbox, &a->post);
     return PMIX_SUCCESS;
 }

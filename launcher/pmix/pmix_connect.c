@@ -19,7 +19,7 @@
 #define CLOSE_MS 50    /* to the library's: our answer would come */
 
 struct gather {
-    struct rk_errand_call call;
+    struct xr_errand_call call;
     uint32_t timeout_ms; /* or 0 */
     uint64_t late_ns;    /* the library answers itself; or 0 */
     pmix_op_cbfunc_t done;
@@ -27,20 +27,20 @@ struct gather {
     void *done_arg;
 };
 
-static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
-                   struct rk_unpacker *u)
+static void finish(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+                   struct xr_unpacker *u)
 {
     struct gather *g = (struct gather *)call;
     size_t len = 0;
-    const void *data = u ? rk_unpack_bytes(u, &len) : NULL;
-    uint32_t others = u ? rk_unpack_u32(u) : 0;
+    const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
+    uint32_t others = u ? xr_unpack_u32(u) : 0;
     char *copy = NULL;
 
     if (status == PMIX_SUCCESS && u->failed)
         status = PMIX_ERROR;
     /* PMIx must know a job before it may tell its clients that they are connected with it. */
     for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
-        if (rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
+        if (xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {
@@ -58,13 +58,13 @@ static void finish(struct rk_server *server, struct rk_errand_call *call, pmix_s
     g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
 }
 
-static bool here(const struct rk_server *server, uint32_t rank)
+static bool here(const struct xr_server *server, uint32_t rank)
 {
-    return rk_server_local(server, rank) < server->nlocal;
+    return xr_server_local(server, rank) < server->nlocal;
 }
 
 /* How many of them are of this host. */
-static uint32_t count_here(const struct rk_server *server, const pmix_proc_t procs[], size_t n)
+static uint32_t count_here(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
 {
     uint32_t count = 0;
 
@@ -77,7 +77,7 @@ static uint32_t count_here(const struct rk_server *server, const pmix_proc_t pro
 
 /* Only the agent knows which have ended, so that this is for its loop; called before the errand leaves. */
 struct gather_post {
-    struct rk_post post;
+    struct xr_post post;
     struct gather *g;
     pmix_proc_t *procs;
     size_t n;
@@ -86,11 +86,11 @@ struct gather_post {
     size_t len;
 };
 
-static void leave(struct rk_post *post, void *arg)
+static void leave(struct xr_post *post, void *arg)
 {
     struct gather_post *gp = (struct gather_post *)post;
-    struct rk_server *server = arg;
-    struct rk_packer *p = &gp->g->call.payload;
+    struct xr_server *server = arg;
+    struct xr_packer *p = &gp->g->call.payload;
     bool lost = gp->broken;
 
     for (size_t i = 0; i < gp->n; i++) {
@@ -102,25 +102,25 @@ static void leave(struct rk_post *post, void *arg)
         if (!all && here(server, gp->procs[i].rank))
             lost = lost || server->events->ended(server->arg, gp->procs[i].rank);
     }
-    rk_pack_u32(p, lost);
-    rk_pack_u32(p, count_here(server, gp->procs, gp->n));
-    rk_pack_u32(p, gp->g->timeout_ms);
-    rk_pack_u32(p, (uint32_t)gp->n);
+    xr_pack_u32(p, lost);
+    xr_pack_u32(p, count_here(server, gp->procs, gp->n));
+    xr_pack_u32(p, gp->g->timeout_ms);
+    xr_pack_u32(p, (uint32_t)gp->n);
     for (size_t i = 0; i < gp->n; i++) {
         char nspace[PMIX_MAX_NSLEN + 1];
         PMIX_LOAD_NSPACE(nspace, gp->procs[i].nspace);
-        rk_pack_string(p, nspace);
-        rk_pack_u32(p, gp->procs[i].rank == PMIX_RANK_WILDCARD ? RK_ALL_RANKS : gp->procs[i].rank);
+        xr_pack_string(p, nspace);
+        xr_pack_u32(p, gp->procs[i].rank == PMIX_RANK_WILDCARD ? XR_ALL_RANKS : gp->procs[i].rank);
     }
-    rk_pack_bytes(p, gp->data, gp->len);
-    server->events->errand(server->arg, gp->g->call.what, RK_ALL_RANKS, p, gp->g);
+    xr_pack_bytes(p, gp->data, gp->len);
+    server->events->errand(server->arg, gp->g->call.what, XR_ALL_RANKS, p, gp->g);
     free(gp->procs);
     free(gp->data);
     free(gp);
 }
 
 /* Takes g and data over. */
-static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+static pmix_status_t post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
                           size_t ninfo, struct gather *g, char *data, size_t len)
 {
     struct gather_post *gp = calloc(1, sizeof(*gp));
@@ -137,10 +137,10 @@ static pmix_status_t post(enum rk_errand what, const pmix_proc_t procs[], size_t
     gp->post.run = leave;
     gp->g = g;
     gp->n = n;
-    gp->broken = rk_infos_say_broken(info, ninfo);
+    gp->broken = xr_infos_say_broken(info, ninfo);
     gp->data = data;
     gp->len = len;
-    rk_mailbox_post(rk_server_serving()->mailbox, &gp->post);
+    xr_mailbox_post(xr_server_serving()->mailbox, &gp->post);
     return PMIX_SUCCESS;
 }
 
@@ -171,33 +171,33 @@ static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, vo
  * clients of one host who connect among themselves with a time-out stop PMIx
  * there, and nothing that this side is asked or could answer prevents it.
  */
-pmix_status_t rk_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    uint32_t timeout_s = rk_infos_timeout(info, ninfo);
+    uint32_t timeout_s = xr_infos_timeout(info, ninfo);
     struct gather *g;
 
-    if (timeout_s && count_here(rk_server_serving(), procs, nprocs) > 1)
+    if (timeout_s && count_here(xr_server_serving(), procs, nprocs) > 1)
         return PMIX_ERR_NOT_SUPPORTED;
     g = make(done, NULL, done_arg, timeout_s);
     if (g && g->timeout_ms) {
         g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
         g->timeout_ms -= SHORTER_MS;
     }
-    return post(RK_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
+    return post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 
-pmix_status_t rk_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+pmix_status_t xr_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    return post(RK_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
-                make(done, NULL, done_arg, rk_infos_timeout(info, ninfo)), NULL, 0);
+    return post(XR_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
+                make(done, NULL, done_arg, xr_infos_timeout(info, ninfo)), NULL, 0);
 }
 
-pmix_status_t rk_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg)
 {
-    return post(RK_ERRAND_FENCE, procs, nprocs, info, ninfo,
-                make(NULL, done, done_arg, rk_infos_timeout(info, ninfo)), data, ndata);
+    return post(XR_ERRAND_FENCE, procs, nprocs, info, ninfo,
+                make(NULL, done, done_arg, xr_infos_timeout(info, ninfo)), data, ndata);
 }

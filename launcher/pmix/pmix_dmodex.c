@@ -11,18 +11,18 @@
 /* ------------------------------------------------------------ one of ours asks */
 
 struct modex {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank, timeout_s;
     bool known;
     pmix_nspace_t job; /* another than ours; else empty */
-    struct rk_flight *flight; /* of that */
+    struct xr_flight *flight; /* of that */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
 /* PMIx has done with the answer: on its thread. */
 struct given {
-    struct rk_flight *flight; /* or NULL */
+    struct xr_flight *flight; /* or NULL */
     char data[];
 };
 
@@ -31,22 +31,22 @@ static void on_given(void *arg)
     struct given *g = arg;
 
     if (g->flight)
-        rk_flight_end(g->flight);
+        xr_flight_end(g->flight);
     free(g);
 }
 
-void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found found, const void *data,
+void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
                           size_t len)
 {
     struct modex *m = token;
-    size_t room = found == RK_FOUND ? len : 0;
+    size_t room = found == XR_FOUND ? len : 0;
     struct given *g = calloc(1, sizeof(*g) + room);
-    pmix_status_t status = found == RK_FOUND_LATE ? PMIX_ERR_TIMEOUT : PMIX_ERR_NOT_FOUND;
+    pmix_status_t status = found == XR_FOUND_LATE ? PMIX_ERR_TIMEOUT : PMIX_ERR_NOT_FOUND;
 
     (void)server;
     if (g && room)
         memcpy(g->data, data, room);
-    if (g && found == RK_FOUND)
+    if (g && found == XR_FOUND)
         status = PMIX_SUCCESS;
     if (g)
         g->flight = m->flight; /* else it stays one for ever: PMIx keeps that job */
@@ -57,63 +57,63 @@ void rk_server_modex_done(struct rk_server *server, void *token, enum rk_found f
 /* ------------------------------------------------- about a rank of another job */
 
 struct about {
-    struct rk_errand_call call;
+    struct xr_errand_call call;
     struct modex *modex;
 };
 
-static void on_answer(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
-                      struct rk_unpacker *u)
+static void on_answer(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+                      struct xr_unpacker *u)
 {
     struct about *a = (struct about *)call;
     size_t len = 0;
-    const void *data = u ? rk_unpack_bytes(u, &len) : NULL;
+    const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
 
     /* The job first: what is known of one of its ranks is kept with it. */
-    if (u && rk_unpack_u32(u) == 1 && !rk_server_take_outline(server, u, NULL))
+    if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
         status = PMIX_ERROR;
-    if (!rk_server_knows(server, a->modex->job))
-        rk_flights_forget_unknown(&server->flights, a->modex->job);
-    rk_server_modex_done(server, a->modex,
-                         status == PMIX_SUCCESS       ? RK_FOUND
-                         : status == PMIX_ERR_TIMEOUT ? RK_FOUND_LATE
-                                                      : RK_FOUND_NEVER,
+    if (!xr_server_knows(server, a->modex->job))
+        xr_flights_forget_unknown(&server->flights, a->modex->job);
+    xr_server_modex_done(server, a->modex,
+                         status == PMIX_SUCCESS       ? XR_FOUND
+                         : status == PMIX_ERR_TIMEOUT ? XR_FOUND_LATE
+                                                      : XR_FOUND_NEVER,
                          data, len);
 }
 
-static void ask_elsewhere(struct rk_server *server, struct modex *m)
+static void ask_elsewhere(struct xr_server *server, struct modex *m)
 {
     struct about *a = calloc(1, sizeof(*a));
 
     if (!a) {
-        rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
+        xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
         return;
     }
     a->modex = m;
-    a->call.what = RK_ERRAND_MODEX;
+    a->call.what = XR_ERRAND_MODEX;
     a->call.done = on_answer;
-    rk_pack_string(&a->call.payload, m->job);
-    rk_pack_u32(&a->call.payload, m->rank);
-    rk_pack_u32(&a->call.payload, m->timeout_s);
-    server->events->errand(server->arg, RK_ERRAND_MODEX, RK_ALL_RANKS, &a->call.payload, a);
+    xr_pack_string(&a->call.payload, m->job);
+    xr_pack_u32(&a->call.payload, m->rank);
+    xr_pack_u32(&a->call.payload, m->timeout_s);
+    server->events->errand(server->arg, XR_ERRAND_MODEX, XR_ALL_RANKS, &a->call.payload, a);
 }
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct modex *m = (struct modex *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     if (m->known)
         server->events->modex(server->arg, m->rank, m->timeout_s, m);
     else if (m->job[0])
         ask_elsewhere(server, m);
     else
-        rk_server_modex_done(server, m, RK_FOUND_NEVER, NULL, 0);
+        xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
 }
 
-pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_modex_cbfunc_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct modex *m = calloc(1, sizeof(*m));
     bool again;
 
@@ -121,25 +121,25 @@ pmix_status_t rk_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
         return PMIX_ERR_NOMEM;
     *m = (struct modex){.post.run = run, .done = done, .done_arg = done_arg};
     /* The library leaves it to us where a rank of another host is asked for. */
-    m->timeout_s = rk_infos_timeout(info, ninfo);
-    m->known = rk_server_rank_of(server, proc, &m->rank);
+    m->timeout_s = xr_infos_timeout(info, ninfo);
+    m->known = xr_server_rank_of(server, proc, &m->rank);
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
         PMIX_LOAD_NSPACE(m->job, proc->nspace);
-        m->rank = proc->rank == PMIX_RANK_WILDCARD ? RK_ALL_RANKS : proc->rank;
-        m->flight = rk_flight_begin(&server->flights, m->job, done_arg, &again);
+        m->rank = proc->rank == PMIX_RANK_WILDCARD ? XR_ALL_RANKS : proc->rank;
+        m->flight = xr_flight_begin(&server->flights, m->job, done_arg, &again);
         if (!m->flight) {
             free(m);
             return again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
         }
     }
-    rk_mailbox_post(server->mailbox, &m->post);
+    xr_mailbox_post(server->mailbox, &m->post);
     return PMIX_SUCCESS;
 }
 
 /* ----------------------------------------------------------- another host asks */
 
 struct lookup {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t id, rank;
     bool relic; /* look among what the dead have left */
     bool found;
@@ -147,16 +147,16 @@ struct lookup {
     size_t len;
 };
 
-static void tell(struct rk_post *post, void *arg)
+static void tell(struct xr_post *post, void *arg)
 {
     struct lookup *l = (struct lookup *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
     const void *data = l->data;
     size_t len = l->len;
     bool found = l->found;
 
     if (l->relic)
-        rk_server_relic(server, l->rank, &found, &data, &len);
+        xr_server_relic(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
@@ -173,7 +173,7 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
         l->len = len;
     }
     l->found = l->found && (l->data || !len);
-    rk_mailbox_post(rk_server_serving()->mailbox, &l->post);
+    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
 }
 
 static void on_round(pmix_status_t status, void *arg)
@@ -181,7 +181,7 @@ static void on_round(pmix_status_t status, void *arg)
     struct lookup *l = arg;
 
     (void)status;
-    rk_mailbox_post(rk_server_serving()->mailbox, &l->post);
+    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
 }
 
 /*
@@ -189,7 +189,7 @@ static void on_round(pmix_status_t status, void *arg)
  * thread does one thing after the other: once an event that concerns nobody
  * has come back from there, the question before it was answered if it ever is.
  */
-static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool relic)
+static void settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
@@ -212,12 +212,12 @@ static void settle(struct rk_server *server, uint32_t rank, uint32_t id, bool re
     server->events->looked_up(server->arg, id, false, NULL, 0);
 }
 
-void rk_server_settle(struct rk_server *server, uint32_t id)
+void xr_server_settle(struct xr_server *server, uint32_t id)
 {
     settle(server, 0, id, false);
 }
 
-void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
+void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
 {
     struct lookup *l;
     pmix_proc_t proc;
@@ -225,7 +225,7 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
     size_t len;
     bool found;
 
-    if (rk_server_relic(server, rank, &found, &data, &len)) {
+    if (xr_server_relic(server, rank, &found, &data, &len)) {
         settle(server, rank, id, true);
         return;
     }
@@ -238,5 +238,5 @@ void rk_server_look_up(struct rk_server *server, uint32_t rank, uint32_t id)
     l->id = id;
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
     if (PMIx_server_dmodex_request(&proc, on_data, l) != PMIX_SUCCESS)
-        rk_mailbox_post(server->mailbox, &l->post);
+        xr_mailbox_post(server->mailbox, &l->post);
 }

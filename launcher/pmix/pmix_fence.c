@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rk_fence_call {
-    struct rk_post post;
+struct xr_fence_call {
+    struct xr_post post;
     uint32_t *ranks, nranks; /* 0: all of the job */
     bool foreign;            /* names ranks that the job does not have */
     bool broken;             /* a client of this host ended before it came */
@@ -24,7 +24,7 @@ struct rk_fence_call {
 
 static void destroy(void *arg)
 {
-    struct rk_fence_call *f = arg;
+    struct xr_fence_call *f = arg;
 
     free(f->ranks);
     free(f->data);
@@ -32,7 +32,7 @@ static void destroy(void *arg)
 }
 
 /* From here on nobody else has a hand on it. */
-static void answer(struct rk_fence_call *f, pmix_status_t status)
+static void answer(struct xr_fence_call *f, pmix_status_t status)
 {
     bool good = status == PMIX_SUCCESS && f->data;
 
@@ -42,10 +42,10 @@ static void answer(struct rk_fence_call *f, pmix_status_t status)
     f->done(status, good ? f->data : NULL, good ? f->len : 0, f->done_arg, destroy, f);
 }
 
-void rk_server_fence_done(struct rk_server *server, void *token, int status, const void *data,
+void xr_server_fence_done(struct xr_server *server, void *token, int status, const void *data,
                           size_t len)
 {
-    struct rk_fence_call *f = token;
+    struct xr_fence_call *f = token;
 
     (void)server;
     /* PMIx keeps the data until it calls the last function. */
@@ -62,8 +62,8 @@ void rk_server_fence_done(struct rk_server *server, void *token, int status, con
 /* The library's own time-out ends when all of this host have come. */
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct rk_fence_call *f = arg;
-    struct rk_server *server = rk_server_serving();
+    struct xr_fence_call *f = arg;
+    struct xr_server *server = xr_server_serving();
 
     (void)fd;
     (void)what;
@@ -71,10 +71,10 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     answer(f, PMIX_ERR_TIMEOUT);
 }
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
-    struct rk_fence_call *f = (struct rk_fence_call *)post;
-    struct rk_server *server = arg;
+    struct xr_fence_call *f = (struct xr_fence_call *)post;
+    struct xr_server *server = arg;
     const struct timeval late = {(time_t)f->timeout_s, 0};
 
     if (f->foreign) {
@@ -91,8 +91,8 @@ static void run(struct rk_post *post, void *arg)
     server->events->fence(server->arg, f->ranks, f->nranks, f->broken, f->data, f->len, f);
 }
 
-static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[], size_t n,
-                       struct rk_fence_call *f)
+static bool list_ranks(const struct xr_server *server, const pmix_proc_t procs[], size_t n,
+                       struct xr_fence_call *f)
 {
     f->ranks = calloc(n ? n : 1, sizeof(*f->ranks));
     for (size_t i = 0; f->ranks && i < n; i++) {
@@ -108,7 +108,7 @@ static bool list_ranks(const struct rk_server *server, const pmix_proc_t procs[]
     return f->ranks != NULL;
 }
 
-bool rk_infos_say_broken(const pmix_info_t info[], size_t n)
+bool xr_infos_say_broken(const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)
@@ -122,7 +122,7 @@ static uint32_t within_u32(int64_t n)
     return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-uint32_t rk_value_number(const pmix_value_t *v)
+uint32_t xr_value_number(const pmix_value_t *v)
 {
     switch (v->type) {
     case PMIX_INT:
@@ -148,26 +148,26 @@ uint32_t rk_value_number(const pmix_value_t *v)
     }
 }
 
-uint32_t rk_infos_timeout(const pmix_info_t info[], size_t n)
+uint32_t xr_infos_timeout(const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
-            return rk_value_number(&info[i].value);
+            return xr_value_number(&info[i].value);
     }
     return 0;
 }
 
-pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
-    struct rk_fence_call *f = calloc(1, sizeof(*f));
+    struct xr_server *server = xr_server_serving();
+    struct xr_fence_call *f = calloc(1, sizeof(*f));
 
     for (size_t i = 0; i < nprocs; i++) {
         if (!PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace)) {
             free(f);
-            return rk_upcall_fence_jobs(procs, nprocs, info, ninfo, data, ndata, done, done_arg);
+            return xr_upcall_fence_jobs(procs, nprocs, info, ninfo, data, ndata, done, done_arg);
         }
     }
     if (!f || !list_ranks(server, procs, nprocs, f)) {
@@ -178,10 +178,10 @@ pmix_status_t rk_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->post.run = run;
     f->data = data;
     f->len = ndata;
-    f->broken = rk_infos_say_broken(info, ninfo);
-    f->timeout_s = rk_infos_timeout(info, ninfo);
+    f->broken = xr_infos_say_broken(info, ninfo);
+    f->timeout_s = xr_infos_timeout(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
-    rk_mailbox_post(server->mailbox, &f->post);
+    xr_mailbox_post(server->mailbox, &f->post);
     return PMIX_SUCCESS;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct log_call {
-    struct rk_post post;
+    struct xr_post post;
     uint32_t rank;
     pmix_status_t status;
     char *text[3]; /* by stream */
@@ -18,10 +18,10 @@ struct log_call {
     void *done_arg;
 };
 
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct log_call *l = (struct log_call *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
 
     for (int stream = 1; stream <= 2; stream++) {
         if (l->text[stream])
@@ -45,11 +45,11 @@ static void append(char **to, const char *text)
     *to = more;
 }
 
-void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
                    void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct log_call *l = calloc(1, sizeof(*l));
 
     (void)directives;
@@ -61,7 +61,7 @@ void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
     l->status = PMIX_ERR_NOT_SUPPORTED;
     l->done = done;
     l->done_arg = done_arg;
-    if (rk_server_rank_of(server, client, &l->rank)) {
+    if (xr_server_rank_of(server, client, &l->rank)) {
         for (size_t i = 0; i < ndata; i++) {
             int stream = PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDOUT)   ? 1
                          : PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDERR) ? 2
@@ -72,5 +72,5 @@ void rk_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
             }
         }
     }
-    rk_mailbox_post(server->mailbox, &l->post);
+    xr_mailbox_post(server->mailbox, &l->post);
 }

@@ -24,20 +24,20 @@
 
 #define ANSWER_S 60
 
-static struct rk_server *serving;
+static struct xr_server *serving;
 
-struct rk_server *rk_server_serving(void)
+struct xr_server *xr_server_serving(void)
 {
     return serving;
 }
 
-bool rk_server_rank_of(const struct rk_server *server, const pmix_proc_t *proc, uint32_t *rank)
+bool xr_server_rank_of(const struct xr_server *server, const pmix_proc_t *proc, uint32_t *rank)
 {
     *rank = proc->rank;
     return PMIX_CHECK_NSPACE(proc->nspace, server->nspace) && proc->rank < server->size;
 }
 
-uint32_t rk_server_local(const struct rk_server *server, uint32_t rank)
+uint32_t xr_server_local(const struct xr_server *server, uint32_t rank)
 {
     uint32_t low = 0, high = server->nlocal;
 
@@ -59,15 +59,15 @@ static rank_status_t failed(const char *what, pmix_status_t rc)
 
 /* ------------------------------------------------- calls that answer later */
 
-void rk_answer_init(struct rk_answer *a)
+void xr_answer_init(struct xr_answer *a)
 {
     a->status = a->failed = PMIX_SUCCESS;
     sem_init(&a->come, 0, 0);
 }
 
-void rk_answer_come(pmix_status_t status, void *arg)
+void xr_answer_come(pmix_status_t status, void *arg)
 {
-    struct rk_answer *a = arg;
+    struct xr_answer *a = arg;
 
     a->status = status;
     sem_post(&a->come);
@@ -75,7 +75,7 @@ void rk_answer_come(pmix_status_t status, void *arg)
 
 static void on_answer_to_none(pmix_status_t status, void *arg)
 {
-    struct rk_answer *a = arg;
+    struct xr_answer *a = arg;
 
     if (status != PMIX_SUCCESS)
         a->failed = status;
@@ -83,7 +83,7 @@ static void on_answer_to_none(pmix_status_t status, void *arg)
 
 /* It comes in milliseconds, for a very large job in seconds. If PMIx's thread is stuck no client can go on either, and
  * what it may still write to lies on our stack: then the agent's end, which its keeper sees to, is the only good one. */
-static void wait_bounded(struct rk_answer *a)
+static void wait_bounded(struct xr_answer *a)
 {
     struct timespec end;
 
@@ -97,7 +97,7 @@ static void wait_bounded(struct rk_answer *a)
     }
 }
 
-pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc)
+pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc)
 {
     if (rc == PMIX_SUCCESS) {
         wait_bounded(a);
@@ -110,23 +110,23 @@ pmix_status_t rk_answer_wait(struct rk_answer *a, pmix_status_t rc)
 /* ------------------------------------------------------------------ opening */
 
 static pmix_server_module_t module = {
-    .client_connected2 = rk_upcall_connected,
-    .client_finalized = rk_upcall_finalized,
-    .abort = rk_upcall_abort,
-    .fence_nb = rk_upcall_fence,
-    .direct_modex = rk_upcall_modex,
-    .publish = rk_upcall_publish,
-    .lookup = rk_upcall_lookup,
-    .unpublish = rk_upcall_unpublish,
-    .spawn = rk_upcall_spawn,
-    .connect = rk_upcall_connect,
-    .disconnect = rk_upcall_disconnect,
-    .register_events = rk_upcall_register_events,
-    .deregister_events = rk_upcall_deregister_events,
-    .notify_event = rk_upcall_notify,
-    .query = rk_upcall_query,
-    .log = rk_upcall_log,
-    .job_control = rk_upcall_job_control,
+    .client_connected2 = xr_upcall_connected,
+    .client_finalized = xr_upcall_finalized,
+    .abort = xr_upcall_abort,
+    .fence_nb = xr_upcall_fence,
+    .direct_modex = xr_upcall_modex,
+    .publish = xr_upcall_publish,
+    .lookup = xr_upcall_lookup,
+    .unpublish = xr_upcall_unpublish,
+    .spawn = xr_upcall_spawn,
+    .connect = xr_upcall_connect,
+    .disconnect = xr_upcall_disconnect,
+    .register_events = xr_upcall_register_events,
+    .deregister_events = xr_upcall_deregister_events,
+    .notify_event = xr_upcall_notify,
+    .query = xr_upcall_query,
+    .log = xr_upcall_log,
+    .job_control = xr_upcall_job_control,
 };
 
 /*
@@ -190,31 +190,31 @@ static rank_status_t init(const char *id, const char *host, void *known)
 /* On threads that are not woken for each child that ends, and with a door that is fit for strangers. */
 static rank_status_t init_apart(const char *id, const char *host, void *known, uint64_t *ns)
 {
-    struct rk_listeners before;
+    struct xr_listeners before;
     uint64_t start = rk_clock_ns();
     sigset_t all, old;
     rank_status_t st;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    rk_listeners_note(&before);
-    rk_order_begin();
+    xr_listeners_note(&before);
+    xr_order_begin();
     st = init(id, host, known);
-    rk_order_end();
-    rk_listeners_guard(&before);
+    xr_order_end();
+    xr_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *ns = rk_clock_ns() - start;
     return st;
 }
 
-/* What rk_server_begin has done. */
+/* What xr_server_begin has done. */
 static struct {
     bool begun;
     rank_status_t st;
     uint64_t ns;
 } early;
 
-void rk_server_begin(const char *id, const char *host)
+void xr_server_begin(const char *id, const char *host)
 {
     early.begun = true;
     early.st = init_apart(id, host, NULL, &early.ns);
@@ -239,19 +239,19 @@ static char *join(const char *const *texts, uint32_t n, char sep)
 
 /* The map of ranks as PMIx packs it. Of ranks that do not follow each other it makes the same plain list, but takes
  * a time for it that is quadratic: 22 s for 128 on each of 1,000 hosts. */
-static pmix_status_t pack_ranks(const struct rk_server_job *job, const char *ranks, char **out)
+static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ranks, char **out)
 {
     if (job->runs)
         return PMIx_generate_ppn(ranks, out);
     return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
 }
 
-static rank_status_t register_job(struct rk_server *s, const struct rk_server_job *job)
+static rank_status_t register_job(struct xr_server *s, const struct xr_server_job *job)
 {
     char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
     char *hosts = join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
-    struct rk_answer a;
+    struct xr_answer a;
     uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
     pmix_info_t info[9];
     pmix_proc_t parent;
@@ -286,9 +286,9 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
             PMIX_INFO_LOAD(&info[ninfo], PMIX_PARENT_ID, &parent, PMIX_PROC);
             ninfo++;
         }
-        rk_answer_init(&a);
-        rc = rk_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
-                                                            rk_answer_come, &a));
+        xr_answer_init(&a);
+        rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
+                                                            xr_answer_come, &a));
         for (size_t i = 0; i < ninfo; i++)
             PMIX_INFO_DESTRUCT(&info[i]);
     }
@@ -298,40 +298,40 @@ static rank_status_t register_job(struct rk_server *s, const struct rk_server_jo
 }
 
 /* PMIx's thread takes them in order, so that it is enough to wait for the last. */
-static rank_status_t register_ranks(struct rk_server *s, const struct rk_server_job *job)
+static rank_status_t register_ranks(struct xr_server *s, const struct xr_server_job *job)
 {
-    struct rk_answer a;
+    struct xr_answer a;
     pmix_status_t rc = PMIX_SUCCESS;
 
     if (job->nlocal == 0)
         return RANK_OK;
-    rk_answer_init(&a);
+    xr_answer_init(&a);
     for (uint32_t i = 0; i < job->nlocal && rc == PMIX_SUCCESS; i++) {
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, s->nspace, job->local[i]);
         rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
-                                         i + 1 < job->nlocal ? on_answer_to_none : rk_answer_come, &a);
+                                         i + 1 < job->nlocal ? on_answer_to_none : xr_answer_come, &a);
     }
-    rc = rk_answer_wait(&a, rc);
+    rc = xr_answer_wait(&a, rc);
     return rc == PMIX_SUCCESS ? RANK_OK : failed("registering the ranks with PMIx", rc);
 }
 
 /* What a spawned job's clients may ask about the job that they come from. */
-static rank_status_t register_origin(struct rk_server *s, const struct rk_server_job *job)
+static rank_status_t register_origin(struct xr_server *s, const struct xr_server_job *job)
 {
-    struct rk_unpacker u;
+    struct xr_unpacker u;
 
     if (!job->origin || !job->origin->job)
         return RANK_OK;
-    u = (struct rk_unpacker){job->origin->outline, job->origin->len, false};
-    return rk_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+    u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
+    return xr_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
 }
 
-rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job *job,
-                             const struct rk_server_events *events, void *arg,
-                             struct rk_server **out, uint64_t *init_ns, uint64_t *register_ns)
+rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job *job,
+                             const struct xr_server_events *events, void *arg,
+                             struct xr_server **out, uint64_t *init_ns, uint64_t *register_ns)
 {
-    struct rk_server *s = calloc(1, sizeof(*s));
+    struct xr_server *s = calloc(1, sizeof(*s));
     uint64_t start;
     rank_status_t st;
 
@@ -342,7 +342,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     s->arg = arg;
     s->size = job->size;
     PMIX_LOAD_NSPACE(s->nspace, job->id);
-    rk_flights_open(&s->flights);
+    xr_flights_open(&s->flights);
     s->local = malloc((job->nlocal ? job->nlocal : 1) * sizeof(*s->local));
     s->clients = calloc((size_t)job->nlocal + 1, sizeof(*s->clients));
     if (!s->local || !s->clients) {
@@ -353,7 +353,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
     }
     s->nlocal = job->nlocal;
     memcpy(s->local, job->local, job->nlocal * sizeof(*s->local));
-    st = rk_mailbox_open(base, s, &s->mailbox);
+    st = xr_mailbox_open(base, s, &s->mailbox);
     if (st) {
         free(s->local);
         free(s->clients);
@@ -368,13 +368,13 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
         st = init_apart(job->id, job->host, job->topology, init_ns);
     start = rk_clock_ns();
     if (!st) {
-        rk_server_watch_lost();
+        xr_server_watch_lost();
         st = register_job(s, job);
     }
     if (!st)
-        st = rk_server_register_parent(s, job);
+        st = xr_server_register_parent(s, job);
     if (!st && job->napps > 1)
-        st = rk_server_register_apps(s, job);
+        st = xr_server_register_apps(s, job);
     if (!st)
         st = register_ranks(s, job);
     if (!st)
@@ -385,7 +385,7 @@ rank_status_t rk_server_open(struct event_base *base, const struct rk_server_job
 
 /* -------------------------------------------------------------------- ranks */
 
-char **rk_server_rank_env(struct rk_server *s, uint32_t rank)
+char **xr_server_rank_env(struct xr_server *s, uint32_t rank)
 {
     char **env = NULL;
     pmix_proc_t proc;
@@ -396,11 +396,11 @@ char **rk_server_rank_env(struct rk_server *s, uint32_t rank)
     if (rc == PMIX_SUCCESS)
         return env; /* PMIx makes it of malloc'ed strings */
     failed("PMIx_server_setup_fork", rc);
-    rk_strings_free(env);
+    xr_strings_free(env);
     return NULL;
 }
 
-const char *rk_server_version(void)
+const char *xr_server_version(void)
 {
     static char version[64];
     /* "OpenPMIx 4.2.2 (PMIx Standard: 4.2, ...)", "4.2.2" or the like */
@@ -411,15 +411,15 @@ const char *rk_server_version(void)
     return version;
 }
 
-void rk_server_ending(struct rk_server *s)
+void xr_server_ending(struct xr_server *s)
 {
     if (s)
         atomic_store(&s->ending, true);
 }
 
-void rk_server_catch_up(struct rk_server *s)
+void xr_server_catch_up(struct xr_server *s)
 {
-    rk_mailbox_run(s->mailbox);
+    xr_mailbox_run(s->mailbox);
 }
 
 /* -------------------------------------------------------------------- deaths */
@@ -439,15 +439,15 @@ static void on_told(pmix_status_t status, void *arg)
     free(n);
 }
 
-void rk_server_tell_death(struct rk_server *s, uint32_t rank, bool by_signal)
+void xr_server_tell_death(struct xr_server *s, uint32_t rank, bool by_signal)
 {
-    rk_server_tell_other(s, s->nspace, rank, by_signal);
+    xr_server_tell_other(s, s->nspace, rank, by_signal);
 }
 
-void rk_server_tell_other(struct rk_server *s, const char *job, uint32_t rank, bool by_signal)
+void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, bool by_signal)
 {
     struct notice *n = calloc(1, sizeof(*n));
-    bool over = rank == RK_ALL_RANKS;
+    bool over = rank == XR_ALL_RANKS;
     pmix_proc_t all;
     pmix_status_t rc;
 
@@ -466,5 +466,5 @@ void rk_server_tell_other(struct rk_server *s, const char *job, uint32_t rank, b
     if (rc != PMIX_SUCCESS)
         on_told(rc, n);
     if (over)
-        rk_server_forget_past(s, job);
+        xr_server_forget_past(s, job);
 }

@@ -14,39 +14,39 @@
 #include <string.h>
 
 struct spawn {
-    struct rk_errand_call call;
+    struct xr_errand_call call;
     pmix_spawn_cbfunc_t done;
     void *done_arg;
 };
 
-static void on_started(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
-                       struct rk_unpacker *u)
+static void on_started(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+                       struct xr_unpacker *u)
 {
     struct spawn *s = (struct spawn *)call;
     pmix_nspace_t nspace = "";
     size_t len;
 
     if (status == PMIX_SUCCESS) {
-        rk_unpack_bytes(u, &len);
-        if (rk_unpack_u32(u) != 1 || !rk_server_take_outline(server, u, nspace))
+        xr_unpack_bytes(u, &len);
+        if (xr_unpack_u32(u) != 1 || !xr_server_take_outline(server, u, nspace))
             status = PMIX_ERROR;
     }
     s->done(status, nspace, s->done_arg);
 }
 
-static bool add_option(struct rk_request *r, const char *option, const char *value)
+static bool add_option(struct xr_request *r, const char *option, const char *value)
 {
-    return rk_request_word(&r->words, option) && rk_request_word(&r->words, value);
+    return xr_request_word(&r->words, option) && xr_request_word(&r->words, value);
 }
 
 /* "l3", "ppr:2:numa", "core:PE=2": what xrun knows no more of is left out from the end. */
-static pmix_status_t add_policy(struct rk_request *r, const char *policy, bool required)
+static pmix_status_t add_policy(struct xr_request *r, const char *policy, bool required)
 {
-    struct rk_where where = {.hosts = NULL};
+    struct xr_where where = {.hosts = NULL};
     char *word = strdup(policy), why[256], *colon;
     pmix_status_t rc = PMIX_SUCCESS;
 
-    while (word && !rk_where_map_by(&where, word, why, sizeof(why))) {
+    while (word && !xr_where_map_by(&where, word, why, sizeof(why))) {
         colon = strrchr(word, ':');
         *(colon ? colon : word) = '\0';
         if (*word == '\0')
@@ -67,20 +67,20 @@ static bool set_text(char **to, const char *text)
     return *to != NULL;
 }
 
-static bool set_variable(struct rk_request_app *app, const pmix_envar_t *e)
+static bool set_variable(struct xr_request_app *app, const pmix_envar_t *e)
 {
     char *text;
     bool ok;
 
     if (!e->envar || !e->value || asprintf(&text, "%s=%s", e->envar, e->value) < 0)
         return false;
-    ok = rk_request_word(&app->env, text);
+    ok = xr_request_word(&app->env, text);
     free(text);
     return ok;
 }
 
 /* app: NULL for what is said of the whole job. */
-static pmix_status_t take(struct rk_request *r, struct rk_request_app *app, const pmix_info_t *info)
+static pmix_status_t take(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
     const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
@@ -97,7 +97,7 @@ static pmix_status_t take(struct rk_request *r, struct rk_request_app *app, cons
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
         ok = set_variable(app, &v->data.envar);
     else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
-        ok = !PMIX_INFO_TRUE(info) || rk_request_word(&r->words, "--tag-output");
+        ok = !PMIX_INFO_TRUE(info) || xr_request_word(&r->words, "--tag-output");
     else if (PMIX_INFO_IS_REQUIRED(info))
         return PMIX_ERR_NOT_SUPPORTED;
     return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
@@ -108,14 +108,14 @@ static bool copy_words(char ***to, char *const *from)
     bool ok = true;
 
     for (; ok && from && *from; from++)
-        ok = rk_request_word(to, *from);
+        ok = xr_request_word(to, *from);
     return ok;
 }
 
-static pmix_status_t take_app(struct rk_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
+static pmix_status_t take_app(struct xr_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
                               size_t njob)
 {
-    struct rk_request_app *app = rk_request_add(r);
+    struct xr_request_app *app = xr_request_add(r);
     pmix_status_t rc = PMIX_SUCCESS;
     bool ok;
 
@@ -125,7 +125,7 @@ static pmix_status_t take_app(struct rk_request *r, const pmix_app_t *from, cons
         return PMIX_ERR_BAD_PARAM;
     app->n = (uint32_t)from->maxprocs;
     /* The command is what is executed; its own name for itself is the program's affair. */
-    ok = rk_request_word(&app->argv, from->cmd) &&
+    ok = xr_request_word(&app->argv, from->cmd) &&
          copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
          copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || set_text(&app->wdir, from->cwd));
     if (!ok)
@@ -139,16 +139,16 @@ static pmix_status_t take_app(struct rk_request *r, const pmix_app_t *from, cons
     return rc;
 }
 
-pmix_status_t rk_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
+pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *done_arg)
 {
-    struct rk_request r = {0};
+    struct xr_request r = {0};
     pmix_status_t rc = PMIX_SUCCESS;
     struct spawn *s;
     uint32_t rank;
 
-    if (!rk_server_rank_of(rk_server_serving(), proc, &rank))
+    if (!xr_server_rank_of(xr_server_serving(), proc, &rank))
         return PMIX_ERR_NOT_SUPPORTED;
     if (napps == 0)
         return PMIX_ERR_BAD_PARAM;
@@ -162,14 +162,14 @@ pmix_status_t rk_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     for (size_t i = 0; i < napps && !rc; i++)
         rc = take_app(&r, &apps[i], job_info, ninfo);
     if (!rc)
-        rk_request_pack(&r, &s->call.payload);
-    rk_request_clear(&r);
+        xr_request_pack(&r, &s->call.payload);
+    xr_request_clear(&r);
     s->call.refused = rc;
-    s->call.what = RK_ERRAND_SPAWN;
+    s->call.what = XR_ERRAND_SPAWN;
     s->call.rank = rank;
     s->call.done = on_started;
     s->done = done;
     s->done_arg = done_arg;
-    rk_errand_post(&s->call);
+    xr_errand_post(&s->call);
     return PMIX_SUCCESS;
 }

@@ -6,49 +6,49 @@
 #include <string.h>
 
 struct simple {
-    struct rk_errand_call call;
+    struct xr_errand_call call;
     pmix_op_cbfunc_t done;
     void *done_arg;
 };
 
 struct lookup {
-    struct rk_errand_call call;
+    struct xr_errand_call call;
     pmix_lookup_cbfunc_t done;
     void *done_arg;
 };
 
 /* How far, and for how long. False: it is not offered. */
-static bool understand(const pmix_info_t *info, enum rk_range *range, enum rk_keep *keep)
+static bool understand(const pmix_info_t *info, enum xr_range *range, enum xr_keep *keep)
 {
     if (PMIX_CHECK_KEY(info, PMIX_RANGE)) {
         switch (info->value.data.range) {
         case PMIX_RANGE_LOCAL:
-            *range = RK_RANGE_HOST;
+            *range = XR_RANGE_HOST;
             return true;
         case PMIX_RANGE_NAMESPACE:
-            *range = RK_RANGE_JOB;
+            *range = XR_RANGE_JOB;
             return true;
         case PMIX_RANGE_PROC_LOCAL:
-            *range = RK_RANGE_PROCESS;
+            *range = XR_RANGE_PROCESS;
             return true;
         default:
-            *range = RK_RANGE_ALL;
+            *range = XR_RANGE_ALL;
             return info->value.data.range != PMIX_RANGE_CUSTOM;
         }
     }
     if (keep && PMIX_CHECK_KEY(info, PMIX_PERSISTENCE)) {
         switch (info->value.data.persist) {
         case PMIX_PERSIST_FIRST_READ:
-            *keep = RK_KEEP_ONE_READ;
+            *keep = XR_KEEP_ONE_READ;
             return true;
         case PMIX_PERSIST_PROC:
-            *keep = RK_KEEP_PROCESS;
+            *keep = XR_KEEP_PROCESS;
             return true;
         case PMIX_PERSIST_APP:
-            *keep = RK_KEEP_APP;
+            *keep = XR_KEEP_APP;
             return true;
         default:
-            *keep = RK_KEEP_ALWAYS;
+            *keep = XR_KEEP_ALWAYS;
             return true;
         }
     }
@@ -69,30 +69,30 @@ static bool is_directive(const pmix_info_t *info)
 }
 
 /* A text as such, so that PMI-1's clients can read it; all else as PMIx packs it. */
-static bool pack_value(struct rk_packer *p, const pmix_value_t *v)
+static bool pack_value(struct xr_packer *p, const pmix_value_t *v)
 {
-    struct rk_packer bytes = {0};
-    char kind = RK_VALUE_TEXT;
+    struct xr_packer bytes = {0};
+    char kind = XR_VALUE_TEXT;
     pmix_data_buffer_t buffer;
     pmix_byte_object_t packed = {NULL, 0};
     bool ok = true;
 
     if (v->type == PMIX_STRING && v->data.string) {
-        rk_pack_raw(&bytes, &kind, 1);
-        rk_pack_raw(&bytes, v->data.string, strlen(v->data.string));
+        xr_pack_raw(&bytes, &kind, 1);
+        xr_pack_raw(&bytes, v->data.string, strlen(v->data.string));
     } else {
-        kind = RK_VALUE_PMIX;
+        kind = XR_VALUE_PMIX;
         PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
         ok = PMIx_Data_pack(NULL, &buffer, (void *)(uintptr_t)v, 1, PMIX_VALUE) == PMIX_SUCCESS &&
              PMIx_Data_unload(&buffer, &packed) == PMIX_SUCCESS;
-        rk_pack_raw(&bytes, &kind, 1);
-        rk_pack_raw(&bytes, packed.bytes, packed.size);
+        xr_pack_raw(&bytes, &kind, 1);
+        xr_pack_raw(&bytes, packed.bytes, packed.size);
         free(packed.bytes);
         PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     }
-    rk_pack_bytes(p, bytes.data, bytes.len);
+    xr_pack_bytes(p, bytes.data, bytes.len);
     ok = ok && !bytes.failed;
-    rk_packer_free(&bytes);
+    xr_packer_free(&bytes);
     return ok;
 }
 
@@ -105,7 +105,7 @@ static bool unpack_value(const char *bytes, size_t len, pmix_value_t *out)
 
     if (len == 0)
         return false;
-    if (*bytes == RK_VALUE_TEXT) {
+    if (*bytes == XR_VALUE_TEXT) {
         out->type = PMIX_STRING;
         out->data.string = strndup(bytes + 1, len - 1);
         return out->data.string != NULL;
@@ -122,8 +122,8 @@ static bool unpack_value(const char *bytes, size_t len, pmix_value_t *out)
     return ok;
 }
 
-static void on_done(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
-                    struct rk_unpacker *answer)
+static void on_done(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+                    struct xr_unpacker *answer)
 {
     struct simple *s = (struct simple *)call;
 
@@ -132,14 +132,14 @@ static void on_done(struct rk_server *server, struct rk_errand_call *call, pmix_
     s->done(status, s->done_arg);
 }
 
-static struct simple *begin(enum rk_errand what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
+static struct simple *begin(enum xr_errand what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
                             pmix_status_t *refused)
 {
     struct simple *s;
     uint32_t rank;
 
     *refused = PMIX_ERR_NOT_SUPPORTED;
-    if (!rk_server_rank_of(rk_server_serving(), proc, &rank))
+    if (!xr_server_rank_of(xr_server_serving(), proc, &rank))
         return NULL;
     *refused = PMIX_ERR_NOMEM;
     s = calloc(1, sizeof(*s));
@@ -153,13 +153,13 @@ static struct simple *begin(enum rk_errand what, const pmix_proc_t *proc, pmix_o
     return s;
 }
 
-pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                 pmix_op_cbfunc_t done, void *done_arg)
 {
-    enum rk_range range = RK_RANGE_ALL;
-    enum rk_keep keep = RK_KEEP_APP;
+    enum xr_range range = XR_RANGE_ALL;
+    enum xr_keep keep = XR_KEEP_APP;
     pmix_status_t refused;
-    struct simple *s = begin(RK_ERRAND_PUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = begin(XR_ERRAND_PUBLISH, proc, done, done_arg, &refused);
     uint32_t n = 0;
     bool ok = true;
 
@@ -170,36 +170,36 @@ pmix_status_t rk_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
             s->call.refused = PMIX_ERR_NOT_SUPPORTED;
         n += !is_directive(&info[i]);
     }
-    rk_pack_u32(&s->call.payload, range);
-    rk_pack_u32(&s->call.payload, keep);
-    rk_pack_u32(&s->call.payload, n);
+    xr_pack_u32(&s->call.payload, range);
+    xr_pack_u32(&s->call.payload, keep);
+    xr_pack_u32(&s->call.payload, n);
     for (size_t i = 0; i < ninfo && ok; i++) {
         char key[PMIX_MAX_KEYLEN + 1];
         if (is_directive(&info[i]))
             continue;
         PMIX_LOAD_KEY(key, info[i].key);
-        rk_pack_string(&s->call.payload, key);
+        xr_pack_string(&s->call.payload, key);
         ok = pack_value(&s->call.payload, &info[i].value);
     }
     if (!ok)
         s->call.refused = PMIX_ERR_PACK_FAILURE;
-    rk_errand_post(&s->call);
+    xr_errand_post(&s->call);
     return PMIX_SUCCESS;
 }
 
-static void pack_keys(struct rk_packer *p, char **keys)
+static void pack_keys(struct xr_packer *p, char **keys)
 {
     char *none[] = {NULL};
 
-    rk_pack_strings(p, keys ? keys : none);
+    xr_pack_strings(p, keys ? keys : none);
 }
 
-pmix_status_t rk_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    enum rk_range range = RK_RANGE_ANY;
+    enum xr_range range = XR_RANGE_ANY;
     pmix_status_t refused;
-    struct simple *s = begin(RK_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = begin(XR_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
 
     if (!s)
         return refused;
@@ -207,19 +207,19 @@ pmix_status_t rk_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
         if (!understand(&info[i], &range, NULL))
             s->call.refused = PMIX_ERR_NOT_SUPPORTED;
     }
-    rk_pack_u32(&s->call.payload, range);
+    xr_pack_u32(&s->call.payload, range);
     pack_keys(&s->call.payload, keys);
-    rk_errand_post(&s->call);
+    xr_errand_post(&s->call);
     return PMIX_SUCCESS;
 }
 
 /* ------------------------------------------------------------------------ look-up */
 
-static void on_found(struct rk_server *server, struct rk_errand_call *call, pmix_status_t status,
-                     struct rk_unpacker *u)
+static void on_found(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+                     struct xr_unpacker *u)
 {
     struct lookup *l = (struct lookup *)call;
-    uint32_t n = u && status != PMIX_ERROR ? rk_unpack_u32(u) : 0, got = 0;
+    uint32_t n = u && status != PMIX_ERROR ? xr_unpack_u32(u) : 0, got = 0;
     pmix_pdata_t *data = NULL;
 
     (void)server;
@@ -228,10 +228,10 @@ static void on_found(struct rk_server *server, struct rk_errand_call *call, pmix
     if (n)
         PMIX_PDATA_CREATE(data, n);
     for (; data && got < n; got++) {
-        const char *key = rk_unpack_string(u), *job = rk_unpack_string(u), *value;
-        uint32_t rank = rk_unpack_u32(u);
+        const char *key = xr_unpack_string(u), *job = xr_unpack_string(u), *value;
+        uint32_t rank = xr_unpack_u32(u);
         size_t len;
-        value = rk_unpack_bytes(u, &len);
+        value = xr_unpack_bytes(u, &len);
         if (u->failed || !key || !job)
             break;
         PMIX_LOAD_KEY(data[got].key, key);
@@ -249,14 +249,14 @@ static void on_found(struct rk_server *server, struct rk_errand_call *call, pmix
         PMIX_PDATA_FREE(data, n);
 }
 
-pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
                                size_t ninfo, pmix_lookup_cbfunc_t done, void *done_arg)
 {
-    enum rk_range range = RK_RANGE_ALL;
-    uint32_t want = RK_LOOKUP_NOW, s = 0, rank;
+    enum xr_range range = XR_RANGE_ALL;
+    uint32_t want = XR_LOOKUP_NOW, s = 0, rank;
     struct lookup *l;
 
-    if (!rk_server_rank_of(rk_server_serving(), proc, &rank))
+    if (!xr_server_rank_of(xr_server_serving(), proc, &rank))
         return PMIX_ERR_NOT_SUPPORTED;
     l = calloc(1, sizeof(*l));
     if (!l)
@@ -266,19 +266,19 @@ pmix_status_t rk_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
             l->call.refused = PMIX_ERR_NOT_SUPPORTED;
         if (PMIX_CHECK_KEY(&info[i], PMIX_WAIT) &&
             (info[i].value.type != PMIX_BOOL || info[i].value.data.flag))
-            want = rk_value_number(&info[i].value); /* a flag: 0, for all */
+            want = xr_value_number(&info[i].value); /* a flag: 0, for all */
         else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
-            s = rk_value_number(&info[i].value);
+            s = xr_value_number(&info[i].value);
     }
-    rk_pack_u32(&l->call.payload, range);
-    rk_pack_u32(&l->call.payload, want);
-    rk_pack_u32(&l->call.payload, s > 1000000 ? 0 : s * 1000);
+    xr_pack_u32(&l->call.payload, range);
+    xr_pack_u32(&l->call.payload, want);
+    xr_pack_u32(&l->call.payload, s > 1000000 ? 0 : s * 1000);
     pack_keys(&l->call.payload, keys);
-    l->call.what = RK_ERRAND_LOOKUP;
+    l->call.what = XR_ERRAND_LOOKUP;
     l->call.rank = rank;
     l->call.done = on_found;
     l->done = done;
     l->done_arg = done_arg;
-    rk_errand_post(&l->call);
+    xr_errand_post(&l->call);
     return PMIX_SUCCESS;
 }

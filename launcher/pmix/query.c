@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 struct query {
-    struct rk_post post;
+    struct xr_post post;
     pmix_info_cbfunc_t done;
     void *done_arg;
     pmix_info_t *answer;
@@ -29,7 +29,7 @@ static void release(void *arg)
     free(q);
 }
 
-static pmix_proc_state_t state_of(const struct rk_server_process *p)
+static pmix_proc_state_t state_of(const struct xr_server_process *p)
 {
     if (!p->pid)
         return PMIX_PROC_STATE_PREPPED;
@@ -47,9 +47,9 @@ static char *copy(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-static void fill(struct rk_server *server, uint32_t rank, pmix_proc_info_t *to)
+static void fill(struct xr_server *server, uint32_t rank, pmix_proc_info_t *to)
 {
-    struct rk_server_process p = {0};
+    struct xr_server_process p = {0};
 
     server->events->process(server->arg, rank, &p);
     PMIX_LOAD_PROCID(&to->proc, server->nspace, rank);
@@ -61,10 +61,10 @@ static void fill(struct rk_server *server, uint32_t rank, pmix_proc_info_t *to)
 }
 
 /* The state of a process is the loop's. */
-static void run(struct rk_post *post, void *arg)
+static void run(struct xr_post *post, void *arg)
 {
     struct query *q = (struct query *)post;
-    struct rk_server *server = arg;
+    struct xr_server *server = arg;
     pmix_data_array_t *table = NULL;
 
     PMIX_INFO_CREATE(q->answer, 1);
@@ -84,7 +84,7 @@ static void run(struct rk_post *post, void *arg)
 }
 
 /* Of our job, which is also what is meant where no job is named. */
-static bool of_ours(const struct rk_server *server, const pmix_query_t *query)
+static bool of_ours(const struct xr_server *server, const pmix_query_t *query)
 {
     for (size_t i = 0; i < query->nqual; i++) {
         const pmix_info_t *q = &query->qualifiers[i];
@@ -95,10 +95,10 @@ static bool of_ours(const struct rk_server *server, const pmix_query_t *query)
     return true;
 }
 
-pmix_status_t rk_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                               pmix_info_cbfunc_t done, void *done_arg)
 {
-    struct rk_server *server = rk_server_serving();
+    struct xr_server *server = xr_server_serving();
     struct query *q;
 
     (void)proc;
@@ -114,6 +114,6 @@ pmix_status_t rk_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t n
     q->post.run = run;
     q->done = done;
     q->done_arg = done_arg;
-    rk_mailbox_post(server->mailbox, &q->post);
+    xr_mailbox_post(server->mailbox, &q->post);
     return PMIX_SUCCESS;
 }

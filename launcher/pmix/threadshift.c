@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct rk_mailbox {
+struct xr_mailbox {
     pthread_mutex_t lock;
     struct rk_link posts;
     int fd;
@@ -14,7 +14,7 @@ struct rk_mailbox {
     void *arg;
 };
 
-void rk_mailbox_run(struct rk_mailbox *m)
+void xr_mailbox_run(struct xr_mailbox *m)
 {
     struct rk_link now;
 
@@ -27,7 +27,7 @@ void rk_mailbox_run(struct rk_mailbox *m)
     }
     pthread_mutex_unlock(&m->lock);
     while (!rk_list_empty(&now)) {
-        struct rk_post *post = rk_list_entry(now.next, struct rk_post, link);
+        struct xr_post *post = rk_list_entry(now.next, struct xr_post, link);
         rk_list_remove(&post->link);
         post->run(post, m->arg);
     }
@@ -39,12 +39,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     if (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count))
-        rk_mailbox_run(arg);
+        xr_mailbox_run(arg);
 }
 
-rank_status_t rk_mailbox_open(struct event_base *base, void *arg, struct rk_mailbox **out)
+rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mailbox **out)
 {
-    struct rk_mailbox *m = calloc(1, sizeof(*m));
+    struct xr_mailbox *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
@@ -54,14 +54,14 @@ rank_status_t rk_mailbox_open(struct event_base *base, void *arg, struct rk_mail
     m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, on_readable, m);
     if (!m->ev || event_add(m->ev, NULL)) {
-        rk_mailbox_close(m);
+        xr_mailbox_close(m);
         return RANK_ERR_SYSTEM;
     }
     *out = m;
     return RANK_OK;
 }
 
-void rk_mailbox_close(struct rk_mailbox *m)
+void xr_mailbox_close(struct xr_mailbox *m)
 {
     if (!m)
         return;
@@ -73,7 +73,7 @@ void rk_mailbox_close(struct rk_mailbox *m)
     free(m);
 }
 
-void rk_mailbox_post(struct rk_mailbox *m, struct rk_post *post)
+void xr_mailbox_post(struct xr_mailbox *m, struct xr_post *post)
 {
     const uint64_t one = 1;
     ssize_t n;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rk_network_parse(const char *text, struct rk_network *out)
+bool xr_network_parse(const char *text, struct xr_network *out)
 {
     char address[INET6_ADDRSTRLEN];
     const char *slash = strchr(text, '/'), *bits = slash ? slash + 1 : "";
@@ -22,7 +22,7 @@ bool rk_network_parse(const char *text, struct rk_network *out)
     return out->bits <= (out->family == AF_INET ? 32 : 128) && inet_pton(out->family, address, out->address) == 1;
 }
 
-bool rk_network_has(const struct rk_network *net, const struct sockaddr *a)
+bool xr_network_has(const struct xr_network *net, const struct sockaddr *a)
 {
     const uint8_t *have = a->sa_family == AF_INET
                               ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr

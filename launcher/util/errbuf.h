@@ -1,8 +1,8 @@
 /*
  * errbuf.h: what a parser of the user's words returns when they make no sense.
  */
-#ifndef RK_LAUNCHER_UTIL_ERRBUF_H
-#define RK_LAUNCHER_UTIL_ERRBUF_H
+#ifndef XR_LAUNCHER_UTIL_ERRBUF_H
+#define XR_LAUNCHER_UTIL_ERRBUF_H
 
 #include "lib/base/compiler.h"
 

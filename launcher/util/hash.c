@@ -6,7 +6,7 @@
 
 #define FIRST_SIZE 16u /* a power of two */
 
-uint32_t rk_table_hash(uint32_t before, const void *data, size_t len)
+uint32_t xr_table_hash(uint32_t before, const void *data, size_t len)
 {
     const uint8_t *at = data;
     uint32_t h = before ? before : 2166136261u;
@@ -17,49 +17,49 @@ uint32_t rk_table_hash(uint32_t before, const void *data, size_t len)
 }
 
 /* The low bits of such a hash are its worst. */
-static struct rk_table_item **head_of(const struct rk_table *t, uint32_t hash)
+static struct xr_table_item **head_of(const struct xr_table *t, uint32_t hash)
 {
     return &t->heads[(hash ^ hash >> 15) & (t->size - 1)];
 }
 
-static struct rk_table_item *match(struct rk_table_item *item, uint32_t hash)
+static struct xr_table_item *match(struct xr_table_item *item, uint32_t hash)
 {
     while (item && item->hash != hash)
         item = item->next;
     return item;
 }
 
-struct rk_table_item *rk_table_first(const struct rk_table *t, uint32_t hash)
+struct xr_table_item *xr_table_first(const struct xr_table *t, uint32_t hash)
 {
     return t->size ? match(*head_of(t, hash), hash) : NULL;
 }
 
-struct rk_table_item *rk_table_next(const struct rk_table_item *item)
+struct xr_table_item *xr_table_next(const struct xr_table_item *item)
 {
     return match(item->next, item->hash);
 }
 
-static void put(struct rk_table *t, struct rk_table_item *item)
+static void put(struct xr_table *t, struct xr_table_item *item)
 {
-    struct rk_table_item **head = head_of(t, item->hash);
+    struct xr_table_item **head = head_of(t, item->hash);
 
     item->next = *head;
     *head = item;
 }
 
 /* To twice the size. One that cannot grow is slow, but right. */
-static bool grow(struct rk_table *t)
+static bool grow(struct xr_table *t)
 {
-    struct rk_table old = *t;
+    struct xr_table old = *t;
     uint32_t size = old.size ? old.size * 2 : FIRST_SIZE;
-    struct rk_table_item **heads = size ? calloc(size, sizeof(struct rk_table_item *)) : NULL;
+    struct xr_table_item **heads = size ? calloc(size, sizeof(struct xr_table_item *)) : NULL;
 
     if (!heads)
         return old.size > 0;
     t->heads = heads;
     t->size = size;
     for (uint32_t i = 0; i < old.size; i++) {
-        for (struct rk_table_item *item = old.heads[i], *next; item; item = next) {
+        for (struct xr_table_item *item = old.heads[i], *next; item; item = next) {
             next = item->next;
             put(t, item);
         }
@@ -68,7 +68,7 @@ static bool grow(struct rk_table *t)
     return true;
 }
 
-bool rk_table_add(struct rk_table *t, struct rk_table_item *item, uint32_t hash)
+bool xr_table_add(struct xr_table *t, struct xr_table_item *item, uint32_t hash)
 {
     if (t->n >= t->size && !grow(t))
         return false;
@@ -78,9 +78,9 @@ bool rk_table_add(struct rk_table *t, struct rk_table_item *item, uint32_t hash)
     return true;
 }
 
-void rk_table_remove(struct rk_table *t, struct rk_table_item *item)
+void xr_table_remove(struct xr_table *t, struct xr_table_item *item)
 {
-    struct rk_table_item **at = head_of(t, item->hash);
+    struct xr_table_item **at = head_of(t, item->hash);
 
     while (*at != item)
         at = &(*at)->next;
@@ -88,7 +88,7 @@ void rk_table_remove(struct rk_table *t, struct rk_table_item *item)
     t->n--;
 }
 
-void rk_table_clear(struct rk_table *t)
+void xr_table_clear(struct xr_table *t)
 {
     free(t->heads);
     memset(t, 0, sizeof(*t));

@@ -43,7 +43,7 @@ static void quoted(FILE *out, const char *text)
 }
 
 /* What stands before a value. */
-static void before(struct rk_json *j, const char *key)
+static void before(struct xr_json *j, const char *key)
 {
     if (j->level[j->depth].some)
         fputc(',', j->out);
@@ -58,7 +58,7 @@ static void before(struct rk_json *j, const char *key)
     }
 }
 
-static void begin(struct rk_json *j, const char *brackets, bool flat)
+static void begin(struct xr_json *j, const char *brackets, bool flat)
 {
     fputc(brackets[0], j->out);
     flat = flat || (j->depth >= 0 && j->level[j->depth].flat);
@@ -68,7 +68,7 @@ static void begin(struct rk_json *j, const char *brackets, bool flat)
     j->level[j->depth].flat = flat;
 }
 
-static void close_level(struct rk_json *j)
+static void close_level(struct xr_json *j)
 {
     if (j->level[j->depth].some && !j->level[j->depth].flat)
         fprintf(j->out, "\n%*s", 2 * j->depth, "");
@@ -76,50 +76,50 @@ static void close_level(struct rk_json *j)
     j->depth--;
 }
 
-void rk_json_begin(struct rk_json *j, FILE *out)
+void xr_json_begin(struct xr_json *j, FILE *out)
 {
     j->out = out;
     j->depth = -1;
     begin(j, "{}", false);
 }
 
-void rk_json_finish(struct rk_json *j)
+void xr_json_finish(struct xr_json *j)
 {
     while (j->depth >= 0)
         close_level(j);
     fputc('\n', j->out);
 }
 
-void rk_json_object(struct rk_json *j, const char *key)
+void xr_json_object(struct xr_json *j, const char *key)
 {
     before(j, key);
     begin(j, "{}", false);
 }
 
-void rk_json_array(struct rk_json *j, const char *key)
+void xr_json_array(struct xr_json *j, const char *key)
 {
     before(j, key);
     begin(j, "[]", false);
 }
 
-void rk_json_flat_object(struct rk_json *j, const char *key)
+void xr_json_flat_object(struct xr_json *j, const char *key)
 {
     before(j, key);
     begin(j, "{}", true);
 }
 
-void rk_json_flat_array(struct rk_json *j, const char *key)
+void xr_json_flat_array(struct xr_json *j, const char *key)
 {
     before(j, key);
     begin(j, "[]", true);
 }
 
-void rk_json_end(struct rk_json *j)
+void xr_json_end(struct xr_json *j)
 {
     close_level(j);
 }
 
-void rk_json_text(struct rk_json *j, const char *key, const char *value)
+void xr_json_text(struct xr_json *j, const char *key, const char *value)
 {
     before(j, key);
     if (value)
@@ -128,19 +128,19 @@ void rk_json_text(struct rk_json *j, const char *key, const char *value)
         fputs("null", j->out);
 }
 
-void rk_json_int(struct rk_json *j, const char *key, int64_t value)
+void xr_json_int(struct xr_json *j, const char *key, int64_t value)
 {
     before(j, key);
     fprintf(j->out, "%" PRId64, value);
 }
 
-void rk_json_seconds(struct rk_json *j, const char *key, uint64_t ns)
+void xr_json_seconds(struct xr_json *j, const char *key, uint64_t ns)
 {
     before(j, key);
     fprintf(j->out, "%" PRIu64 ".%06" PRIu64, ns / 1000000000, ns % 1000000000 / 1000);
 }
 
-void rk_json_real(struct rk_json *j, const char *key, double value)
+void xr_json_real(struct xr_json *j, const char *key, double value)
 {
     before(j, key);
     if (isfinite(value))
@@ -149,13 +149,13 @@ void rk_json_real(struct rk_json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void rk_json_bool(struct rk_json *j, const char *key, bool value)
+void xr_json_bool(struct xr_json *j, const char *key, bool value)
 {
     before(j, key);
     fputs(value ? "true" : "false", j->out);
 }
 
-void rk_json_null(struct rk_json *j, const char *key)
+void xr_json_null(struct xr_json *j, const char *key)
 {
     before(j, key);
     fputs("null", j->out);

@@ -6,7 +6,7 @@
 
 #define NO_STRING UINT32_MAX
 
-static uint8_t *room(struct rk_packer *p, size_t n)
+static uint8_t *room(struct xr_packer *p, size_t n)
 {
     if (p->failed)
         return NULL;
@@ -27,7 +27,7 @@ static uint8_t *room(struct rk_packer *p, size_t n)
     return p->data + p->len - n;
 }
 
-static void put_le(struct rk_packer *p, uint64_t v, size_t n)
+static void put_le(struct xr_packer *p, uint64_t v, size_t n)
 {
     uint8_t *at = room(p, n);
 
@@ -35,17 +35,17 @@ static void put_le(struct rk_packer *p, uint64_t v, size_t n)
         at[i] = (uint8_t)(v >> (8 * i));
 }
 
-void rk_pack_u32(struct rk_packer *p, uint32_t v)
+void xr_pack_u32(struct xr_packer *p, uint32_t v)
 {
     put_le(p, v, 4);
 }
 
-void rk_pack_u64(struct rk_packer *p, uint64_t v)
+void xr_pack_u64(struct xr_packer *p, uint64_t v)
 {
     put_le(p, v, 8);
 }
 
-void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len)
+void xr_pack_bytes(struct xr_packer *p, const void *data, size_t len)
 {
     uint8_t *at;
 
@@ -53,13 +53,13 @@ void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len)
         p->failed = true;
         return;
     }
-    rk_pack_u32(p, (uint32_t)len);
+    xr_pack_u32(p, (uint32_t)len);
     at = room(p, len);
     if (at && len)
         memcpy(at, data, len);
 }
 
-void rk_pack_raw(struct rk_packer *p, const void *data, size_t len)
+void xr_pack_raw(struct xr_packer *p, const void *data, size_t len)
 {
     uint8_t *at = len ? room(p, len) : NULL;
 
@@ -67,32 +67,32 @@ void rk_pack_raw(struct rk_packer *p, const void *data, size_t len)
         memcpy(at, data, len);
 }
 
-void rk_pack_string(struct rk_packer *p, const char *s)
+void xr_pack_string(struct xr_packer *p, const char *s)
 {
     if (s)
-        rk_pack_bytes(p, s, strlen(s) + 1);
+        xr_pack_bytes(p, s, strlen(s) + 1);
     else
-        rk_pack_u32(p, NO_STRING);
+        xr_pack_u32(p, NO_STRING);
 }
 
-void rk_pack_strings(struct rk_packer *p, char *const *v)
+void xr_pack_strings(struct xr_packer *p, char *const *v)
 {
     uint32_t n = 0;
 
     while (v[n])
         n++;
-    rk_pack_u32(p, n);
+    xr_pack_u32(p, n);
     for (uint32_t i = 0; i < n; i++)
-        rk_pack_string(p, v[i]);
+        xr_pack_string(p, v[i]);
 }
 
-void rk_packer_free(struct rk_packer *p)
+void xr_packer_free(struct xr_packer *p)
 {
     free(p->data);
     memset(p, 0, sizeof(*p));
 }
 
-static const uint8_t *take(struct rk_unpacker *u, size_t n)
+static const uint8_t *take(struct xr_unpacker *u, size_t n)
 {
     if (u->failed || n > u->left) {
         u->failed = true;
@@ -103,7 +103,7 @@ static const uint8_t *take(struct rk_unpacker *u, size_t n)
     return u->at - n;
 }
 
-static uint64_t get_le(struct rk_unpacker *u, size_t n)
+static uint64_t get_le(struct xr_unpacker *u, size_t n)
 {
     const uint8_t *at = take(u, n);
     uint64_t v = 0;
@@ -113,25 +113,25 @@ static uint64_t get_le(struct rk_unpacker *u, size_t n)
     return v;
 }
 
-uint32_t rk_unpack_u32(struct rk_unpacker *u)
+uint32_t xr_unpack_u32(struct xr_unpacker *u)
 {
     return (uint32_t)get_le(u, 4);
 }
 
-uint64_t rk_unpack_u64(struct rk_unpacker *u)
+uint64_t xr_unpack_u64(struct xr_unpacker *u)
 {
     return get_le(u, 8);
 }
 
-const void *rk_unpack_bytes(struct rk_unpacker *u, size_t *len)
+const void *xr_unpack_bytes(struct xr_unpacker *u, size_t *len)
 {
-    *len = rk_unpack_u32(u);
+    *len = xr_unpack_u32(u);
     return take(u, *len);
 }
 
-const char *rk_unpack_string(struct rk_unpacker *u)
+const char *xr_unpack_string(struct xr_unpacker *u)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t n = xr_unpack_u32(u);
     const char *s;
 
     if (u->failed || n == NO_STRING)
@@ -144,9 +144,9 @@ const char *rk_unpack_string(struct rk_unpacker *u)
     return s;
 }
 
-char **rk_unpack_strings(struct rk_unpacker *u)
+char **xr_unpack_strings(struct xr_unpacker *u)
 {
-    uint32_t n = rk_unpack_u32(u);
+    uint32_t n = xr_unpack_u32(u);
     char **v;
 
     /* Each takes at least four bytes: a count that cannot be true allocates nothing. */
@@ -156,10 +156,10 @@ char **rk_unpack_strings(struct rk_unpacker *u)
     }
     v = calloc((size_t)n + 1, sizeof(*v));
     for (uint32_t i = 0; v && i < n; i++) {
-        const char *s = rk_unpack_string(u);
+        const char *s = xr_unpack_string(u);
         v[i] = s ? strdup(s) : NULL;
         if (!v[i]) {
-            rk_strings_free(v);
+            xr_strings_free(v);
             v = NULL;
         }
     }
@@ -168,12 +168,12 @@ char **rk_unpack_strings(struct rk_unpacker *u)
     return v;
 }
 
-bool rk_unpack_done(const struct rk_unpacker *u)
+bool xr_unpack_done(const struct xr_unpacker *u)
 {
     return !u->failed && u->left == 0;
 }
 
-void rk_strings_free(char **v)
+void xr_strings_free(char **v)
 {
     for (size_t i = 0; v && v[i]; i++)
         free(v[i]);

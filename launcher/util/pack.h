@@ -6,47 +6,47 @@
  * in one go and checked once at its end. Nothing is read past the length given
  * and no length from the wire is trusted.
  */
-#ifndef RK_LAUNCHER_UTIL_PACK_H
-#define RK_LAUNCHER_UTIL_PACK_H
+#ifndef XR_LAUNCHER_UTIL_PACK_H
+#define XR_LAUNCHER_UTIL_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct rk_packer {
+struct xr_packer {
     uint8_t *data;
     size_t len, cap;
     bool failed; /* out of memory */
 };
 
-void rk_pack_u32(struct rk_packer *p, uint32_t v);
-void rk_pack_u64(struct rk_packer *p, uint64_t v);
-void rk_pack_bytes(struct rk_packer *p, const void *data, size_t len);
+void xr_pack_u32(struct xr_packer *p, uint32_t v);
+void xr_pack_u64(struct xr_packer *p, uint64_t v);
+void xr_pack_bytes(struct xr_packer *p, const void *data, size_t len);
 /* Bytes as they are, without their length. */
-void rk_pack_raw(struct rk_packer *p, const void *data, size_t len);
+void xr_pack_raw(struct xr_packer *p, const void *data, size_t len);
 /* NULL is kept apart from "". */
-void rk_pack_string(struct rk_packer *p, const char *s);
+void xr_pack_string(struct xr_packer *p, const char *s);
 /* A NULL-terminated array. */
-void rk_pack_strings(struct rk_packer *p, char *const *v);
-void rk_packer_free(struct rk_packer *p);
+void xr_pack_strings(struct xr_packer *p, char *const *v);
+void xr_packer_free(struct xr_packer *p);
 
-struct rk_unpacker {
+struct xr_unpacker {
     const uint8_t *at;
     size_t left;
     bool failed; /* truncated, malformed or out of memory */
 };
 
-uint32_t rk_unpack_u32(struct rk_unpacker *u);
-uint64_t rk_unpack_u64(struct rk_unpacker *u);
+uint32_t xr_unpack_u32(struct xr_unpacker *u);
+uint64_t xr_unpack_u64(struct xr_unpacker *u);
 /* Points into the message; NULL on failure. */
-const void *rk_unpack_bytes(struct rk_unpacker *u, size_t *len);
+const void *xr_unpack_bytes(struct xr_unpacker *u, size_t *len);
 /* Points into the message; the terminating NUL is checked. */
-const char *rk_unpack_string(struct rk_unpacker *u);
-/* Copies; free with rk_strings_free. */
-char **rk_unpack_strings(struct rk_unpacker *u);
+const char *xr_unpack_string(struct xr_unpacker *u);
+/* Copies; free with xr_strings_free. */
+char **xr_unpack_strings(struct xr_unpacker *u);
 /* All was read and nothing is left over. */
-bool rk_unpack_done(const struct rk_unpacker *u);
+bool xr_unpack_done(const struct xr_unpacker *u);
 
-void rk_strings_free(char **v);
+void xr_strings_free(char **v);
 
 #endif

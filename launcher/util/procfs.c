@@ -28,7 +28,7 @@ static void open_files(pid_t pid, bool (*fn)(void *arg, const char *path), void 
         closedir(dir);
 }
 
-void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
+void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
 {
     char name[64], *line = NULL;
     size_t cap = 0;
@@ -53,7 +53,7 @@ void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
         open_files(pid, fn, arg);
 }
 
-pid_t rk_maps_child(pid_t pid)
+pid_t xr_maps_child(pid_t pid)
 {
     char name[64];
     int child = 0;

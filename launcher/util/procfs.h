@@ -1,17 +1,17 @@
 /*
  * procfs.h: which files a process has mapped or open.
  */
-#ifndef RK_LAUNCHER_UTIL_PROCFS_H
-#define RK_LAUNCHER_UTIL_PROCFS_H
+#ifndef XR_LAUNCHER_UTIL_PROCFS_H
+#define XR_LAUNCHER_UTIL_PROCFS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Call fn with the path of each, and of each file that it has open, more than once where it has several mappings, until it returns
  * false. Nothing where the process is gone or another's. */
-void rk_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
+void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
 
 /* The first of its children, or 0; 0, too, where the kernel does not tell. */
-pid_t rk_maps_child(pid_t pid);
+pid_t xr_maps_child(pid_t pid);
 
 #endif

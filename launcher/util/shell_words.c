@@ -47,7 +47,7 @@ static const char *take_word(const char **text, char *to)
     return NULL;
 }
 
-char **rk_words_split(const char *text, const char **wrong)
+char **xr_words_split(const char *text, const char **wrong)
 {
     size_t len = strlen(text), n = 0;
     char *word = malloc(len + 1), **words = calloc(len / 2 + 2, sizeof(*words));
@@ -66,11 +66,11 @@ char **rk_words_split(const char *text, const char **wrong)
     free(word);
     if (ok)
         return words;
-    rk_strings_free(words);
+    xr_strings_free(words);
     return NULL;
 }
 
-size_t rk_words_count(char *const *words)
+size_t xr_words_count(char *const *words)
 {
     size_t n = 0;
 
@@ -79,7 +79,7 @@ size_t rk_words_count(char *const *words)
     return n;
 }
 
-void rk_words_quote(FILE *to, const char *word)
+void xr_words_quote(FILE *to, const char *word)
 {
     fputc('\'', to);
     for (; *word; word++) {
@@ -91,7 +91,7 @@ void rk_words_quote(FILE *to, const char *word)
     fputc('\'', to);
 }
 
-void rk_words_show(char *text)
+void xr_words_show(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f)

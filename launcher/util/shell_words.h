@@ -2,8 +2,8 @@
  * shell_words.h: command lines as text: cut into words as a shell cuts them, a word
  * written so that a shell reads it as one, and text that a terminal may see.
  */
-#ifndef RK_LAUNCHER_UTIL_SHELL_WORDS_H
-#define RK_LAUNCHER_UTIL_SHELL_WORDS_H
+#ifndef XR_LAUNCHER_UTIL_SHELL_WORDS_H
+#define XR_LAUNCHER_UTIL_SHELL_WORDS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,21 +11,21 @@
 
 /*
  * At blanks, but for those in '...', in "..." and behind \. Nothing is expanded. The words end with NULL and are freed
- * with rk_strings_free. NULL: *wrong says what is wrong, or is NULL where there was no memory.
+ * with xr_strings_free. NULL: *wrong says what is wrong, or is NULL where there was no memory.
  */
-char **rk_words_split(const char *text, const char **wrong);
-size_t rk_words_count(char *const *words);
+char **xr_words_split(const char *text, const char **wrong);
+size_t xr_words_count(char *const *words);
 
 /* For a shell of another host, whichever it is. */
-void rk_words_quote(FILE *to, const char *word);
+void xr_words_quote(FILE *to, const char *word);
 
 /* What a noun has behind n. */
-static inline const char *rk_plural(uint64_t n)
+static inline const char *xr_plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
 
 /* In place: what would steer a terminal becomes '?'. */
-void rk_words_show(char *text);
+void xr_words_show(char *text);
 
 #endif

@@ -74,7 +74,7 @@ static bool take_some(struct source *s, bool first, char *to, size_t room, size_
     }
 }
 
-static bool take_all(struct source *s, struct rk_text_file *f)
+static bool take_all(struct source *s, struct xr_text_file *f)
 {
     size_t cap = 0, n;
 
@@ -95,7 +95,7 @@ static bool take_all(struct source *s, struct rk_text_file *f)
     return true;
 }
 
-bool rk_text_file_read(const char *path, struct rk_text_file *out, char *why, size_t whylen)
+bool xr_text_file_read(const char *path, struct xr_text_file *out, char *why, size_t whylen)
 {
     struct source s = {.why = why, .whylen = whylen, .begin_ns = rk_clock_ns()};
     struct stat st;
@@ -116,7 +116,7 @@ bool rk_text_file_read(const char *path, struct rk_text_file *out, char *why, si
     return ok;
 }
 
-char *rk_text_file_line(struct rk_text_file *f)
+char *xr_text_file_line(struct xr_text_file *f)
 {
     char *line, *end;
     size_t len;
@@ -135,7 +135,7 @@ char *rk_text_file_line(struct rk_text_file *f)
     return line;
 }
 
-void rk_text_file_free(struct rk_text_file *f)
+void xr_text_file_free(struct xr_text_file *f)
 {
     if (!f)
         return;

@@ -5,13 +5,13 @@
  * It may be a pipe or a terminal as well. One that nobody writes to is an
  * error, and not something to wait for for ever.
  */
-#ifndef RK_LAUNCHER_UTIL_TEXT_FILE_H
-#define RK_LAUNCHER_UTIL_TEXT_FILE_H
+#ifndef XR_LAUNCHER_UTIL_TEXT_FILE_H
+#define XR_LAUNCHER_UTIL_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rk_text_file {
+struct xr_text_file {
     char *data;
     size_t len, at;
     unsigned number; /* of the line that was given last, from 1 on */
@@ -19,10 +19,10 @@ struct rk_text_file {
 };
 
 /* False: why says why, without the path. Free the file whatever is returned. */
-bool rk_text_file_read(const char *path, struct rk_text_file *out, char *why, size_t whylen);
+bool xr_text_file_read(const char *path, struct xr_text_file *out, char *why, size_t whylen);
 /* The next line, without its end of either kind; it may be written to. NULL: there is none. */
-char *rk_text_file_line(struct rk_text_file *file);
+char *xr_text_file_line(struct xr_text_file *file);
 /* NULL and a zeroed one are fine. */
-void rk_text_file_free(struct rk_text_file *file);
+void xr_text_file_free(struct xr_text_file *file);
 
 #endif

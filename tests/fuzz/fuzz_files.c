@@ -32,22 +32,22 @@ static int make_file(const uint8_t *data, size_t len, char *path, size_t room)
 }
 
 /* Whoever was taken has a name, and is found by it. */
-static void look_at(struct rk_hostlist *list)
+static void look_at(struct xr_hostlist *list)
 {
     for (uint32_t i = 0; i < list->n; i++) {
-        if (!list->host[i].name[0] || rk_hostlist_find(list, list->host[i].name) != i)
+        if (!list->host[i].name[0] || xr_hostlist_find(list, list->host[i].name) != i)
             abort();
     }
-    rk_hostlist_clear(list);
+    xr_hostlist_clear(list);
 }
 
 static void hostfile(const uint8_t *data, size_t len)
 {
-    struct rk_hostlist list = {.n = 0};
+    struct xr_hostlist list = {.n = 0};
     char path[64], err[200];
     int fd = make_file(data, len, path, sizeof(path));
 
-    rk_hostlist_read(&list, path, err, sizeof(err));
+    xr_hostlist_read(&list, path, err, sizeof(err));
     close(fd);
     look_at(&list);
 }
@@ -55,23 +55,23 @@ static void hostfile(const uint8_t *data, size_t len)
 /* The second byte: among hosts that were named before, or not. */
 static void rankfile(const uint8_t *data, size_t len)
 {
-    struct rk_hostlist list = {.n = 0};
-    struct rk_rankfile file;
+    struct xr_hostlist list = {.n = 0};
+    struct xr_rankfile file;
     char path[64], err[200];
     int fd;
 
     if (len < 1)
         return;
     fd = make_file(data + 1, len - 1, path, sizeof(path));
-    if (data[0] & 1 && rk_hostlist_parse(&list, "hosta:4,hostb", err, sizeof(err)) == RANK_OK)
+    if (data[0] & 1 && xr_hostlist_parse(&list, "hosta:4,hostb", err, sizeof(err)) == RANK_OK)
         list.source = "--host";
-    if (rk_rankfile_read(path, &list, NULL, &file, err, sizeof(err)) == RANK_OK) {
+    if (xr_rankfile_read(path, &list, NULL, &file, err, sizeof(err)) == RANK_OK) {
         for (uint32_t i = 0; i < file.n; i++) {
             if (file.pin[i].host >= list.n)
                 abort();
         }
     }
-    rk_rankfile_clear(&file);
+    xr_rankfile_clear(&file);
     close(fd);
     look_at(&list);
 }
@@ -81,22 +81,22 @@ static void variables(const uint8_t *data, size_t len)
     char path[64], err[200], **env = NULL;
     int fd = make_file(data, len, path, sizeof(path));
 
-    if (rk_environ_put_file(&env, path, err, sizeof(err))) {
+    if (xr_environ_put_file(&env, path, err, sizeof(err))) {
         for (size_t i = 0; env && env[i]; i++) {
-            if (!strchr(env[i], '=') || !rk_environ_named(env[i]))
+            if (!strchr(env[i], '=') || !xr_environ_named(env[i]))
                 abort();
         }
     }
-    rk_strings_free(env);
+    xr_strings_free(env);
     close(fd);
 }
 
 static void allocated(void)
 {
-    struct rk_hostlist list = {.n = 0};
+    struct xr_hostlist list = {.n = 0};
     char err[200];
 
-    rk_hostlist_allocated(&list, err, sizeof(err));
+    xr_hostlist_allocated(&list, err, sizeof(err));
     look_at(&list);
 }
 
@@ -146,9 +146,9 @@ static void program(const uint8_t *data, size_t len)
     char path[64], out[64] = "";
     int fd = make_file(data, len, path, sizeof(path));
 
-    if (rk_needed_find_in(fd, none, out, sizeof(out)))
+    if (xr_needed_find_in(fd, none, out, sizeof(out)))
         abort();
-    if (rk_symbols_define_in(fd, "a_function_that_nobody_writes_at_once"))
+    if (xr_symbols_define_in(fd, "a_function_that_nobody_writes_at_once"))
         abort();
     close(fd);
 }

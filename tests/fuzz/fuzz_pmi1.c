@@ -22,69 +22,69 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     (void)arg;
     (void)rank;
     (void)code;
-    if (strlen(text) >= RK_PMI1_LINE_MAX)
+    if (strlen(text) >= XR_PMI1_LINE_MAX)
         abort();
 }
 
 /* Whatever has been put must come back from another host's view of it. */
 static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
-    struct rk_pmi1_space *other;
+    struct xr_pmi1_space *other;
 
     (void)arg;
     (void)lost;
-    if (rk_pmi1_space_create(1 << 24, false, &other))
+    if (xr_pmi1_space_create(1 << 24, false, &other))
         return;
-    if (rk_pmi1_space_merge(other, blob, len))
+    if (xr_pmi1_space_merge(other, blob, len))
         abort();
-    rk_pmi1_space_destroy(other);
+    xr_pmi1_space_destroy(other);
 }
 
 /* What is asked elsewhere is understood there. */
-static void on_errand(void *arg, uint32_t rank, uint32_t id, enum rk_errand what, struct rk_packer *p)
+static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
 {
-    struct rk_unpacker u = {p->data, p->len, p->failed};
-    struct rk_request request;
+    struct xr_unpacker u = {p->data, p->len, p->failed};
+    struct xr_request request;
 
     (void)rank;
-    if (what == RK_ERRAND_SPAWN) {
-        if (!rk_request_unpack(&u, &request) || !rk_unpack_done(&u))
+    if (what == XR_ERRAND_SPAWN) {
+        if (!xr_request_unpack(&u, &request) || !xr_unpack_done(&u))
             abort();
-        rk_request_clear(&request);
+        xr_request_clear(&request);
     }
-    rk_packer_free(p);
-    rk_pmi1_errand_done(arg, id, NULL);
+    xr_packer_free(p);
+    xr_pmi1_errand_done(arg, id, NULL);
 }
 
 static void on_line(void *arg, const char *line)
 {
-    rk_pmi1_block_line(arg, line);
+    xr_pmi1_block_line(arg, line);
 }
 
-static const struct rk_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined, on_errand};
+static const struct xr_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined, on_errand};
 
 /* A blob of bytes that the fuzzer thinks of. */
 static void merge(const uint8_t *data, size_t len)
 {
-    struct rk_pmi1_space *space;
+    struct xr_pmi1_space *space;
 
-    if (rk_pmi1_space_create(1 << 16, true, &space))
+    if (xr_pmi1_space_create(1 << 16, true, &space))
         return;
-    rk_pmi1_space_merge(space, data, len);
-    rk_pmi1_space_destroy(space);
+    xr_pmi1_space_merge(space, data, len);
+    xr_pmi1_space_destroy(space);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct rk_pmi1_client client = {.fd = -1, .state = RK_PMI1_JOINED, .inits = 1};
-    struct rk_pmi1 server = {.ops = &ops, .name = (char *)(uintptr_t) "s", .size = 1, .local = 1};
-    struct rk_pmi1_input *in = calloc(1, sizeof(*in));
-    enum rk_pmi1_next next = RK_PMI1_MORE;
-    struct rk_pmi1_command command;
+    struct xr_pmi1_client client = {.fd = -1, .state = XR_PMI1_JOINED, .inits = 1};
+    struct xr_pmi1 server = {.ops = &ops, .name = (char *)(uintptr_t) "s", .size = 1, .local = 1};
+    struct xr_pmi1_input *in = calloc(1, sizeof(*in));
+    enum xr_pmi1_next next = XR_PMI1_MORE;
+    struct xr_pmi1_command command;
     size_t piece, at = 1;
 
     rk_log_threshold = -1;
-    if (!in || len < 1 || rk_pmi1_space_create(1 << 16, true, &server.space))
+    if (!in || len < 1 || xr_pmi1_space_create(1 << 16, true, &server.space))
         goto out;
     server.arg = &server;
     in->line = on_line;
@@ -92,26 +92,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     piece = data[0] + 1u;
     client.server = &server;
     server.clients = &client;
-    while (at < len && next == RK_PMI1_MORE) {
+    while (at < len && next == XR_PMI1_MORE) {
         size_t room, n = len - at < piece ? len - at : piece;
-        char *to = rk_pmi1_input_room(in, &room);
+        char *to = xr_pmi1_input_room(in, &room);
         if (room == 0)
             abort();
         n = n < room ? n : room;
         memcpy(to, data + at, n);
-        rk_pmi1_input_filled(in, n);
+        xr_pmi1_input_filled(in, n);
         at += n;
-        while ((next = rk_pmi1_input_next(in, &command)) == RK_PMI1_COMMAND) {
-            rk_pmi1_obey(&client, &command);
-            client.state = RK_PMI1_JOINED;
+        while ((next = xr_pmi1_input_next(in, &command)) == XR_PMI1_COMMAND) {
+            xr_pmi1_obey(&client, &command);
+            client.state = XR_PMI1_JOINED;
             client.waiting = false;
             server.waiting = 0;
         }
     }
     merge(data, len);
 out:
-    rk_pmi1_space_destroy(server.space);
-    rk_pmi1_forget_block(&client);
+    xr_pmi1_space_destroy(server.space);
+    xr_pmi1_forget_block(&client);
     free(in);
     return 0;
 }

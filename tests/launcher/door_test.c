@@ -48,11 +48,11 @@ static int come(uint32_t port)
     return fd;
 }
 
-static void run_until(struct event_base *base, const struct rk_door *door, uint32_t strangers, uint32_t agents)
+static void run_until(struct event_base *base, const struct xr_door *door, uint32_t strangers, uint32_t agents)
 {
     uint64_t end = rk_clock_ns() + 20000000000ull;
 
-    while (rk_door_strangers(door) != strangers || came != agents) {
+    while (xr_door_strangers(door) != strangers || came != agents) {
         const struct timeval tick = {0, 10000};
         assert_true(rk_clock_ns() < end);
         event_base_loopexit(base, &tick);
@@ -63,10 +63,10 @@ static void run_until(struct event_base *base, const struct rk_door *door, uint3
 /* The door has stood still, so that what its first guest said is unread when room is needed. */
 static void who_has_spoken_stays(void **state)
 {
-    static const struct rk_door_ops ops = {on_agent, on_other_version};
+    static const struct xr_door_ops ops = {on_agent, on_other_version};
     struct event_base *base = event_base_new();
-    uint8_t secret[RK_SECRET] = "a secret", word[RK_HELLO];
-    struct rk_door *door = NULL;
+    uint8_t secret[XR_SECRET] = "a secret", word[XR_HELLO];
+    struct xr_door *door = NULL;
     char **addresses, err[256];
     int fd[ROOM + 1];
     uint32_t port;
@@ -74,20 +74,20 @@ static void who_has_spoken_stays(void **state)
     (void)state;
     assert_non_null(base);
     came = 0;
-    assert_int_equal(rk_door_open(base, secret, "lo", &ops, NULL, &door, &addresses, &port, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_door_open(base, secret, "lo", &ops, NULL, &door, &addresses, &port, err, sizeof(err)), RANK_OK);
     for (int i = 0; i < ROOM; i++)
         fd[i] = come(port);
     run_until(base, door, ROOM, 0);
     poll(NULL, 0, 600); /* who is silent for longer than half a second may be sent away */
     fd[ROOM] = come(port);
-    rk_hello_make(word, secret, 7);
+    xr_hello_make(word, secret, 7);
     assert_int_equal(send(fd[0], word, sizeof(word), 0), sizeof(word));
     /* Another one goes, and is counted; the newest is a guest, the first is none any more. */
     run_until(base, door, ROOM, 1);
     for (int i = 0; i <= ROOM; i++)
         close(fd[i]);
-    rk_door_close(door);
-    rk_strings_free(addresses);
+    xr_door_close(door);
+    xr_strings_free(addresses);
     event_base_free(base);
 }
 
@@ -95,21 +95,21 @@ struct parent {
     int fd;
     uint32_t throws;
     bool stays;
-    const struct rk_setup *setup;
+    const struct xr_setup *setup;
 };
 
 /* A parent that throws out the first that come, and then answers or goes away. */
 static void *be_parent(void *arg)
 {
     struct parent *p = arg;
-    uint8_t word[RK_HELLO];
+    uint8_t word[XR_HELLO];
 
     for (uint32_t i = 0; i < p->throws + p->stays; i++) {
         struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         int fd = poll(&wait, 1, 20000) == 1 ? accept(p->fd, NULL, NULL) : -1;
         bool right = fd >= 0 && recv(fd, word, sizeof(word), MSG_WAITALL) == sizeof(word);
         if (right && i == p->throws)
-            right = send(fd, p->setup->secret + RK_SECRET / 2, RK_SECRET / 2, MSG_NOSIGNAL) == RK_SECRET / 2;
+            right = send(fd, p->setup->secret + XR_SECRET / 2, XR_SECRET / 2, MSG_NOSIGNAL) == XR_SECRET / 2;
         if (fd >= 0)
             close(fd);
         if (!right)
@@ -121,7 +121,7 @@ static void *be_parent(void *arg)
 
 static int enter(uint32_t throws, bool stays, int ms, char *err, size_t errlen)
 {
-    struct rk_setup setup = {.secret = "another", .node = 7, .addresses = here};
+    struct xr_setup setup = {.secret = "another", .node = 7, .addresses = here};
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct parent p = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), throws, stays, &setup};
     socklen_t len = sizeof(at);
@@ -131,9 +131,9 @@ static int enter(uint32_t throws, bool stays, int ms, char *err, size_t errlen)
     assert_true(p.fd >= 0 && bind(p.fd, (struct sockaddr *)&at, len) == 0 && listen(p.fd, 8) == 0);
     assert_int_equal(getsockname(p.fd, (struct sockaddr *)&at, &len), 0);
     setup.port = ntohs(at.sin_port);
-    memset(setup.secret + RK_SECRET / 2, 5, RK_SECRET / 2);
+    memset(setup.secret + XR_SECRET / 2, 5, XR_SECRET / 2);
     assert_int_equal(pthread_create(&thread, NULL, be_parent, &p), 0);
-    fd = rk_door_enter(&setup, ms, err, errlen);
+    fd = xr_door_enter(&setup, ms, err, errlen);
     shutdown(p.fd, SHUT_RDWR);
     pthread_join(thread, NULL);
     close(p.fd);

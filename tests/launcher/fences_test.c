@@ -20,10 +20,10 @@
 
 struct world {
     struct event_base *base;
-    struct rk_tree *tree;
-    struct rk_job job;
-    struct rk_gone *gone;
-    struct rk_fences *fences;
+    struct xr_tree *tree;
+    struct xr_job job;
+    struct xr_gone *gone;
+    struct xr_fences *fences;
     unsigned answers;
     void *token;
     int status;
@@ -49,7 +49,7 @@ static void on_done(void *arg, void *token, int status, const void *data, size_t
         memcpy(w->data, data, len);
 }
 
-static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
+static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
 {
     (void)arg;
     (void)kind;
@@ -60,16 +60,16 @@ static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
 /* A node of a tree of fan-out 2; host_of says who is where. */
 static int open_node(void **state, uint32_t self, uint32_t nodes)
 {
-    static const struct rk_tree_ops ops = {.on_message = on_message};
+    static const struct xr_tree_ops ops = {.on_message = on_message};
     struct world *w = calloc(1, sizeof(*w));
 
     assert_non_null(w);
     w->base = event_base_new();
     assert_non_null(w->base);
-    w->job = (struct rk_job){.size = RANKS, .nhosts = nodes, .hosts = hosts, .host_of = host_of, .fanout = 2};
-    assert_int_equal(rk_tree_open(w->base, self, &(struct rk_shape){.nodes = nodes, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
-    assert_int_equal(rk_gone_open(&w->job, &w->gone), RANK_OK);
-    assert_int_equal(rk_fences_open(w->tree, &w->job, w->gone, self, on_done, w, &w->fences), RANK_OK);
+    w->job = (struct xr_job){.size = RANKS, .nhosts = nodes, .hosts = hosts, .host_of = host_of, .fanout = 2};
+    assert_int_equal(xr_tree_open(w->base, self, &(struct xr_shape){.nodes = nodes, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(xr_gone_open(&w->job, &w->gone), RANK_OK);
+    assert_int_equal(xr_fences_open(w->tree, &w->job, w->gone, self, on_done, w, &w->fences), RANK_OK);
     *state = w;
     return 0;
 }
@@ -86,9 +86,9 @@ static int close_world(void **state)
 {
     struct world *w = *state;
 
-    rk_fences_close(w->fences);
-    rk_gone_close(w->gone);
-    rk_tree_close(w->tree);
+    xr_fences_close(w->fences);
+    xr_gone_close(w->gone);
+    xr_tree_close(w->tree);
     event_base_free(w->base);
     free(w);
     return 0;
@@ -96,24 +96,24 @@ static int close_world(void **state)
 
 static void enter(struct world *w, void *token)
 {
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
 }
 
 /* It is over, says the parent; n 0: that of all ranks. */
 static void over_of(struct world *w, int status, const uint32_t *ranks, uint32_t n, const char *data)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, RK_FENCE_PMIX);
-    rk_pack_u32(&p, (uint32_t)status);
-    rk_pack_u32(&p, n);
+    xr_pack_u32(&p, XR_FENCE_PMIX);
+    xr_pack_u32(&p, (uint32_t)status);
+    xr_pack_u32(&p, n);
     for (uint32_t i = 0; i < n; i++)
-        rk_pack_u32(&p, ranks[i]);
-    rk_pack_bytes(&p, data, strlen(data));
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_true(rk_fences_take(w->fences, RK_NODE_FRONT, RK_MSG_FENCE_DOWN, &u));
-    rk_packer_free(&p);
+        xr_pack_u32(&p, ranks[i]);
+    xr_pack_bytes(&p, data, strlen(data));
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    assert_true(xr_fences_take(w->fences, XR_NODE_FRONT, XR_MSG_FENCE_DOWN, &u));
+    xr_packer_free(&p);
 }
 
 static void over(struct world *w, int status, const char *data)
@@ -136,7 +136,7 @@ static void given_up_and_over(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    rk_fences_abandon(w->fences, &one);
+    xr_fences_abandon(w->fences, &one);
     over(w, 0, "ab");
     assert_int_equal(w->answers, 0); /* nobody waits */
     enter(w, &two);
@@ -152,7 +152,7 @@ static void given_up_and_failed(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    rk_fences_abandon(w->fences, &one);
+    xr_fences_abandon(w->fences, &one);
     over(w, -7, "");
     enter(w, &two);
     expect(w, &two, -7, "");
@@ -163,9 +163,9 @@ static void back_in_time(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    rk_fences_abandon(w->fences, &one);
+    xr_fences_abandon(w->fences, &one);
     enter(w, &two);
-    rk_fences_abandon(w->fences, &two);
+    xr_fences_abandon(w->fences, &two);
     enter(w, &three);
     assert_int_equal(w->answers, 0);
     over(w, 0, "ab");
@@ -199,7 +199,7 @@ static void many_subsets(void **state)
         uint32_t n = subset(i, ranks);
         if (i == 1000)
             before = mallinfo2().uordblks;
-        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
         over_of(w, 0, ranks, n, "ab");
         expect(w, &one, 0, "ab");
     }
@@ -215,15 +215,15 @@ static void many_given_up(void **state)
 
     for (uint32_t i = 0; i < MANY; i++) {
         n = subset(i, ranks);
-        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
-        rk_fences_abandon(w->fences, &one);
+        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        xr_fences_abandon(w->fences, &one);
         over_of(w, 0, ranks, n, "ab");
     }
     n = subset(MANY - 1, ranks);
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
     expect(w, &two, 0, "ab");
     n = subset(0, ranks); /* forgotten: it begins anew */
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
     assert_int_equal(w->answers, 0);
     over_of(w, 0, ranks, n, "cd");
     expect(w, &three, 0, "cd");
@@ -242,36 +242,36 @@ static int open_front(void **state)
 {
     for (uint32_t r = 0; r < RANKS; r++)
         host_of[r] = r % 14;
-    return open_node(state, RK_NODE_FRONT, 14);
+    return open_node(state, XR_NODE_FRONT, 14);
 }
 
 /* The child below says so. */
-static void ended_below(struct world *w, enum rk_gone_what what, uint32_t number, bool sense)
+static void ended_below(struct world *w, enum xr_gone_what what, uint32_t number, bool sense)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, what);
-    rk_pack_u32(&p, number);
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(rk_fences_take(w->fences, 2, RK_MSG_FENCE_ENDED, &u), sense);
-    rk_packer_free(&p);
+    xr_pack_u32(&p, what);
+    xr_pack_u32(&p, number);
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    assert_int_equal(xr_fences_take(w->fences, 2, XR_MSG_FENCE_ENDED, &u), sense);
+    xr_packer_free(&p);
 }
 
 static void come_from(struct world *w, uint32_t child, const uint32_t *ranks, uint32_t n)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, RK_FENCE_PMIX);
-    rk_pack_u32(&p, 0);
-    rk_pack_u32(&p, n);
+    xr_pack_u32(&p, XR_FENCE_PMIX);
+    xr_pack_u32(&p, 0);
+    xr_pack_u32(&p, n);
     for (uint32_t i = 0; i < n; i++)
-        rk_pack_u32(&p, ranks[i]);
-    rk_pack_bytes(&p, "y", 1);
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_true(rk_fences_take(w->fences, child, RK_MSG_FENCE_UP, &u));
-    rk_packer_free(&p);
+        xr_pack_u32(&p, ranks[i]);
+    xr_pack_bytes(&p, "y", 1);
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    assert_true(xr_fences_take(w->fences, child, XR_MSG_FENCE_UP, &u));
+    xr_packer_free(&p);
 }
 
 static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
@@ -285,21 +285,21 @@ static void gone_below(void **state)
     struct world *w = *state;
     const uint32_t alone[] = {0, 1}, more[] = {0, 1, 3};
 
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, more, 3, "x", 1, &two);
-    ended_below(w, RK_GONE_RANK, 0, false); /* that is here */
-    ended_below(w, RK_GONE_RANK, RANKS, false);
-    ended_below(w, RK_GONE_AGENT, 2, false); /* who would say that? */
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, more, 3, "x", 1, &two);
+    ended_below(w, XR_GONE_RANK, 0, false); /* that is here */
+    ended_below(w, XR_GONE_RANK, RANKS, false);
+    ended_below(w, XR_GONE_AGENT, 2, false); /* who would say that? */
     assert_int_equal(w->answers, 0);
-    ended_below(w, RK_GONE_RANK, 1, true);
+    ended_below(w, XR_GONE_RANK, 1, true);
     expect(w, &one, -2, "x"); /* the other one has a rank that may come */
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
     expect(w, &one, -2, "x");
-    assert_false(rk_gone(w->gone, RK_GONE_RANK, 3));
-    ended_below(w, RK_GONE_HOST, 2, true);
+    assert_false(xr_gone(w->gone, XR_GONE_RANK, 3));
+    ended_below(w, XR_GONE_HOST, 2, true);
     expect(w, &two, -2, "x");
-    assert_true(rk_gone(w->gone, RK_GONE_RANK, 3));
-    assert_false(rk_gone(w->gone, RK_GONE_AGENT, 2));
+    assert_true(xr_gone(w->gone, XR_GONE_RANK, 3));
+    assert_false(xr_gone(w->gone, XR_GONE_AGENT, 2));
 }
 
 /* A fence that was given up ends by that, and is one too many to be kept with those behind it. */
@@ -309,46 +309,46 @@ static void gone_and_forgotten(void **state)
     uint32_t ranks[RANKS], n;
 
     enter(w, &one);
-    rk_fences_abandon(w->fences, &one);
+    xr_fences_abandon(w->fences, &one);
     for (uint32_t i = 0; i < 256; i++) {
         n = subset(i, ranks);
-        rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
-        rk_fences_abandon(w->fences, &two);
+        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+        xr_fences_abandon(w->fences, &two);
         come_below(w, ranks, n);
     }
-    rk_gone_note(w->gone, RK_GONE_AGENT, 2);
+    xr_gone_note(w->gone, XR_GONE_AGENT, 2);
     assert_int_equal(w->answers, 0);
     n = subset(255, ranks); /* still kept */
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
     expect(w, &three, 0, "xy");
 }
 
 /* So much comes from the child. */
 static void much_below(struct world *w, const char *data, size_t len)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, RK_FENCE_PMIX);
-    rk_pack_u32(&p, 0);
-    rk_pack_u32(&p, 0);
-    rk_pack_bytes(&p, data, len);
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_true(rk_fences_take(w->fences, 2, RK_MSG_FENCE_UP, &u));
-    rk_packer_free(&p);
+    xr_pack_u32(&p, XR_FENCE_PMIX);
+    xr_pack_u32(&p, 0);
+    xr_pack_u32(&p, 0);
+    xr_pack_bytes(&p, data, len);
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    assert_true(xr_fences_take(w->fences, 2, XR_MSG_FENCE_UP, &u));
+    xr_packer_free(&p);
 }
 
 /* Each host's part would go, all of them do not; nor does one that is a message but for what stands before it. */
 static void too_much(void **state)
 {
     struct world *w = *state;
-    char *data = calloc(1, RK_MESSAGE_MAX);
+    char *data = calloc(1, XR_MESSAGE_MAX);
 
     assert_non_null(data);
-    much_below(w, data, RK_MESSAGE_MAX / 2);
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, data, RK_MESSAGE_MAX / 2, &one);
+    much_below(w, data, XR_MESSAGE_MAX / 2);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX / 2, &one);
     expect(w, &one, -3, "");
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, NULL, 0, data, RK_MESSAGE_MAX - 15, &two);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX - 15, &two);
     come_below(w, NULL, 0);
     expect(w, &two, -3, "");
     enter(w, &three); /* the next one */
@@ -360,16 +360,16 @@ static void too_much(void **state)
 /* The fence of this rank waits for those; NULL: it is in none that is known here. */
 static void waits(struct world *w, uint32_t rank, const char *whom)
 {
-    const struct rk_fence *f = rk_fences_of(w->fences, RK_FENCE_PMIX, rank);
+    const struct xr_fence *f = xr_fences_of(w->fences, XR_FENCE_PMIX, rank);
     char text[80];
 
-    assert_null(rk_fences_of(w->fences, RK_FENCE_PMI1, rank));
+    assert_null(xr_fences_of(w->fences, XR_FENCE_PMI1, rank));
     assert_true(!f == !whom);
     if (!f || !whom)
         return;
-    assert_true(rk_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(whom, "other hosts") != 0));
+    assert_true(xr_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(whom, "other hosts") != 0));
     assert_string_equal(text, whom);
-    rk_fences_awaited(w->fences, f, text, 4);
+    xr_fences_awaited(w->fences, f, text, 4);
     assert_memory_equal(text, whom, 3);
     assert_int_equal(strlen(text), 3);
 }
@@ -384,11 +384,11 @@ static void whom_those_here_wait_for(void **state)
     enter(w, &one);
     waits(w, 0, "host c");
     waits(w, 1, NULL); /* that is below, and has not come */
-    rk_fences_abandon(w->fences, &one);
+    xr_fences_abandon(w->fences, &one);
     waits(w, 0, NULL);
     enter(w, &one);
     waits(w, 0, "host c");
-    rk_fences_enter(w->fences, RK_FENCE_PMIX, 0, some, 3, "x", 1, &two);
+    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, some, 3, "x", 1, &two);
     waits(w, 2, "host c");
     waits(w, 4, NULL); /* in both: which is meant? */
     come_below(w, some, 3);
@@ -396,7 +396,7 @@ static void whom_those_here_wait_for(void **state)
     come_below(w, NULL, 0);
     waits(w, 0, NULL);
     assert_int_equal(w->answers, 2);
-    assert_null(rk_fences_of(NULL, RK_FENCE_PMIX, 0));
+    assert_null(xr_fences_of(NULL, XR_FENCE_PMIX, 0));
 }
 
 /* It is for those above to know. */
@@ -419,7 +419,7 @@ static void whom_branches_wait_for(void **state)
     come_from(w, 1, NULL, 0);
     waits(w, 13, "some of hosts a,c,d,g and 3 more");
     waits(w, 0, NULL);
-    rk_gone_note(w->gone, RK_GONE_HOST, 2);
+    xr_gone_note(w->gone, XR_GONE_HOST, 2);
     waits(w, 13, "some of hosts a,d,g,h and 2 more");
     come_from(w, 1, two_hosts, 2);
     waits(w, 5, "some of hosts a,d,g,h and 2 more");

@@ -29,7 +29,7 @@ static void domains_differ(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rk_here_differ(rows[i].a, rows[i].b) != rows[i].differ)
+        if (xr_here_differ(rows[i].a, rows[i].b) != rows[i].differ)
             fail_msg("%s and %s", rows[i].a, rows[i].b);
     }
 }
@@ -48,19 +48,19 @@ static void merged(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rk_here here = {.name = "node1"};
-        struct rk_hostlist hosts = {.n = 0};
+        struct xr_here here = {.name = "node1"};
+        struct xr_hostlist hosts = {.n = 0};
         char err[256];
-        assert_int_equal(rk_hostlist_parse(&hosts, rows[i].list, err, sizeof(err)), RANK_OK);
-        assert_int_equal(rk_twins_merge(&hosts, &here), RANK_OK);
+        assert_int_equal(xr_hostlist_parse(&hosts, rows[i].list, err, sizeof(err)), RANK_OK);
+        assert_int_equal(xr_twins_merge(&hosts, &here), RANK_OK);
         if (hosts.n != rows[i].n || hosts.host[0].slots != rows[i].slots)
             fail_msg("%s: %u hosts, the first has %u slots", rows[i].list, hosts.n, hosts.host[0].slots);
-        rk_hostlist_clear(&hosts);
-        rk_here_clear(&here);
+        xr_hostlist_clear(&hosts);
+        xr_here_clear(&here);
     }
 }
 
-static bool only_b(struct rk_here *here, const char *name)
+static bool only_b(struct xr_here *here, const char *name)
 {
     (void)here;
     return strcmp(name, "node1.b") == 0;
@@ -69,24 +69,24 @@ static bool only_b(struct rk_here *here, const char *name)
 /* The resolver knows that node1.b is another host. */
 static void resolved(void **state)
 {
-    struct rk_here here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};
+    struct xr_here here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};
 
     (void)state;
-    assert_true(rk_here_is(&here, "node1"));
-    assert_true(rk_here_is(&here, "node1.a"));
-    assert_false(rk_here_is(&here, "node1.b"));
-    assert_true(rk_here_is(&full, "node1.b")); /* who calls itself so need not ask */
-    assert_true(rk_here_is(&full, "node1"));
-    assert_false(rk_here_is(&full, "node1.a"));
+    assert_true(xr_here_is(&here, "node1"));
+    assert_true(xr_here_is(&here, "node1.a"));
+    assert_false(xr_here_is(&here, "node1.b"));
+    assert_true(xr_here_is(&full, "node1.b")); /* who calls itself so need not ask */
+    assert_true(xr_here_is(&full, "node1"));
+    assert_false(xr_here_is(&full, "node1.a"));
 }
 
 static void in_a_rankfile(void **state)
 {
     static const char text[] = "rank 0=node1.a\nrank 1=node1.b\nrank 2=node1\nrank 3=localhost\n";
     static const uint32_t expected[] = {0, 1, 0, 0};
-    struct rk_here here = {.name = "node1"};
-    struct rk_hostlist hosts = {.n = 0};
-    struct rk_rankfile file;
+    struct xr_here here = {.name = "node1"};
+    struct xr_hostlist hosts = {.n = 0};
+    struct xr_rankfile file;
     char path[] = "ranks.XXXXXX", err[256] = "";
     int fd = mkstemp(path);
 
@@ -94,16 +94,16 @@ static void in_a_rankfile(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
     close(fd);
-    if (rk_rankfile_read(path, &hosts, &here, &file, err, sizeof(err)))
+    if (xr_rankfile_read(path, &hosts, &here, &file, err, sizeof(err)))
         print_error("%s\n", err);
     unlink(path);
     assert_int_equal(hosts.n, 2);
     assert_int_equal(file.n, 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(file.pin[i].host, expected[i]);
-    rk_rankfile_clear(&file);
-    rk_hostlist_clear(&hosts);
-    rk_here_clear(&here);
+    xr_rankfile_clear(&file);
+    xr_hostlist_clear(&hosts);
+    xr_here_clear(&here);
 }
 
 /* What somebody means by a name, among hosts that a file or a resource manager has given. */
@@ -118,45 +118,45 @@ static void meant(void **state)
         {"node2.b", ~0u}, {"node", ~0u}, {"node3.b", 3},   {"node3", ~0u /* or b */}, {"node4.far.away", 5}, {"10.0.0.2", 4},
         {"10", ~0u},      {"10.0.0", ~0u}, {"10.0.0.3", ~0u},
     };
-    struct rk_here here = {.name = "node1"};
-    struct rk_hostlist hosts = {.source = "the list"};
+    struct xr_here here = {.name = "node1"};
+    struct xr_hostlist hosts = {.source = "the list"};
     char err[256];
 
     (void)state;
-    assert_int_equal(rk_hostlist_parse(&hosts, list, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_hostlist_parse(&hosts, list, err, sizeof(err)), RANK_OK);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rk_hostlist_mean(&hosts, &here, rows[i].name) != rows[i].host)
-            fail_msg("%s is %u", rows[i].name, rk_hostlist_mean(&hosts, &here, rows[i].name));
+        if (xr_hostlist_mean(&hosts, &here, rows[i].name) != rows[i].host)
+            fail_msg("%s is %u", rows[i].name, xr_hostlist_mean(&hosts, &here, rows[i].name));
     }
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "localhost"), UINT32_MAX);
-    rk_hostlist_clear(&hosts);
-    rk_here_clear(&here);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "localhost"), UINT32_MAX);
+    xr_hostlist_clear(&hosts);
+    xr_here_clear(&here);
 }
 
 /* The same among many, when the list grows and when it is cut. */
 static void meant_of_many(void **state)
 {
-    struct rk_hostlist hosts = {.source = "the list"};
+    struct xr_hostlist hosts = {.source = "the list"};
     char err[256];
 
     (void)state;
-    assert_int_equal(rk_hostlist_parse(&hosts, "n0007.b,n[0001-2000].a,m[0001-2000]", err, sizeof(err)), RANK_OK);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0001"), 1);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n2000"), 2000);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n2000.b"), UINT32_MAX);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007.b"), 0);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "m2000.far"), 4000);
-    rk_hostlist_cut(&hosts, 1000);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0999"), 999);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n1000"), UINT32_MAX);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "m0001.far"), UINT32_MAX);
-    rk_hostlist_cut(&hosts, 1);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), 0);
-    rk_hostlist_clear(&hosts);
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+    assert_int_equal(xr_hostlist_parse(&hosts, "n0007.b,n[0001-2000].a,m[0001-2000]", err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0001"), 1);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n2000"), 2000);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n2000.b"), UINT32_MAX);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0007.b"), 0);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "m2000.far"), 4000);
+    xr_hostlist_cut(&hosts, 1000);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0999"), 999);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n1000"), UINT32_MAX);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "m0001.far"), UINT32_MAX);
+    xr_hostlist_cut(&hosts, 1);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0007"), 0);
+    xr_hostlist_clear(&hosts);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
     hosts.source = "an empty one";
-    assert_int_equal(rk_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
+    assert_int_equal(xr_hostlist_mean(&hosts, NULL, "n0007"), UINT32_MAX);
 }
 
 static void chosen(void **state)
@@ -171,19 +171,19 @@ static void chosen(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rk_here here = {.name = "node1"};
-        struct rk_hostlist hosts = {.source = "the list"}, only = {.source = "--host"};
+        struct xr_here here = {.name = "node1"};
+        struct xr_hostlist hosts = {.source = "the list"}, only = {.source = "--host"};
         char err[256] = "";
         rank_status_t st;
-        assert_int_equal(rk_hostlist_parse(&hosts, "node1.a:4,node2.a:3", err, sizeof(err)), RANK_OK);
-        assert_int_equal(rk_hostlist_parse(&only, rows[i].only, err, sizeof(err)), RANK_OK);
-        st = rk_hostlist_restrict(&hosts, &only, &here, err, sizeof(err));
+        assert_int_equal(xr_hostlist_parse(&hosts, "node1.a:4,node2.a:3", err, sizeof(err)), RANK_OK);
+        assert_int_equal(xr_hostlist_parse(&only, rows[i].only, err, sizeof(err)), RANK_OK);
+        st = xr_hostlist_restrict(&hosts, &only, &here, err, sizeof(err));
         assert_int_equal(st, rows[i].first ? RANK_OK : RANK_ERR_ARG);
         if (!st && (hosts.n != rows[i].n || strcmp(hosts.host[0].name, rows[i].first) != 0 || hosts.host[0].slots != rows[i].slots))
             fail_msg("%s: %u hosts, the first is %s:%u", rows[i].only, hosts.n, hosts.host[0].name, hosts.host[0].slots);
-        rk_hostlist_clear(&hosts);
-        rk_hostlist_clear(&only);
-        rk_here_clear(&here);
+        xr_hostlist_clear(&hosts);
+        xr_hostlist_clear(&only);
+        xr_here_clear(&here);
     }
 }
 

@@ -22,7 +22,7 @@
 
 /* --------------------------------------------------------------------- options */
 
-static rank_status_t parse(struct rk_options *o, char *err, size_t errlen, const char *line)
+static rank_status_t parse(struct xr_options *o, char *err, size_t errlen, const char *line)
 {
     static char words[512];
     static char *argv[64];
@@ -33,21 +33,21 @@ static rank_status_t parse(struct rk_options *o, char *err, size_t errlen, const
     for (char *w = strtok(words, " "); w; w = strtok(NULL, " "))
         argv[argc++] = w;
     argv[argc] = NULL;
-    return rk_options_parse(argc, argv, o, err, errlen);
+    return xr_options_parse(argc, argv, o, err, errlen);
 }
 
 static void good_options(void **state)
 {
-    struct rk_options o;
+    struct xr_options o;
     char err[256];
 
     (void)state;
     assert_int_equal(parse(&o, err, sizeof(err), "app"), RANK_OK);
     assert_int_equal(o.n, 0); /* as hosts have slots */
-    assert_int_equal(o.where.request.bind, RK_BIND_SHARE);
+    assert_int_equal(o.where.request.bind, XR_BIND_SHARE);
     assert_false(o.go_on);
     assert_string_equal(o.apps[0].command[0], "app");
-    rk_options_free(&o);
+    xr_options_free(&o);
     assert_int_equal(parse(&o, err, sizeof(err),
                            "-n 4 -x A=1 -x B --wdir /tmp --tag-output --timeout 2.5 --bind=core "
                            "--on-failure continue -v -- -app -n 5"),
@@ -59,13 +59,13 @@ static void good_options(void **state)
     assert_string_equal(o.apps[0].wdir, "/tmp");
     assert_true(o.tag_output);
     assert_true(o.timeout > 2.4 && o.timeout < 2.6);
-    assert_int_equal(o.where.request.bind, RK_BIND_CORE);
+    assert_int_equal(o.where.request.bind, XR_BIND_CORE);
     assert_true(o.go_on);
     assert_true(o.verbose);
     assert_string_equal(o.apps[0].command[0], "-app");
     assert_string_equal(o.apps[0].command[1], "-n");
     assert_string_equal(o.apps[0].command[2], "5");
-    rk_options_free(&o);
+    xr_options_free(&o);
     /* Several programs, each with options of its own. */
     assert_int_equal(parse(&o, err, sizeof(err),
                            "-n 2 -x A=1 -v a x : b : -n 3 --wdir / -x B=2 -x C=3 -- c : -n 4 d"),
@@ -84,23 +84,23 @@ static void good_options(void **state)
     assert_string_equal(o.apps[2].wdir, "/");
     assert_string_equal(o.apps[2].command[0], "c");
     assert_string_equal(o.apps[3].command[0], "d");
-    rk_options_free(&o);
+    xr_options_free(&o);
     /* Hosts add up. */
     assert_int_equal(parse(&o, err, sizeof(err), "--host a:2 --hostfile f -H b,c --hostfile g --host=d app"), RANK_OK);
     assert_string_equal(o.where.hosts, "a:2,b,c,d");
     assert_int_equal(o.where.nhostfiles, 2);
     assert_string_equal(o.where.hostfiles[0], "f");
     assert_string_equal(o.where.hostfiles[1], "g");
-    rk_options_free(&o);
-    assert_int_equal(parse(&o, err, sizeof(err), "--host a --hostfile f " RK_OPTIONS_ANEW " --hostfile g app"), RANK_OK);
+    xr_options_free(&o);
+    assert_int_equal(parse(&o, err, sizeof(err), "--host a --hostfile f " XR_OPTIONS_ANEW " --hostfile g app"), RANK_OK);
     assert_string_equal(o.where.hosts, "a");
     assert_int_equal(o.where.nhostfiles, 1);
     assert_string_equal(o.where.hostfiles[0], "g");
-    rk_options_free(&o);
+    xr_options_free(&o);
     /* What follows the program is the program's. */
     assert_int_equal(parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
     assert_false(o.help);
-    rk_options_free(&o);
+    xr_options_free(&o);
 }
 
 static void bad_options(void **state)
@@ -134,25 +134,25 @@ static void bad_options(void **state)
 
     (void)state;
     for (size_t i = 0; i < RK_ARRAY_LEN(cases); i++) {
-        struct rk_options o;
+        struct xr_options o;
         char err[256] = "";
         assert_int_equal(parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
         if (!strstr(err, cases[i].says))
             fail_msg("'%s' says '%s', not '%s'", cases[i].line, err, cases[i].says);
-        rk_options_free(&o);
+        xr_options_free(&o);
     }
 }
 
 /* What a rank gets from xrun is never an option of an xrun below it. */
 static void variables_apart(void **state)
 {
-    struct rk_option_row row, other;
+    struct xr_option_row row, other;
     size_t n = 0;
 
     (void)state;
-    for (size_t i = 0; rk_options_row(i, &row); i++) {
-        assert_false(rk_environ_own(row.variable));
-        for (size_t k = 0; row.variable[0] && k < i && rk_options_row(k, &other); k++)
+    for (size_t i = 0; xr_options_row(i, &row); i++) {
+        assert_false(xr_environ_own(row.variable));
+        for (size_t k = 0; row.variable[0] && k < i && xr_options_row(k, &other); k++)
             assert_string_not_equal(row.variable, other.variable);
         n += strcmp(row.variable, "XRUN_TIMEOUT") == 0 || strcmp(row.variable, "XRUN_N") == 0 ||
              strcmp(row.variable, "XRUN_VERBOSE") == 0;
@@ -165,42 +165,42 @@ static void variables_apart(void **state)
 
 static void slowest_feeds(void **state)
 {
-    struct rk_feed *f = rk_feed_open(3);
+    struct xr_feed *f = xr_feed_open(3);
 
     (void)state;
     assert_non_null(f);
-    rk_feed_sent(f, 100);
-    assert_int_equal(rk_feed_taken(f, 0, 100), 0);
-    assert_int_equal(rk_feed_taken(f, 1, 30), 0);
-    assert_int_equal(rk_feed_taken(f, 2, 50), 30);
-    assert_int_equal(rk_feed_taken(f, 1, 60), 20);
-    assert_int_equal(rk_feed_gone(f, 2), 40);
-    assert_int_equal(rk_feed_taken(f, 2, 10), 0); /* it is gone */
-    assert_int_equal(rk_feed_taken(f, 1, 500), 10); /* no more than was sent */
-    assert_int_equal(rk_feed_taken(f, 7, 1), 0);
-    rk_feed_sent(f, 5);
-    assert_int_equal(rk_feed_gone(f, 0), 0);
-    assert_true(rk_feed_reads(f, 1));
-    assert_int_equal(rk_feed_gone(f, 1), 5); /* nobody waits for it any more */
-    assert_false(rk_feed_any(f));
-    rk_feed_close(f);
-    rk_feed_close(NULL);
+    xr_feed_sent(f, 100);
+    assert_int_equal(xr_feed_taken(f, 0, 100), 0);
+    assert_int_equal(xr_feed_taken(f, 1, 30), 0);
+    assert_int_equal(xr_feed_taken(f, 2, 50), 30);
+    assert_int_equal(xr_feed_taken(f, 1, 60), 20);
+    assert_int_equal(xr_feed_gone(f, 2), 40);
+    assert_int_equal(xr_feed_taken(f, 2, 10), 0); /* it is gone */
+    assert_int_equal(xr_feed_taken(f, 1, 500), 10); /* no more than was sent */
+    assert_int_equal(xr_feed_taken(f, 7, 1), 0);
+    xr_feed_sent(f, 5);
+    assert_int_equal(xr_feed_gone(f, 0), 0);
+    assert_true(xr_feed_reads(f, 1));
+    assert_int_equal(xr_feed_gone(f, 1), 5); /* nobody waits for it any more */
+    assert_false(xr_feed_any(f));
+    xr_feed_close(f);
+    xr_feed_close(NULL);
 }
 
 /* --------------------------------------------------------------------- packing */
 
-static void fill(struct rk_job *job)
+static void fill(struct xr_job *job)
 {
     static char *argv[] = {"app", "", "an argument", NULL}, *other[] = {"b", NULL},
                 *env[] = {"A=1", NULL}, *none[] = {NULL};
-    static struct rk_app apps[] = {
+    static struct xr_app apps[] = {
         {.first = 0, .n = 2, .program = "/bin/app", .argv = argv, .env = none, .wdir = "/"},
         {.first = 2, .n = 3, .program = "/bin/b", .argv = other, .env = env, .wdir = "/tmp"}};
 
     static char *hosts[] = {"a", "b", "c", NULL};
     static uint32_t host_of[] = {0, 0, 2, 2, 0};
 
-    *job = (struct rk_job){.id = "job-1",
+    *job = (struct xr_job){.id = "job-1",
                            .size = 5,
                            .apps = apps,
                            .napps = 2,
@@ -216,16 +216,16 @@ static void fill(struct rk_job *job)
 
 static void job_round_trip(void **state)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
-    struct rk_job in, out;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
+    struct xr_job in, out;
 
     (void)state;
     fill(&in);
-    rk_job_pack(&in, &p);
+    xr_job_pack(&in, &p);
     assert_false(p.failed);
-    u = (struct rk_unpacker){p.data, p.len, false};
-    assert_int_equal(rk_job_unpack(&u, &out), RANK_OK);
+    u = (struct xr_unpacker){p.data, p.len, false};
+    assert_int_equal(xr_job_unpack(&u, &out), RANK_OK);
     assert_string_equal(out.id, in.id);
     assert_int_equal(out.size, 5);
     assert_int_equal(out.napps, 2);
@@ -236,49 +236,49 @@ static void job_round_trip(void **state)
     assert_string_equal(out.apps[1].env[0], "A=1");
     assert_string_equal(out.apps[1].program, "/bin/b");
     assert_string_equal(out.apps[1].wdir, "/tmp");
-    assert_ptr_equal(rk_job_app_of(&out, 1), &out.apps[0]);
-    assert_ptr_equal(rk_job_app_of(&out, 2), &out.apps[1]);
-    assert_ptr_equal(rk_job_app_of(&out, 4), &out.apps[1]);
+    assert_ptr_equal(xr_job_app_of(&out, 1), &out.apps[0]);
+    assert_ptr_equal(xr_job_app_of(&out, 2), &out.apps[1]);
+    assert_ptr_equal(xr_job_app_of(&out, 4), &out.apps[1]);
     assert_string_equal(out.env[0], "A=1");
     assert_int_equal(out.nhosts, 3);
     assert_int_equal(out.fanout, 2);
     assert_int_equal(out.universe, 9);
     assert_string_equal(out.hosts[2], "c");
     assert_memory_equal(out.host_of, in.host_of, sizeof(uint32_t) * 5);
-    assert_int_equal(rk_job_ranks_on(&out, 0), 3);
-    assert_int_equal(rk_job_ranks_on(&out, 1), 0);
+    assert_int_equal(xr_job_ranks_on(&out, 0), 3);
+    assert_int_equal(xr_job_ranks_on(&out, 1), 0);
     assert_true(out.started_ns == in.started_ns);
-    rk_job_clear(&out);
-    rk_packer_free(&p);
+    xr_job_clear(&out);
+    xr_packer_free(&p);
 }
 
 /* Whatever is cut off or flipped: an error or another job, never more than was given. */
 static void job_damaged(void **state)
 {
-    struct rk_packer p = {0};
-    struct rk_job in, out;
+    struct xr_packer p = {0};
+    struct xr_job in, out;
 
     (void)state;
     fill(&in);
-    rk_job_pack(&in, &p);
+    xr_job_pack(&in, &p);
     for (size_t len = 0; len < p.len; len++) {
         uint8_t *copy = malloc(len ? len : 1); /* of its own size, for the address sanitizer */
-        struct rk_unpacker u = {copy, len, false};
+        struct xr_unpacker u = {copy, len, false};
         memcpy(copy, p.data, len);
-        assert_int_equal(rk_job_unpack(&u, &out), RANK_ERR_ARG);
-        rk_job_clear(&out);
+        assert_int_equal(xr_job_unpack(&u, &out), RANK_ERR_ARG);
+        xr_job_clear(&out);
         free(copy);
     }
     for (size_t at = 0; at < p.len; at++) {
         for (int bit = 0; bit < 8; bit++) {
-            struct rk_unpacker u = {p.data, p.len, false};
+            struct xr_unpacker u = {p.data, p.len, false};
             p.data[at] ^= (uint8_t)(1 << bit);
-            (void)rk_job_unpack(&u, &out);
-            rk_job_clear(&out);
+            (void)xr_job_unpack(&u, &out);
+            xr_job_clear(&out);
             p.data[at] ^= (uint8_t)(1 << bit);
         }
     }
-    rk_packer_free(&p);
+    xr_packer_free(&p);
 }
 
 static void strings_that_lie(void **state)
@@ -286,20 +286,20 @@ static void strings_that_lie(void **state)
     static const uint8_t huge[] = {0xfe, 0xff, 0xff, 0xff, 'a'};
     static const uint8_t unended[] = {2, 0, 0, 0, 'a', 'b'};
     static const uint8_t inner[] = {3, 0, 0, 0, 'a', 0, 0};
-    struct rk_unpacker u;
+    struct xr_unpacker u;
 
     (void)state;
-    u = (struct rk_unpacker){huge, sizeof(huge), false};
-    assert_null(rk_unpack_string(&u));
+    u = (struct xr_unpacker){huge, sizeof(huge), false};
+    assert_null(xr_unpack_string(&u));
     assert_true(u.failed);
-    u = (struct rk_unpacker){huge, sizeof(huge), false};
-    assert_null(rk_unpack_strings(&u));
+    u = (struct xr_unpacker){huge, sizeof(huge), false};
+    assert_null(xr_unpack_strings(&u));
     assert_true(u.failed);
-    u = (struct rk_unpacker){unended, sizeof(unended), false};
-    assert_null(rk_unpack_string(&u));
+    u = (struct xr_unpacker){unended, sizeof(unended), false};
+    assert_null(xr_unpack_string(&u));
     assert_true(u.failed);
-    u = (struct rk_unpacker){inner, sizeof(inner), false};
-    assert_null(rk_unpack_string(&u));
+    u = (struct xr_unpacker){inner, sizeof(inner), false};
+    assert_null(xr_unpack_string(&u));
     assert_true(u.failed);
 }
 
@@ -309,46 +309,46 @@ static void strings_that_lie(void **state)
  * the root, and all that the functions say of two nodes agrees. */
 static void shapes(void **state)
 {
-    static const struct rk_shape some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
+    static const struct xr_shape some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
                                            {7, 1, 6},   {40, 32, 39},  {40, 32, 31},  {40, 3, 17}, {33, 32, 32},
                                            {500, 32, 400}, {500, 4, 1}, {5, 4096, 4}};
 
     (void)state;
     for (size_t k = 0; k < RK_ARRAY_LEN(some); k++) {
-        const struct rk_shape *s = &some[k];
+        const struct xr_shape *s = &some[k];
         uint32_t found = 0;
-        assert_int_equal(rk_shape_above(s, s->head), RK_NODE_FRONT);
+        assert_int_equal(xr_shape_above(s, s->head), XR_NODE_FRONT);
         for (uint32_t i = 0; i <= s->nodes; i++) {
-            uint32_t top = i < s->nodes ? i : RK_NODE_FRONT, n = rk_shape_children(s, top);
+            uint32_t top = i < s->nodes ? i : XR_NODE_FRONT, n = xr_shape_children(s, top);
             assert_in_range(n, 0, s->fanout);
             for (uint32_t c = 0; c < n; c++) {
-                uint32_t child = rk_shape_child(s, top, c);
+                uint32_t child = xr_shape_child(s, top, c);
                 assert_true(child < s->nodes);
-                assert_int_equal(rk_shape_above(s, child), top);
-                assert_true(rk_shape_is_below(s, top, child));
-                assert_int_equal(rk_shape_way(s, top, child), c);
-                assert_int_equal(rk_shape_way(s, child, top), RK_NODE_FRONT);
+                assert_int_equal(xr_shape_above(s, child), top);
+                assert_true(xr_shape_is_below(s, top, child));
+                assert_int_equal(xr_shape_way(s, top, child), c);
+                assert_int_equal(xr_shape_way(s, child, top), XR_NODE_FRONT);
             }
             found += n;
-            assert_true(rk_shape_is_below(s, RK_NODE_FRONT, top));
-            assert_int_equal(rk_shape_way(s, top, top), RK_NODE_FRONT);
-            if (top == RK_NODE_FRONT)
+            assert_true(xr_shape_is_below(s, XR_NODE_FRONT, top));
+            assert_int_equal(xr_shape_way(s, top, top), XR_NODE_FRONT);
+            if (top == XR_NODE_FRONT)
                 continue;
-            assert_true(rk_shape_above(s, top) != top);
-            assert_int_equal(rk_shape_child(s, RK_NODE_FRONT, rk_shape_way(s, RK_NODE_FRONT, top)),
-                             rk_shape_above(s, top) == RK_NODE_FRONT
+            assert_true(xr_shape_above(s, top) != top);
+            assert_int_equal(xr_shape_child(s, XR_NODE_FRONT, xr_shape_way(s, XR_NODE_FRONT, top)),
+                             xr_shape_above(s, top) == XR_NODE_FRONT
                                  ? top
-                                 : rk_shape_child(s, RK_NODE_FRONT,
-                                                  rk_shape_way(s, RK_NODE_FRONT, rk_shape_above(s, top))));
+                                 : xr_shape_child(s, XR_NODE_FRONT,
+                                                  xr_shape_way(s, XR_NODE_FRONT, xr_shape_above(s, top))));
         }
         assert_int_equal(found, s->nodes); /* each is somebody's child, once: its parent is one only */
     }
-    assert_int_equal(rk_shape_way(&some[0], RK_NODE_FRONT, 1), RK_NODE_FRONT); /* it is not there */
+    assert_int_equal(xr_shape_way(&some[0], XR_NODE_FRONT, 1), XR_NODE_FRONT); /* it is not there */
 }
 
 /* --------------------------------------------------------------- what agents are told */
 
-static rank_status_t hear(const uint8_t *data, size_t len, struct rk_setup *out, char *err, size_t errlen)
+static rank_status_t hear(const uint8_t *data, size_t len, struct xr_setup *out, char *err, size_t errlen)
 {
     rank_status_t st;
     int fd[2];
@@ -356,7 +356,7 @@ static rank_status_t hear(const uint8_t *data, size_t len, struct rk_setup *out,
     assert_int_equal(pipe(fd), 0);
     assert_int_equal(write(fd[1], data, len), len); /* it fits into the pipe */
     close(fd[1]);
-    st = rk_setup_read(fd[0], 1000, out, err, errlen);
+    st = xr_setup_read(fd[0], 1000, out, err, errlen);
     close(fd[0]);
     return st;
 }
@@ -365,13 +365,13 @@ static void setups(void **state)
 {
     static char *names[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", (char *)(uintptr_t) "c"};
     static const size_t protocol = 8, version = 12, rest = 108;
-    struct rk_setup in = {.secret = "secret", .shape = {3, 1, 2}, .names = names, .port = 7, .agent = (char *)(uintptr_t) "ssh",
+    struct xr_setup in = {.secret = "secret", .shape = {3, 1, 2}, .names = names, .port = 7, .agent = (char *)(uintptr_t) "ssh",
                           .program = (char *)(uintptr_t) "/bin/xrun"}, out;
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
     char err[512];
 
     (void)state;
-    rk_setup_say(&in, 1, &p);
+    xr_setup_say(&in, 1, &p);
     assert_false(p.failed);
     assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
@@ -379,11 +379,11 @@ static void setups(void **state)
     assert_string_equal(out.names[0], "a"); /* below: the chain is c, b, a */
     assert_string_equal(out.names[1], "b");
     assert_null(out.names[2]);
-    rk_setup_clear(&out);
+    xr_setup_clear(&out);
     for (size_t len = 0; len < p.len; len += len < rest + 8 ? 1 : 11) {
         assert_int_not_equal(hear(p.data, len, &out, err, sizeof(err)), RANK_OK);
         assert_non_null(strstr(err, "no agent's setup"));
-        rk_setup_clear(&out);
+        xr_setup_clear(&out);
     }
     /* Another version, and what it says has another form: named. */
     memcpy(p.data + version, "7.7\33", 5);
@@ -391,15 +391,15 @@ static void setups(void **state)
     assert_int_not_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7?"));
     assert_non_null(strstr(err, rank_version()));
-    rk_setup_clear(&out);
+    xr_setup_clear(&out);
     p.data[rest]--; /* the same form: the parent is to say it */
     assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
-    rk_setup_clear(&out);
+    xr_setup_clear(&out);
     p.data[protocol]++; /* whatever follows is not looked at */
     assert_int_not_equal(hear(p.data, rest + 4, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7? (protocol"));
-    rk_setup_clear(&out);
-    rk_packer_free(&p);
+    xr_setup_clear(&out);
+    xr_packer_free(&p);
 }
 
 /* -------------------------------------------------------------------- verdicts */
@@ -409,35 +409,35 @@ static void codes(void **state)
     char how[160];
 
     (void)state;
-    assert_false(rk_verdict_failed(0, false));
-    assert_true(rk_verdict_failed(0, true));
-    assert_int_equal(rk_verdict_code(0, true), 1);
-    assert_int_equal(rk_verdict_code(3 << 8, false), 3);
-    assert_int_equal(rk_verdict_code(3 << 8, true), 3);
-    assert_int_equal(rk_verdict_code(SIGSEGV, false), 139);
-    assert_int_equal(rk_verdict_code(SIGKILL, true), 137);
-    assert_int_equal(rk_verdict_abort_code(7), 7);
-    assert_int_equal(rk_verdict_abort_code(0), 0);
-    assert_int_equal(rk_verdict_abort_code(256), 1);
-    assert_int_equal(rk_verdict_abort_code(-1), 255);
-    rk_verdict_how(SIGKILL, true, how, sizeof(how));
+    assert_false(xr_verdict_failed(0, false));
+    assert_true(xr_verdict_failed(0, true));
+    assert_int_equal(xr_verdict_code(0, true), 1);
+    assert_int_equal(xr_verdict_code(3 << 8, false), 3);
+    assert_int_equal(xr_verdict_code(3 << 8, true), 3);
+    assert_int_equal(xr_verdict_code(SIGSEGV, false), 139);
+    assert_int_equal(xr_verdict_code(SIGKILL, true), 137);
+    assert_int_equal(xr_verdict_abort_code(7), 7);
+    assert_int_equal(xr_verdict_abort_code(0), 0);
+    assert_int_equal(xr_verdict_abort_code(256), 1);
+    assert_int_equal(xr_verdict_abort_code(-1), 255);
+    xr_verdict_how(SIGKILL, true, how, sizeof(how));
     assert_string_equal(how, "was killed by signal 9 (Killed)");
-    rk_verdict_time(1500000000u, how, sizeof(how));
+    xr_verdict_time(1500000000u, how, sizeof(how));
     assert_string_equal(how, "1.500 s");
 }
 
 static void foreign_variables(void **state)
 {
     (void)state;
-    assert_true(rk_environ_foreign("PMIX_RANK=0"));
-    assert_true(rk_environ_foreign("PMI_FD=3"));
-    assert_true(rk_environ_foreign("OMPI_COMM_WORLD_RANK=0"));
-    assert_true(rk_environ_foreign("XRUN_JOB=a"));
-    assert_false(rk_environ_foreign("PMIX_MCA_gds=hash"));
-    assert_false(rk_environ_foreign("OMPI_MCA_pml=ucx"));
-    assert_false(rk_environ_foreign("SLURM_JOB_ID=1"));
-    assert_false(rk_environ_foreign("RANK_LOG=info"));
-    assert_false(rk_environ_foreign("PATH=/bin"));
+    assert_true(xr_environ_foreign("PMIX_RANK=0"));
+    assert_true(xr_environ_foreign("PMI_FD=3"));
+    assert_true(xr_environ_foreign("OMPI_COMM_WORLD_RANK=0"));
+    assert_true(xr_environ_foreign("XRUN_JOB=a"));
+    assert_false(xr_environ_foreign("PMIX_MCA_gds=hash"));
+    assert_false(xr_environ_foreign("OMPI_MCA_pml=ucx"));
+    assert_false(xr_environ_foreign("SLURM_JOB_ID=1"));
+    assert_false(xr_environ_foreign("RANK_LOG=info"));
+    assert_false(xr_environ_foreign("PATH=/bin"));
 }
 
 int main(void)

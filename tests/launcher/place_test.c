@@ -22,16 +22,16 @@
 #define MAX_HOSTS 4
 
 struct hosts {
-    struct rk_place_host h[MAX_HOSTS];
+    struct xr_place_host h[MAX_HOSTS];
     uint32_t n;
 };
 
 static void add(struct hosts *hs, const char *machine, uint32_t slots, const char *usable)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
-    struct rk_place_host *h = &hs->h[hs->n];
+    struct xr_place_host *h = &hs->h[hs->n];
 
-    *h = (struct rk_place_host){.name = names[hs->n], .slots = slots, .topology = machine_load(machine)};
+    *h = (struct xr_place_host){.name = names[hs->n], .slots = slots, .topology = machine_load(machine)};
     if (usable)
         machine_restrict(h->topology, usable);
     hs->n++;
@@ -44,7 +44,7 @@ static void drop(struct hosts *hs)
     memset(hs, 0, sizeof(*hs));
 }
 
-static void text_of(const struct hosts *hs, const struct rk_placement *p, char *out, size_t len)
+static void text_of(const struct hosts *hs, const struct xr_placement *p, char *out, size_t len)
 {
     size_t at = 0;
 
@@ -59,27 +59,27 @@ static void text_of(const struct hosts *hs, const struct rk_placement *p, char *
     }
 }
 
-static void want(const struct hosts *hs, struct rk_place_request rq, const char *expected)
+static void want(const struct hosts *hs, struct xr_place_request rq, const char *expected)
 {
-    struct rk_placement p;
+    struct xr_placement p;
     char err[256], got[8192];
 
-    if (rk_place(&rq, hs->h, hs->n, &p, err, sizeof(err)))
+    if (xr_place(&rq, hs->h, hs->n, &p, err, sizeof(err)))
         fail_msg("%s", err);
     text_of(hs, &p, got, sizeof(got));
     assert_string_equal(got, expected);
-    rk_placement_clear(&p);
+    xr_placement_clear(&p);
 }
 
-static void refused(const struct hosts *hs, struct rk_place_request rq, rank_status_t status,
+static void refused(const struct hosts *hs, struct xr_place_request rq, rank_status_t status,
                     const char *word)
 {
-    struct rk_placement p;
+    struct xr_placement p;
     char err[256];
 
-    assert_int_equal(rk_place(&rq, hs->h, hs->n, &p, err, sizeof(err)), status);
+    assert_int_equal(xr_place(&rq, hs->h, hs->n, &p, err, sizeof(err)), status);
     assert_non_null(strstr(err, word));
-    rk_placement_clear(&p);
+    xr_placement_clear(&p);
 }
 
 static struct hosts one(const char *machine)
@@ -90,7 +90,7 @@ static struct hosts one(const char *machine)
     return hs;
 }
 
-#define RQ(...) ((struct rk_place_request){__VA_ARGS__})
+#define RQ(...) ((struct xr_place_request){__VA_ARGS__})
 
 static void shares_of_a_host(void **state)
 {
@@ -101,9 +101,9 @@ static void shares_of_a_host(void **state)
     want(&hs, RQ(.n = 2), "a/0-3 a/4-7");
     want(&hs, RQ(.n = 3), "a/0-1 a/2-4 a/5-7");
     want(&hs, RQ(.n = 4), "a/0-1 a/2-3 a/4-5 a/6-7");
-    want(&hs, RQ(.n = 3, .bind = RK_BIND_CORE), "a/0 a/2 a/5");
-    want(&hs, RQ(.n = 2, .bind = RK_BIND_NONE), "a/- a/-");
-    want(&hs, RQ(.n = 2, .bind = RK_BIND_PACKAGE), "a/0-3 a/4-7");
+    want(&hs, RQ(.n = 3, .bind = XR_BIND_CORE), "a/0 a/2 a/5");
+    want(&hs, RQ(.n = 2, .bind = XR_BIND_NONE), "a/- a/-");
+    want(&hs, RQ(.n = 2, .bind = XR_BIND_PACKAGE), "a/0-3 a/4-7");
     want(&hs, RQ(.n = 2, .cpus = 3), "a/0-2 a/4-6");
     drop(&hs);
 }
@@ -114,19 +114,19 @@ static void threads_of_a_core(void **state)
 
     (void)state;
     want(&hs, RQ(.n = 2), "a/0-3 a/4-7");
-    want(&hs, RQ(.n = 4, .bind = RK_BIND_CORE), "a/0-1 a/2-3 a/4-5 a/6-7");
-    want(&hs, RQ(.n = 2, .bind = RK_BIND_HWTHREAD), "a/0 a/4");
-    want(&hs, RQ(.n = 3, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2");
-    want(&hs, RQ(.n = 8, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
+    want(&hs, RQ(.n = 4, .bind = XR_BIND_CORE), "a/0-1 a/2-3 a/4-5 a/6-7");
+    want(&hs, RQ(.n = 2, .bind = XR_BIND_HWTHREAD), "a/0 a/4");
+    want(&hs, RQ(.n = 3, .map = XR_LEVEL_HWTHREAD), "a/0 a/1 a/2");
+    want(&hs, RQ(.n = 8, .map = XR_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
     /* one after the other on threads, but each may use the whole of its core */
-    want(&hs, RQ(.n = 3, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-1 a/0-1 a/2-3");
-    want(&hs, RQ(.n = 2, .cpus = 3, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-3 a/2-5");
-    want(&hs, RQ(.n = 4, .ppr = 1, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0-1 a/0-1 a/2-3 a/2-3");
+    want(&hs, RQ(.n = 3, .map = XR_LEVEL_HWTHREAD, .bind = XR_BIND_CORE), "a/0-1 a/0-1 a/2-3");
+    want(&hs, RQ(.n = 2, .cpus = 3, .map = XR_LEVEL_HWTHREAD, .bind = XR_BIND_CORE), "a/0-3 a/2-5");
+    want(&hs, RQ(.n = 4, .ppr = 1, .map = XR_LEVEL_HWTHREAD, .bind = XR_BIND_CORE), "a/0-1 a/0-1 a/2-3 a/2-3");
     drop(&hs);
     /* numbered as Linux often does: the second threads after all first ones */
     hs = one("core:4 pu:2(indexes=0,4,1,5,2,6,3,7)");
     want(&hs, RQ(.n = 2), "a/0-1,4-5 a/2-3,6-7");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE), "a/0,4 a/1,5");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_CORE), "a/0,4 a/1,5");
     drop(&hs);
 }
 
@@ -135,14 +135,14 @@ static void objects_in_turn(void **state)
     struct hosts hs = one("package:2 numa:2 l3:1 core:2 pu:1");
 
     (void)state;
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE), "a/0-1 a/4-5 a/2-3 a/6-7");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NUMA), "a/0-1 a/2-3 a/4-5 a/6-7");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_NUMA, .bind = RK_BIND_CORE), "a/0 a/2");
-    want(&hs, RQ(.n = 5, .map = RK_LEVEL_L3), "a/0 a/2-3 a/4-5 a/6-7 a/1");
-    want(&hs, RQ(.n = 3, .map = RK_LEVEL_CORE), "a/0 a/1 a/2");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE, .cpus = 3), "a/0-2 a/3-5");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_NUMA), "a/0-1 a/4-5");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE, .order = RK_ORDER_FILL),
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_PACKAGE), "a/0-1 a/4-5 a/2-3 a/6-7");
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_NUMA), "a/0-1 a/2-3 a/4-5 a/6-7");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_NUMA, .bind = XR_BIND_CORE), "a/0 a/2");
+    want(&hs, RQ(.n = 5, .map = XR_LEVEL_L3), "a/0 a/2-3 a/4-5 a/6-7 a/1");
+    want(&hs, RQ(.n = 3, .map = XR_LEVEL_CORE), "a/0 a/1 a/2");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_CORE, .cpus = 3), "a/0-2 a/3-5");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_PACKAGE, .bind = XR_BIND_NUMA), "a/0-1 a/4-5");
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_PACKAGE, .order = XR_ORDER_FILL),
          "a/0-1 a/2-3 a/4-5 a/6-7");
     drop(&hs);
 }
@@ -152,13 +152,13 @@ static void a_number_on_each(void **state)
     struct hosts hs = one("package:2 numa:2 core:2 pu:2");
 
     (void)state;
-    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NUMA), "a/0-3 a/4-7 a/8-11 a/12-15");
-    want(&hs, RQ(.ppr = 2, .map = RK_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-11 a/12-15");
-    want(&hs, RQ(.n = 3, .ppr = 2, .map = RK_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-15");
-    want(&hs, RQ(.n = 4, .ppr = 2, .map = RK_LEVEL_CORE, .bind = RK_BIND_HWTHREAD),
+    want(&hs, RQ(.ppr = 1, .map = XR_LEVEL_NUMA), "a/0-3 a/4-7 a/8-11 a/12-15");
+    want(&hs, RQ(.ppr = 2, .map = XR_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-11 a/12-15");
+    want(&hs, RQ(.n = 3, .ppr = 2, .map = XR_LEVEL_PACKAGE), "a/0-3 a/4-7 a/8-15");
+    want(&hs, RQ(.n = 4, .ppr = 2, .map = XR_LEVEL_CORE, .bind = XR_BIND_HWTHREAD),
          "a/0 a/1 a/2 a/3");
-    want(&hs, RQ(.ppr = 3, .map = RK_LEVEL_NODE), "a/0-3 a/4-9 a/10-15");
-    refused(&hs, RQ(.n = 5, .ppr = 1, .map = RK_LEVEL_NUMA), RANK_ERR_COUNT, "makes 4 ranks");
+    want(&hs, RQ(.ppr = 3, .map = XR_LEVEL_NODE), "a/0-3 a/4-9 a/10-15");
+    refused(&hs, RQ(.n = 5, .ppr = 1, .map = XR_LEVEL_NUMA), RANK_ERR_COUNT, "makes 4 ranks");
     drop(&hs);
 }
 
@@ -171,21 +171,21 @@ static void several_hosts(void **state)
     add(&hs, "core:4 pu:1", 0, NULL);
     want(&hs, RQ(.n = 4), "a/0 a/1 b/0-1 b/2-3");
     want(&hs, RQ(.n = 6), "a/0 a/1 b/0 b/1 b/2 b/3");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/0 b/0-1 a/1 b/2-3");
-    want(&hs, RQ(.n = 5, .map = RK_LEVEL_NODE), "a/0 b/0 a/1 b/1 b/2-3");
-    want(&hs, RQ(.n = 4, .order = RK_ORDER_NODE), "a/0 b/0-1 a/1 b/2-3");
-    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NODE), "a/0-1 b/0-3");
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_NODE), "a/0 b/0-1 a/1 b/2-3");
+    want(&hs, RQ(.n = 5, .map = XR_LEVEL_NODE), "a/0 b/0 a/1 b/1 b/2-3");
+    want(&hs, RQ(.n = 4, .order = XR_ORDER_NODE), "a/0 b/0-1 a/1 b/2-3");
+    want(&hs, RQ(.ppr = 1, .map = XR_LEVEL_NODE), "a/0-1 b/0-3");
     drop(&hs);
     /* with slots: a is filled to 3, so that it has more ranks than cores, and b has not */
     add(&hs, "core:2 pu:1", 3, NULL);
     add(&hs, "core:4 pu:1", 1, NULL);
     want(&hs, RQ(.n = 4), "a/- a/- a/- b/0-3");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_NODE), "a/- b/0-3 a/- a/-");
     want(&hs, RQ(.n = 6), "a/- a/- a/- b/0-3 a/- a/-"); /* a second round */
     want(&hs, RQ(.fill = true), "a/- a/- a/- b/0-3");
-    want(&hs, RQ(.fill = true, .map = RK_LEVEL_NODE), "a/- b/0-3 a/- a/-");
+    want(&hs, RQ(.fill = true, .map = XR_LEVEL_NODE), "a/- b/0-3 a/- a/-");
     want(&hs, RQ(.n = 1, .fill = true), "a/0-1");
-    want(&hs, RQ(.ppr = 1, .fill = true, .map = RK_LEVEL_NODE), "a/0-1 b/0-3");
+    want(&hs, RQ(.ppr = 1, .fill = true, .map = XR_LEVEL_NODE), "a/0-1 b/0-3");
     drop(&hs);
     /* and with as many as there may be: no second round for who has them, and no more by any other way */
     add(&hs, "core:4 pu:1", 1, NULL);
@@ -195,12 +195,12 @@ static void several_hosts(void **state)
     want(&hs, RQ(.n = 7), "a/0-1 b/- b/- b/- b/- a/2-3 b/-"); /* b has one more than cores */
     hs.h[1].most = 3;
     want(&hs, RQ(.n = 5), "a/0-1 b/0 b/1 b/2-3 a/2-3");
-    want(&hs, RQ(.n = 5, .map = RK_LEVEL_NODE), "a/0-1 b/0 b/1 b/2-3 a/2-3");
+    want(&hs, RQ(.n = 5, .map = XR_LEVEL_NODE), "a/0-1 b/0 b/1 b/2-3 a/2-3");
     refused(&hs, RQ(.n = 6), RANK_ERR_COUNT, "take 5 ranks at most (max_slots), but -n is 6");
-    refused(&hs, RQ(.n = 6, .map = RK_LEVEL_NODE), RANK_ERR_COUNT, "at most");
-    want(&hs, RQ(.ppr = 2, .map = RK_LEVEL_NODE), "a/0-1 b/0-1 a/2-3 b/2-3"); /* slots are no limit */
-    refused(&hs, RQ(.ppr = 3, .map = RK_LEVEL_NODE), RANK_ERR_COUNT, "--map-by ppr puts 3 ranks on host a, of which max_slots is 2");
-    want(&hs, RQ(.n = 2, .ppr = 3, .map = RK_LEVEL_NODE), "a/0-3 b/0-3");
+    refused(&hs, RQ(.n = 6, .map = XR_LEVEL_NODE), RANK_ERR_COUNT, "at most");
+    want(&hs, RQ(.ppr = 2, .map = XR_LEVEL_NODE), "a/0-1 b/0-1 a/2-3 b/2-3"); /* slots are no limit */
+    refused(&hs, RQ(.ppr = 3, .map = XR_LEVEL_NODE), RANK_ERR_COUNT, "--map-by ppr puts 3 ranks on host a, of which max_slots is 2");
+    want(&hs, RQ(.n = 2, .ppr = 3, .map = XR_LEVEL_NODE), "a/0-3 b/0-3");
     drop(&hs);
 }
 
@@ -211,67 +211,67 @@ static void only_what_may_be_used(void **state)
     (void)state;
     add(&hs, "package:2 core:4 pu:1", 0, "2-5");
     want(&hs, RQ(.n = 2), "a/2-3 a/4-5");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), "a/2-3 a/4-5");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_PACKAGE), "a/2-3 a/4-5");
     want(&hs, RQ(.n = 5), "a/- a/- a/- a/- a/-");
     drop(&hs);
     /* A package of which one core is left takes one rank, and the other takes the rest. */
     add(&hs, "package:2 core:4 pu:1", 0, "3-7");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE), "a/3 a/4 a/5 a/6-7");
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_PACKAGE), "a/3 a/4 a/5 a/6-7");
     drop(&hs);
     /* A package that may not be used at all is no place. */
     add(&hs, "package:2 core:4 pu:1", 0, "4-7");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), "a/4-5 a/6-7");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_PACKAGE), "a/4-5 a/6-7");
     drop(&hs);
     add(&hs, "core:4 pu:2", 0, "1,2,3");
     want(&hs, RQ(.n = 2), "a/1 a/2-3");
-    want(&hs, RQ(.n = 3, .bind = RK_BIND_HWTHREAD), "a/1 a/2 a/3");
+    want(&hs, RQ(.n = 3, .bind = XR_BIND_HWTHREAD), "a/1 a/2 a/3");
     drop(&hs);
 }
 
 static void more_ranks_than_cores(void **state)
 {
     struct hosts hs = one("core:2 pu:2");
-    struct rk_place_request rq = {.n = 3, .bind = RK_BIND_CORE};
-    struct rk_placement p;
+    struct xr_place_request rq = {.n = 3, .bind = XR_BIND_CORE};
+    struct xr_placement p;
     char err[256];
 
     (void)state;
-    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_true(p.host[0].oversubscribed);
     assert_int_equal(p.host[0].units, 2);
     assert_int_equal(p.host[0].ranks, 3);
     assert_null(p.rank[2].cpus);
-    rk_placement_clear(&p);
+    xr_placement_clear(&p);
     /* As many as there are, but fewer cores for each than it shall have: equal parts of them. */
     want(&hs, RQ(.n = 2, .cpus = 2), "a/0-1 a/2-3");
-    want(&hs, RQ(.n = 1, .cpus = 3, .bind = RK_BIND_CORE), "a/0-3");
-    want(&hs, RQ(.n = 2, .cpus = 2, .map = RK_LEVEL_CORE), "a/0-1 a/2-3");
-    rq = (struct rk_place_request){.n = 1, .cpus = 3};
-    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    want(&hs, RQ(.n = 1, .cpus = 3, .bind = XR_BIND_CORE), "a/0-3");
+    want(&hs, RQ(.n = 2, .cpus = 2, .map = XR_LEVEL_CORE), "a/0-1 a/2-3");
+    rq = (struct xr_place_request){.n = 1, .cpus = 3};
+    assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_false(p.host[0].oversubscribed);
     assert_true(p.host[0].fewer);
-    rk_placement_clear(&p);
-    rq = (struct rk_place_request){.n = 1, .cpus = 2};
-    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    xr_placement_clear(&p);
+    rq = (struct xr_place_request){.n = 1, .cpus = 2};
+    assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_false(p.host[0].fewer);
-    rk_placement_clear(&p);
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3");
+    xr_placement_clear(&p);
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3");
     drop(&hs);
 }
 
 static void a_host_that_is_not_known(void **state)
 {
     struct hosts hs = {.h = {{.name = "a", .units = 2}, {.name = "b", .units = 2}}, .n = 2};
-    struct rk_place_request rq = {.n = 5};
-    struct rk_placement p;
+    struct xr_place_request rq = {.n = 5};
+    struct xr_placement p;
     char err[256];
 
     (void)state;
     want(&hs, rq, "a/- a/- b/- b/- a/-");
-    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_true(p.host[0].oversubscribed);
     assert_false(p.host[1].oversubscribed);
-    rk_placement_clear(&p);
+    xr_placement_clear(&p);
 }
 
 static void a_machine_without(void **state)
@@ -279,12 +279,12 @@ static void a_machine_without(void **state)
     struct hosts hs = one("core:4 pu:1");
 
     (void)state;
-    refused(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE), RANK_ERR_ARG, "no package");
-    refused(&hs, RQ(.n = 2, .bind = RK_BIND_L3), RANK_ERR_ARG, "no l3");
+    refused(&hs, RQ(.n = 2, .map = XR_LEVEL_PACKAGE), RANK_ERR_ARG, "no package");
+    refused(&hs, RQ(.n = 2, .bind = XR_BIND_L3), RANK_ERR_ARG, "no l3");
     drop(&hs);
     hs = one("pu:4"); /* shows no cores */
     want(&hs, RQ(.n = 2), "a/0-1 a/2-3");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_HWTHREAD, .bind = RK_BIND_CORE), "a/0 a/1");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_HWTHREAD, .bind = XR_BIND_CORE), "a/0 a/1");
     drop(&hs);
 }
 
@@ -292,7 +292,7 @@ static void pinned(void **state)
 {
     struct hosts hs = {.n = 0};
     hwloc_bitmap_t c01 = hwloc_bitmap_alloc(), c3 = hwloc_bitmap_alloc(), c9 = hwloc_bitmap_alloc();
-    struct rk_place_pin pin[4] = {
+    struct xr_place_pin pin[4] = {
         {.host = 1, .package = -1, .cores = c01},
         {.host = 0, .package = 1, .cores = c01},
         {.host = 0, .package = -1, .cores = c3},
@@ -308,7 +308,7 @@ static void pinned(void **state)
     want(&hs, RQ(.pin = pin, .npins = 4), "b/0-1 a/8-11 a/6-7 b/-");
     want(&hs, RQ(.n = 2, .pin = pin, .npins = 4), "b/0-1 a/8-11");
     refused(&hs, RQ(.n = 5, .pin = pin, .npins = 4), RANK_ERR_COUNT, "places 4 ranks");
-    want(&hs, RQ(.pin = &pin[1], .npins = 2, .bind = RK_BIND_HWTHREAD), "a/8-9 a/3");
+    want(&hs, RQ(.pin = &pin[1], .npins = 2, .bind = XR_BIND_HWTHREAD), "a/8-9 a/3");
     pin[2].cores = c9;
     refused(&hs, RQ(.pin = pin, .npins = 4), RANK_ERR_ARG, "rank 2");
     drop(&hs);
@@ -321,25 +321,25 @@ static void pinned(void **state)
 static void crowd(const char *const cores[5], bool crowded)
 {
     struct hosts hs = one("core:4 pu:1");
-    struct rk_place_pin pin[5];
+    struct xr_place_pin pin[5];
     hwloc_bitmap_t set[5];
-    struct rk_place_request rq = {.pin = pin};
-    struct rk_placement p;
+    struct xr_place_request rq = {.pin = pin};
+    struct xr_placement p;
     char err[256];
 
     for (; rq.npins < 5 && cores[rq.npins]; rq.npins++) {
         set[rq.npins] = hwloc_bitmap_alloc();
         assert_int_equal(hwloc_bitmap_list_sscanf(set[rq.npins], cores[rq.npins]), 0);
-        pin[rq.npins] = (struct rk_place_pin){.package = -1, .cores = *cores[rq.npins] ? set[rq.npins] : NULL};
+        pin[rq.npins] = (struct xr_place_pin){.package = -1, .cores = *cores[rq.npins] ? set[rq.npins] : NULL};
     }
-    assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_true(p.host[0].pinned);
     assert_int_equal(p.host[0].oversubscribed, crowded);
     for (uint32_t k = 0; k < rq.npins; k++) {
         assert_int_equal(p.rank[k].cpus != NULL, *cores[k] != '\0'); /* however many they are */
         hwloc_bitmap_free(set[k]);
     }
-    rk_placement_clear(&p);
+    xr_placement_clear(&p);
     drop(&hs);
 }
 
@@ -364,10 +364,10 @@ static void hybrid_cores(void **state)
     (void)state;
     hs.h[0].topology = machine_load(MACHINE_HYBRID);
     want(&hs, RQ(.n = 2), "a/0-4 a/5-7");
-    want(&hs, RQ(.n = 3, .map = RK_LEVEL_CORE), "a/0-1 a/2-3 a/4");
-    want(&hs, RQ(.n = 6, .bind = RK_BIND_CORE), "a/0-1 a/2-3 a/4 a/5 a/6 a/7");
+    want(&hs, RQ(.n = 3, .map = XR_LEVEL_CORE), "a/0-1 a/2-3 a/4");
+    want(&hs, RQ(.n = 6, .bind = XR_BIND_CORE), "a/0-1 a/2-3 a/4 a/5 a/6 a/7");
     want(&hs, RQ(.n = 7), "a/- a/- a/- a/- a/- a/- a/-");
-    want(&hs, RQ(.n = 8, .map = RK_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
+    want(&hs, RQ(.n = 8, .map = XR_LEVEL_HWTHREAD), "a/0 a/1 a/2 a/3 a/4 a/5 a/6 a/7");
     drop(&hs);
 }
 
@@ -376,21 +376,21 @@ static void recorded_machines(void **state)
     struct hosts hs = one("epyc-corona.xml");
 
     (void)state;
-    want(&hs, RQ(.ppr = 1, .map = RK_LEVEL_NUMA, .bind = RK_BIND_CORE),
+    want(&hs, RQ(.ppr = 1, .map = XR_LEVEL_NUMA, .bind = XR_BIND_CORE),
          "a/0,48 a/6,54 a/12,60 a/18,66 a/24,72 a/30,78 a/36,84 a/42,90");
-    want(&hs, RQ(.n = 4, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_L3),
+    want(&hs, RQ(.n = 4, .map = XR_LEVEL_PACKAGE, .bind = XR_BIND_L3),
          "a/0-2,48-50 a/24-26,72-74 a/12-14,60-62 a/36-38,84-86");
     drop(&hs);
     hs = one("cts1-pascal.xml");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_L3), "a/0-17,36-53 a/18-35,54-71");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_CORE), "a/0,36 a/1,37");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_L3), "a/0-17,36-53 a/18-35,54-71");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_CORE), "a/0,36 a/1,37");
     drop(&hs);
     hs = one("coral-lassen.xml"); /* the first two cores of each package are kept from users */
-    want(&hs, RQ(.n = 4, .bind = RK_BIND_CORE), "a/8-11 a/48-51 a/96-99 a/136-139");
-    want(&hs, RQ(.n = 2, .map = RK_LEVEL_PACKAGE, .cpus = 2), "a/8-15 a/96-103");
+    want(&hs, RQ(.n = 4, .bind = XR_BIND_CORE), "a/8-11 a/48-51 a/96-99 a/136-139");
+    want(&hs, RQ(.n = 2, .map = XR_LEVEL_PACKAGE, .cpus = 2), "a/8-15 a/96-103");
     drop(&hs);
     hs = one("g4dnmetal.xml");
-    want(&hs, RQ(.n = 8, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_HWTHREAD),
+    want(&hs, RQ(.n = 8, .map = XR_LEVEL_PACKAGE, .bind = XR_BIND_HWTHREAD),
          "a/0 a/24 a/6 a/30 a/12 a/36 a/18 a/42");
     drop(&hs);
 }
@@ -403,15 +403,15 @@ static void any_number(void **state)
     (void)state;
     add(&hs, "package:2 core:8 pu:2", 0, NULL);
     add(&hs, "package:1 core:16 pu:1", 0, NULL);
-    for (int map = RK_LEVEL_SLOT; map <= RK_LEVEL_PACKAGE; map++) {
-        for (int order = RK_ORDER_SLOT; order <= RK_ORDER_FILL; order++) {
+    for (int map = XR_LEVEL_SLOT; map <= XR_LEVEL_PACKAGE; map++) {
+        for (int order = XR_ORDER_SLOT; order <= XR_ORDER_FILL; order++) {
             for (uint32_t n = 1; n <= 32; n++) {
-                struct rk_place_request rq = {.n = n, .map = (enum rk_level)map, .order = (enum rk_order)order};
-                struct rk_placement p;
+                struct xr_place_request rq = {.n = n, .map = (enum xr_level)map, .order = (enum xr_order)order};
+                struct xr_placement p;
                 uint32_t next[2] = {0, 0};
                 char err[256];
                 hwloc_bitmap_t seen[2] = {hwloc_bitmap_alloc(), hwloc_bitmap_alloc()};
-                assert_int_equal(rk_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
+                assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
                 assert_int_equal(p.n, n);
                 assert_int_equal(p.host[0].ranks + p.host[1].ranks, n);
                 for (uint32_t k = 0; k < n; k++) {
@@ -421,7 +421,7 @@ static void any_number(void **state)
                     assert_false(hwloc_bitmap_intersects(seen[h], p.rank[k].cpus));
                     hwloc_bitmap_or(seen[h], seen[h], p.rank[k].cpus);
                 }
-                rk_placement_clear(&p);
+                xr_placement_clear(&p);
                 hwloc_bitmap_free(seen[0]);
                 hwloc_bitmap_free(seen[1]);
             }

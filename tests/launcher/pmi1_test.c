@@ -32,15 +32,15 @@
 
 struct host {
     struct event_base *base;
-    struct rk_pmi1 *server;
+    struct xr_pmi1 *server;
     int fd[RANKS];
     uint32_t n;
     unsigned joined, exchanges;
     int aborted, stranded, code; /* ranks, or -1 */
     char text[64];
-    struct rk_names *names; /* of the test itself */
-    struct rk_request request; /* the last one */
-    enum rk_errand_status status; /* the answer to it */
+    struct xr_names *names; /* of the test itself */
+    struct xr_request request; /* the last one */
+    enum xr_errand_status status; /* the answer to it */
     uint32_t held[2], nheld, may_hold; /* errands that the test answers */
     bool lost, hold;    /* hold: the answer to an exchange is given by the test */
     void *blob;
@@ -87,77 +87,77 @@ static void on_stranded(void *arg, uint32_t rank)
 }
 
 /* The answer is packed as the first xrun would. */
-static void reply(struct host *h, uint32_t id, enum rk_errand_status status, struct rk_packer *more)
+static void reply(struct host *h, uint32_t id, enum xr_errand_status status, struct xr_packer *more)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, status);
+    xr_pack_u32(&p, status);
     if (more)
-        rk_pack_raw(&p, more->data, more->len);
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    rk_pmi1_errand_done(h->server, id, &u);
-    rk_packer_free(&p);
+        xr_pack_raw(&p, more->data, more->len);
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    xr_pmi1_errand_done(h->server, id, &u);
+    xr_packer_free(&p);
 }
 
-static void on_found(void *arg, const struct rk_asker *asker, enum rk_errand_status status, struct rk_packer *found)
+static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_status status, struct xr_packer *found)
 {
     reply(arg, asker->id, status, found);
-    rk_packer_free(found);
+    xr_packer_free(found);
 }
 
-static void on_errand(void *arg, uint32_t rank, uint32_t id, enum rk_errand what, struct rk_packer *p)
+static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
 {
-    const struct rk_asker asker = {.id = id};
+    const struct xr_asker asker = {.id = id};
     struct host *h = arg;
-    struct rk_names_who who = {.rank = rank, .id = "space", .host = "here"};
-    struct rk_unpacker u = {p->data, p->len, p->failed};
+    struct xr_names_who who = {.rank = rank, .id = "space", .host = "here"};
+    struct xr_unpacker u = {p->data, p->len, p->failed};
 
     if (h->nheld < h->may_hold) {
         h->held[h->nheld++] = id;
-        rk_packer_free(p);
+        xr_packer_free(p);
         return;
     }
     if (!h->names)
-        assert_int_equal(rk_names_open(h->base, on_found, h, &h->names), RANK_OK);
-    if (what == RK_ERRAND_PUBLISH) {
-        reply(h, id, rk_names_publish(h->names, &who, &u), NULL);
-    } else if (what == RK_ERRAND_UNPUBLISH) {
-        reply(h, id, rk_names_unpublish(h->names, &who, &u), NULL);
-    } else if (what == RK_ERRAND_LOOKUP) {
-        rk_names_look_up(h->names, &who, &u, &asker);
+        assert_int_equal(xr_names_open(h->base, on_found, h, &h->names), RANK_OK);
+    if (what == XR_ERRAND_PUBLISH) {
+        reply(h, id, xr_names_publish(h->names, &who, &u), NULL);
+    } else if (what == XR_ERRAND_UNPUBLISH) {
+        reply(h, id, xr_names_unpublish(h->names, &who, &u), NULL);
+    } else if (what == XR_ERRAND_LOOKUP) {
+        xr_names_look_up(h->names, &who, &u, &asker);
     } else {
-        rk_request_clear(&h->request);
-        assert_int_equal(what, RK_ERRAND_SPAWN);
-        assert_true(rk_request_unpack(&u, &h->request));
-        assert_true(rk_unpack_done(&u));
+        xr_request_clear(&h->request);
+        assert_int_equal(what, XR_ERRAND_SPAWN);
+        assert_true(xr_request_unpack(&u, &h->request));
+        assert_true(xr_unpack_done(&u));
         reply(h, id, h->status, NULL);
     }
-    rk_packer_free(p);
+    xr_packer_free(p);
 }
 
-static const struct rk_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded, on_errand};
-static const struct rk_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded, NULL};
+static const struct xr_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded, on_errand};
+static const struct xr_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded, NULL};
 
-static void open_host(struct host *h, const struct rk_pmi1_ops *ops, uint32_t n, uint32_t size)
+static void open_host(struct host *h, const struct xr_pmi1_ops *ops, uint32_t n, uint32_t size)
 {
-    const struct rk_pmi1_job job = {.id = "space", .size = size, .universe = 7, .local = n};
+    const struct xr_pmi1_job job = {.id = "space", .size = size, .universe = 7, .local = n};
 
     memset(h, 0, sizeof(*h));
     h->aborted = h->stranded = -1;
     h->n = n;
     h->base = event_base_new();
     assert_non_null(h->base);
-    assert_int_equal(rk_pmi1_open(h->base, &job, ops, h, &h->server), RANK_OK);
+    assert_int_equal(xr_pmi1_open(h->base, &job, ops, h, &h->server), RANK_OK);
     for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(rk_pmi1_add(h->server, i, 0, &h->fd[i]), RANK_OK);
+        assert_int_equal(xr_pmi1_add(h->server, i, 0, &h->fd[i]), RANK_OK);
 }
 
 static void close_host(struct host *h)
 {
-    rk_pmi1_close(h->server);
-    rk_names_close(h->names);
-    rk_request_clear(&h->request);
+    xr_pmi1_close(h->server);
+    xr_names_close(h->names);
+    xr_request_clear(&h->request);
     event_base_free(h->base);
     for (uint32_t i = 0; i < h->n; i++) {
         if (h->fd[i] >= 0)
@@ -260,12 +260,12 @@ static void every_command(void **state)
     assert_string_equal(h.request.keys[0], "PORT=tag#0$x=y$");
     assert_string_equal(h.request.words[0], "--host");
     assert_string_equal(h.request.words[1], "a,b");
-    h.status = RK_NO_PROGRAM;
+    h.status = XR_NO_PROGRAM;
     expect(&h, 0, "mcmd=spawn\nnprocs=1\nexecname=two\nendcmd\n", "cmd=spawn_result rc=-1 msg=no_such_program\n");
     expect(&h, 0, "mcmd=spawn\nnprocs=0\nexecname=two\nendcmd\n", "cmd=spawn_result rc=-1 msg=not_understood\n");
     expect(&h, 0, "mcmd=spawn\nnprocs=1\nendcmd\n", "cmd=spawn_result rc=-1 msg=not_understood\n");
     expect(&h, 0, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
-    assert_false(rk_pmi1_exited(h.server, 0));
+    assert_false(xr_pmi1_exited(h.server, 0));
     close_host(&h);
 }
 
@@ -283,11 +283,11 @@ static void answers_of_the_past(void **state)
     answer(&h, 0);
     expect(&h, 0, "cmd=publish_name service=s port=p\n", "");
     assert_int_equal(h.nheld, 2);
-    reply(&h, h.held[0], RK_REFUSED, NULL);
+    reply(&h, h.held[0], XR_REFUSED, NULL);
     assert_string_equal(answer(&h, 0), "");
-    reply(&h, h.held[1], RK_DONE, NULL);
+    reply(&h, h.held[1], XR_DONE, NULL);
     assert_string_equal(answer(&h, 0), "cmd=publish_result rc=0 info=ok msg=success\n");
-    reply(&h, h.held[1], RK_DONE, NULL); /* a second time nobody asks */
+    reply(&h, h.held[1], XR_DONE, NULL); /* a second time nobody asks */
     assert_string_equal(answer(&h, 0), "");
     close_host(&h);
 }
@@ -304,11 +304,11 @@ static void barrier(void **state)
                "cmd=put_result rc=0 msg=success\n");
         expect(&h, 0, "cmd=barrier_in\n", "");
         assert_string_equal(answer(&h, 2), "");
-        assert_true(rk_pmi1_waits(h.server, 0) && !rk_pmi1_waits(h.server, 1) && rk_pmi1_waits(h.server, 2));
+        assert_true(xr_pmi1_waits(h.server, 0) && !xr_pmi1_waits(h.server, 1) && xr_pmi1_waits(h.server, 2));
         expect(&h, 1, "cmd=barrier_in\n", WHOLE);
         assert_string_equal(answer(&h, 0), WHOLE);
         assert_string_equal(answer(&h, 2), WHOLE);
-        assert_false(rk_pmi1_waits(h.server, 0) || rk_pmi1_waits(h.server, 2) || rk_pmi1_waits(h.server, 3));
+        assert_false(xr_pmi1_waits(h.server, 0) || xr_pmi1_waits(h.server, 2) || xr_pmi1_waits(h.server, 3));
     }
     close_host(&h);
 }
@@ -355,7 +355,7 @@ static void dies_outside(void **state)
     open_host(&h, &alone, 3, 3);
     join_all(&h);
     expect(&h, 0, "cmd=barrier_in\n", "");
-    assert_true(rk_pmi1_exited(h.server, 1)); /* it did not finalize */
+    assert_true(xr_pmi1_exited(h.server, 1)); /* it did not finalize */
     assert_string_equal(answer(&h, 0), BROKEN);
     expect(&h, 2, "cmd=barrier_in\n", BROKEN);
     assert_int_equal(h.stranded, -1); /* it had joined */
@@ -371,7 +371,7 @@ static void dies_inside(void **state)
     join_all(&h);
     expect(&h, 1, "cmd=barrier_in\n", "");
     expect(&h, 0, "cmd=barrier_in\n", "");
-    assert_true(rk_pmi1_exited(h.server, 1));
+    assert_true(xr_pmi1_exited(h.server, 1));
     assert_string_equal(answer(&h, 0), BROKEN);
     close_host(&h);
 }
@@ -386,9 +386,9 @@ static void last_words(void **state)
     open_host(&h, &alone, 3, 3);
     join_all(&h);
     assert_int_equal(send(h.fd[0], last, sizeof(last) - 1, 0), sizeof(last) - 1);
-    assert_false(rk_pmi1_exited(h.server, 0));
+    assert_false(xr_pmi1_exited(h.server, 0));
     assert_int_equal(send(h.fd[1], abort, sizeof(abort) - 1, 0), sizeof(abort) - 1);
-    assert_true(rk_pmi1_exited(h.server, 1));
+    assert_true(xr_pmi1_exited(h.server, 1));
     assert_int_equal(h.aborted, 1);
     assert_int_equal(h.code, 9);
     close_host(&h);
@@ -406,7 +406,7 @@ static void hangs_up(void **state)
     h.fd[1] = -1;
     turn(&h);
     assert_string_equal(answer(&h, 0), BROKEN);
-    assert_true(rk_pmi1_exited(h.server, 1));
+    assert_true(xr_pmi1_exited(h.server, 1));
     close_host(&h);
 }
 
@@ -416,18 +416,18 @@ static void never_joins(void **state)
 
     (void)state;
     open_host(&h, &alone, 3, 3);
-    assert_false(rk_pmi1_exited(h.server, 2));
-    rk_pmi1_check_stranded(h.server);
+    assert_false(xr_pmi1_exited(h.server, 2));
+    xr_pmi1_check_stranded(h.server);
     assert_int_equal(h.stranded, -1); /* nobody speaks PMI-1 */
     expect(&h, 0, INIT "cmd=barrier_in\n", INIT_OK BROKEN);
     assert_int_equal(h.stranded, 2);
     close_host(&h);
     open_host(&h, &alone, 3, 3);
     expect(&h, 0, INIT, INIT_OK);
-    assert_false(rk_pmi1_exited(h.server, 2));
-    rk_pmi1_check_stranded(h.server);
+    assert_false(xr_pmi1_exited(h.server, 2));
+    xr_pmi1_check_stranded(h.server);
     assert_int_equal(h.stranded, 2);
-    rk_pmi1_check_stranded(h.server); /* once */
+    xr_pmi1_check_stranded(h.server); /* once */
     close_host(&h);
 }
 
@@ -452,8 +452,8 @@ static void two_hosts(void **state)
         expect(&b, 0, "cmd=barrier_in\n", "");
         assert_int_equal(b.exchanges, round + 1);
         assert_int_equal(b.len, 0);
-        rk_pmi1_exchanged(b.server, false, a.blob, a.len);
-        rk_pmi1_exchanged(a.server, false, b.blob, b.len);
+        xr_pmi1_exchanged(b.server, false, a.blob, a.len);
+        xr_pmi1_exchanged(a.server, false, b.blob, b.len);
         assert_string_equal(answer(&a, 0), WHOLE);
         assert_string_equal(answer(&a, 1), WHOLE);
         assert_string_equal(answer(&b, 0), WHOLE);
@@ -463,13 +463,13 @@ static void two_hosts(void **state)
     /* One that has finalized and gone is not told to the others: they may still be in its last
      * barrier. One that has not, is. */
     expect(&a, 1, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
-    assert_false(rk_pmi1_exited(a.server, 1));
+    assert_false(xr_pmi1_exited(a.server, 1));
     assert_int_equal(a.exchanges, 3);
     expect(&b, 0, "cmd=barrier_in\n", "");
-    assert_true(rk_pmi1_exited(a.server, 0));
+    assert_true(xr_pmi1_exited(a.server, 0));
     assert_int_equal(a.exchanges, 4);
     assert_true(a.lost);
-    rk_pmi1_exchanged(b.server, true, NULL, 0);
+    xr_pmi1_exchanged(b.server, true, NULL, 0);
     assert_string_equal(answer(&b, 0), BROKEN);
     expect(&b, 0, "cmd=barrier_in\n", BROKEN);
     assert_false(b.lost); /* what one is told is not told back */
@@ -487,12 +487,12 @@ static void never_there(void **state)
     open_host(&b, &among_others, 2, 3);
     join_all(&a);
     expect(&a, 0, "cmd=barrier_in\n", "");
-    assert_false(rk_pmi1_exited(b.server, 0));
+    assert_false(xr_pmi1_exited(b.server, 0));
     assert_int_equal(b.exchanges, 1);
     assert_true(b.lost);
-    assert_false(rk_pmi1_exited(b.server, 1));
+    assert_false(xr_pmi1_exited(b.server, 1));
     assert_int_equal(b.exchanges, 1); /* it is said once */
-    rk_pmi1_exchanged(a.server, true, NULL, 0);
+    xr_pmi1_exchanged(a.server, true, NULL, 0);
     assert_string_equal(answer(&a, 0), BROKEN);
     close_host(&a);
     close_host(&b);
@@ -508,7 +508,7 @@ static void bad_blobs(void **state)
     open_host(&h, &among_others, 1, 2);
     join_all(&h);
     expect(&h, 0, "cmd=barrier_in\n", "");
-    rk_pmi1_exchanged(h.server, false, nonsense, sizeof(nonsense));
+    xr_pmi1_exchanged(h.server, false, nonsense, sizeof(nonsense));
     assert_string_equal(answer(&h, 0), BROKEN);
     close_host(&h);
     rk_log_threshold = RK_LOG_WARN;
@@ -542,7 +542,7 @@ static void nonsense(void **state)
         if (strncmp(texts[i], INIT, sizeof(INIT) - 1) == 0)
             assert_memory_equal(answer(&h, 0), INIT_OK, sizeof(INIT_OK) - 1);
         assert_string_equal(answer(&h, 0), "closed");
-        rk_pmi1_exited(h.server, 0);
+        xr_pmi1_exited(h.server, 0);
         assert_string_equal(answer(&h, 1), BROKEN);
         close_host(&h);
     }
@@ -557,7 +557,7 @@ static void nonsense(void **state)
 
 static void too_long(void **state)
 {
-    static char line[3 * RK_PMI1_LINE_MAX];
+    static char line[3 * XR_PMI1_LINE_MAX];
     struct host h;
 
     (void)state;
@@ -634,8 +634,8 @@ static void garbage(void **state)
                 break;
             turn(&h);
         }
-        rk_pmi1_exited(h.server, 0);
-        rk_pmi1_exited(h.server, 1);
+        xr_pmi1_exited(h.server, 0);
+        xr_pmi1_exited(h.server, 1);
         close_host(&h);
     }
     rk_log_threshold = RK_LOG_WARN;
@@ -650,15 +650,15 @@ static void mapping(void **state)
     char text[128], cut[8];
 
     (void)state;
-    rk_pmi1_mapping(NULL, 5, text, sizeof(text));
+    xr_pmi1_mapping(NULL, 5, text, sizeof(text));
     assert_string_equal(text, "(vector,(0,1,5))");
-    rk_pmi1_mapping(even, 6, text, sizeof(text));
+    xr_pmi1_mapping(even, 6, text, sizeof(text));
     assert_string_equal(text, "(vector,(0,3,2))");
-    rk_pmi1_mapping(cyclic, 6, text, sizeof(text));
+    xr_pmi1_mapping(cyclic, 6, text, sizeof(text));
     assert_string_equal(text, "(vector,(0,3,1),(0,3,1))");
-    rk_pmi1_mapping(odd, 7, text, sizeof(text));
+    xr_pmi1_mapping(odd, 7, text, sizeof(text));
     assert_string_equal(text, "(vector,(0,1,3),(1,1,1),(2,1,2),(5,1,1))");
-    assert_int_equal(rk_pmi1_mapping(one, 1, cut, sizeof(cut)), strlen("(vector,(4,1,1))"));
+    assert_int_equal(xr_pmi1_mapping(one, 1, cut, sizeof(cut)), strlen("(vector,(4,1,1))"));
 }
 
 static const char *find(char *const *env, const char *name)
@@ -675,8 +675,8 @@ static void environment(void **state)
     char *user[] = {(char *)(uintptr_t) "OMPI_MCA_mpi_yield_when_idle=0",
                     (char *)(uintptr_t) "MPIR_CVAR_PMI_VERSION=x", (char *)(uintptr_t) "PMI_RANK=77",
                     NULL};
-    struct rk_foreign where = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .pmi1 = true};
-    char **env = rk_foreign_env(&where, NULL);
+    struct xr_foreign where = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .pmi1 = true};
+    char **env = xr_foreign_env(&where, NULL);
 
     (void)state;
     assert_non_null(env);
@@ -688,17 +688,17 @@ static void environment(void **state)
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "1");
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_not_equal(find(env, "OMPI_MCA_orte_local_daemon_uri"), "none");
-    rk_strings_free(env);
+    xr_strings_free(env);
     where.oversubscribed = true;
-    env = rk_foreign_env(&where, NULL);
+    env = xr_foreign_env(&where, NULL);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "1");
-    rk_strings_free(env);
+    xr_strings_free(env);
     /* Settings are the user's; who the rank is, is not. */
-    env = rk_foreign_env(&where, user);
+    env = xr_foreign_env(&where, user);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "none");
     assert_string_equal(find(env, "PMI_RANK"), "5");
-    rk_strings_free(env);
+    xr_strings_free(env);
 }
 
 int main(void)

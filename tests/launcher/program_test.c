@@ -45,33 +45,33 @@ static void needed(void **state)
     assert_non_null(data);
     len = read(self, data, 64 << 10);
     assert_true(len > 4096);
-    assert_true(rk_needed_find_in(self, is_cmocka, name, sizeof(name)));
+    assert_true(xr_needed_find_in(self, is_cmocka, name, sizeof(name)));
     assert_string_equal(name, "libcmocka.so.0");
-    assert_false(rk_needed_find_in(self, is_absent, name, sizeof(name)));
-    assert_false(rk_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
-    assert_false(rk_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
-    assert_true(rk_symbols_define_in(self, "main"));
-    assert_false(rk_symbols_define_in(self, "malloc"));
-    assert_false(rk_symbols_define_in(self, "a_function_that_is_not"));
-    assert_false(rk_symbols_define("/dev/null", "main"));
-    assert_false(rk_symbols_define("/nonexistent", "main"));
-    assert_true(rk_texts_begin_in(self, carried));
-    assert_false(rk_texts_begin_in(self, carried + 1));
+    assert_false(xr_needed_find_in(self, is_absent, name, sizeof(name)));
+    assert_false(xr_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
+    assert_false(xr_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
+    assert_true(xr_symbols_define_in(self, "main"));
+    assert_false(xr_symbols_define_in(self, "malloc"));
+    assert_false(xr_symbols_define_in(self, "a_function_that_is_not"));
+    assert_false(xr_symbols_define("/dev/null", "main"));
+    assert_false(xr_symbols_define("/nonexistent", "main"));
+    assert_true(xr_texts_begin_in(self, carried));
+    assert_false(xr_texts_begin_in(self, carried + 1));
     snprintf(name, sizeof(name), "%.12s", carried);
-    assert_true(rk_texts_begin_in(self, name));
+    assert_true(xr_texts_begin_in(self, name));
     name[11] = '?';
-    assert_false(rk_texts_begin_in(self, name));
-    assert_false(rk_texts_begin("/dev/null", "text"));
-    assert_false(rk_texts_begin("/nonexistent", "text"));
+    assert_false(xr_texts_begin_in(self, name));
+    assert_false(xr_texts_begin("/dev/null", "text"));
+    assert_false(xr_texts_begin("/nonexistent", "text"));
     for (int i = 0; i < 2000; i++) {
         size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
         char old = data[at];
         data[at] = (char)rand_r(&seed);
         assert_return_code(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
-        rk_needed_find_in(fd, is_absent, name, sizeof(name));
-        rk_symbols_define_in(fd, "main");
-        rk_texts_begin_in(fd, "a text");
+        xr_needed_find_in(fd, is_absent, name, sizeof(name));
+        xr_symbols_define_in(fd, "main");
+        xr_texts_begin_in(fd, "a text");
         data[at] = old;
     }
     free(data);
@@ -85,16 +85,16 @@ static void plain(void **state)
     char *preload[] = {(char *)(uintptr_t) "LD_PRELOAD=x.so", NULL};
 
     (void)state;
-    assert_true(rk_plain("/bin/true", NULL));
-    assert_false(rk_plain("/bin/true", preload));
-    assert_false(rk_plain("/bin/sh", NULL));
-    assert_false(rk_plain("/usr/bin/env", NULL));
-    assert_false(rk_plain("/usr/bin/printenv", NULL)); /* who asks it wants to see PMIx's variables */
-    assert_false(rk_plain("/usr/bin/nice", NULL));
-    assert_false(rk_plain("/usr/bin/timeout", NULL));
-    assert_false(rk_plain("/proc/self/exe", NULL));
-    assert_false(rk_plain("/dev/null", NULL));
-    assert_false(rk_plain("/nonexistent", NULL));
+    assert_true(xr_plain("/bin/true", NULL));
+    assert_false(xr_plain("/bin/true", preload));
+    assert_false(xr_plain("/bin/sh", NULL));
+    assert_false(xr_plain("/usr/bin/env", NULL));
+    assert_false(xr_plain("/usr/bin/printenv", NULL)); /* who asks it wants to see PMIx's variables */
+    assert_false(xr_plain("/usr/bin/nice", NULL));
+    assert_false(xr_plain("/usr/bin/timeout", NULL));
+    assert_false(xr_plain("/proc/self/exe", NULL));
+    assert_false(xr_plain("/dev/null", NULL));
+    assert_false(xr_plain("/nonexistent", NULL));
 }
 
 /* Programs are named as they will be found: in the rank's folder, and by its host. */
@@ -103,23 +103,23 @@ static void plain_jobs(void **state)
     static char bin_true[] = "/bin/true", bin_sh[] = "/bin/sh", sleep_there[] = "./sleep", by_path[] = "true", bin[] = "/bin",
                 tmp[] = "/tmp", preload[] = "LD_PRELOAD=x.so";
     char *none[] = {NULL}, *with[] = {preload, NULL};
-    struct rk_app apps[2] = {{.program = bin_true, .wdir = tmp, .env = none}, {.program = sleep_there, .wdir = bin, .env = none}};
-    struct rk_job job = {.env = none, .apps = apps, .napps = 2};
+    struct xr_app apps[2] = {{.program = bin_true, .wdir = tmp, .env = none}, {.program = sleep_there, .wdir = bin, .env = none}};
+    struct xr_job job = {.env = none, .apps = apps, .napps = 2};
 
     (void)state;
-    assert_true(rk_plain_job(&job));
+    assert_true(xr_plain_job(&job));
     apps[1].wdir = tmp;
-    assert_false(rk_plain_job(&job));
-    apps[1] = (struct rk_app){.program = bin_sh, .wdir = bin, .env = none};
-    assert_false(rk_plain_job(&job));
-    apps[1] = (struct rk_app){.program = by_path, .wdir = bin, .env = none};
-    assert_false(rk_plain_job(&job));
-    apps[1] = (struct rk_app){.program = bin_true, .wdir = tmp, .env = with};
-    assert_false(rk_plain_job(&job));
+    assert_false(xr_plain_job(&job));
+    apps[1] = (struct xr_app){.program = bin_sh, .wdir = bin, .env = none};
+    assert_false(xr_plain_job(&job));
+    apps[1] = (struct xr_app){.program = by_path, .wdir = bin, .env = none};
+    assert_false(xr_plain_job(&job));
+    apps[1] = (struct xr_app){.program = bin_true, .wdir = tmp, .env = with};
+    assert_false(xr_plain_job(&job));
     job.napps = 1;
-    assert_true(rk_plain_job(&job));
+    assert_true(xr_plain_job(&job));
     job.env = with;
-    assert_false(rk_plain_job(&job));
+    assert_false(xr_plain_job(&job));
 }
 
 int main(void)

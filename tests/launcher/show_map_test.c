@@ -20,18 +20,18 @@
 #define MAX_HOSTS 3
 
 struct hosts {
-    struct rk_hostspec spec[MAX_HOSTS];
-    struct rk_plan_host known[MAX_HOSTS];
+    struct xr_hostspec spec[MAX_HOSTS];
+    struct xr_plan_host known[MAX_HOSTS];
     uint32_t n;
 };
 
 /* machine NULL: nothing is known of its cores but that there are two. */
 static void add(struct hosts *hs, const char *name, const char *machine, const char *usable)
 {
-    struct rk_plan_host *k = &hs->known[hs->n];
+    struct xr_plan_host *k = &hs->known[hs->n];
 
     hs->spec[hs->n].name = (char *)(uintptr_t)name;
-    *k = (struct rk_plan_host){.units = machine ? 0 : 2, .topology = machine ? machine_load(machine) : NULL};
+    *k = (struct xr_plan_host){.units = machine ? 0 : 2, .topology = machine ? machine_load(machine) : NULL};
     if (usable)
         machine_restrict(k->topology, usable);
     hs->n++;
@@ -46,28 +46,28 @@ static void drop(struct hosts *hs)
     memset(hs, 0, sizeof(*hs));
 }
 
-static void shows(struct hosts *hs, struct rk_place_request rq, const char *wanted)
+static void shows(struct hosts *hs, struct xr_place_request rq, const char *wanted)
 {
-    struct rk_plan plan = {.hosts = {.host = hs->spec, .n = hs->n}, .known = hs->known};
-    struct rk_place_host hosts[MAX_HOSTS];
+    struct xr_plan plan = {.hosts = {.host = hs->spec, .n = hs->n}, .known = hs->known};
+    struct xr_place_host hosts[MAX_HOSTS];
     char err[256], *text = NULL;
     size_t len;
     FILE *to = open_memstream(&text, &len);
 
     assert_non_null(to);
     for (uint32_t i = 0; i < hs->n; i++)
-        hosts[i] = (struct rk_place_host){.name = hs->spec[i].name, .units = hs->known[i].units,
+        hosts[i] = (struct xr_place_host){.name = hs->spec[i].name, .units = hs->known[i].units,
                                           .topology = hs->known[i].topology};
-    if (rk_place(&rq, hosts, hs->n, &plan.placement, err, sizeof(err)))
+    if (xr_place(&rq, hosts, hs->n, &plan.placement, err, sizeof(err)))
         fail_msg("%s", err);
-    rk_plan_show(&plan, to);
+    xr_plan_show(&plan, to);
     assert_int_equal(fclose(to), 0);
     assert_string_equal(text, wanted);
     free(text);
-    rk_placement_clear(&plan.placement);
+    xr_placement_clear(&plan.placement);
 }
 
-static void shows_one(const char *machine, struct rk_place_request rq, const char *wanted)
+static void shows_one(const char *machine, struct xr_place_request rq, const char *wanted)
 {
     struct hosts hs = {.n = 0};
 
@@ -76,7 +76,7 @@ static void shows_one(const char *machine, struct rk_place_request rq, const cha
     drop(&hs);
 }
 
-#define RQ(...) ((struct rk_place_request){__VA_ARGS__})
+#define RQ(...) ((struct xr_place_request){__VA_ARGS__})
 
 static void threads_of_a_core(void **state)
 {
@@ -90,7 +90,7 @@ static void threads_of_a_core(void **state)
               "a: 3 ranks on 4 cores\n"
               "  package 0 | 0 1 2 2 |\n");
     /* apart on one core, and a core to spare */
-    shows_one("package:1 core:4 pu:2", RQ(.n = 3, .map = RK_LEVEL_HWTHREAD),
+    shows_one("package:1 core:4 pu:2", RQ(.n = 3, .map = XR_LEVEL_HWTHREAD),
               "  rank  host  local  cpus\n"
               "     0  a         0  0\n"
               "     1  a         1  1\n"
@@ -123,7 +123,7 @@ static void packages_and_numa(void **state)
               "a: 4 ranks on 8 cores\n"
               "  package 0 | 0 0 | 1 1 |\n"
               "  package 1 | 2 2 | 3 3 |\n");
-    shows_one("package:2 numa:2 core:2 pu:1", RQ(.n = 2, .map = RK_LEVEL_PACKAGE, .bind = RK_BIND_CORE),
+    shows_one("package:2 numa:2 core:2 pu:1", RQ(.n = 2, .map = XR_LEVEL_PACKAGE, .bind = XR_BIND_CORE),
               "  rank  host  local  cpus\n"
               "     0  a         0  0\n"
               "     1  a         1  4\n"
@@ -132,7 +132,7 @@ static void packages_and_numa(void **state)
               "  package 0 | 0 . | . . |\n"
               "  package 1 | 1 . | . . |\n");
     /* caches divide where they are smaller */
-    shows_one("package:2 l3:2 core:2 pu:1", RQ(.n = 4, .bind = RK_BIND_CORE, .map = RK_LEVEL_L3),
+    shows_one("package:2 l3:2 core:2 pu:1", RQ(.n = 4, .bind = XR_BIND_CORE, .map = XR_LEVEL_L3),
               "  rank  host  local  cpus\n"
               "     0  a         0  0\n"
               "     1  a         1  2\n"
@@ -155,7 +155,7 @@ static void cores_of_two_kinds(void **state)
               "\n"
               "a: 3 ranks on 6 cores\n"
               "  package 0 | 0 0 1 1 2 2 |\n");
-    shows_one(MACHINE_HYBRID, RQ(.n = 4, .bind = RK_BIND_CORE),
+    shows_one(MACHINE_HYBRID, RQ(.n = 4, .bind = XR_BIND_CORE),
               "  rank  host  local  cpus\n"
               "     0  a         0  0-1\n"
               "     1  a         1  2-3\n"
@@ -199,7 +199,7 @@ static void several_hosts(void **state)
     add(&hs, "short", "core:2 pu:1", NULL);
     add(&hs, "a-longer-name", "pu:2", NULL); /* shows no cores */
     add(&hs, "dark", NULL, NULL);
-    shows(&hs, RQ(.n = 6, .map = RK_LEVEL_NODE),
+    shows(&hs, RQ(.n = 6, .map = XR_LEVEL_NODE),
               "  rank  host           local  cpus\n"
               "     0  short              0  0\n"
               "     1  a-longer-name      0  0\n"
@@ -233,7 +233,7 @@ static void several_hosts(void **state)
 static void recorded_machines(void **state)
 {
     (void)state;
-    shows_one("epyc-corona.xml", RQ(.ppr = 1, .map = RK_LEVEL_NUMA, .bind = RK_BIND_CORE),
+    shows_one("epyc-corona.xml", RQ(.ppr = 1, .map = XR_LEVEL_NUMA, .bind = XR_BIND_CORE),
               "  rank  host  local  cpus\n"
               "     0  a         0  0,48\n"
               "     1  a         1  6,54\n"
@@ -257,7 +257,7 @@ static void recorded_machines(void **state)
               "a: 4 ranks on 40 cores\n"
               "  package 0 | 0 0 | 0 0 | 0 0 | 0 0 | 0 0 | 1 1 | 1 1 | 1 1 | 1 1 | 1 1 |\n"
               "  package 1 | 2 2 | 2 2 | 2 2 | 2 2 | 2 2 | 3 3 | 3 3 | 3 3 | 3 3 | 3 3 |\n");
-    shows_one("cts1-pascal.xml", RQ(.n = 2, .map = RK_LEVEL_CORE),
+    shows_one("cts1-pascal.xml", RQ(.n = 2, .map = XR_LEVEL_CORE),
               "  rank  host  local  cpus\n"
               "     0  a         0  0,36\n"
               "     1  a         1  1,37\n"

@@ -24,13 +24,13 @@ enum { BEATS, DRIPS, BUSY, BUSY_NO_MORE, NEW, SILENT, CHILDREN };
 
 struct world {
     struct event_base *base;
-    struct rk_tree *tree;
+    struct xr_tree *tree;
     int fd[CHILDREN];
     bool lost[CHILDREN];
     char why[CHILDREN][64];
 };
 
-static bool on_message(void *arg, uint32_t kind, struct rk_unpacker *u)
+static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
 {
     (void)arg;
     (void)kind;
@@ -55,13 +55,13 @@ static void on_lost_ended(void *arg, uint32_t node, bool seen)
 
 static void say(const struct world *w, int child, uint32_t len, uint32_t kind)
 {
-    struct rk_packer p = {0};
+    struct xr_packer p = {0};
 
-    rk_pack_u32(&p, len);
-    rk_pack_u32(&p, kind);
-    rk_pack_u32(&p, RK_NODE_NEXT);
+    xr_pack_u32(&p, len);
+    xr_pack_u32(&p, kind);
+    xr_pack_u32(&p, XR_NODE_NEXT);
     assert_int_equal(write(w->fd[child], p.data, p.len), p.len);
-    rk_packer_free(&p);
+    xr_packer_free(&p);
 }
 
 /* In the same loop as the watch: where a machine gives this process no time, nobody has any. */
@@ -71,7 +71,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    say(w, BEATS, 0, RK_MSG_BEAT);
+    say(w, BEATS, 0, XR_MSG_BEAT);
     assert_int_equal(write(w->fd[DRIPS], "x", 1), 1);
     if (w->lost[SILENT] && w->lost[BUSY_NO_MORE])
         event_base_loopexit(w->base, NULL);
@@ -79,23 +79,23 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 static void open_children(struct world *w)
 {
-    static const struct rk_tree_ops ops = {.on_message = on_message, .on_child_gone = on_child_gone, .on_lost_ended = on_lost_ended};
+    static const struct xr_tree_ops ops = {.on_message = on_message, .on_child_gone = on_child_gone, .on_lost_ended = on_lost_ended};
     int pair[2];
 
     w->base = event_base_new();
     assert_non_null(w->base);
-    assert_int_equal(rk_tree_open(w->base, RK_NODE_FRONT, &(struct rk_shape){.nodes = CHILDREN, .fanout = CHILDREN}, &ops, w, &w->tree),
+    assert_int_equal(xr_tree_open(w->base, XR_NODE_FRONT, &(struct xr_shape){.nodes = CHILDREN, .fanout = CHILDREN}, &ops, w, &w->tree),
                      RANK_OK);
     for (uint32_t i = 0; i < CHILDREN; i++) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
         w->fd[i] = pair[0];
-        assert_int_equal(rk_tree_add_child(w->tree, i, pair[1], true), RANK_OK);
+        assert_int_equal(xr_tree_add_child(w->tree, i, pair[1], true), RANK_OK);
     }
 }
 
 static void close_children(struct world *w)
 {
-    rk_tree_close(w->tree);
+    xr_tree_close(w->tree);
     for (uint32_t i = 0; i < CHILDREN; i++)
         close(w->fd[i]);
     event_base_free(w->base);
@@ -116,12 +116,12 @@ static void silence(void **state)
     event_base_loopexit(w.base, &most);
     for (int i = 0; i < CHILDREN; i++) {
         if (i != NEW)
-            say(&w, i, 0, RK_MSG_BEAT);
+            say(&w, i, 0, XR_MSG_BEAT);
     }
-    say(&w, DRIPS, 1 << 20, RK_MSG_BEAT);
-    say(&w, BUSY, 0, RK_MSG_BUSY);
-    say(&w, BUSY_NO_MORE, 0, RK_MSG_BUSY);
-    say(&w, BUSY_NO_MORE, 0, RK_MSG_BEAT); /* its word that it has done */
+    say(&w, DRIPS, 1 << 20, XR_MSG_BEAT);
+    say(&w, BUSY, 0, XR_MSG_BUSY);
+    say(&w, BUSY_NO_MORE, 0, XR_MSG_BUSY);
+    say(&w, BUSY_NO_MORE, 0, XR_MSG_BEAT); /* its word that it has done */
     event_base_dispatch(w.base);
     for (int i = 0; i < CHILDREN; i++) {
         assert_int_equal(w.lost[i], i == SILENT || i == BUSY_NO_MORE);
@@ -135,42 +135,42 @@ static void silence(void **state)
 /* What waits goes out though the loop does not run, and last that it does not. */
 static void excused(void **state)
 {
-    static const struct rk_tree_ops ops = {.on_message = on_message};
-    struct rk_packer p = {0};
+    static const struct xr_tree_ops ops = {.on_message = on_message};
+    struct xr_packer p = {0};
     struct event_base *base = event_base_new();
-    struct rk_tree *tree;
-    struct rk_unpacker u;
+    struct xr_tree *tree;
+    struct xr_unpacker u;
     int up[2], down[2];
     uint8_t got[64];
 
     (void)state;
     assert_non_null(base);
-    assert_int_equal(rk_tree_open(base, 0, &(struct rk_shape){.nodes = 2, .fanout = 1}, &ops, NULL, &tree), RANK_OK);
+    assert_int_equal(xr_tree_open(base, 0, &(struct xr_shape){.nodes = 2, .fanout = 1}, &ops, NULL, &tree), RANK_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, up), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, down), 0);
-    assert_int_equal(rk_tree_add_parent(tree, up[1], true), RANK_OK);
-    assert_int_equal(rk_tree_add_child(tree, 1, down[1], true), RANK_OK);
-    rk_pack_u32(&p, 4711);
-    rk_tree_send(tree, 1, RK_MSG_SIGNAL, &p);
-    rk_tree_send(tree, RK_NODE_FRONT, RK_MSG_DONE, NULL);
-    rk_tree_excuse(tree);
-    assert_int_equal(rk_tree_backlog(tree), 0);
+    assert_int_equal(xr_tree_add_parent(tree, up[1], true), RANK_OK);
+    assert_int_equal(xr_tree_add_child(tree, 1, down[1], true), RANK_OK);
+    xr_pack_u32(&p, 4711);
+    xr_tree_send(tree, 1, XR_MSG_SIGNAL, &p);
+    xr_tree_send(tree, XR_NODE_FRONT, XR_MSG_DONE, NULL);
+    xr_tree_excuse(tree);
+    assert_int_equal(xr_tree_backlog(tree), 0);
     assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), 16);
     assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 24);
-    u = (struct rk_unpacker){got, 24, false};
-    assert_int_equal(rk_unpack_u32(&u), 0);
-    assert_int_equal(rk_unpack_u32(&u), RK_MSG_DONE);
-    assert_int_equal(rk_unpack_u32(&u), RK_NODE_FRONT);
-    assert_int_equal(rk_unpack_u32(&u), 0);
-    assert_int_equal(rk_unpack_u32(&u), RK_MSG_BUSY);
-    assert_int_equal(rk_unpack_u32(&u), RK_NODE_NEXT);
+    u = (struct xr_unpacker){got, 24, false};
+    assert_int_equal(xr_unpack_u32(&u), 0);
+    assert_int_equal(xr_unpack_u32(&u), XR_MSG_DONE);
+    assert_int_equal(xr_unpack_u32(&u), XR_NODE_FRONT);
+    assert_int_equal(xr_unpack_u32(&u), 0);
+    assert_int_equal(xr_unpack_u32(&u), XR_MSG_BUSY);
+    assert_int_equal(xr_unpack_u32(&u), XR_NODE_NEXT);
     /* The loop takes nothing amiss: what comes later goes by it, once. */
-    rk_tree_send(tree, RK_NODE_FRONT, RK_MSG_DONE, NULL);
+    xr_tree_send(tree, XR_NODE_FRONT, XR_MSG_DONE, NULL);
     for (int i = 0; i < 3; i++)
         event_base_loop(base, EVLOOP_NONBLOCK);
     assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 12);
     assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), -1);
-    rk_tree_close(tree);
+    xr_tree_close(tree);
     close(up[0]);
     close(down[0]);
     event_base_free(base);
@@ -206,52 +206,52 @@ static void on_complete(void *arg)
 }
 
 /* An agent is there: of a host of four cores that looks like no other. */
-static void come(struct rk_muster *m, uint32_t node)
+static void come(struct xr_muster *m, uint32_t node)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
 
-    rk_pack_u32(&p, node);
-    rk_pack_string(&p, "a host");
-    rk_pack_u32(&p, 4);
-    rk_pack_u64(&p, 100 + node);
-    rk_pack_u64(&p, 200 + node);
-    rk_pack_u32(&p, 0);
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    assert_true(rk_muster_take(m, RK_MSG_READY, &u));
-    rk_packer_free(&p);
+    xr_pack_u32(&p, node);
+    xr_pack_string(&p, "a host");
+    xr_pack_u32(&p, 4);
+    xr_pack_u64(&p, 100 + node);
+    xr_pack_u64(&p, 200 + node);
+    xr_pack_u32(&p, 0);
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    assert_true(xr_muster_take(m, XR_MSG_READY, &u));
+    xr_packer_free(&p);
 }
 
-static bool show(struct rk_muster *m, uint32_t node)
+static bool show(struct xr_muster *m, uint32_t node)
 {
-    struct rk_packer p = {0};
-    struct rk_unpacker u;
+    struct xr_packer p = {0};
+    struct xr_unpacker u;
     bool sense;
 
-    rk_pack_u32(&p, node);
-    rk_pack_string(&p, "");
-    u = (struct rk_unpacker){p.data, p.len, p.failed};
-    sense = rk_muster_take(m, RK_MSG_TOPOLOGY, &u);
-    rk_packer_free(&p);
+    xr_pack_u32(&p, node);
+    xr_pack_string(&p, "");
+    u = (struct xr_unpacker){p.data, p.len, p.failed};
+    sense = xr_muster_take(m, XR_MSG_TOPOLOGY, &u);
+    xr_packer_free(&p);
     return sense;
 }
 
 /* The line that a start ends with when these have come and shown what they look like. */
 static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
 {
-    static const struct rk_muster_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};
-    static const struct rk_tree_ops tree_ops = {.on_message = on_message};
-    struct rk_hostspec host[] = {{.name = (char[]){"a"}}, {.name = (char[]){"b"}}, {.name = (char[]){"c"}}};
-    struct rk_plan_host known[3] = {0};
-    const struct rk_where where = {.show_map = true};
-    struct rk_plan plan = {.where = &where, .hosts = {.n = 3, .host = host}, .known = known, .local = RK_NO_HOST};
+    static const struct xr_muster_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};
+    static const struct xr_tree_ops tree_ops = {.on_message = on_message};
+    struct xr_hostspec host[] = {{.name = (char[]){"a"}}, {.name = (char[]){"b"}}, {.name = (char[]){"c"}}};
+    struct xr_plan_host known[3] = {0};
+    const struct xr_where where = {.show_map = true};
+    struct xr_plan plan = {.where = &where, .hosts = {.n = 3, .host = host}, .known = known, .local = XR_NO_HOST};
     struct start s = {.base = event_base_new()};
-    struct rk_tree *tree;
-    struct rk_muster *m;
+    struct xr_tree *tree;
+    struct xr_muster *m;
 
     assert_non_null(s.base);
-    assert_int_equal(rk_tree_open(s.base, RK_NODE_FRONT, &(struct rk_shape){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
-    assert_int_equal(rk_muster_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
+    assert_int_equal(xr_tree_open(s.base, XR_NODE_FRONT, &(struct xr_shape){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
+    assert_int_equal(xr_muster_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
     assert_false(show(m, 0)); /* nobody has asked */
     for (uint32_t i = 0; i < come_n; i++)
         come(m, i);
@@ -263,8 +263,8 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
         event_base_dispatch(s.base);
     assert_string_equal(s.line, line ? line : "");
     assert_int_equal(s.complete, !line);
-    rk_muster_close(m);
-    rk_tree_close(tree);
+    xr_muster_close(m);
+    xr_tree_close(tree);
     event_base_free(s.base);
     for (uint32_t i = 0; i < 3; i++)
         free(known[i].real_name);

@@ -4,7 +4,7 @@ trap 'rm -rf "$work"' EXIT
 {
     echo '#include "launcher/overlay/protocol.h"'
     echo 'int all(int kind); int all(int kind) { switch (kind) {'
-    grep -rhoE '^ +RK_MSG_[A-Z_]+( =|,| +/\*)' "$top_srcdir"/launcher --include='*.h' | grep -oE 'RK_MSG_[A-Z_]+' | sort -u | sed 's/.*/case &: return 1;/'
+    grep -rhoE '^ +XR_MSG_[A-Z_]+( =|,| +/\*)' "$top_srcdir"/launcher --include='*.h' | grep -oE 'XR_MSG_[A-Z_]+' | sort -u | sed 's/.*/case &: return 1;/'
     echo 'default: return 0; } }'
 } >"$work/all.c"
 n=$(grep -c '^case' "$work/all.c")
