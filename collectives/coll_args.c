@@ -1,4 +1,4 @@
-/* coll_args.c: see args.h. */
+/* coll_args.c: see coll_args.h. */
 #include "collectives/coll_args.h"
 #include "lib/data/dtype.h"
 

@@ -1,4 +1,4 @@
-/* rank_progress.c: see watch.h. */
+/* rank_progress.c: see rank_progress.h. */
 #include "launcher/agent/rank_progress.h"
 #include "launcher/agent/agent.h"
 #include "launcher/monitor/status_board.h"

@@ -18,6 +18,7 @@
 #include "launcher/exec/spawn_proc.h"
 #include "launcher/job/torch_env.h"
 #include "launcher/agent/rank_progress.h"
+#include "launcher/iof/pty.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/topo/topo.h"
@@ -419,6 +420,18 @@ static rank_status_t make_envs(struct crew *c, const struct xr_job *job)
     return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
+static uint32_t rank_of(void *arg, uint32_t local)
+{
+    const struct xr_agent *agent = arg;
+
+    return agent->ranks[local].rank;
+}
+
+static void on_progress(void *arg)
+{
+    xr_agent_check_done(arg);
+}
+
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -439,11 +452,20 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
         pthread_cond_init(&c->changed, NULL);
         st = make_envs(c, &agent->job);
     }
+    agent->io = (struct xr_local_io){.base = agent->base,
+                                     .wire = &agent->wire,
+                                     .direct = agent->direct,
+                                     .node = agent->node,
+                                     .nlocal = agent->nlocal,
+                                     .nhosts = agent->job.nhosts,
+                                     .rank_of = rank_of,
+                                     .on_progress = on_progress,
+                                     .arg = agent};
     if (!st) {
-        st = xr_outputs_open(agent, &agent->outputs);
+        st = xr_outputs_open(&agent->io, &agent->outputs);
     }
     if (!st)
-        st = xr_inputs_open(agent, &agent->inputs);
+        st = xr_inputs_open(&agent->io, agent->job.input == XR_INPUT_ALL, &agent->inputs);
     if (!st)
         st = start_all(agent, c);
     if (c)

@@ -1,5 +1,5 @@
 /*
- * stack_traces.c: stack traces of this host's ranks. See watch.h.
+ * stack_traces.c: stack traces of this host's ranks. See rank_progress.h.
  *
  * A debugger is run for each rank, a few at a time. It may hang or be refused;
  * so each is killed after a while, and all of it ends in the time given. What

@@ -1,4 +1,4 @@
-/* connect.c: an agent's side of a door, and the words of both. See listener.h, door_words.h. */
+/* connect.c: an agent's side of a door, and the words of both. See listener.h, handshake.h. */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
 #include "lib/base/clock.h"

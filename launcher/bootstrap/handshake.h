@@ -1,5 +1,5 @@
 /*
- * handshake.h: what is said at a door, see door.h.
+ * handshake.h: what is said at a door, see listener.h.
  *
  * A hello is always 64 bytes, in every version: 8 of name, the protocol's
  * number, the node's number, 16 of secret, and the version as text.

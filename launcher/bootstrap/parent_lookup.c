@@ -1,4 +1,4 @@
-/* parent_lookup.c: see usher.h. */
+/* parent_lookup.c: see parent_lookup.h. */
 #include "launcher/bootstrap/parent_lookup.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/overlay/tree.h"

@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define XR_MAX_RANKS (1 << 20)
 #define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */

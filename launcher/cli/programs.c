@@ -1,4 +1,4 @@
-/* programs.c: see apps.h. */
+/* programs.c: see programs.h. */
 #include "launcher/cli/programs.h"
 #include "launcher/exec/environ.h"
 #include "launcher/exec/find_program.h"

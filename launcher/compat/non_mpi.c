@@ -1,4 +1,4 @@
-/* non_mpi.c: see plain.h. */
+/* non_mpi.c: see non_mpi.h. */
 #include "launcher/compat/non_mpi.h"
 #include "launcher/exec/environ.h"
 #include "launcher/compat/elf.h"

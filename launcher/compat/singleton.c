@@ -1,4 +1,4 @@
-/* singleton.c: see singletons.h. */
+/* singleton.c: see singleton.h. */
 #include "launcher/compat/singleton.h"
 #include "launcher/util/procfs.h"
 #include "launcher/compat/elf.h"

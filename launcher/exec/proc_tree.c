@@ -1,4 +1,4 @@
-/* proc_tree.c: see descend.h. */
+/* proc_tree.c: see proc_tree.h. */
 #include "launcher/exec/proc_tree.h"
 #include "lib/base/clock.h"
 

@@ -1,4 +1,4 @@
-/* rlimits.c: see limits.h. */
+/* rlimits.c: see rlimits.h. */
 #include "launcher/exec/rlimits.h"
 #include "lib/base/compiler.h"
 

@@ -1,5 +1,5 @@
 /*
- * frontend_internal.h: what the files of the front end share; see front.h.
+ * frontend_internal.h: what the files of the front end share; see frontend.h.
  */
 #ifndef XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
 #define XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H

@@ -1,4 +1,4 @@
-/* out_stream.c: see streams.h. */
+/* out_stream.c: see out_stream.h. */
 #include "launcher/iof/out_stream.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"

@@ -1,5 +1,5 @@
 /*
- * rank_output.c: the pipes that ranks write to. See agent.h.
+ * rank_output.c: the pipes that ranks write to. See rank_output.h.
  *
  * What is sent on ends with a newline, so that the front end can put output of
  * many ranks together line by line. There are two exceptions: a partial line on
@@ -12,7 +12,7 @@
  * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
  * goes on.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/iof/rank_output.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/iof/splice.h"
 #include "launcher/iof/out_stream.h"
@@ -59,7 +59,7 @@ struct pipe {
 };
 
 struct xr_outputs {
-    struct xr_agent *agent;
+    const struct xr_local_io *at;
     struct pipe *pipes; /* two a rank */
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
@@ -79,8 +79,8 @@ static void resume(struct xr_outputs *all);
 
 static void show_direct(struct xr_outputs *all)
 {
-    atomic_store(&all->agent->direct->written, xr_stream_written(all->direct));
-    atomic_store(&all->agent->direct->queued, xr_stream_backlog(all->direct));
+    atomic_store(&all->at->direct->written, xr_stream_written(all->direct));
+    atomic_store(&all->at->direct->queued, xr_stream_backlog(all->direct));
     if (!all->stalled && xr_stream_backlog(all->direct))
         stop_all(all);
 }
@@ -94,7 +94,7 @@ static void on_drained(void *arg)
         return;
     if (all->stalled && all->under_way <= all->window / 2)
         resume(all);
-    xr_agent_check_done(all->agent);
+    all->at->on_progress(all->at->arg);
 }
 
 /* The front end knows what that means. What is put from now on is dropped. */
@@ -105,8 +105,8 @@ static void on_broken(void *arg, struct xr_stream *stream, int error)
 
     (void)stream;
     xr_pack_u32(&p, (uint32_t)error);
-    if (all->agent->wire)
-        xr_wire_send(all->agent->wire, XR_MSG_BROKEN, &p);
+    if (*all->at->wire)
+        xr_wire_send(*all->at->wire, XR_MSG_BROKEN, &p);
     else
         xr_packer_free(&p);
 }
@@ -116,9 +116,9 @@ static rank_status_t open_direct(struct xr_outputs *all)
     static const struct xr_label none;
     static const struct xr_stream_ops ops = {on_drained, on_broken};
 
-    if (!all->agent->direct)
+    if (!all->at->direct)
         return RANK_OK;
-    return xr_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
+    return xr_stream_open(all->at->base, all->at->direct->fd, &none, &ops, all, &all->direct);
 }
 
 /* What is queued goes to the front end before whatever it is told next. */
@@ -130,7 +130,7 @@ void xr_outputs_share(struct xr_outputs *all)
     uint32_t rank;
     bool partial;
 
-    if (!all || !all->direct || !all->agent->wire)
+    if (!all || !all->direct || !*all->at->wire)
         return;
     if (n && !(data = malloc(n)))
         return; /* lines may be torn, but none is lost */
@@ -140,11 +140,11 @@ void xr_outputs_share(struct xr_outputs *all)
         xr_pack_u32(&msg, 1);
         xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
         xr_pack_bytes(&msg, data, n);
-        xr_wire_send(all->agent->wire, XR_MSG_OUTPUT, &msg);
+        xr_wire_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
         all->under_way += n;
     }
     free(data);
-    atomic_store(&all->agent->direct->queued, 0);
+    atomic_store(&all->at->direct->queued, 0);
     xr_stream_close(all->direct);
     all->direct = NULL;
     if (all->stalled && all->under_way <= all->window / 2)
@@ -166,7 +166,7 @@ bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const cha
 
 static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
 {
-    struct xr_wire *wire = p->all->agent->wire;
+    struct xr_wire *wire = *p->all->at->wire;
     struct xr_packer msg = {0};
 
     if (n && p->stream == 1 && p->all->direct) {
@@ -203,7 +203,7 @@ static void forget(struct pipe *p)
 static void release(struct xr_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal && !all->owner[stream]; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal && !all->owner[stream]; i++) {
         struct pipe *p = &all->pipes[i];
         if (!p->held || p->stream != stream)
             continue;
@@ -283,7 +283,7 @@ static bool make_room(struct pipe *p)
 static void stop_all(struct xr_outputs *all)
 {
     all->stalled = true;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         if (all->pipes[i].fd >= 0) {
             event_del(all->pipes[i].ev);
             event_del(all->pipes[i].silence);
@@ -377,7 +377,7 @@ static bool take(struct pipe *p)
     emit(p, p->terminal);
     if (p->held)
         event_del(p->ev);
-    if (all->agent->wire && all->under_way > all->window && !all->stalled)
+    if (*all->at->wire && all->under_way > all->window && !all->stalled)
         stop_all(all);
     return true;
 }
@@ -385,14 +385,14 @@ static bool take(struct pipe *p)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct pipe *p = arg;
-    struct xr_agent *agent = p->all->agent;
+    struct xr_outputs *all = p->all;
 
     (void)fd;
     (void)what;
     /* Not forever: others want their turn. */
     for (int i = 0; i < 4 && take(p) && !p->handed; i++)
         ;
-    xr_agent_check_done(agent);
+    all->at->on_progress(all->at->arg);
 }
 
 static void on_silence(evutil_socket_t fd, short what, void *arg)
@@ -406,24 +406,24 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
         event_del(p->ev);
 }
 
-rank_status_t xr_outputs_open(struct xr_agent *agent, struct xr_outputs **out)
+rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **out)
 {
     struct xr_outputs *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
-    all->agent = agent;
-    all->window = WHOLE_WINDOW / agent->job.nhosts;
+    all->at = at;
+    all->window = WHOLE_WINDOW / at->nhosts;
     if (all->window < LEAST_WINDOW)
         all->window = LEAST_WINDOW;
     if (all->window > MOST_WINDOW)
         all->window = MOST_WINDOW;
-    all->pipes = calloc(2 * (size_t)agent->nlocal, sizeof(*all->pipes));
+    all->pipes = calloc(2 * (size_t)at->nlocal, sizeof(*all->pipes));
     if (!all->pipes) {
         free(all);
         return RANK_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
+    for (uint32_t i = 0; i < 2 * at->nlocal; i++)
         all->pipes[i].fd = -1;
     if (open_direct(all)) {
         xr_outputs_close(all);
@@ -437,7 +437,7 @@ void xr_outputs_close(struct xr_outputs *all)
 {
     if (!all)
         return;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         all->pipes[i].len = 0;
         forget(&all->pipes[i]);
     }
@@ -451,15 +451,15 @@ void xr_outputs_close(struct xr_outputs *all)
 static rank_status_t add_fd(struct xr_outputs *all, uint32_t local, int stream, int fd)
 {
     struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
-    uint32_t rank = all->agent->ranks[local].rank;
+    uint32_t rank = all->at->rank_of(all->at->arg, local);
 
     p->all = all;
     p->rank = rank;
     p->stream = stream;
     p->fd = fd;
     evutil_make_socket_nonblocking(p->fd);
-    p->ev = event_new(all->agent->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
-    p->silence = evtimer_new(all->agent->base, on_silence, p);
+    p->ev = event_new(all->at->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->silence = evtimer_new(all->at->base, on_silence, p);
     if (!p->ev || !p->silence || event_add(p->ev, NULL)) {
         rk_error("out of memory for the output of rank %u", rank);
         if (p->ev)
@@ -480,7 +480,7 @@ rank_status_t xr_outputs_add(struct xr_outputs *all, uint32_t local, int stream,
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC)) {
-        rk_error("no pipe for the output of rank %u: %m", all->agent->ranks[local].rank);
+        rk_error("no pipe for the output of rank %u: %m", all->at->rank_of(all->at->arg, local));
         return RANK_ERR_SYSTEM;
     }
     st = add_fd(all, local, stream, ends[0]);
@@ -510,7 +510,7 @@ void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
 
 void xr_outputs_note_last(struct xr_outputs *all)
 {
-    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
         int n = 0;
 
@@ -521,7 +521,7 @@ void xr_outputs_note_last(struct xr_outputs *all)
 
 void xr_outputs_cut(struct xr_outputs *all)
 {
-    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
 
         /* What was handed over may still be in the pipe. */
@@ -544,7 +544,7 @@ bool xr_outputs_stalled(const struct xr_outputs *all)
 static void resume(struct xr_outputs *all)
 {
     all->stalled = false;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
         if (p->fd < 0 || p->held || p->ended)
             continue;

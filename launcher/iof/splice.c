@@ -1,4 +1,4 @@
-/* splice.c: see splicer.h. */
+/* splice.c: see splice.h. */
 #include "launcher/iof/splice.h"
 
 #include <errno.h>

@@ -6,12 +6,19 @@
 
 #include "launcher/util/pack.h"
 #include "launcher/exec/rlimits.h"
-#include "launcher/iof/user_tty.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define XR_MAX_RANKS (1 << 20)
+#define XR_PMI1_FD 3 /* in a rank: its connection to the PMI-1 server */
+
+/* The size of a terminal. */
+struct xr_window {
+    uint16_t rows, cols;
+};
 
 /* One of the job's programs; its ranks follow each other, and those of the program before it. */
 struct xr_app {

@@ -1,5 +1,5 @@
 /*
- * mapper.c: see place.h.
+ * mapper.c: see mapper.h.
  *
  * In four steps: how many ranks each host gets and in which order, on which of
  * its objects, how they are numbered, and which units each may use.

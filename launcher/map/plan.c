@@ -1,7 +1,7 @@
 /* plan.c: see plan.h. */
 #include "launcher/map/plan.h"
 #include "launcher/alloc/slurm.h"
-#include "launcher/bootstrap/srun.h"
+#include "launcher/util/shell_words.h"
 #include "launcher/alloc/local_alias.h"
 #include "lib/base/conf.h"
 #include "lib/topo/topo.h"
@@ -50,7 +50,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
 static bool by_step(const struct xr_plan *p)
 {
     if (p->where->agent)
-        return xr_step_named(p->where->agent);
+        return xr_command_is(p->where->agent, "srun");
     return xr_slurm_has(&p->hosts);
 }
 

@@ -1,4 +1,4 @@
-/* heartbeat.c: see life.h. */
+/* heartbeat.c: see heartbeat.h. */
 #include "launcher/monitor/heartbeat.h"
 #include "launcher/monitor/status_board.h"
 #include "launcher/overlay/protocol.h"
@@ -29,7 +29,7 @@ struct line {
 };
 
 struct xr_life {
-    const struct xr_options *options;
+    struct xr_life_options options;
     const struct xr_job *job;
     const char *host; /* of the first rank */
     uint32_t nhosts;  /* that have ranks */
@@ -109,7 +109,7 @@ static void set_state(struct xr_life *l, uint32_t rank, unsigned char state)
 
 static bool is_hopeless(const struct xr_life *l)
 {
-    return l->options->heartbeat_kill && l->live > 0 && l->stalled == l->live;
+    return l->options.heartbeat_kill && l->live > 0 && l->stalled == l->live;
 }
 
 static void set_still(struct xr_life *l, bool still)
@@ -123,7 +123,7 @@ static void set_still(struct xr_life *l, bool still)
 /* What the others have waited for may just have come: they get one more heartbeat to go on. */
 static void look_later(struct xr_life *l)
 {
-    double s = l->options->heartbeat;
+    double s = l->options.heartbeat;
     struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
 
     set_still(l, false);
@@ -187,9 +187,9 @@ void xr_life_started(struct xr_life *l)
 {
     struct xr_packer p = {0};
 
-    if (l->options->heartbeat <= 0)
+    if (l->options.heartbeat <= 0)
         return;
-    xr_pack_u32(&p, (uint32_t)(l->options->heartbeat * 1000));
+    xr_pack_u32(&p, (uint32_t)(l->options.heartbeat * 1000));
     l->ops->send(l->arg, XR_MSG_WATCH, &p);
 }
 
@@ -455,7 +455,7 @@ static uint32_t hosts_used(const struct xr_job *job)
     return n;
 }
 
-rank_status_t xr_life_open(struct event_base *base, const struct xr_options *options,
+rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options *options,
                            const struct xr_job *job, struct xr_stream *err,
                            const struct xr_life_ops *ops, void *arg, struct xr_life **out)
 {
@@ -463,7 +463,7 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_options *opt
 
     if (!l)
         return RANK_ERR_NO_MEMORY;
-    *l = (struct xr_life){.options = options,
+    *l = (struct xr_life){.options = *options,
                           .job = job,
                           .host = job->hosts[job->host_of[0]],
                           .nhosts = hosts_used(job),

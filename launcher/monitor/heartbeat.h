@@ -8,7 +8,6 @@
 
 #include "launcher/overlay/fence.h"
 #include "launcher/job/job.h"
-#include "launcher/cli/options.h"
 #include "launcher/iof/out_stream.h"
 
 #include <event2/event.h>
@@ -24,7 +23,14 @@ struct xr_life_ops {
     const struct xr_fences *(*fences)(void *arg);
 };
 
-rank_status_t xr_life_open(struct event_base *base, const struct xr_options *options,
+/* What the user has asked for. */
+struct xr_life_options {
+    double heartbeat;    /* seconds without progress that are reported; 0: none are */
+    bool heartbeat_kill; /* end the job when all ranks make none */
+    bool verbose;
+};
+
+rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options *options,
                            const struct xr_job *job, struct xr_stream *err,
                            const struct xr_life_ops *ops, void *arg, struct xr_life **out);
 /* All ranks have ended: nobody asks any more. Removing a socket and its directory takes a millisecond on some file

@@ -1,5 +1,5 @@
 /*
- * proc_state.c: see look.h.
+ * proc_state.c: see proc_state.h.
  *
  * A rank may be a script that runs the program, so its processes are looked at
  * as a tree. Only what is needed to tell one case from another is read.

@@ -1,7 +1,7 @@
 /*
  * protocol.h: what front end and agents say to each other, along the tree (tree.h).
  *
- * A frame is a header (payload length, kind, node) and a payload packed by codec.h.
+ * A frame is a header (payload length, kind, node) and a payload packed by pack.h.
  * Each kind's payload is listed in order.
  */
 #ifndef XR_LAUNCHER_OVERLAY_PROTOCOL_H

@@ -20,7 +20,7 @@
 #define BUSY_S 120
 #define FOR_EVER UINT32_MAX
 #define UNANSWERED_PROBES 3
-/* For the keeper of an agent that stands still to end all that was below it: keeper.c. */
+/* For the keeper of an agent that stands still to end all that was below it: supervisor.c. */
 #define KEEPER_S 9
 
 struct link {

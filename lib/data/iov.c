@@ -1,4 +1,4 @@
-/* iov.c: see pieces.h. */
+/* iov.c: see iov.h. */
 #include "lib/data/iov.h"
 #include "lib/data/dtype.h"
 

@@ -9,7 +9,7 @@
  * one domain that all share.
  *
  * The object is made by lib/world/api_alloc.c, which needs collectives, or by
- * reg.c.
+ * register.c.
  */
 #ifndef RK_RMA_RMA_H
 #define RK_RMA_RMA_H
