@@ -76,7 +76,6 @@ struct xr_agent {
     struct xr_modexes *modexes;
     struct xr_errands *errands;
     struct xr_pmi1 *pmi1;
-    bool plain; /* the programs are known to need none of it: non_mpi.h */
     struct xr_leftovers *leftovers;
     struct xr_singletons *singletons;
     bool *joined; /* [programs]: the front end knows that a rank of it here is a client */

@@ -83,7 +83,7 @@ static bool make_env(struct xr_agent *agent, uint32_t local, char *const *env, s
                                      .local_size = agent->nlocal,
                                      .oversubscribed = agent->seats.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
-                                     .pmi1 = !agent->plain};
+                                     .pmi1 = !agent->job.no_mpi};
     size_t npmix, nforeign, njob = count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
@@ -204,7 +204,7 @@ static bool start_one(struct xr_agent *agent, uint32_t local, struct start *s,
     r->start_ns = rk_clock_ns();
     s->step = "socketpair";
     app = (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps);
-    pid = !agent->plain && xr_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
+    pid = !agent->job.no_mpi && xr_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
               ? -1
               : xr_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;

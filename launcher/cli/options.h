@@ -48,7 +48,7 @@ struct xr_options {
     uint32_t input, pty; /* as in struct xr_job */
     bool input_given;
     bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
-    bool torch, quiet;
+    bool no_mpi, torch, quiet;
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     bool timeout_traces;

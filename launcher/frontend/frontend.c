@@ -4,7 +4,6 @@
 #include "launcher/frontend/job_link.h"
 #include "launcher/agent/supervisor.h"
 #include "launcher/compat/shm_cleanup.h"
-#include "launcher/compat/non_mpi.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/util/shell_words.h"
 #include "launcher/frontend/spawned_xrun.h"
@@ -228,7 +227,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         f.setup.early.job = job->id;
         f.setup.early.host = xr_plan_name(plan, plan->local);
         f.setup.early.ranks = job->size;
-        f.setup.early.plain = f.nnodes == 1 && xr_plain_job(job);
+        f.setup.early.no_mpi = job->no_mpi;
     }
     if (!st && plan->local != XR_NO_HOST)
         st = start_agent(&f, &fd);

@@ -52,6 +52,7 @@ struct xr_job {
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
     bool report;   /* --json: the agents tell more */
+    bool no_mpi;   /* --mpi none: ranks get neither PMIx nor PMI-1 */
     bool torch;    /* ranks get the variables of torch_env.h */
     uint32_t input; /* the rank that reads xrun's standard input, or XR_INPUT_* */
     uint32_t pty;   /* the rank that gets a terminal, or XR_PTY_NONE */
