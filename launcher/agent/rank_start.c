@@ -342,7 +342,7 @@ static void explain(const struct xr_agent *agent, uint32_t rank, const struct st
     } else {
         snprintf(text, len, "cannot start rank %u of %u on %s: %s: %s%s", rank, agent->job.size,
                  agent->host, s->step, strerror(s->error),
-                 s->error == EAGAIN ? " (too many processes: start fewer)" : "");
+                 s->error == EAGAIN ? " (too many processes: start fewer, or raise ulimit -u or pids.max of the control group)" : "");
     }
 }
 
