@@ -50,9 +50,9 @@ bool xr_environ_put_file(char ***env, const char *path, char *err, size_t errlen
     bool memory = true;
     char *line, why[256];
 
-    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_open(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "--env-file %s: %s", path, why);
-        xr_text_file_free(&f);
+        xr_text_file_close(&f);
         return false;
     }
     while (memory && (line = xr_text_file_line(&f))) {
@@ -61,7 +61,8 @@ bool xr_environ_put_file(char ***env, const char *path, char *err, size_t errlen
     }
     if (!memory && l.bad++ == 0)
         snprintf(err, errlen, "out of memory");
-    xr_text_file_free(&f);
+    if (!xr_text_file_close(&f) && l.bad++ == 0)
+        snprintf(err, errlen, "--env-file %s: it cannot be read to its end", path);
     if (l.bad > 1) {
         size_t n = strlen(err);
         snprintf(err + n, errlen - n, " (and %d more)", l.bad - 1);

@@ -133,7 +133,6 @@ check "fewer cores than asked for" 0 'cores? for 1 rank on .*: fewer than --cpus
 
 # ------------------------------------------------------------------------- files
 mkfifo fifo
-wrong "a pipe without a writer" 'cannot read the hostfile fifo: nobody writes to it' --hostfile fifo
 for option in hostfile rankfile env-file; do
     wrong "a --$option that is a folder" '(Is a directory)' --$option .
 done
