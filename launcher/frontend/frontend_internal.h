@@ -6,7 +6,7 @@
 
 #include "launcher/bootstrap/launch.h"
 #include "launcher/iof/direct_out.h"
-#include "launcher/iof/feed.h"
+#include "launcher/iof/stdin_credit.h"
 #include "launcher/overlay/fence.h"
 #include "launcher/frontend/frontend.h"
 #include "launcher/frontend/job_report.h"

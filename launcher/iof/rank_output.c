@@ -14,7 +14,6 @@
  */
 #include "launcher/iof/rank_output.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/iof/splice.h"
 #include "launcher/iof/out_stream.h"
 #include "lib/base/log.h"
 
@@ -32,8 +31,6 @@
 #define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
-
-#define LEAST_SPLICED (64 << 10)
 
 /* A rank that is kept off its core in the middle of a long line, or of much that it writes, has not come to rest. */
 #define LONGEST_PROMPT 1024
@@ -54,7 +51,6 @@ struct pipe {
     bool terminal; /* passed on as it comes: somebody is typing there */
     bool grow;  /* the last read filled the buffer */
     bool large; /* the pipe holds LAST_BUFFER */
-    bool handed; /* what came last was handed over, and was much */
     size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
 };
 
@@ -64,7 +60,6 @@ struct xr_outputs {
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
     struct xr_stream *direct; /* where standard output goes, if it is ours to write */
-    struct xr_splicer *splicer; /* for much of it; or NULL */
     uint32_t large; /* pipes that were made so */
     uint64_t under_way; /* bytes that the front end has not passed on yet */
     uint64_t window;
@@ -257,8 +252,7 @@ static void enlarge(struct pipe *p)
         fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
         return;
     p->large = true;
-    if (p->all->large++ == 0 && p->all->direct)
-        p->all->splicer = xr_splicer_open(LAST_BUFFER);
+    p->all->large++;
 }
 
 /* Room for a read: more where the last one filled the buffer. */
@@ -296,26 +290,6 @@ static void count_last(struct pipe *p, size_t n)
     p->last -= n < p->last ? n : p->last;
 }
 
-/* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
-static bool hand_over(struct pipe *p)
-{
-    struct xr_outputs *all = p->all;
-    size_t lines;
-
-    if (!p->large || !all->splicer || p->stream != 1 || !all->direct || all->owner[1] ||
-        !xr_stream_splices(all->direct))
-        return false;
-    lines = xr_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
-    if (!lines)
-        return false;
-    event_del(p->silence);
-    send_bytes(p, p->len, XR_OUT_PARTIAL);
-    xr_stream_splice(all->direct, p->rank, p->fd, lines);
-    count_last(p, lines);
-    show_direct(all);
-    return true;
-}
-
 /* A line has begun that may go on. */
 static void watch_silence(struct pipe *p)
 {
@@ -348,11 +322,6 @@ static bool take(struct pipe *p)
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
-    p->handed = hand_over(p);
-    if (p->handed) {
-        p->burst = MUCH + 1;
-        return true;
-    }
     if (!make_room(p)) {
         /* No memory: pass it on as it is. */
         emit(p, true);
@@ -390,7 +359,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Not forever: others want their turn. */
-    for (int i = 0; i < 4 && take(p) && !p->handed; i++)
+    for (int i = 0; i < 4 && take(p); i++)
         ;
     all->at->on_progress(all->at->arg);
 }
@@ -442,7 +411,6 @@ void xr_outputs_close(struct xr_outputs *all)
         forget(&all->pipes[i]);
     }
     free(all->pipes);
-    xr_splicer_close(all->splicer);
     xr_stream_close(all->direct);
     free(all);
 }
@@ -524,9 +492,7 @@ void xr_outputs_cut(struct xr_outputs *all)
     for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
 
-        /* What was handed over may still be in the pipe. */
-        if (p->fd >= 0 && !p->ended && p->last == 0 &&
-            !(p->handed && all->direct && xr_stream_backlog(all->direct)))
+        if (p->fd >= 0 && !p->ended && p->last == 0)
             finish(p);
     }
 }

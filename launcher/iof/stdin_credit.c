@@ -1,5 +1,5 @@
-/* feed.c: see feed.h. */
-#include "launcher/iof/feed.h"
+/* stdin_credit.c: see stdin_credit.h. */
+#include "launcher/iof/stdin_credit.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /*
- * feed.h: how far the hosts whose ranks read xrun's standard input have come.
+ * stdin_credit.h: how far the hosts whose ranks read xrun's standard input have come.
  *
  * Each host tells what its slowest rank has been given, and the slowest host
  * decides how much more may be read. One whose ranks read no more does not
  * count.
  */
-#ifndef XR_LAUNCHER_IOF_FEED_H
-#define XR_LAUNCHER_IOF_FEED_H
+#ifndef XR_LAUNCHER_IOF_STDIN_CREDIT_H
+#define XR_LAUNCHER_IOF_STDIN_CREDIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
