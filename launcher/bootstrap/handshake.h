@@ -14,6 +14,9 @@
 
 enum xr_hello { XR_HELLO_STRANGER, XR_HELLO_OTHER_VERSION, XR_HELLO_AGENT };
 
+/* Compare in constant time. */
+bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len);
+
 void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node);
 /* Could the bytes up to now become one? */
 bool xr_hello_begins(const uint8_t *word, size_t len);
