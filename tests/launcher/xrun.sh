@@ -357,7 +357,7 @@ done
 hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
 # A killed xrun that does not come to run, or is slow to give its memory back, is its keeper's parent for a while yet.
 mkdir -pm 700 "$work/held"
-held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/held_front.py" "$XRUN" 2>&1); rc=$?
+held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?
 case $rc-$held in
 0-gone) good "kill -9 of xrun and agent, xrun's end the last" ;;
 77-*) good "kill -9 of xrun and agent, xrun's end the last # SKIP needs two cores and a real-time process" ;;
