@@ -113,7 +113,7 @@ static void bad_options(void **state)
         {"-np app", "-n is 'app'"},
         {"-n", "needs a value"},
         {"--tagoutput app", "did you mean --tag-output?"},
-        {"--bind-to core app", "did you mean --bind?"},
+        {"--bnid core app", "did you mean --bind?"},
         {"--wdri=/ app", "no option --wdri; did you mean --wdir?"},
         {"--completely-else app", "xrun --help lists them"},
         {"-x 9=1 app", "-x is '9=1'"},
