@@ -181,6 +181,7 @@ static rank_status_t init(const char *id, const char *host, void *known)
     PMIX_LOAD_KEY(info[4].key, PMIX_TOPOLOGY2);
     info[4].value.type = PMIX_TOPO;
     info[4].value.data.topo = &topology;
+    xr_server_note_abi();
     rc = PMIx_server_init(&module, info, 5);
     for (int i = 0; i < 4; i++)
         PMIX_INFO_DESTRUCT(&info[i]);

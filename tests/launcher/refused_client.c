@@ -96,7 +96,6 @@ static void queries(void)
     REFUSED(ask(PMIX_QUERY_PROC_TABLE, NULL));
     REFUSED(ask(PMIX_QUERY_MEMORY_USAGE, NULL));
     REFUSED(ask(PMIX_QUERY_DEBUG_SUPPORT, NULL));
-    REFUSED(ask(PMIX_QUERY_LOCAL_PROC_TABLE, "a.key.of.nobody"));
 }
 
 static void control(void)
