@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define ANSWER_S 60
+#define LOCAL_PROCS_MAX 256 /* each client of a host gets one entry for each */
 
 static struct xr_server *serving;
 
@@ -247,6 +248,24 @@ static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ran
     return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
 }
 
+/* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
+static void about_local(pmix_info_t *info, const struct xr_server_job *job)
+{
+    pmix_data_array_t array, procs;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 2, PMIX_INFO);
+    PMIX_DATA_ARRAY_CONSTRUCT(&procs, job->nlocal, PMIX_PROC);
+    for (uint32_t i = 0; i < job->nlocal; i++)
+        PMIX_LOAD_PROCID((pmix_proc_t *)procs.array + i, job->id, job->local[i]);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_HOSTNAME, job->host, PMIX_STRING);
+    PMIX_INFO_LOAD(&item[1], PMIX_LOCAL_PROCS, &procs, PMIX_DATA_ARRAY);
+    PMIX_INFO_LOAD(info, PMIX_NODE_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&procs);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
 static rank_status_t register_job(struct xr_server *s, const struct xr_server_job *job)
 {
     char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
@@ -254,7 +273,7 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
     bool oversubscribed = job->oversubscribed;
     struct xr_answer a;
     uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
-    pmix_info_t info[9];
+    pmix_info_t info[10];
     pmix_proc_t parent;
     size_t ninfo = 6;
     pmix_status_t rc;
@@ -282,6 +301,8 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
             PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
             ninfo++;
         }
+        if (job->nlocal && job->nlocal <= LOCAL_PROCS_MAX)
+            about_local(&info[ninfo++], job);
         if (job->origin && job->origin->job) {
             PMIX_LOAD_PROCID(&parent, job->origin->job, job->origin->rank);
             PMIX_INFO_LOAD(&info[ninfo], PMIX_PARENT_ID, &parent, PMIX_PROC);
