@@ -13,6 +13,7 @@
 
 #include <hwloc.h>
 #include <pmix.h>
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -248,6 +249,33 @@ static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ran
     return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
 }
 
+/*
+ * PMIx_generate_regex of libpmix 4.2.2 (preg_native.c) writes the letters that a name
+ * begins with into 50 bytes, without a check, and reads its digits into an int.
+ */
+#define NAME_LETTERS 49
+#define NAME_DIGITS 9
+
+static bool fits_regex(const char *name)
+{
+    size_t letters = 0, digits;
+
+    while (isalpha((unsigned char)name[letters]))
+        letters++;
+    digits = strspn(name + letters, "0123456789");
+    return letters <= NAME_LETTERS && digits <= NAME_DIGITS;
+}
+
+/* The map of hosts as PMIx packs it, or as it stands. */
+static pmix_status_t pack_hosts(const struct xr_server_job *job, const char *hosts, char **out)
+{
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        if (!fits_regex(job->hosts[i]))
+            return asprintf(out, "raw:%s", hosts) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    }
+    return PMIx_generate_regex(hosts, out);
+}
+
 /* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
 static void about_local(pmix_info_t *info, const struct xr_server_job *job)
 {
@@ -283,7 +311,7 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
         free(hosts);
         return RANK_ERR_NO_MEMORY;
     }
-    rc = PMIx_generate_regex(hosts, &nodes);
+    rc = pack_hosts(job, hosts, &nodes);
     if (rc == PMIX_SUCCESS)
         rc = pack_ranks(job, ranks, &procs);
     free(ranks);
