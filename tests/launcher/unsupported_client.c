@@ -96,7 +96,26 @@ static void queries(void)
     REFUSED(ask(PMIX_QUERY_PROC_TABLE, NULL));
     REFUSED(ask(PMIX_QUERY_MEMORY_USAGE, NULL));
     REFUSED(ask(PMIX_QUERY_DEBUG_SUPPORT, NULL));
-    REFUSED(ask(PMIX_QUERY_LOCAL_PROC_TABLE, "a.key.of.nobody"));
+    REFUSED(ask(PMIX_QUERY_ALLOC_STATUS, NULL));
+}
+
+/* Also with an info that was left empty, and without any. */
+static void allocations(void)
+{
+    static const pmix_alloc_directive_t directives[] = {PMIX_ALLOC_NEW, PMIX_ALLOC_EXTEND, PMIX_ALLOC_RELEASE,
+                                                        PMIX_ALLOC_REAQUIRE, PMIX_ALLOC_EXTERNAL};
+    pmix_info_t info[2], *results = NULL;
+    uint64_t nodes = 12;
+    size_t n = 0;
+
+    memset(info, 0, sizeof(info));
+    PMIX_INFO_LOAD(&info[0], PMIX_ALLOC_NUM_NODES, &nodes, PMIX_UINT64);
+    for (size_t i = 0; i < sizeof(directives) / sizeof(directives[0]); i++) {
+        for (size_t ninfo = 0; ninfo <= 2; ninfo++) {
+            REFUSED(PMIx_Allocation_request(directives[i], ninfo ? info : NULL, ninfo, &results, &n));
+            forget(&results, &n);
+        }
+    }
 }
 
 static void control(void)
@@ -108,10 +127,6 @@ static void control(void)
 
     PMIX_INFO_LOAD(&info, "a.directive.of.nobody", NULL, PMIX_BOOL);
     REFUSED(PMIx_Job_control(NULL, 0, &info, 1, &results, &n));
-    forget(&results, &n);
-    PMIX_INFO_LOAD(&info, PMIX_ALLOC_ID, "more", PMIX_STRING);
-    REFUSED(PMIx_Allocation_request(PMIX_ALLOC_NEW, &info, 1, &results, &n));
-    PMIX_INFO_DESTRUCT(&info);
     forget(&results, &n);
     /* The library has monitors of its own, and says yes to all that it does not know. */
     PMIX_INFO_LOAD(&info, "a.monitor.of.nobody", "text", PMIX_STRING);
@@ -178,6 +193,7 @@ static int ranks(void)
     need("PMIx_Fence", fence());
     groups();
     queries();
+    allocations();
     control();
     output();
     credentials();

@@ -30,7 +30,7 @@ refused "bad -x: not set" 2 'RK_NOT_SET is not set' -x RK_NOT_SET $mark
 refused "missing wdir" 2 'working directory /no/such/dir: No such file' --wdir /no/such/dir $mark
 refused "wdir that is a file" 2 'is not a directory' --wdir "$work/plain" $mark
 refused "bad --timeout" 2 "--timeout is '-1'" --timeout -1 $mark
-refused "bad --bind" 2 "--bind is 'socket'; give share, none, hwthread, core, l3, numa or package" --bind socket $mark
+refused "bad --bind" 2 "--bind is 'board'; give share, none, hwthread, core, l3, numa or package" --bind board $mark
 refused "bad --on-failure" 2 'give kill or continue' --on-failure ignore $mark
 refused "value for an option that takes none" 2 'takes no value' --tag-output=yes $mark
 RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'; allowed is one of error|warn" $mark
