@@ -60,10 +60,12 @@ struct rk_conf {
     int64_t heartbeat;     /* ns; 0: none */
     int64_t unanswered;    /* ns; 0: never */
     int ucx_rma;
+    int errors;
 };
 
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
+enum { RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
 enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED,
        RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };

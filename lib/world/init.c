@@ -7,6 +7,7 @@
  * those open it, before the one commit; a fence; and the rooms above.
  */
 #include "collectives/coll.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -31,9 +32,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OUT, JOINING, IN, LEFT };
-
-static _Atomic int state;
 static struct rk_ctx *the_ctx;
 
 struct rk_ctx *rk_world_ctx(void)
@@ -43,23 +41,23 @@ struct rk_ctx *rk_world_ctx(void)
 
 int rank_initialized(void)
 {
-    return atomic_load(&state) == IN;
+    return atomic_load(&rk_life) == RK_LIFE_IN;
 }
 
 rank_team_t rank_world(void)
 {
-    return atomic_load(&state) == IN ? the_ctx->world : RANK_TEAM_NULL;
+    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->world : RANK_TEAM_NULL;
 }
 
 int rank_thread_level(void)
 {
-    return atomic_load(&state) == IN ? the_ctx->level : (int)RANK_ERR_STATE;
+    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->level : (int)RANK_ERR_STATE;
 }
 
 rank_status_t rank_progress(void)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
     rk_watch_end(the_ctx);
     rk_progress_once(the_ctx);
@@ -68,18 +66,18 @@ rank_status_t rank_progress(void)
 
 rank_status_t rank_progress_fd(int *fd)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     if (!fd)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "fd");
     RK_ENTER(the_ctx);
     return rk_watch_fd(the_ctx, fd);
 }
 
 rank_status_t rank_progress_arm(void)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
     return rk_watch_arm(the_ctx);
 }
@@ -92,10 +90,12 @@ static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
     if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->size %u is too small", (unsigned)opts->size);
     if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* it may mean something to a later library */
-        return RANK_ERR_ARG;
-    return *level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->reserved is not 0");
+    if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
+    return RANK_OK;
 }
 
 static bool shm_wanted(void)
@@ -341,18 +341,19 @@ static void leave(struct rk_ctx *ctx)
 
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
-    int out = OUT, level;
+    int out = RK_LIFE_OUT, level;
     rank_status_t st;
 
-    if (!atomic_compare_exchange_strong(&state, &out, JOINING)) {
-        rk_error("rank_init: the library %s", out == LEFT ? "was finalized already; it can be "
+    if (!atomic_compare_exchange_strong(&rk_life, &out, RK_LIFE_JOINING)) {
+        rk_error("rank_init: the library %s", out == RK_LIFE_LEFT ? "was finalized already; it can be "
                                                             "initialized once"
                                                           : "is initialized already");
         return RANK_ERR_STATE;
     }
-    st = check_opts(opts, &level);
+    st = rk_conf_load();
+    rk_arg_abort = rank_abort;
     if (!st)
-        st = rk_conf_load();
+        st = check_opts(opts, &level);
     if (st)
         goto err;
     /* A print before a hang should be seen; xrun passes whole lines on anyway. */
@@ -368,13 +369,13 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
         goto err;
     if (the_ctx->board)
         rk_board_write(the_ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
-    atomic_store(&state, IN);
+    atomic_store(&rk_life, RK_LIFE_IN);
     return RANK_OK;
 
 err:
     if (the_ctx)
         leave(the_ctx);
-    atomic_store(&state, OUT);
+    atomic_store(&rk_life, RK_LIFE_OUT);
     return st;
 }
 
@@ -423,12 +424,12 @@ static void part(struct rk_ctx *ctx)
 
 rank_status_t rank_finalize(void)
 {
-    int in = IN;
+    int in = RK_LIFE_IN;
 
     if (rank_initialized() && in_callback(the_ctx))
-        return RANK_ERR_STATE; /* from within a callback */
-    if (!atomic_compare_exchange_strong(&state, &in, LEFT))
-        return RANK_ERR_STATE;
+        return rk_arg_in_callback(__func__);
+    if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
+        return rk_arg_not_in(__func__);
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     part(the_ctx);
