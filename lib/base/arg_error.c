@@ -61,10 +61,16 @@ void rk_arg_report_null(const char *call, const char *name)
 
 void rk_arg_report_life(const char *call)
 {
-    if (atomic_load(&rk_life) == RK_LIFE_LEFT)
+    switch (atomic_load(&rk_life)) {
+    case RK_LIFE_LEFT:
         rk_arg_report(call, "it was called after rank_finalize");
-    else
+        break;
+    case RK_LIFE_FORKED:
+        rk_arg_report(call, "it was called in a forked child, which is no rank; call it in the parent");
+        break;
+    default:
         rk_arg_report(call, "it was called before rank_init");
+    }
 }
 
 /* Returns false if the library is not initialized. */

@@ -13,8 +13,9 @@
 
 #include <stdbool.h>
 
-/* Where the process stands between rank_init and rank_finalize. Only init.c changes it. */
-enum rk_life { RK_LIFE_OUT, RK_LIFE_JOINING, RK_LIFE_IN, RK_LIFE_LEFT };
+/* Where the process stands between rank_init and rank_finalize. FORKED: it is a child of
+ * a rank, made by fork. Only init.c changes it. */
+enum rk_life { RK_LIFE_OUT, RK_LIFE_JOINING, RK_LIFE_IN, RK_LIFE_LEFT, RK_LIFE_FORKED };
 extern _Atomic int rk_life;
 
 /* How RANK_ERRORS=abort ends the job; NULL: it only prints. */

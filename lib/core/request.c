@@ -48,6 +48,20 @@ void rk_requests_share(struct rk_ctx *ctx)
     ctx->engine->requests->hold = ctx->engine->requests->sent.hold = RK_HOLD_SHARED;
 }
 
+void rk_requests_spoil(struct rk_ctx *ctx)
+{
+    struct rk_requests *r = ctx->engine ? ctx->engine->requests : NULL;
+
+    for (struct rk_pool_slab *s = r ? r->slabs : NULL; s; s = s->next) {
+        for (int i = 0; i < SLAB; i++) {
+            if (s->of[i].req.magic) /* what is not touched is not copied in a forked child */
+                s->of[i].req.magic = 0;
+        }
+    }
+    if (r)
+        r->sent.magic = 0;
+}
+
 void rk_requests_close(struct rk_ctx *ctx)
 {
     struct rk_requests *r = ctx->engine->requests;

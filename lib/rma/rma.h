@@ -145,6 +145,8 @@ RK_INLINE void rk_mapped_get(void *dst, const char *from, size_t bytes)
 rank_status_t rk_rma_open(struct rk_ctx *ctx);
 /* Destroys what users still hold, before the channels close. */
 void rk_rma_close(struct rk_ctx *ctx);
+/* Make all memory that users hold invalid handles. Takes no lock: for a forked child. */
+void rk_rma_spoil(struct rk_ctx *ctx);
 
 /* An object for a team, with no parts yet; NULL when out of memory. */
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);

@@ -27,6 +27,7 @@
 #include "lib/world/connected.h"
 #include "lib/world/world.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,17 +340,32 @@ static void leave(struct rk_ctx *ctx)
     rk_conf_unload();
 }
 
+/* In a forked child: it has no PMIx, no progress and no slot in the node, so every call is refused there. No lock is
+ * taken, since a thread that the child lacks may hold it; the lists are whole at every moment for one that reads them. */
+static void forked(void)
+{
+    if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
+        return;
+    if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
+        rk_lanes_spoil(the_ctx);
+        rk_rma_spoil(the_ctx);
+    }
+}
+
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
+    static bool watches_forks;
     int out = RK_LIFE_OUT, level;
     rank_status_t st;
 
     if (!atomic_compare_exchange_strong(&rk_life, &out, RK_LIFE_JOINING)) {
-        rk_error("rank_init: the library %s", out == RK_LIFE_LEFT ? "was finalized already; it can be "
-                                                            "initialized once"
-                                                          : "is initialized already");
+        rk_error("rank_init: %s", out == RK_LIFE_LEFT     ? "the library was finalized already; it can be initialized once"
+                                  : out == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
+                                                          : "the library is initialized already");
         return RANK_ERR_STATE;
     }
+    if (!watches_forks)
+        watches_forks = pthread_atfork(NULL, NULL, forked) == 0;
     st = rk_conf_load();
     rk_arg_abort = rank_abort;
     if (!st)
@@ -426,6 +442,10 @@ rank_status_t rank_finalize(void)
 {
     int in = RK_LIFE_IN;
 
+    if (atomic_load(&rk_life) == RK_LIFE_FORKED) { /* all that is left is the parent's */
+        atomic_store(&rk_life, RK_LIFE_LEFT);
+        return RANK_OK;
+    }
     if (rank_initialized() && in_callback(the_ctx))
         return rk_arg_in_callback(__func__);
     if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
@@ -440,7 +460,7 @@ rank_status_t rank_finalize(void)
 void rank_abort(int code, const char *text)
 {
     struct rk_ctx *ctx = the_ctx;
-    bool served = ctx && ctx->boot && !ctx->boot->alone;
+    bool served = ctx && ctx->boot && !ctx->boot->alone && atomic_load(&rk_life) != RK_LIFE_FORKED;
 
     code &= 255;
     if (code == 0)

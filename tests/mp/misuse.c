@@ -1,7 +1,9 @@
 /* misuse.c: programs that use the library wrongly are told so: bad arguments, calls before and after. */
 #include "tests/mp/mp.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The cases of the file "cases" look for the lines. */
@@ -25,13 +27,71 @@ static void wrong_arguments(const struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
+/* Forked children, each of which ends at once: one that calls, and one whose exit handler calls rank_finalize. */
+static void in_child(const struct mp *mp, rank_request_t *req, rank_mem_t mem)
+{
+    char c = 0;
+    int done;
+
+    MP_CHECK(!rank_initialized());
+    MP_CHECK(rank_world() == RANK_TEAM_NULL);
+    MP_STATUS(rank_send(&c, 1, RANK_BYTE, 0, 0, mp->world), RANK_ERR_STATE);
+    MP_STATUS(rank_barrier(mp->world), RANK_ERR_STATE);
+    MP_STATUS(rank_wait(req, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_test(req, &done, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_put(&c, 1, 0, mem, 0), RANK_ERR_STATE);
+    MP_STATUS(rank_free(&mem), RANK_ERR_STATE);
+    MP_STATUS(rank_progress(), RANK_ERR_STATE);
+    MP_STATUS(rank_init(NULL), RANK_ERR_STATE);
+    MP_OK(rank_finalize());
+    MP_STATUS(rank_finalize(), RANK_ERR_STATE);
+}
+
+static void at_exit(void)
+{
+    if (rank_finalize())
+        _exit(7);
+}
+
+static void forks(const struct mp *mp)
+{
+    rank_request_t req;
+    rank_mem_t mem;
+    void *part;
+    pid_t pid;
+    char c = 0;
+    int how;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &part, &mem));
+    MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 5, mp->world, &req));
+    for (int i = 0; i < 2; i++) {
+        pid = fork();
+        if (pid == 0 && i == 0) {
+            in_child(mp, &req, mem);
+            _exit(0);
+        } else if (pid == 0) {
+            atexit(at_exit);
+            exit(0);
+        }
+        MP_CHECK_EQ(waitpid(pid, &how, 0), pid);
+        MP_CHECK_EQ(how, 0);
+    }
+    /* Nothing has changed for the rank. */
+    MP_OK(rank_send("x", 1, RANK_BYTE, mp->rank, 5, mp->world));
+    MP_OK(rank_wait(&req, NULL));
+    MP_CHECK_EQ(c, 'x');
+    MP_OK(rank_free(&mem));
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
 
-    mp_start(&mp, &argc, argv);
+    mp_start_level(&mp, &argc, argv, (rank_thread_level_t)mp_option(argc, argv, "--level", RANK_THREAD_SERIALIZED));
     if (mp_flag(argc, argv, "--arguments"))
         wrong_arguments(&mp);
+    if (mp_flag(argc, argv, "--fork"))
+        forks(&mp);
     mp_end(&mp);
     return 0;
 }
