@@ -62,19 +62,20 @@ void rk_requests_spoil(struct rk_ctx *ctx)
         r->sent.magic = 0;
 }
 
+/* Users may still hold requests: the memory stays to the end of the process, and wait and test refuse them. */
 void rk_requests_close(struct rk_ctx *ctx)
 {
+    static struct rk_requests *closed;
     struct rk_requests *r = ctx->engine->requests;
 
     if (!r)
         return;
-    while (r->slabs) {
-        struct rk_pool_slab *s = r->slabs;
-        r->slabs = s->next;
-        free(s);
-    }
+    rk_requests_spoil(ctx);
     free(r->names);
-    free(r);
+    r->names = NULL;
+    r->nnames = 0;
+    r->next = closed;
+    closed = r;
     ctx->engine->requests = NULL;
 }
 

@@ -83,6 +83,35 @@ static void forks(const struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
+/* Handles outlive the library. */
+static void after_the_end(struct mp *mp)
+{
+    rank_team_t world = mp->world;
+    rank_request_t sent, never, many[200];
+    rank_mem_t mem;
+    void *part;
+    int done;
+    char c = 0;
+
+    MP_OK(rank_alloc(world, RANK_MEM_HOST, 64, 0, &part, &mem));
+    MP_OK(rank_isend("x", 1, RANK_BYTE, mp->rank, 6, world, &sent));
+    MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 6, world, &never));
+    MP_OK(rank_wait(&never, NULL));
+    for (int i = 0; i < 200; i++)
+        MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 7, world, &many[i]));
+    never = many[199];
+    mp_end(mp);
+    MP_STATUS(rank_barrier(rank_world()), RANK_ERR_STATE);
+    MP_STATUS(rank_barrier(world), RANK_ERR_STATE);
+    MP_STATUS(rank_wait(&sent, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_wait(&never, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_test(&never, &done, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_waitall(200, many, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_cancel(&never), RANK_ERR_STATE);
+    MP_STATUS(rank_request_free(&never), RANK_ERR_STATE);
+    MP_STATUS(rank_get(&c, 1, 0, mem, 0), RANK_ERR_STATE);
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -92,6 +121,10 @@ int main(int argc, char **argv)
         wrong_arguments(&mp);
     if (mp_flag(argc, argv, "--fork"))
         forks(&mp);
+    if (mp_flag(argc, argv, "--finalized")) {
+        after_the_end(&mp);
+        return 0;
+    }
     mp_end(&mp);
     return 0;
 }
