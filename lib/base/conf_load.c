@@ -291,7 +291,7 @@ static rank_status_t load_environment(void)
 {
     rank_status_t first = RANK_OK;
 
-    for (char **e = environ; *e; e++) {
+    for (char **e = environ; e && *e; e++) { /* NULL after clearenv */
         const struct rk_conf_row *row;
         const char *eq = strchr(*e, '=');
         char name[128], err[512];

@@ -116,7 +116,11 @@ int main(int argc, char **argv)
 {
     struct mp mp;
 
+    if (mp_flag(argc, argv, "--clearenv"))
+        clearenv(); /* environ is NULL, and no launcher is to be seen */
     mp_start_level(&mp, &argc, argv, (rank_thread_level_t)mp_option(argc, argv, "--level", RANK_THREAD_SERIALIZED));
+    if (mp_flag(argc, argv, "--clearenv"))
+        MP_CHECK_EQ(mp.size, 1);
     if (mp_flag(argc, argv, "--arguments"))
         wrong_arguments(&mp);
     if (mp_flag(argc, argv, "--fork"))
