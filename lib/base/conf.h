@@ -106,4 +106,8 @@ void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg);
 /* The one place that reads the environment. */
 const char *rk_env(const char *name);
 
+/* Is this process a rank of the xrun that set the XRUN_ variables? XRUN_JOB names its PMIx namespace. The ranks of
+ * another launcher that a rank of xrun has started inherit the variables and have another namespace. */
+bool rk_env_is_of_xrun(void);
+
 #endif

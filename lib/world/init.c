@@ -286,7 +286,7 @@ static rank_status_t join(struct rk_ctx *ctx)
     rank_status_t st;
 
     rk_node_prepare(); /* before PMIx has its thread */
-    ctx->board = rk_board_open(rk_env(RK_BOARD_VARIABLE));
+    ctx->board = rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL;
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
     st = rk_boot_open(&ctx->boot);
@@ -373,7 +373,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     if (st)
         goto err;
     /* A print before a hang should be seen; xrun passes whole lines on anyway. */
-    if (rk_env("XRUN_JOB"))
+    if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
     the_ctx = calloc(1, sizeof(*the_ctx));
     if (the_ctx)
@@ -466,7 +466,7 @@ void rank_abort(int code, const char *text)
     if (code == 0)
         code = 1;
     /* xrun shows the text; other launchers keep it to themselves. */
-    if (text && !(served && rk_env("XRUN_JOB")))
+    if (text && !(served && rk_env_is_of_xrun()))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
     if (served)
         rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
