@@ -287,7 +287,7 @@ reap "--kill-grace 0" 143
 begin -n 2 --kill-grace 10 bash -c 'trap "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; done; echo saved; exit 0" TERM; echo ready; [ $XRUN_RANK = 0 ] || { sleep 0.2; exit 9; }; while :; do sleep 0.02; done'
 reap "--kill-grace 10" 9 && { grep -q saved out && good "--kill-grace gives time" || bad "--kill-grace gives time" "nothing was saved"; }
 "$XRUN" --kill-grace x true 2>st; [ $? = 2 ] && grep -q 'give seconds' st && good "bad --kill-grace" || bad "bad --kill-grace" "$(cat st)"
-for v in 0 x 1:x 1: ; do
+for v in 0.1 0:kill x 1:x 1: ; do
     "$XRUN" --heartbeat "$v" true 2>st; [ $? = 2 ] && grep -q -- '--heartbeat is' st && good "bad --heartbeat $v" || bad "bad --heartbeat $v" "$(cat st)"
 done
 
