@@ -440,6 +440,8 @@ static void answer(struct xr_watch *w, uint32_t token)
         xr_look_text(l, text, sizeof(text));
         xr_pack_string(&p, runs(w, i) ? text : "has ended");
         xr_pack_u32(&p, runs(w, i) ? w->ranks[i].unnamed : 0);
+        xr_pack_u32(&p, l->doing == XR_DOING_WAIT && w->ranks[i].past.idle_ns);
+        pack_peers(l, &p);
     }
     xr_wire_send(w->agent->wire, XR_MSG_LOOKED, &p);
 }

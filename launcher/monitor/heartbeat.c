@@ -21,7 +21,9 @@ enum {
     TRACE_MS = 30000,      /* the agents' bound for all their traces */
     TRACE_SPARE_MS = 5000, /* and more, for an agent that does not keep it */
     QUIET_MS = 20000,      /* without --heartbeat: a job that waits for so long is explained */
-    QUIET_BEGIN_MS = 10000 /* and the agents watch only jobs that last for so long */
+    QUIET_BEGIN_MS = 10000, /* and the agents watch only jobs that last for so long */
+    LAST_MS = 500,         /* a job that is to end waits for its report no longer */
+    LAST_STILL_MS = 1000   /* and is explained if no rank has made progress for so long */
 };
 
 enum { LIVES, STALLED, ENDED };
@@ -59,6 +61,11 @@ struct xr_life {
     struct event *begin;   /* tells the agents to watch quietly; or NULL */
     struct xr_hang *hang;  /* what stalled ranks wait for; NULL: none has stalled yet */
     bool explained;        /* since a rank went on last */
+
+    struct xr_hang *last;  /* what the ranks wait for, before the job is ended; NULL: not asked */
+    struct event *last_late;
+    void (*after_last)(void *arg);
+    void *last_arg;
 
     struct event *traced;
     int tracing; /* agents that are not through */
@@ -345,6 +352,29 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void end_last(struct xr_life *l)
+{
+    struct xr_hang *last = l->last;
+
+    if (!last)
+        return;
+    l->last = NULL;
+    event_del(l->last_late);
+    if (l->live > 0 && xr_hang_count(last) == l->live) {
+        print_waits(l, last);
+        print_cycle(l, last);
+    }
+    xr_hang_close(last);
+    l->after_last(l->last_arg);
+}
+
+static void on_last_late(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    end_last(arg);
+}
+
 static void give_answer(struct xr_life *l)
 {
     struct evbuffer *text = evbuffer_new();
@@ -353,6 +383,7 @@ static void give_answer(struct xr_life *l)
 
     l->missing = 0;
     event_del(l->late);
+    end_last(l);
     if (!l->status) { /* nobody is there any more */
         if (text)
             evbuffer_free(text);
@@ -402,6 +433,31 @@ static void asked(void *arg)
     event_add(l->late, &limit);
 }
 
+void xr_life_explain_last(struct xr_life *l, void (*done)(void *arg), void *arg)
+{
+    const struct timeval limit = {LAST_MS / 1000, LAST_MS % 1000 * 1000};
+
+    /* Else it was explained when it stalled, or the user wants none. */
+    if (l && l->patience > 0 && !(is_hopeless(l) && (l->explained || !l->quiet)) && !l->last)
+        l->last = xr_hang_open(l->job->size);
+    if (!l || !l->last) {
+        done(arg);
+        return;
+    }
+    l->after_last = done;
+    l->last_arg = arg;
+    event_add(l->last_late, &limit);
+    asked(l);
+}
+
+static void note_last(struct xr_life *l, uint32_t rank, uint64_t idle, const struct xr_hang_wait *w)
+{
+    int32_t one = (int32_t)rank;
+
+    if (l->last && rank < l->job->size && idle >= LAST_STILL_MS * 1000000ull)
+        xr_hang_add(l->last, &one, 1, w);
+}
+
 static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...) RK_PRINTF(3, 4);
 
 static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...)
@@ -438,11 +494,15 @@ static bool on_looked(struct xr_life *l, struct xr_unpacker *u)
         double cpu = (double)xr_unpack_u64(u) * 1e-9;
         uint64_t idle = xr_unpack_u64(u);
         const char *text = xr_unpack_string(u), *more;
-        uint32_t unnamed = xr_unpack_u32(u);
+        uint32_t unnamed = xr_unpack_u32(u), waits = xr_unpack_u32(u);
+        struct xr_hang_wait wait = {.since_ns = rk_clock_ns() - idle, .text = text, .unnamed = unnamed};
         char time[32];
 
+        unpack_peers(u, &wait);
         if (!text || u->failed || !wanted)
             continue;
+        if (pid && waits)
+            note_last(l, rank, idle, &wait);
         more = awaited(l, rank, unnamed, &whom);
         duration(idle, time, sizeof(time));
         if (pid == 0)
@@ -578,7 +638,8 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options
     l->traced = evtimer_new(base, on_traced_late, l);
     l->hopeless = evtimer_new(base, on_hopeless, l);
     l->begin = evtimer_new(base, on_begin, l);
-    if (!l->state || !l->late || !l->hopeless || !l->traced || !l->begin) {
+    l->last_late = evtimer_new(base, on_last_late, l);
+    if (!l->state || !l->late || !l->hopeless || !l->traced || !l->begin || !l->last_late) {
         xr_life_close(l);
         return RANK_ERR_NO_MEMORY;
     }
@@ -610,7 +671,10 @@ void xr_life_close(struct xr_life *l)
         event_free(l->hopeless);
     if (l->begin)
         event_free(l->begin);
+    if (l->last_late)
+        event_free(l->last_late);
     xr_hang_close(l->hang);
+    xr_hang_close(l->last);
     clear_lines(l);
     free(l->lines);
     free(l->state);

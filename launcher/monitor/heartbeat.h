@@ -47,6 +47,9 @@ void xr_life_again(struct xr_life *life);
 /* No job of this xrun makes progress: print once what the ranks wait for, unless that was printed for each, and the
  * cycle of waits. No-op if NULL. */
 void xr_life_explain(struct xr_life *life);
+/* The job is to end: if all ranks wait in librank, print what for, unless that was done. Then call done, within 0.5 s;
+ * at once if life is NULL. */
+void xr_life_explain_last(struct xr_life *life, void (*done)(void *arg), void *arg);
 /* A message of an agent: *mine says whether it was one for this file; false: it makes no sense. */
 bool xr_life_message(struct xr_life *life, uint32_t kind, struct xr_unpacker *u, bool *mine);
 /* Print stack traces of all ranks, then call done; in bounded time, whatever happens. */

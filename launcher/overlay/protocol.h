@@ -57,7 +57,8 @@ enum xr_message {
     XR_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string,
                              u32: the text ends with a fence, whose others are to be named: 1 and
-                             its space, or 0 */
+                             its space, or 0; u32 1: it waits in librank and does not compute; u32
+                             peers as in STALLED */
     XR_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this; u32 as in LOOKED, then u32
                             peers that must act, u32 each */
     XR_MSG_MOVING,       /* the same of ranks that go on; the string is empty, the last two are 0 */

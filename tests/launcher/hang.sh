@@ -37,6 +37,18 @@ XRUN_HEARTBEAT=1 timeout -k 5 $((30 * slow)) "$XRUN" -n 3 "$job" sleep 4 >slept.
 finds slept 1 '^xrun: ranks? [0-9,-]+: no progress for .*, waits for rank 2, which sleeps$'
 finds slept 0 'cycle'
 
+# TERM by an outer tool: the report comes before the end, and not for a job that is busy, or was explained before.
+for how in "ring 3" "sleep 60" "compute 60"; do
+    timeout -k 10 $((5 * slow)) "$XRUN" -n 3 "$job" $how >term.out 2>"term ${how% *}.err"
+    [ $? = 124 ] && grep -q 'got Terminated' "term ${how% *}.err" && good "TERM ends $how" || bad "TERM ends $how" "it does not"
+done
+finds "term ring" 3 '^xrun: rank [0-2]: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank [0-2]$'
+finds "term ring" 1 '^xrun: cycle: 0 -> 1 -> 2 -> 0$'
+for how in sleep compute; do finds "term $how" 0 'no progress|cycle'; done
+timeout -k 10 $((5 * slow)) "$XRUN" -n 3 --heartbeat 1 "$job" ring >term.out 2>"term again.err"
+finds "term again" 3 'no progress'
+finds "term again" 1 'cycle'
+
 wait
 for r in 0 1 2; do
     finds default 1 "^xrun: rank $r: no progress for 2[0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank $(((r + 1) % 3))\$"
