@@ -219,6 +219,9 @@ traced() { # NAME PATTERN [seconds]
 }
 if command -v gdb >/dev/null; then
     traced "traces by gdb" '^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .*main \('
+    grep '^xrun: rank' err | grep -vE '^xrun: rank [012] \(pid [0-9]+\): (#[0-9]+ |Thread [0-9]+ )' >st && bad "frames alone" "$(head -3 st)" ||
+        good "frames alone"
+    grep -q libpmix err && bad "no threads of libpmix" "$(grep libpmix err | head -2)" || good "no threads of libpmix"
 fi
 tool gdb 'for pid; do :; done; echo "#0 in $pid"; echo "no line end"'
 PATH=$work/bin:$PATH traced "traces by a tool" '^xrun: rank [012] \(pid ([0-9]+)\): #0 in \1$'
