@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define XR_OPTION_NAMES 5
+#define XR_HEARTBEAT_DEFAULT (-1)
 #define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */
@@ -56,7 +57,7 @@ struct xr_options {
     double timeout; /* seconds; 0: none */
     bool timeout_traces;
     double kill_grace; /* seconds; less than 0: each end has its own */
-    double heartbeat;  /* seconds; 0: none */
+    double heartbeat;  /* seconds; 0: none; XR_HEARTBEAT_DEFAULT: the user gave none */
     bool heartbeat_kill;
     bool status;     /* not a job to run, but one to ask about */
     const char *job; /* this one; NULL: list them */

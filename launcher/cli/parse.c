@@ -213,6 +213,7 @@ static bool begin(int argc, char **argv, struct xr_options *o)
     o->where.hostfiles = o->words + words + argc + 1;
     o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
+    o->heartbeat = XR_HEARTBEAT_DEFAULT;
     o->pty = XR_PTY_NONE;
     o->app = &o->defaults;
     return true;

@@ -219,6 +219,9 @@ traced() { # NAME PATTERN [seconds]
 }
 if command -v gdb >/dev/null; then
     traced "traces by gdb" '^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .*main \('
+    grep '^xrun: rank' err | grep -vE '^xrun: rank [012] \(pid [0-9]+\): (#[0-9]+ |Thread [0-9]+ )' >st && bad "frames alone" "$(head -3 st)" ||
+        good "frames alone"
+    grep -q libpmix err && bad "no threads of libpmix" "$(grep libpmix err | head -2)" || good "no threads of libpmix"
 fi
 tool gdb 'for pid; do :; done; echo "#0 in $pid"; echo "no line end"'
 PATH=$work/bin:$PATH traced "traces by a tool" '^xrun: rank [012] \(pid ([0-9]+)\): #0 in \1$'
@@ -287,7 +290,7 @@ reap "--kill-grace 0" 143
 begin -n 2 --kill-grace 10 bash -c 'trap "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; done; echo saved; exit 0" TERM; echo ready; [ $XRUN_RANK = 0 ] || { sleep 0.2; exit 9; }; while :; do sleep 0.02; done'
 reap "--kill-grace 10" 9 && { grep -q saved out && good "--kill-grace gives time" || bad "--kill-grace gives time" "nothing was saved"; }
 "$XRUN" --kill-grace x true 2>st; [ $? = 2 ] && grep -q 'give seconds' st && good "bad --kill-grace" || bad "bad --kill-grace" "$(cat st)"
-for v in 0 x 1:x 1: ; do
+for v in 0.1 0:kill x 1:x 1: ; do
     "$XRUN" --heartbeat "$v" true 2>st; [ $? = 2 ] && grep -q -- '--heartbeat is' st && good "bad --heartbeat $v" || bad "bad --heartbeat $v" "$(cat st)"
 done
 
