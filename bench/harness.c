@@ -181,7 +181,7 @@ static int run(struct frame *f, int argc, char **argv)
     if (gethostname(f->host, sizeof(f->host)))
         snprintf(f->host, sizeof(f->host), "unknown");
     snprintf(f->channel, sizeof(f->channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
-    if (frame_speaks() && f->opts.json[0] && bench_json_open(&f->json, f->opts.json)) {
+    if (frame_speaks() && f->opts.json[0] && rk_json_open(&f->json, f->opts.json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(2, err);
     }
@@ -189,7 +189,7 @@ static int run(struct frame *f, int argc, char **argv)
         for (int k = 0; (e = find(f->opts.names[i], k)); k++)
             frame_run_entry(f, e);
     }
-    if (f->json.out && bench_json_close(&f->json)) {
+    if (rk_json_close(&f->json)) {
         snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
         be_abort(1, err);
     }

@@ -9,8 +9,8 @@
 #define RK_BENCH_HARNESS_H
 
 #include "bench/bench.h"
-#include "bench/harness_json.h"
 #include "bench/harness_stats.h"
+#include "lib/base/json_writer.h"
 
 #include <limits.h>
 
@@ -19,7 +19,7 @@ enum { FRAME_MAX_SAMPLES = 1 << 24, FRAME_TIME_SAMPLES = 20000, FRAME_HIST_SAMPL
 
 struct frame {
     struct bench_opts opts;
-    struct bench_json json;
+    struct rk_json json; /* out is NULL: no file */
     char library[128], host[HOST_NAME_MAX + 1], channel[16];
     double *samples, *extras; /* room for as many as the next */
     int64_t room;

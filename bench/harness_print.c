@@ -94,46 +94,49 @@ static void write_record(struct frame *f, const struct bench_run *run,
                          const struct frame_result *res)
 {
     const struct bench_stats *s = &res->s;
-    struct bench_json *j = &f->json;
+    struct rk_json *j = &f->json;
     char word[24];
 
-    bench_json_begin(j);
-    bench_json_text(j, "bench", run->entry->name);
-    bench_json_int(j, "bytes", run->message);
+    if (!j->out)
+        return;
+    rk_json_flat_object(j, NULL);
+    rk_json_text(j, "bench", run->entry->name);
+    rk_json_int(j, "bytes", run->message);
     if (run->entry->table == BENCH_DEPTH)
-        bench_json_int(j, "depth", run->bytes);
+        rk_json_int(j, "depth", run->bytes);
     if (run->entry->table == BENCH_IDLE)
-        bench_json_int(j, "idle_us", run->bytes);
-    bench_json_int(j, "iters", res->iters);
-    bench_json_real(j, "min_us", s->min);
-    bench_json_real(j, "median_us", s->median);
-    bench_json_real(j, "p99_us", s->p99);
-    bench_json_real(j, "p999_us", s->p999);
-    bench_json_real(j, "max_us", s->max);
-    bench_json_real(j, "algbw_gbps", res->alg);
-    bench_json_real(j, "busbw_gbps", res->bus);
-    bench_json_real(j, "messages_per_s", res->rate);
+        rk_json_int(j, "idle_us", run->bytes);
+    rk_json_int(j, "iters", res->iters);
+    rk_json_real(j, "min_us", s->min);
+    rk_json_real(j, "median_us", s->median);
+    rk_json_real(j, "p99_us", s->p99);
+    rk_json_real(j, "p999_us", s->p999);
+    rk_json_real(j, "max_us", s->max);
+    rk_json_real(j, "algbw_gbps", res->alg);
+    rk_json_real(j, "busbw_gbps", res->bus);
+    rk_json_real(j, "messages_per_s", res->rate);
     if (run->entry->extra[0])
-        bench_json_real(j, run->entry->extra[0], res->extra);
+        rk_json_real(j, run->entry->extra[0], res->extra);
     if (run->opts->check == 0 && res->wrong == 0)
-        bench_json_null(j, "wrong"); /* nobody has looked */
+        rk_json_null(j, "wrong"); /* not checked */
     else
-        bench_json_int(j, "wrong", res->wrong);
+        rk_json_int(j, "wrong", res->wrong);
     if (run->entry->dtype)
-        bench_json_text(j, "type", bench_word(bench_dtype_words, (int)run->dtype, word, sizeof(word)));
+        rk_json_text(j, "type", bench_word(bench_dtype_words, (int)run->dtype, word, sizeof(word)));
     if (run->entry->op)
-        bench_json_text(j, "redop", bench_word(bench_op_words, (int)run->op, word, sizeof(word)));
+        rk_json_text(j, "redop", bench_word(bench_op_words, (int)run->op, word, sizeof(word)));
     if (run->entry->root)
-        bench_json_int(j, "root", run->root);
-    bench_json_text(j, "program", be_program);
-    bench_json_text(j, "version", PACKAGE_VERSION);
-    bench_json_text(j, "library", f->library);
-    bench_json_text(j, "host", f->host);
-    bench_json_int(j, "ranks", be_size());
-    bench_json_text(j, "channel", f->channel);
-    bench_json_text(j, "mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any");
-    bench_json_bool(j, "untouched", run->opts->untouched);
-    bench_json_end(j);
+        rk_json_int(j, "root", run->root);
+    rk_json_text(j, "program", be_program);
+    rk_json_text(j, "version", PACKAGE_VERSION);
+    rk_json_text(j, "library", f->library);
+    rk_json_text(j, "host", f->host);
+    rk_json_int(j, "ranks", be_size());
+    rk_json_text(j, "channel", f->channel);
+    rk_json_text(j, "mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any");
+    rk_json_bool(j, "untouched", run->opts->untouched);
+    rk_json_end(j);
+    rk_json_checkpoint(j); /* a failure later leaves what was measured */
 }
 
 void frame_print_size(struct frame *f, const struct bench_run *run, const struct frame_result *res)

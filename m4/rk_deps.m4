@@ -1,6 +1,7 @@
 # RK_CHECK_DEP(NAME, pkg-config module, header, library, function, Debian package, required|optional)
 # Finds a dependency through --with-name=DIR or pkg-config; sets NAME_CFLAGS,
-# NAME_LIBS, have_NAME and a line for the summary. No other search, so that
+# NAME_LIBS, NAME_PC_LIBS (the same for programs that are built after the
+# installation), have_NAME and a line for the summary. No other search, so that
 # what was found is what was asked for.
 AC_DEFUN([RK_CHECK_DEP], [
   m4_pushdef([lname], m4_tolower([$1]))
@@ -13,6 +14,7 @@ AC_DEFUN([RK_CHECK_DEP], [
     [no], [from_$1="left out by --without-lname"],
     [yes|check], [
       PKG_CHECK_MODULES([$1], [$2], [have_$1=yes
+        $1_PC_LIBS="$$1_LIBS"
         from_$1="pkg-config $2 `$PKG_CONFIG --modversion $2`"],
         [from_$1="not found (Debian: $6, or --with-lname=DIR)"])
     ], [
@@ -31,6 +33,7 @@ AC_DEFUN([RK_CHECK_DEP], [
       ])
       $1_CFLAGS="-I$rk_dir/include"
       $1_LIBS="-L$rk_linkdir -Wl,-rpath,$rk_libdir -l$4"
+      $1_PC_LIBS="-L$rk_libdir -Wl,-rpath,$rk_libdir -l$4"
       AC_SUBST([$1_CFLAGS])
       AC_SUBST([$1_LIBS])
       have_$1=yes
@@ -129,4 +132,42 @@ AC_DEFUN([RK_SUMMARY], [
   compiler    $CC $CFLAGS $SAN_CFLAGS
 
 RK_EOF
+])
+
+# How programs are linked with the installed library: RANK_RPATH for rank.pc, CXX for xcc++, and
+# RANK_EXPORTS, the linker's option that limits and versions the exported functions.
+AC_DEFUN([RK_CHECK_LINKING], [
+  AS_IF([test "x$enable_shared" = xno && test $have_UCX = yes],
+    [AC_MSG_ERROR([--disable-shared leaves out the ucx channel, which is a module: add --without-ucx, or leave out --disable-shared])])
+
+  rk_prefix=$prefix
+  AS_IF([test "x$rk_prefix" = xNONE], [rk_prefix=$ac_default_prefix])
+  rk_exec_prefix=$exec_prefix
+  AS_IF([test "x$rk_exec_prefix" = xNONE], [rk_exec_prefix=$rk_prefix])
+  rk_libdir=`prefix=$rk_prefix; exec_prefix=$rk_exec_prefix; eval echo "$libdir"`
+  # The dynamic linker searches these by itself.
+  RANK_RPATH='-Wl,-rpath,${libdir}'
+  for rk_dir in /lib /lib64 /usr/lib /usr/lib64 /usr/lib/`$CC -print-multiarch 2>/dev/null`; do
+    AS_IF([test "x$rk_libdir" = "x$rk_dir"], [RANK_RPATH=])
+  done
+  AC_SUBST([RANK_RPATH])
+  # The build folder is no place to link with later.
+  RANK_PC_PRIVATE="$PMIX_PC_LIBS $LIBS"
+  AC_SUBST([RANK_PC_PRIVATE])
+
+  AS_CASE([$CC], [*clang*], [AC_CHECK_TOOLS([CXX], [clang++ g++ c++], [c++])],
+    [AC_CHECK_TOOLS([CXX], [g++ c++ clang++], [c++])])
+
+  AC_CACHE_CHECK([whether the linker takes a version script], [rk_cv_version_script], [
+    rk_save_LDFLAGS=$LDFLAGS
+    LDFLAGS="$LDFLAGS -shared -fPIC -Wl,--version-script=conftest.map"
+    echo 'RANK_0.1 { global: rk_one; local: *; };' >conftest.map
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[int rk_one(void); int rk_one(void) { return 1; }]])],
+      [rk_cv_version_script=yes], [rk_cv_version_script=no])
+    rm -f conftest.map
+    LDFLAGS=$rk_save_LDFLAGS
+  ])
+  RANK_EXPORTS='-export-symbols $(srcdir)/lib/rank.sym'
+  AS_IF([test $rk_cv_version_script = yes], [RANK_EXPORTS='-Wl,--version-script=lib/rank.map'])
+  AC_SUBST([RANK_EXPORTS])
 ])

@@ -9,6 +9,7 @@
 #include "launcher/alloc/local_host.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/netif.h"
+#include "lib/base/fnv.h"
 #include "lib/topo/topo.h"
 
 #include <stdlib.h>
@@ -44,13 +45,11 @@ static char *describe(struct xr_agent *agent)
     return text;
 }
 
-/* FNV-1a */
+/* 0 stands for no text. */
 static uint64_t digest(const char *text)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = rk_fnv64(RK_FNV64_START, text, strlen(text));
 
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
     return h ? h : 1;
 }
 

@@ -1,6 +1,7 @@
 /* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/shell_words.h"
+#include "lib/base/fnv.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -25,20 +26,10 @@ void xr_hostlist_clear(struct xr_hostlist *list)
     memset(list, 0, sizeof(*list));
 }
 
-/* FNV-1a */
-static uint32_t hash(const char *name, size_t len)
-{
-    uint32_t h = 0x811c9dc5u;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)name[i]) * 0x01000193u;
-    return h;
-}
-
 /* Where the name stands in one of the tables, or would; there it ends by that character. */
 static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
-    uint32_t at = hash(name, len) & (list->ntable - 1);
+    uint32_t at = rk_fnv32(RK_FNV32_START, name, len) & (list->ntable - 1);
 
     for (;; at = (at + 1) & (list->ntable - 1)) {
         const char *have = table[at] ? list->host[(table[at] & ~SEVERAL) - 1].name : NULL;

@@ -1,5 +1,6 @@
 /* local_host.c: see local_host.h. */
 #include "launcher/alloc/local_host.h"
+#include "lib/base/fnv.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -133,16 +134,6 @@ bool xr_here_differ(const char *a, const char *b)
 
 /* ---------------------------------------------------------------- which machine */
 
-/* FNV-1a */
-static uint64_t mix(uint64_t h, const void *data, size_t len)
-{
-    const uint8_t *at = data;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ at[i]) * 0x100000001b3u;
-    return h;
-}
-
 static bool mix_file(uint64_t *h, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -152,7 +143,7 @@ static bool mix_file(uint64_t *h, const char *path)
     if (fd >= 0)
         close(fd);
     if (n > 0)
-        *h = mix(*h, text, (size_t)n);
+        *h = rk_fnv64(*h, text, (size_t)n);
     return n > 0;
 }
 
@@ -162,7 +153,7 @@ static bool mix_namespace(uint64_t *h, const char *path)
 
     if (stat(path, &st))
         return false;
-    *h = mix(*h, &st.st_ino, sizeof(st.st_ino));
+    *h = rk_fnv64(*h, &st.st_ino, sizeof(st.st_ino));
     return true;
 }
 
@@ -180,7 +171,7 @@ static uint64_t sum_addresses(void)
     for (const struct ifaddrs *i = addresses(&h); i; i = i->ifa_next) {
         const void *bytes = bytes_of(i, &family, &len);
         if (bytes && !(i->ifa_flags & IFF_LOOPBACK))
-            sum += mix((uint64_t)family, bytes, len);
+            sum += rk_fnv64((uint64_t)family, bytes, len);
     }
     xr_here_clear(&h);
     return sum;
@@ -188,7 +179,7 @@ static uint64_t sum_addresses(void)
 
 uint64_t xr_here_machine(void)
 {
-    uint64_t h = 0xcbf29ce484222325u, sum;
+    uint64_t h = RK_FNV64_START, sum;
 
     if (!mix_file(&h, "/proc/sys/kernel/random/boot_id") || !mix_namespace(&h, "/proc/self/ns/net") ||
         !mix_namespace(&h, "/proc/self/ns/pid"))
@@ -196,6 +187,6 @@ uint64_t xr_here_machine(void)
     sum = sum_addresses();
     if (!sum)
         return 0;
-    h = mix(h, &sum, sizeof(sum));
+    h = rk_fnv64(h, &sum, sizeof(sum));
     return h ? h : 1;
 }

@@ -4,6 +4,7 @@
 #include "launcher/util/procfs.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
+#include "lib/base/fnv.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,16 +36,6 @@ struct xr_leftovers {
     bool missed;           /* there may be some that nobody has seen with a process */
 };
 
-/* FNV-1a, by which MPICH makes a number of the name that PMI-1 gives its job. */
-static uint32_t hash_of(const char *text)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *text; text++)
-        h = (h ^ (uint8_t)*text) * 16777619u;
-    return h;
-}
-
 struct timespec xr_leftovers_now(void)
 {
     struct timespec now;
@@ -64,7 +55,8 @@ rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out)
         free(l);
         return RANK_ERR_NO_MEMORY;
     }
-    snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", hash_of(job));
+    /* MPICH makes a number of the name that PMI-1 gives its job, by this hash. */
+    snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", rk_fnv32(RK_FNV32_START, job, strlen(job)));
     l->since = xr_leftovers_now();
     *out = l;
     return RANK_OK;

@@ -1,6 +1,7 @@
 /* pmi1_kvs.c: see pmi1_kvs.h. A table of chains that doubles as it fills. */
 #include "launcher/pmi1/pmi1_kvs.h"
 #include "launcher/util/pack.h"
+#include "lib/base/fnv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +25,7 @@ struct xr_pmi1_space {
 
 static uint32_t hash_of(const char *key)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
-
-    while (*key)
-        h = (h ^ (unsigned char)*key++) * 16777619u;
-    return h;
+    return rk_fnv32(RK_FNV32_START, key, strlen(key));
 }
 
 rank_status_t xr_pmi1_space_create(size_t limit, bool keep, struct xr_pmi1_space **out)

@@ -1,5 +1,6 @@
 /* hash.c: see hash.h. */
 #include "launcher/util/hash.h"
+#include "lib/base/fnv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,7 @@
 
 uint32_t xr_table_hash(uint32_t before, const void *data, size_t len)
 {
-    const uint8_t *at = data;
-    uint32_t h = before ? before : 2166136261u;
-
-    while (len--)
-        h = (h ^ *at++) * 16777619u;
-    return h;
+    return rk_fnv32(before ? before : RK_FNV32_START, data, len);
 }
 
 /* The low bits of such a hash are its worst. */

@@ -2,6 +2,7 @@
 #include "lib/core/engine.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/base/fnv.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 #include "lib/core/peer_liveness.h"
@@ -23,11 +24,7 @@ enum { NEWS_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
-    uint64_t h = 1469598103934665603ull; /* FNV-1a */
-
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 1099511628211ull;
-    return h;
+    return rk_fnv64(RK_FNV64_START_KEYS, s, strlen(s));
 }
 
 rank_status_t rk_engine_open(struct rk_ctx *ctx)

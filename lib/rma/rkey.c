@@ -1,16 +1,12 @@
 /* rkey.c: see rkey.h. No state: the fuzzer drives it as it is. */
 #include "lib/rma/rkey.h"
+#include "lib/base/fnv.h"
 
 #include <string.h>
 
 uint64_t rk_key_sum(const void *key, size_t len)
 {
-    const unsigned char *at = key;
-    uint64_t h = 1469598103934665603ull; /* FNV-1a */
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ at[i]) * 1099511628211ull;
-    return h;
+    return rk_fnv64(RK_FNV64_START_KEYS, key, len);
 }
 
 size_t rk_key_write(struct rk_key key, const void *channel_key, void *out)

@@ -3,8 +3,8 @@
 
 #include "bench/bench.h"
 #include "bench/harness_hist.h"
-#include "bench/harness_json.h"
 #include "bench/harness_stats.h"
+#include "lib/base/json_writer.h"
 
 #include <math.h>
 
@@ -193,41 +193,41 @@ static void read_text(const char *path, char *text, size_t room)
 static void json_is_written_and_quoted(void **state)
 {
     char path[] = "/tmp/frame_test.XXXXXX", text[512];
-    struct bench_json json = {0};
+    struct rk_json json = {0};
     int fd = mkstemp(path);
 
     (void)state;
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(bench_json_open(&json, path), 0);
-    bench_json_begin(&json);
-    bench_json_text(&json, "a", "q\"b\\c\n");
-    bench_json_int(&json, "i", -5);
-    bench_json_end(&json);
+    assert_int_equal(rk_json_open(&json, path), 0);
+    rk_json_flat_object(&json, NULL);
+    rk_json_text(&json, "a", "q\"b\\c\n");
+    rk_json_int(&json, "i", -5);
+    rk_json_end(&json);
+    rk_json_checkpoint(&json);
     read_text(path, text, sizeof(text)); /* as if the program ended here */
-    assert_string_equal(text, "[\n{\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5}\n]\n");
-    bench_json_begin(&json);
-    bench_json_real(&json, "r", 0.25);
-    bench_json_real(&json, "n", __builtin_inf());
-    bench_json_bool(&json, "t", true);
-    bench_json_null(&json, "u");
-    bench_json_end(&json);
-    assert_int_equal(bench_json_close(&json), 0);
+    assert_string_equal(text, "[\n  {\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5}\n]\n");
+    rk_json_flat_object(&json, NULL);
+    rk_json_real(&json, "r", 0.25);
+    rk_json_real(&json, "n", __builtin_inf());
+    rk_json_bool(&json, "t", true);
+    rk_json_null(&json, "u");
+    rk_json_end(&json);
+    assert_int_equal(rk_json_close(&json), 0);
     read_text(path, text, sizeof(text));
-    assert_string_equal(text, "[\n{\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5},\n"
-                              "{\"r\": 0.25, \"n\": null, \"t\": true, \"u\": null}\n]\n");
+    assert_string_equal(text, "[\n  {\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5},\n"
+                              "  {\"r\": 0.25, \"n\": null, \"t\": true, \"u\": null}\n]\n");
 
-    assert_int_equal(bench_json_open(&json, path), 0); /* no records: still an array */
-    assert_int_equal(bench_json_close(&json), 0);
+    assert_int_equal(rk_json_open(&json, path), 0); /* no records: still an array */
+    assert_int_equal(rk_json_close(&json), 0);
     read_text(path, text, sizeof(text));
     assert_string_equal(text, "[]\n");
     unlink(path);
-    assert_int_equal(bench_json_open(&json, "/nowhere/at/all"), -1);
-    json.out = fopen("/dev/full", "w");
-    assert_non_null(json.out);
-    bench_json_begin(&json);
-    bench_json_end(&json);
-    assert_int_equal(bench_json_close(&json), -1);
+    assert_int_equal(rk_json_open(&json, "/nowhere/at/all"), -1);
+    assert_int_equal(rk_json_open(&json, "/dev/full"), 0);
+    rk_json_flat_object(&json, NULL);
+    rk_json_end(&json);
+    assert_int_equal(rk_json_close(&json), -1);
 }
 
 static void bus_factors_of_nccl_tests(void **state)

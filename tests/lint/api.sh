@@ -20,7 +20,7 @@ sort "$top_srcdir/lib/rank.sym" >"$work/list"
 same "rank.sym lists what rank.h declares" "$work/header" "$work/list"
 
 nm -D --defined-only "$top_builddir/.libs/librank.so" |
-    awk '$2 ~ /^[A-Z]$/ && $3 !~ /^__asan_|^__ubsan_|^__tsan_|^_(init|fini|end|edata|_bss_start)$/ { print $3 }' |
+    awk '$2 ~ /^[B-Z]$/ && $3 !~ /^__asan_|^__ubsan_|^__tsan_|^_(init|fini|end|edata|_bss_start)$/ { print $3 }' |
     sed 's/@.*//' | sort -u >"$work/built"
 same "librank.so exports that and nothing else" "$work/header" "$work/built"
 

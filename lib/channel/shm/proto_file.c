@@ -3,6 +3,7 @@
  * whose name holds a sum of what it is valid for, so that machines that share a home do not dispute it.
  */
 #include "lib/base/conf.h"
+#include "lib/base/fnv.h"
 #include "lib/base/log.h"
 #include "lib/channel/shm/proto_table.h"
 
@@ -58,15 +59,14 @@ void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
 char *rk_paths_file(const char *machine)
 {
     const char *cache = rk_env("XDG_CACHE_HOME"), *home = rk_env("HOME");
-    uint32_t h = 0x811c9dc5u;
+    uint32_t h;
     char *file = NULL;
 
     if (strcmp(rk_conf.paths, "none") == 0)
         return NULL;
     if (*rk_conf.paths)
         return strdup(rk_conf.paths);
-    for (const char *c = machine; *c; c++)
-        h = (h ^ (unsigned char)*c) * 0x01000193u;
+    h = rk_fnv32(RK_FNV32_START, machine, strlen(machine));
     if (cache && *cache == '/') {
         if (asprintf(&file, "%s/librank/paths-%08x", cache, h) < 0)
             return NULL;

@@ -1,5 +1,6 @@
 /* proto_table.c: the table itself and its text. See paths.h. */
 #include "lib/channel/shm/proto_table.h"
+#include "lib/base/fnv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,11 +132,7 @@ enum { FORM = 3, RATE_MAX = 100000000 };
 
 static uint64_t sum_of(const char *text, size_t len)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return h;
+    return rk_fnv64(RK_FNV64_START, text, len);
 }
 
 size_t rk_paths_seal(char *text, size_t len)

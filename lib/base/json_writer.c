@@ -1,9 +1,11 @@
 /* json_writer.c: see json_writer.h. */
-#include "launcher/util/json_writer.h"
+#include "lib/base/json_writer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Bytes of the UTF-8 character at s, or 0: there is none. */
 static int utf8(const unsigned char *s)
@@ -43,7 +45,7 @@ static void quoted(FILE *out, const char *text)
 }
 
 /* What stands before a value. */
-static void before(struct xr_json *j, const char *key)
+static void before(struct rk_json *j, const char *key)
 {
     if (j->level[j->depth].some)
         fputc(',', j->out);
@@ -58,7 +60,7 @@ static void before(struct xr_json *j, const char *key)
     }
 }
 
-static void begin(struct xr_json *j, const char *brackets, bool flat)
+static void begin(struct rk_json *j, const char *brackets, bool flat)
 {
     fputc(brackets[0], j->out);
     flat = flat || (j->depth >= 0 && j->level[j->depth].flat);
@@ -68,7 +70,7 @@ static void begin(struct xr_json *j, const char *brackets, bool flat)
     j->level[j->depth].flat = flat;
 }
 
-static void close_level(struct xr_json *j)
+static void close_level(struct rk_json *j)
 {
     if (j->level[j->depth].some && !j->level[j->depth].flat)
         fprintf(j->out, "\n%*s", 2 * j->depth, "");
@@ -76,50 +78,95 @@ static void close_level(struct xr_json *j)
     j->depth--;
 }
 
-void xr_json_begin(struct xr_json *j, FILE *out)
+void rk_json_begin(struct rk_json *j, FILE *out)
 {
     j->out = out;
     j->depth = -1;
+    j->seeks = false;
     begin(j, "{}", false);
 }
 
-void xr_json_finish(struct xr_json *j)
+int rk_json_open(struct rk_json *j, const char *path)
+{
+    struct stat st;
+
+    j->out = fopen(path, "we");
+    if (!j->out)
+        return -1;
+    j->depth = -1;
+    j->seeks = fstat(fileno(j->out), &st) == 0 && S_ISREG(st.st_mode);
+    begin(j, "[]", false);
+    return 0;
+}
+
+void rk_json_finish(struct rk_json *j)
 {
     while (j->depth >= 0)
         close_level(j);
     fputc('\n', j->out);
 }
 
-void xr_json_object(struct xr_json *j, const char *key)
+void rk_json_checkpoint(struct rk_json *j)
+{
+    struct rk_json copy = *j;
+    long at = j->seeks ? ftell(j->out) : -1;
+
+    if (at < 0) {
+        fflush(j->out);
+        return;
+    }
+    rk_json_finish(&copy);
+    if (fflush(j->out) == 0)
+        fseek(j->out, at, SEEK_SET);
+}
+
+int rk_json_close(struct rk_json *j)
+{
+    int bad;
+
+    if (!j->out)
+        return 0;
+    errno = 0;
+    rk_json_finish(j);
+    bad = ferror(j->out);
+    if (fclose(j->out))
+        bad = 1;
+    j->out = NULL;
+    if (bad && !errno)
+        errno = EIO;
+    return bad ? -1 : 0;
+}
+
+void rk_json_object(struct rk_json *j, const char *key)
 {
     before(j, key);
     begin(j, "{}", false);
 }
 
-void xr_json_array(struct xr_json *j, const char *key)
+void rk_json_array(struct rk_json *j, const char *key)
 {
     before(j, key);
     begin(j, "[]", false);
 }
 
-void xr_json_flat_object(struct xr_json *j, const char *key)
+void rk_json_flat_object(struct rk_json *j, const char *key)
 {
     before(j, key);
     begin(j, "{}", true);
 }
 
-void xr_json_flat_array(struct xr_json *j, const char *key)
+void rk_json_flat_array(struct rk_json *j, const char *key)
 {
     before(j, key);
     begin(j, "[]", true);
 }
 
-void xr_json_end(struct xr_json *j)
+void rk_json_end(struct rk_json *j)
 {
     close_level(j);
 }
 
-void xr_json_text(struct xr_json *j, const char *key, const char *value)
+void rk_json_text(struct rk_json *j, const char *key, const char *value)
 {
     before(j, key);
     if (value)
@@ -128,19 +175,19 @@ void xr_json_text(struct xr_json *j, const char *key, const char *value)
         fputs("null", j->out);
 }
 
-void xr_json_int(struct xr_json *j, const char *key, int64_t value)
+void rk_json_int(struct rk_json *j, const char *key, int64_t value)
 {
     before(j, key);
     fprintf(j->out, "%" PRId64, value);
 }
 
-void xr_json_seconds(struct xr_json *j, const char *key, uint64_t ns)
+void rk_json_seconds(struct rk_json *j, const char *key, uint64_t ns)
 {
     before(j, key);
     fprintf(j->out, "%" PRIu64 ".%06" PRIu64, ns / 1000000000, ns % 1000000000 / 1000);
 }
 
-void xr_json_real(struct xr_json *j, const char *key, double value)
+void rk_json_fixed(struct rk_json *j, const char *key, double value)
 {
     before(j, key);
     if (isfinite(value))
@@ -149,13 +196,22 @@ void xr_json_real(struct xr_json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void xr_json_bool(struct xr_json *j, const char *key, bool value)
+void rk_json_real(struct rk_json *j, const char *key, double value)
+{
+    before(j, key);
+    if (isfinite(value))
+        fprintf(j->out, "%.6g", value);
+    else
+        fputs("null", j->out);
+}
+
+void rk_json_bool(struct rk_json *j, const char *key, bool value)
 {
     before(j, key);
     fputs(value ? "true" : "false", j->out);
 }
 
-void xr_json_null(struct xr_json *j, const char *key)
+void rk_json_null(struct rk_json *j, const char *key)
 {
     before(j, key);
     fputs("null", j->out);

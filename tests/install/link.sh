@@ -1,0 +1,88 @@
+# link.sh: how programs of users link with an installed librank: pkg-config (also --static), xcc++, CMake; symbol versions.
+bad=0
+cc=${CC:-cc} cc=${cc##* }
+work=$(mktemp -d "$top_builddir/tests/link.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
+
+# judge RC WHAT: with the end of the log if it failed
+judge() {
+    if [ "$1" = 0 ]; then
+        echo "ok - $2"
+    else
+        echo "not ok - $2"
+        tail -n 20 "$work/log" | sed 's/^/    /'
+        bad=1
+    fi
+}
+
+# hello PROGRAM: it runs alone, without help from the environment
+hello() { "$1" >>"$work/log" 2>&1 && "$1" 2>/dev/null | grep -q '^hello from rank 0 of 1 on '; }
+
+make -C "$top_builddir" install DESTDIR="$work/dest" >"$work/log" 2>&1
+judge $? "make install DESTDIR=..."
+[ $bad = 0 ] || exit 1
+prefix=$(sed -n "s/^prefix='\(.*\)'/\1/p" "$top_builddir/lib/xcc")
+here=$work/dest$prefix
+export RANK_MODULES=$here/lib/librank
+
+if command -v pkg-config >/dev/null; then
+    export PKG_CONFIG_PATH=$here/lib/pkgconfig
+    : >"$work/log"
+    for more in "" --static; do
+        # shellcheck disable=SC2046,SC2086
+        ${CC:-cc} ${SAN_CFLAGS:-} "$top_srcdir/examples/hello.c" -o "$work/hello$more" \
+            $(pkg-config --define-variable=prefix="$here" $more --cflags --libs rank) >"$work/log" 2>&1 && hello "$work/hello$more"
+        judge $? "pkg-config $more rank: the program runs without LD_LIBRARY_PATH"
+    done
+    if [ -s "$here/lib/librank.a" ]; then
+        rm -rf "$work/static" && mkdir "$work/static" && cp "$here/lib/librank.a" "$work/static" &&
+            flags=$(pkg-config --define-variable=prefix="$here" --static --cflags --libs rank) &&
+            ${CC:-cc} ${SAN_CFLAGS:-} "$top_srcdir/examples/hello.c" -o "$work/hello_a" -L"$work/static" $flags >"$work/log" 2>&1 &&
+            ! readelf -d "$work/hello_a" | grep -q 'NEEDED.*librank' && hello "$work/hello_a"
+        judge $? "pkg-config --static rank, librank.a alone: all that it needs is named"
+    fi
+    ! grep -qF "$top_builddir" "$here/lib/pkgconfig/rank.pc" || [ "${prefix#"$top_builddir"/}" != "$prefix" ]
+    judge $? "rank.pc does not name the build folder"
+fi
+
+cxx=$(sed -n 's/.*XCC_CXX:-\(.*\)} source.*/\1/p' "$here/bin/xcc")
+if command -v "${cxx%% *}" >/dev/null; then
+    sed "s|^prefix='.*|prefix='$here'|" "$here/bin/xcc++" >"$work/xcc++"
+    printf '%s\n' '#include <rank.h>' '#include <iostream>' 'int main() {' \
+        'if (rank_init(nullptr)) return 1;' 'std::cout << "hello from rank 0 of 1 on " << rank_version() << std::endl;' \
+        'return rank_finalize(); }' >"$work/hello.cc"
+    sh "$work/xcc++" ${SAN_CFLAGS:-} "$work/hello.cc" -o "$work/hello_cc" >"$work/log" 2>&1 && hello "$work/hello_cc"
+    judge $? "xcc++ builds a C++ program"
+    sh "$work/xcc++" --version >"$work/log" && grep -q "^xcc++ .*($cxx)" "$work/log"
+    judge $? "xcc++ names itself and its compiler"
+fi
+
+if command -v cmake >/dev/null; then
+    mkdir "$work/project"
+    cp "$top_srcdir/examples/hello.c" "$work/project"
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.10)' 'project(hello C)' 'find_package(rank 0.1 REQUIRED)' \
+        'add_executable(hello hello.c)' 'target_link_libraries(hello PRIVATE rank::rank)' >"$work/project/CMakeLists.txt"
+    cmake -S "$work/project" -B "$work/project/b" -DCMAKE_PREFIX_PATH="$here" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_C_FLAGS="${SAN_CFLAGS:-}" >"$work/log" 2>&1 &&
+        cmake --build "$work/project/b" >>"$work/log" 2>&1 && hello "$work/project/b/hello"
+    judge $? "find_package(rank) and rank::rank"
+    sed -i 's/rank 0.1/rank 9/' "$work/project/CMakeLists.txt"
+    ! cmake -S "$work/project" -B "$work/project/b9" -DCMAKE_PREFIX_PATH="$here" >"$work/log" 2>&1 && grep -q 'not accepted' "$work/log"
+    judge $? "find_package refuses a version that is not there"
+fi
+
+# A program asks for the version that it was linked with.
+if grep -q 'version-script' "$top_builddir/Makefile"; then
+    nm -D --defined-only "$here/lib/librank.so" | grep -E ' T rank_' >"$work/log"
+    [ "$(wc -l <"$work/log")" = "$(wc -l <"$top_srcdir/lib/rank.sym")" ] && ! grep -v '@@RANK_0\.1$' "$work/log"
+    judge $? "every exported function has the version RANK_0.1"
+fi
+
+# quickstart.sh puts examples where PATH finds them.
+for f in "$here"/lib/librank/examples/*; do
+    [ -x "/usr/bin/${f##*/}" ] && dpkg -S "/usr/bin/${f##*/}" 2>/dev/null | grep '^coreutils:'
+done >"$work/log"
+! [ -s "$work/log" ]
+judge $? "no example has the name of a command of coreutils"
+exit $bad
