@@ -1,6 +1,7 @@
 /* conn.c: see conn.h. */
 #include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"
+#include "lib/base/log.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -67,6 +68,8 @@ static bool deliver(struct xr_wire *wire)
             break;
         body = (struct xr_unpacker){wire->in + at + HEADER, len, false};
         sane = wire->ops->on_message(wire->arg, node, kind, &body);
+        if (!sane)
+            rk_debug("refused a message %s (%u) of %u bytes", xr_message_name(kind), kind, len);
         at += HEADER + (size_t)len;
     }
     wire->len -= at;

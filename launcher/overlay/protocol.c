@@ -1,0 +1,13 @@
+/* protocol.c: names of messages for logs. See protocol.h. */
+#include "launcher/overlay/protocol.h"
+
+const char *xr_message_name(uint32_t kind)
+{
+    switch (kind) {
+#define X(name, number, direction, payload, handlers) \
+    case number: return #name;
+        XR_MESSAGES(X)
+#undef X
+    default: return "unknown";
+    }
+}
