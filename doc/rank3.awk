@@ -1,8 +1,15 @@
-# rank3.awk: makes the manual page rank(3) from lib/rank.h. Run by doc/update.sh.
+# rank3.awk: make the pages of section 3 from lib/rank.h and doc/examples. Run by doc/update.sh.
 #
-# What it relies on in rank.h: sections start with a line "/* ---- title */"; a comment that is followed by
-# declarations with no empty line between belongs to them; the opening comment has "Conventions" and
-# "Errors", each a list of "  - " items; statuses are the lines X(code, name, "text").
+#   awk -v out=DIR -v examples=DIR -f rank3.awk rank.h
+#
+# Writes rank.3 (the overview), a page for each section of the header, and rank3.links: a line "FUNCTION PAGE" for
+# each function whose page has another name. The form of rank.h that it needs:
+#   - A line "/* ---- PAGE: title */" starts a section. A page may have several; the page "rank" is the overview.
+#   - A comment belongs to the declarations below it, up to an empty line. Without any it introduces the page.
+#   - In a comment, a line "Returns ..." goes to RETURN VALUE, and "RANK_ERR_X: ..." to ERRORS. The following
+#     lines that are indented by two spaces belong to it. "  - " starts an item of a list.
+#   - The opening comment has parts: a line of one or two words, then a list.
+#   - Statuses are the lines X(code, name, "text").
 
 function escape(s) {
     gsub(/\\/, "\\e", s)
@@ -10,50 +17,111 @@ function escape(s) {
     return s
 }
 
-# One line of running text: nothing at its start may look like a request.
+# A line of running text, which must not start like a request.
 function text(s) {
     sub(/^[ \t]+/, "", s)
     s = escape(s)
-    if (s ~ /^[.']/)
-        s = "\\&" s
-    print s
+    return (s ~ /^[.']/ ? "\\&" : "") s "\n"
 }
 
+# A line of code: quotes and accents stay what they are.
 function code(s) {
     s = escape(s)
-    if (s ~ /^[.']/)
-        s = "\\&" s
-    print s
+    gsub(/'/, "\\(aq", s)
+    gsub(/`/, "\\(ga", s)
+    gsub(/\^/, "\\(ha", s)
+    gsub(/~/, "\\(ti", s)
+    return (s ~ /^[.]/ ? "\\&" : "") s "\n"
 }
 
-function flush_comment(    i) {
-    for (i = 1; i <= ncomment; i++) {
-        if (comment[i] ~ /^[ \t]*$/)
-            print ".PP"
-        else
-            text(comment[i])
+function start_page(name, name_title) {
+    page = name
+    if (!(page in title)) {
+        order[++npages] = page
+        title[page] = name_title
     }
-    ncomment = 0
 }
 
-# What was gathered: declarations in a block, and what was said about them, indented.
-function flush(    i) {
-    if (ndecl) {
-        print ".PP"
-        print ".EX"
-        for (i = 1; i <= ndecl; i++)
-            code(decl[i])
-        print ".EE"
-        if (ncomment) {
-            print ".RS 4"
-            flush_comment()
-            print ".RE"
+# The names that a block of declarations is known by: its functions, or else its type or macro.
+function find_names(    i, s, type) {
+    names = type = ""
+    for (i = 1; i <= ndecl; i++) {
+        s = decl[i]
+        if (is_function[i] && match(s, /rank_[a-z0-9_]+\(/)) {
+            s = substr(s, RSTART, RLENGTH - 1)
+            names = names (names ? ", " : "") s "()"
+            nfunctions[page]++
+            functions[page] = functions[page] (functions[page] ? ", " : "") s
+            page_of[s] = page
+            if (decl[i] ~ /^rank_status_t /)
+                returns_status[page] = 1
+        } else if (match(s, /^} [a-z0-9_]+;/))
+            type = substr(s, 3, RLENGTH - 3)
+        else if (s ~ /^#define /) {
+            split(s, word, " ")
+            type = word[2]
         }
-    } else if (ncomment) {
-        print ".PP"
-        flush_comment()
     }
+    if (!names)
+        names = type
+}
+
+# Sort the lines of a comment into the three sections of the page.
+function sort_comment(    i, s, where, body, returned, failed, list, colon) {
+    where = "body"
+    for (i = 1; i <= ncomment; i++) {
+        s = comment[i]
+        if (match(s, /^RANK_ERR_[A-Z_]+(, RANK_ERR_[A-Z_]+)*: /)) {
+            where = "error"
+            colon = RLENGTH - 2
+            failed = failed ".TP\n.BR \"" substr(s, 1, colon) "\"" (names ? " \" (" names ")\"" : "") "\n" \
+                text(substr(s, colon + 3))
+        } else if (s ~ /^Returns /) {
+            where = "return"
+            returned = returned text(s)
+        } else if (s ~ /^  [^ -]/ && where == "error")
+            failed = failed text(s)
+        else if (s ~ /^  [^ -]/ && where == "return")
+            returned = returned text(s)
+        else {
+            where = "body"
+            if (s ~ /^  - /) {
+                body = body (list ? "" : ".RS\n") ".IP \\(bu 2\n" text(substr(s, 5))
+                list = 1
+            } else if (s ~ /^    / && list)
+                body = body text(s)
+            else {
+                if (list)
+                    body = body ".RE\n"
+                list = 0
+                body = body (s == "" ? (names ? ".IP\n" : ".PP\n") : text(s))
+            }
+        }
+    }
+    if (list)
+        body = body ".RE\n"
+    if (!body)
+        body = returned
+    if (body)
+        description[page] = description[page] (names ? ".TP\n.B \"" names "\"\n" : ".PP\n") body
+    if (returned)
+        return_value[page] = return_value[page] ".TP\n.B \"" names "\"\n" returned
+    errors[page] = errors[page] failed
+}
+
+function flush(    i) {
+    names = ""
+    if (ndecl) {
+        if (synopsis[page])
+            synopsis[page] = synopsis[page] "\n"
+        for (i = 1; i <= ndecl; i++)
+            synopsis[page] = synopsis[page] code(decl[i])
+        find_names()
+    }
+    if (ncomment)
+        sort_comment()
     ndecl = ncomment = 0
+    split("", is_function)
 }
 
 function add_comment(s) {
@@ -64,36 +132,27 @@ function add_comment(s) {
         comment[++ncomment] = s
 }
 
-FNR == 1 { file++ }
-
-# ------------------------------------------------------------- first pass: names for the NAME section
-file == 1 {
-    if ($0 ~ /^RANK_API/ && match($0, /rank_[a-z0-9_]+\(/))
-        names = names (names ? ",\n" : "") escape(substr($0, RSTART, RLENGTH - 1))
-    if ($2 == "RANK_VERSION_MAJOR" && $1 == "#define") version = $3
-    if ($2 == "RANK_VERSION_MINOR") version = version "." $3
-    if ($2 == "RANK_VERSION_PATCH") version = version "." $3
-    next
-}
-
-# ------------------------------------------------------------------------------------- second pass
-FNR == 1 {
-    print ".\\\" Made by doc/update.sh from lib/rank.h: change that."
-    print ".TH RANK 3 \"\" \"librank " version "\" \"librank\""
-    print ".SH NAME"
-    print "rank,"
-    print names
-    print "\\- communication between the ranks of a job"
-    print ".SH SYNOPSIS"
-    print ".EX"
-    print "#include <rank.h>"
-    print ""
-    print "xcc program.c \\-o program"
-    print "xrun \\-n 4 ./program"
-    print ".EE"
+BEGIN {
+    related["rank_status"] = "rank_init"
+    related["rank_dtype"] = "rank_send rank_coll rank_atomic"
+    related["rank_init"] = "rank_status rank_team rank_spawn"
+    related["rank_team"] = "rank_init rank_spawn rank_coll"
+    related["rank_spawn"] = "rank_init rank_team"
+    related["rank_send"] = "rank_sendv rank_probe rank_request rank_start"
+    related["rank_probe"] = "rank_send rank_request"
+    related["rank_sendv"] = "rank_send rank_put rank_request"
+    related["rank_request"] = "rank_send rank_start rank_progress rank_put rank_coll"
+    related["rank_start"] = "rank_send rank_request"
+    related["rank_progress"] = "rank_request"
+    related["rank_mem"] = "rank_put rank_atomic rank_signal"
+    related["rank_put"] = "rank_mem rank_atomic rank_signal rank_request"
+    related["rank_atomic"] = "rank_mem rank_put rank_signal"
+    related["rank_signal"] = "rank_mem rank_put rank_atomic"
+    related["rank_coll"] = "rank_team rank_dtype rank_request"
     in_opening = 1
-    next
 }
+
+$1 == "#define" && $2 ~ /^RANK_VERSION_/ { version = version (version ? "." : "") $3 }
 
 in_opening {
     if ($0 ~ /\*\//) {
@@ -102,46 +161,41 @@ in_opening {
     }
     line = $0
     sub(/^ \*[ ]?/, "", line)
-    if (line ~ /^(Conventions|Errors)$/)
-        print ".SH " toupper(line)
-    else if (line ~ /^  - /) {
-        print ".IP \\(bu 2"
-        text(substr(line, 5))
-    } else if (line !~ /^[ \t]*$/ && seen_first++)
-        text(line)
-    else
-        seen_first++
+    if (line ~ /^[A-Z][a-z]+( [a-z]+)?$/)
+        opening = opening ".SH " toupper(line) "\n"
+    else if (line ~ /^  - /)
+        opening = opening ".IP \\(bu 2\n" text(substr(line, 5))
+    else if (opening && line !~ /^[ \t]*$/)
+        opening = opening text(line)
     next
 }
 
 /^\/\* -+ / {
     flush()
-    title = $0
-    sub(/^\/\* -+ /, "", title)
-    sub(/[ ]*\*\/$/, "", title)
-    print ".SH " toupper(title)
-    started = 1
+    line = $0
+    sub(/^\/\* -+ /, "", line)
+    sub(/[ ]*\*\/$/, "", line)
+    split(line, word, /: /)
+    start_page(word[1], word[2])
     next
 }
 
-!started { next }
+!page { next }
 
-# Statuses: a list of their own; the enum made of them needs no printing.
+# The statuses are a list of their own. The enum that is made of them is not printed.
 /^#define RANK_STATUS_MAP/ {
-    flush()
+    ncomment = 0
     in_status = 1
     next
 }
 in_status {
     if (match($0, /X\(-?[0-9]+, [A-Z_]+, ".*"\)/)) {
         n = split(substr($0, RSTART + 2, RLENGTH - 3), part, /, /)
-        what = part[3]
+        meaning = part[3]
         for (i = 4; i <= n; i++)
-            what = what ", " part[i]
-        gsub(/"/, "", what)
-        print ".TP"
-        print ".BR RANK_" part[2] " \" (" escape(part[1]) ")\""
-        text(what)
+            meaning = meaning ", " part[i]
+        gsub(/"/, "", meaning)
+        description[page] = description[page] ".TP\n.BR RANK_" part[2] " \" (" escape(part[1]) ")\"\n" text(meaning)
     }
     if ($0 !~ /\\$/)
         in_status = 0
@@ -154,8 +208,7 @@ skipping {
     next
 }
 
-/^#ifdef __cplusplus/ { exit_now = 1 }
-exit_now { next }
+/^#ifdef __cplusplus/ { exit }
 
 in_comment {
     add_comment($0)
@@ -191,12 +244,109 @@ in_comment {
     } else
         continued = ($0 ~ /^RANK_API/)
     decl[++ndecl] = line
+    is_function[ndecl] = ($0 ~ /^RANK_API/)
+}
+
+# -------------------------------------------------------------------------------------------------- the pages
+
+# The program of a page, from its file.
+function print_example(name, to,    file, line, n) {
+    file = examples "/" name ".c"
+    print ".SH EXAMPLE\n.EX" >to
+    while ((getline line < file) > 0) {
+        printf "%s", code(line) >to
+        n++
+    }
+    close(file)
+    if (!n) {
+        print "rank3.awk: " file " is missing" >"/dev/stderr"
+        failed_example = 1
+    }
+    print ".EE" >to
+}
+
+function print_see_also(list, to,    n, i, other) {
+    print ".SH SEE ALSO" >to
+    n = split(list, other, " ")
+    for (i = 1; i <= n; i++)
+        print ".BR " other[i] " (3)," >to
+    print ".BR xrun (1)" >to
+}
+
+function print_head(name, to) {
+    print ".\\\" Made by doc/update.sh from lib/rank.h and doc/examples: change those." >to
+    print ".TH " toupper(name) " 3 \"\" \"librank " version "\" \"librank\"" >to
+    print ".SH NAME" >to
+}
+
+function print_overview(to,    i, p, list) {
+    print_head("rank", to)
+    print "rank \\- communication between the ranks of a job" >to
+    print ".SH SYNOPSIS\n.EX\n#include <rank.h>\n\nxcc program.c \\-o program\nxrun \\-n 4 ./program\n.EE" >to
+    print ".SH DESCRIPTION" >to
+    print "A job is a set of processes, the ranks. librank sends messages between them,\naccesses the memory of peers," >to
+    print "and runs collective operations on teams of ranks.\nEach group of calls has a page:" >to
+    for (i = 1; i <= npages; i++) {
+        p = order[i]
+        if (p == "rank")
+            continue
+        print ".TP\n.BR " p " (3)\n" toupper(substr(title[p], 1, 1)) substr(title[p], 2) ":" >to
+        print functions[p] "." >to
+        list = list " " p
+    }
+    printf "%s", opening >to
+    print ".SH HANDLES AND CONSTANTS\n.EX" >to
+    printf "%s", synopsis["rank"] >to
+    print ".EE" >to
+    printf "%s", description["rank"] >to
+    print_example("rank", to)
+    print_see_also(substr(list, 2) " ", to)
+    close(to)
+}
+
+function print_page(p, to,    list) {
+    print_head(p, to)
+    list = (p in page_of ? "" : p ", ") functions[p]
+    # The name of the page comes first.
+    if (p in page_of) {
+        list = ", " list ","
+        sub(", " p ",", ",", list)
+        list = p list
+        sub(/,$/, "", list)
+    }
+    gsub(/, /, ",\n", list)
+    print list "\n\\- " title[p] >to
+    print ".SH SYNOPSIS\n.EX\n#include <rank.h>\n" >to
+    printf "%s", synopsis[p] >to
+    print ".EE\n.SH DESCRIPTION" >to
+    printf "%s", description[p] >to
+    print ".SH RETURN VALUE" >to
+    if (returns_status[p])
+        print "Functions of type rank_status_t return RANK_OK (0), or a negative status." >to
+    printf "%s", return_value[p] >to
+    print ".SH ERRORS" >to
+    printf "%s", errors[p] >to
+    if (errors[p])
+        print ".PP" >to
+    print "Errors that all calls share are in\n.BR rank (3)." >to
+    print_example(p, to)
+    print_see_also("rank " related[p], to)
+    close(to)
 }
 
 END {
     flush()
-    print ".SH SEE ALSO"
-    print ".BR xrun (1),"
-    print ".BR rankinfo (1),"
-    print ".BR rankbench (1)"
+    print_overview(out "/rank.3")
+    for (i = 1; i <= npages; i++)
+        if (order[i] != "rank")
+            print_page(order[i], out "/" order[i] ".3")
+    links = out "/rank3.links"
+    for (i = 1; i <= npages; i++) {
+        n = split(functions[order[i]], part, ", ")
+        for (j = 1; j <= n; j++)
+            if (part[j] != order[i])
+                print part[j], order[i] >links
+    }
+    if (failed_example)
+        exit 1
 }

@@ -1,16 +1,20 @@
 #!/bin/sh
-# update.sh: make anew what in doc/ comes from other files.
+# update.sh: make the parts of doc/ that come from other files.
 #
 #   doc/update.sh SRCDIR RANKINFO OUTDIR
 #
-# rank.3 comes from lib/rank.h; the part of rankinfo.1 between its two marks comes from "rankinfo --man".
-# tests/lint/man.sh calls it too, to see whether what is checked in is current.
+# The pages of section 3 and rank3.links come from lib/rank.h and doc/examples. The part of rankinfo.1 between its two
+# marks comes from "rankinfo --man". tests/lint/man.sh calls this script too, and compares.
 set -eu
 
 src=$1 rankinfo=$2 out=$3
 
-awk -f "$src/doc/rank3.awk" "$src/lib/rank.h" "$src/lib/rank.h" >"$out/rank.3.new"
-mv "$out/rank.3.new" "$out/rank.3"
+new=$out/update.new
+rm -rf "$new"
+mkdir "$new"
+trap 'rm -rf "$new"' EXIT
+awk -v out="$new" -v examples="$src/doc/examples" -f "$src/doc/rank3.awk" "$src/lib/rank.h"
+mv "$new"/* "$out"
 
 "$rankinfo" --man >"$out/conf.new"
 awk -v conf="$out/conf.new" '

@@ -24,9 +24,29 @@ nm -D --defined-only "$top_builddir/.libs/librank.so" |
     sed 's/@.*//' | sort -u >"$work/built"
 same "librank.so exports that and nothing else" "$work/header" "$work/built"
 
-# Each function of the header once more in the manual: as a declaration.
-sed -n 's/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir/doc/rank.3" | sort -u >"$work/manual"
-same "rank(3) declares each" "$work/header" "$work/manual"
+# Each function of the header once more in the manual: declared on one page, which the links of the others name.
+synopsis='/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/s/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p'
+for page in "$top_srcdir"/doc/rank_*.3; do
+    name=$(basename "$page" .3)
+    for function in $(sed -n "$synopsis" "$page"); do
+        echo "$function" >>"$work/declared"
+        [ "$function" = "$name" ] || echo "$function $name" >>"$work/links"
+    done
+done
+sort "$work/declared" >"$work/manual"
+same "the pages of section 3 declare each function once" "$work/header" "$work/manual"
+sort "$work/links" >"$work/links.expected"
+sort "$top_srcdir/doc/rank3.links" >"$work/links.listed"
+same "rank3.links lists the page of each other function" "$work/links.expected" "$work/links.listed"
+
+# Each page has all sections, in this order.
+for page in "$top_srcdir"/doc/rank_*.3; do
+    sections=$(sed -n 's/^\.SH //p' "$page" | paste -sd,)
+    if [ "$sections" != "NAME,SYNOPSIS,DESCRIPTION,RETURN VALUE,ERRORS,EXAMPLE,SEE ALSO" ]; then
+        echo "not ok - $(basename "$page") has the sections $sections"
+        bad=1
+    fi
+done
 
 # The header alone is enough, in C of any age that has stdint.h, and in C++ where there is a compiler.
 echo '#include "lib/rank.h"' >"$work/alone.c"

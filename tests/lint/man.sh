@@ -7,12 +7,20 @@ if ! sh "$top_srcdir/doc/update.sh" "$top_srcdir" "$top_builddir/rankinfo" "$wor
     echo "not ok - doc/update.sh runs"
     exit 1
 fi
-for page in rank.3 rankinfo.1; do
+for page in $({ ls "$work"; cd "$top_srcdir/doc" && ls rank*.3; } | sort -u); do
     if cmp -s "$work/$page" "$top_srcdir/doc/$page"; then
         echo "ok - $page is what doc/update.sh makes"
     else
         echo "not ok - $page is old: run 'make update-doc'"
         diff "$top_srcdir/doc/$page" "$work/$page" | sed 's/^/    /'
+        bad=1
+    fi
+done
+
+# What is not in the Makefile is neither installed nor packed.
+for file in $(cd "$top_srcdir" && ls doc/rank*.3 doc/examples/*.c); do
+    if ! tr -s ' \t\\' '\n' <"$top_srcdir/doc/Makefile.inc" | grep -qxF "$file"; then
+        echo "not ok - doc/Makefile.inc lists $file"
         bad=1
     fi
 done
