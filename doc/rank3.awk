@@ -86,19 +86,19 @@ function sort_comment(    i, s, where, body, returned, failed, list, colon) {
         else {
             where = "body"
             if (s ~ /^  - /) {
-                body = body (list ? "" : ".RS\n") ".IP \\(bu 2\n" text(substr(s, 5))
+                body = body (list || !names ? "" : ".RS\n") ".IP \\(bu 2\n" text(substr(s, 5))
                 list = 1
             } else if (s ~ /^    / && list)
                 body = body text(s)
             else {
-                if (list)
+                if (list && names)
                     body = body ".RE\n"
                 list = 0
                 body = body (s == "" ? (names ? ".IP\n" : ".PP\n") : text(s))
             }
         }
     }
-    if (list)
+    if (list && names)
         body = body ".RE\n"
     if (!body)
         body = returned

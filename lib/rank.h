@@ -716,7 +716,7 @@ RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp
  * RANK_IN_PLACE takes the input from the output buffer:
  *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall: as sbuf, on every rank.
  *   - reduce, gather: as sbuf, at root only. scatter: as rbuf, at root only.
- *   - In gathers and alltoall the input is in the blocks of rbuf where it would arrive.
+ *   - In gathers the input is this rank's block of rbuf. In alltoall it is all of rbuf.
  *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
  */
 
