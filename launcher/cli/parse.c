@@ -37,7 +37,7 @@ static bool unknown(const char *arg, char *err, size_t errlen)
     for (size_t i = 0; xr_options_row(i, &row); i++) {
         for (const char *const *n = row.names; n < row.names + XR_OPTION_NAMES && *n; n++) {
             int d = rk_edit_distance(name, *n);
-            if (d < best_distance && d < (int)strlen(*n)) {
+            if (d < best_distance && d < (int)strlen(*n + strspn(*n, "-"))) {
                 best = *n;
                 best_distance = d;
             }

@@ -14,7 +14,7 @@ check "a hostfile's word without effect is named" 0 'machines:1: binding=user:0 
 run 10 -host localhost -ppn 3 echo yes; same "-ppn makes the ranks of a host" "yes
 yes
 yes"
-refused "an option without meaning here" 2 'there is no option --mca; ' --mca btl tcp true
+refused "an option without meaning here" 2 'there is no option --mca; xrun --help lists them' --mca btl tcp true
 
 echo "# habits: $passed passed, $failed failed"
 [ "$failed" = 0 ]
