@@ -1,6 +1,6 @@
 /*
  * harness.c: the command line: which benchmarks, with which options, and what
- * all comes to. See frame.h.
+ * all comes to. See harness.h.
  */
 #include "bench/harness.h"
 #include "bench/harness_ctl.h"

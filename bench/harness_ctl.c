@@ -1,4 +1,4 @@
-/* harness_ctl.c: see frame_ctl.h. */
+/* harness_ctl.c: see harness_ctl.h. */
 #include "bench/harness_ctl.h"
 
 #include "bench/backend.h"

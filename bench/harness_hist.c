@@ -1,4 +1,4 @@
-/* harness_hist.c: see frame_hist.h. */
+/* harness_hist.c: see harness_hist.h. */
 #include "bench/harness_hist.h"
 
 enum { BAR = 50 };

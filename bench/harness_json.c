@@ -1,4 +1,4 @@
-/* harness_json.c: see frame_json.h. */
+/* harness_json.c: see harness_json.h. */
 #include "bench/harness_json.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* harness_options.c: see frame_options.h. The options are rows of a configuration table. */
+/* harness_options.c: see harness_options.h. The options are rows of a configuration table. */
 #include "bench/harness_options.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* harness_print.c: what is printed of a benchmark, and written as JSON. See frame.h. */
+/* harness_print.c: what is printed of a benchmark, and written as JSON. See harness.h. */
 #include "config.h"
 
 #include "bench/harness.h"

@@ -1,4 +1,4 @@
-/* harness_stats.c: see frame_stats.h. */
+/* harness_stats.c: see harness_stats.h. */
 #include "bench/harness_stats.h"
 
 #include <stdlib.h>

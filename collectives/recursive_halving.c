@@ -1,4 +1,4 @@
-/* recursive_halving.c: see halved.h. */
+/* recursive_halving.c: see recursive_halving.h. */
 #include "collectives/recursive_halving.h"
 
 /* Elements of the first round's half: no later one gets more. */

@@ -16,6 +16,8 @@
 #include "launcher/exec/find_program.h"
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/monitor/status_server.h"
+#include "launcher/iof/user_tty.h"
+#include "launcher/util/netif.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -162,7 +164,7 @@ static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, c
 
     if (!xr_plan_remote(plan))
         return true;
-    if (o->where.interface && !xr_door_can_open(o->where.interface, err, errlen))
+    if (o->where.interface && !xr_netif_usable(o->where.interface, err, errlen))
         return false;
     command = xr_assign_command(o, plan, err, errlen);
     free(command);

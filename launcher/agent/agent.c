@@ -5,6 +5,7 @@
 #include "launcher/overlay/event.h"
 #include "launcher/monitor/rundir.h"
 #include "launcher/agent/rank_progress.h"
+#include "launcher/iof/pty.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 

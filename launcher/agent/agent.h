@@ -9,7 +9,8 @@
 #define XR_LAUNCHER_AGENT_AGENT_H
 
 #include "launcher/bootstrap/launch.h"
-#include "launcher/iof/direct_out.h"
+#include "launcher/iof/rank_input.h"
+#include "launcher/iof/rank_output.h"
 #include "launcher/dpm/rpc.h"
 #include "launcher/overlay/fence.h"
 #include "launcher/job/job.h"
@@ -75,7 +76,6 @@ struct xr_agent {
     struct xr_modexes *modexes;
     struct xr_errands *errands;
     struct xr_pmi1 *pmi1;
-    bool plain; /* the programs are known to need none of it: non_mpi.h */
     struct xr_leftovers *leftovers;
     struct xr_singletons *singletons;
     bool *joined; /* [programs]: the front end knows that a rank of it here is a client */
@@ -96,6 +96,7 @@ struct xr_agent {
 
     /* rank_output.c, rank_input.c */
     struct xr_direct *direct; /* or NULL */
+    struct xr_local_io io;
     struct xr_outputs *outputs;
     struct xr_inputs *inputs;
     int terminal; /* master of the one that --pty gives to a rank, or -1 */
@@ -150,42 +151,6 @@ void xr_agent_check_done(struct xr_agent *agent);
 struct rusage;
 void xr_account_placed(struct xr_agent *agent);
 void xr_account_usage(struct xr_agent *agent, uint32_t rank, const struct rusage *usage);
-
-/* rank_output.c: the pipes that ranks write to. */
-rank_status_t xr_outputs_open(struct xr_agent *agent, struct xr_outputs **out);
-void xr_outputs_close(struct xr_outputs *outputs);
-/* A pipe for a stream (1 or 2) of the local-th rank: *fd is the end for the rank. */
-rank_status_t xr_outputs_add(struct xr_outputs *outputs, uint32_t local, int stream, int *fd);
-/* Its terminal instead, for both streams; the master is taken over. */
-rank_status_t xr_outputs_add_terminal(struct xr_outputs *outputs, uint32_t local, int master);
-/* Take what its pipes hold now. */
-void xr_outputs_drain(struct xr_outputs *outputs, uint32_t local);
-/* All processes of the job are gone: what the pipes hold now is the last that counts. */
-void xr_outputs_note_last(struct xr_outputs *outputs);
-/* Those outside who write on have had their time: no more is read from pipes that have brought that. */
-void xr_outputs_cut(struct xr_outputs *outputs);
-/* Pipes that may still bring something. */
-uint32_t xr_outputs_open_count(const struct xr_outputs *outputs);
-/* Is reading stopped, or something still to be written, because the user does not keep up? */
-bool xr_outputs_stalled(const struct xr_outputs *outputs);
-/* Others will write to standard output, too: leave all of it to the front end from now on. */
-void xr_outputs_share(struct xr_outputs *outputs);
-/* What a rank has logged, if it is ours to write. */
-bool xr_outputs_log(struct xr_outputs *outputs, uint32_t rank, int stream, const char *text);
-/* The front end has passed bytes on. */
-void xr_outputs_taken(struct xr_outputs *outputs, uint32_t bytes);
-/* Nobody takes them any more: they go nowhere. */
-void xr_outputs_let_go(struct xr_outputs *outputs);
-
-/* rank_input.c: standard input of the ranks that shall have it. */
-bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank);
-rank_status_t xr_inputs_open(struct xr_agent *agent, struct xr_inputs **out);
-/* A pipe for one more of them: *fd is the end for the rank. */
-rank_status_t xr_inputs_add(struct xr_inputs *inputs, int *fd);
-/* One that has a terminal; its master is taken over. */
-rank_status_t xr_inputs_add_terminal(struct xr_inputs *inputs, int master);
-void xr_inputs_close(struct xr_inputs *inputs);
-void xr_inputs_put(struct xr_inputs *inputs, const void *data, size_t len);
 
 /*
  * proxy_client.c: a rank that ended without ever having been a PMIx client leaves

@@ -8,7 +8,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/alloc/local_host.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/job/torch_env.h"
+#include "launcher/util/netif.h"
 #include "lib/topo/topo.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ void xr_agent_report(struct xr_agent *agent)
     xr_pack_u32(&p, rk_topo_units());
     xr_pack_u64(&p, text ? digest(text) : 0);
     xr_pack_u64(&p, xr_here_machine());
-    xr_pack_u32(&p, xr_torch_port());
+    xr_pack_u32(&p, xr_netif_free_port());
     xr_wire_send(agent->wire, XR_MSG_READY, &p);
     free(text);
 }

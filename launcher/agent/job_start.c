@@ -3,7 +3,6 @@
 #include "launcher/agent/supervisor.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/compat/non_mpi.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/agent/rank_progress.h"
 #include "lib/base/clock.h"
@@ -143,7 +142,7 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
     rank_status_t st;
 
     /* Such a program has rank and size from its variables; that a library of it would know of MPI is no news. */
-    if (agent->plain || agent->job.size < 2 || agent->job.torch)
+    if (agent->job.no_mpi || agent->job.size < 2 || agent->job.torch)
         return RANK_OK;
     apps = calloc(agent->job.napps, sizeof(*apps));
     if (!apps)
@@ -174,21 +173,12 @@ static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
         close(fd);
 }
 
-/*
- * Might anybody speak to a PMIx server? Its start is a third of what starting two small tools takes. A job on several hosts has
- * one: what one host holds for such a tool may be something else on another. So has one that was spawned, as its parent may ask.
- */
-static bool wants_server(const struct xr_agent *agent)
-{
-    return !agent->plain || agent->setup->shape.nodes > 1 || agent->job.origin.job;
-}
-
 void xr_agent_begin(struct xr_agent *agent)
 {
     if (!agent->setup->early.job)
         return;
     widen_file_table(agent, agent->setup->early.ranks);
-    if (!agent->setup->early.plain)
+    if (!agent->setup->early.no_mpi)
         xr_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
@@ -216,8 +206,7 @@ void xr_agent_run_job(struct xr_agent *agent)
     if (!st)
         st = xr_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
-    agent->plain = agent->setup->early.plain || xr_plain_job(&agent->job);
-    if (!st && wants_server(agent))
+    if (!st && !agent->job.no_mpi)
         st = open_server(agent, &init_ns, &register_ns);
     if (st && !text[0])
         snprintf(text, sizeof(text), "the PMIx server on %s did not start", agent->host);

@@ -18,6 +18,7 @@
 #include "launcher/exec/spawn_proc.h"
 #include "launcher/job/torch_env.h"
 #include "launcher/agent/rank_progress.h"
+#include "launcher/iof/pty.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/topo/topo.h"
@@ -82,7 +83,7 @@ static bool make_env(struct xr_agent *agent, uint32_t local, char *const *env, s
                                      .local_size = agent->nlocal,
                                      .oversubscribed = agent->seats.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
-                                     .pmi1 = !agent->plain};
+                                     .pmi1 = !agent->job.no_mpi};
     size_t npmix, nforeign, njob = count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
@@ -203,7 +204,7 @@ static bool start_one(struct xr_agent *agent, uint32_t local, struct start *s,
     r->start_ns = rk_clock_ns();
     s->step = "socketpair";
     app = (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps);
-    pid = !agent->plain && xr_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
+    pid = !agent->job.no_mpi && xr_pmi1_add(agent->pmi1, local, app, &s->spec.fd[3])
               ? -1
               : xr_spawn(&s->spec, spawner, &r->pidfd, &s->step);
     s->error = pid < 0 ? errno : 0;
@@ -341,7 +342,7 @@ static void explain(const struct xr_agent *agent, uint32_t rank, const struct st
     } else {
         snprintf(text, len, "cannot start rank %u of %u on %s: %s: %s%s", rank, agent->job.size,
                  agent->host, s->step, strerror(s->error),
-                 s->error == EAGAIN ? " (too many processes: start fewer)" : "");
+                 s->error == EAGAIN ? " (too many processes: start fewer, or raise ulimit -u or pids.max of the control group)" : "");
     }
 }
 
@@ -419,6 +420,18 @@ static rank_status_t make_envs(struct crew *c, const struct xr_job *job)
     return c->envs ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
+static uint32_t rank_of(void *arg, uint32_t local)
+{
+    const struct xr_agent *agent = arg;
+
+    return agent->ranks[local].rank;
+}
+
+static void on_progress(void *arg)
+{
+    xr_agent_check_done(arg);
+}
+
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -439,11 +452,20 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
         pthread_cond_init(&c->changed, NULL);
         st = make_envs(c, &agent->job);
     }
+    agent->io = (struct xr_local_io){.base = agent->base,
+                                     .wire = &agent->wire,
+                                     .direct = agent->direct,
+                                     .node = agent->node,
+                                     .nlocal = agent->nlocal,
+                                     .nhosts = agent->job.nhosts,
+                                     .rank_of = rank_of,
+                                     .on_progress = on_progress,
+                                     .arg = agent};
     if (!st) {
-        st = xr_outputs_open(agent, &agent->outputs);
+        st = xr_outputs_open(&agent->io, &agent->outputs);
     }
     if (!st)
-        st = xr_inputs_open(agent, &agent->inputs);
+        st = xr_inputs_open(&agent->io, agent->job.input == XR_INPUT_ALL, &agent->inputs);
     if (!st)
         st = start_all(agent, c);
     if (c)

@@ -1,10 +1,9 @@
-/* supervisor.c: see keeper.h. */
+/* supervisor.c: see supervisor.h. */
 #include "launcher/agent/supervisor.h"
 #include "launcher/agent/agent.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/compat/shm_cleanup.h"
 #include "launcher/monitor/rundir.h"
-#include "launcher/frontend/spawned_xrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -255,14 +254,15 @@ int xr_keeper_run(int fd, const struct xr_setup *setup)
     return run_keeper(fd, getppid(), setup, NULL, true, NULL);
 }
 
-pid_t xr_keeper_start(int fd, int front_fd, const struct xr_setup *setup, const char *job,
+pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
                       struct xr_direct *direct)
 {
     pid_t self = getpid(), pid = fork();
 
     if (pid)
         return pid;
-    xr_spawned_let_go();
+    if (link_fd >= 0)
+        close(link_fd);
     close(front_fd); /* or the agent would never see that the front end is gone */
     _exit(run_keeper(fd, self, setup, job, false, direct));
 }

@@ -16,11 +16,11 @@
 
 /*
  * Start a keeper and under it an agent that speaks over fd; front_fd is the
- * other end, which stays here. The caller closes fd. job: its name in rundir.h, for the end of a
+ * other end, which stays here, as does link_fd, a spawned xrun's link to the first one, or -1. The caller closes fd. job: its name in rundir.h, for the end of a
  * job whose front end was killed. direct: the agent writes standard output itself; or NULL.
  * Returns the keeper's pid, or -1 with errno set.
  */
-pid_t xr_keeper_start(int fd, int front_fd, const struct xr_setup *setup, const char *job,
+pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
                       struct xr_direct *direct);
 
 /* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */

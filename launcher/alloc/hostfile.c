@@ -148,9 +148,9 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
     const char *unused;
     char *line, text[512];
 
-    if (!xr_text_file_read(path, &f, text, sizeof(text))) {
+    if (!xr_text_file_open(path, &f, text, sizeof(text))) {
         snprintf(err, errlen, "cannot read the hostfile %s: %s", path, text);
-        xr_text_file_free(&f);
+        xr_text_file_close(&f);
         return RANK_ERR_ARG;
     }
     list->source = "the hostfile";
@@ -165,7 +165,10 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
         rk_error("%s:%u: %s", path, f.number, text);
         bad++;
     }
-    xr_text_file_free(&f);
+    if (!xr_text_file_close(&f)) {
+        snprintf(err, errlen, "the hostfile %s cannot be read to its end", path);
+        return RANK_ERR_ARG;
+    }
     if (bad)
         snprintf(err, errlen, "the hostfile %s has %u bad line%s", path, bad, xr_plural(bad));
     else if (list->n == 0)
@@ -247,9 +250,9 @@ static rank_status_t from_lines(struct xr_hostlist *list, const char *variable, 
     const char *wrong = NULL;
     char *line, why[256];
 
-    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_open(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "cannot read %s, which %s names: %s", path, variable, why);
-        xr_text_file_free(&f);
+        xr_text_file_close(&f);
         return RANK_ERR_ARG;
     }
     list->source = source;
@@ -263,7 +266,10 @@ static rank_status_t from_lines(struct xr_hostlist *list, const char *variable, 
             snprintf(err, errlen, "%s:%u, which %s names: '%.*s': %s", path, f.number, variable,
                      (int)(len > 255 ? 255 : len), line, wrong);
     }
-    xr_text_file_free(&f);
+    if (!xr_text_file_close(&f) && !wrong) {
+        snprintf(err, errlen, "%s, which %s names, cannot be read to its end", path, variable);
+        return RANK_ERR_ARG;
+    }
     if (!wrong && list->n == 0)
         snprintf(err, errlen, "%s, which %s names, holds no hosts", path, variable);
     return wrong || list->n == 0 ? RANK_ERR_ARG : RANK_OK;

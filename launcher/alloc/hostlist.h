@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define XR_NO_HOST UINT32_MAX
+
 struct xr_hostspec {
     char *name;
     uint32_t slots; /* 0: not said */

@@ -1,9 +1,6 @@
-/* local_alias.c: see twins.h. */
+/* local_alias.c: see local_alias.h. */
 #include "launcher/alloc/local_alias.h"
-#include "launcher/util/pack.h"
-#include "launcher/util/shell_words.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,59 +40,4 @@ rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here)
     xr_hostlist_clear(hosts);
     *hosts = merged;
     return RANK_OK;
-}
-
-struct seen {
-    uint64_t machine;
-    uint32_t host;
-};
-
-/* By machine, and then as the user named them. */
-static int compare(const void *a, const void *b)
-{
-    const struct seen *x = a, *y = b;
-
-    if (x->machine != y->machine)
-        return x->machine < y->machine ? -1 : 1;
-    return x->host < y->host ? -1 : x->host > y->host;
-}
-
-uint32_t xr_twins_find(struct xr_plan *p, char *line, size_t len)
-{
-    struct seen *all = calloc(p->hosts.n, sizeof(*all));
-    uint32_t twins = 0, last;
-
-    for (uint32_t i = 0; all && i < p->hosts.n; i++)
-        all[i] = (struct seen){p->known[i].machine, i};
-    if (all)
-        qsort(all, p->hosts.n, sizeof(*all), compare);
-    for (uint32_t i = 0; all && i < p->hosts.n; i = last) {
-        for (last = i + 1; last < p->hosts.n && all[i].machine && all[last].machine == all[i].machine;)
-            last++;
-        for (uint32_t k = i; k < last; k++)
-            p->known[all[k].host].names = last - i;
-        if (last - i > 1 && twins == 0)
-            snprintf(line, len, "%s and %s are one host", p->hosts.host[all[i].host].name,
-                     p->hosts.host[all[i + 1].host].name);
-        twins += last - i - 1;
-    }
-    free(all);
-    if (twins > 1)
-        snprintf(line + strlen(line), len - strlen(line), " (and there are %u more such names)", twins - 1);
-    return twins;
-}
-
-bool xr_twins_allowed(const struct xr_plan *p)
-{
-    const char *wrong, *slash;
-    char **words;
-    bool ssh;
-
-    if (!p->where->agent)
-        return false;
-    words = xr_words_split(p->where->agent, &wrong);
-    slash = words && words[0] ? strrchr(words[0], '/') : NULL;
-    ssh = words && words[0] && strcmp(slash ? slash + 1 : words[0], "ssh") == 0;
-    xr_strings_free(words);
-    return !ssh;
 }

@@ -9,18 +9,10 @@
 #define XR_LAUNCHER_ALLOC_LOCAL_ALIAS_H
 
 #include "launcher/alloc/local_host.h"
-#include "launcher/map/plan.h"
+#include "launcher/alloc/hostlist.h"
 
 /* All names of this host become the first of them, which gets the slots of all. Of names that only differ in their
  * networks (node1.a, node1.b) the first is this host's. */
 rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here);
-
-/*
- * All machines are known: which hosts share one? Each learns how many names its machine has. Returns how many are
- * another name of an earlier one; line says which: "a and b are one host".
- */
-uint32_t xr_twins_find(struct xr_plan *plan, char *line, size_t len);
-/* Is that what the user wants? What a command other than ssh makes of names may be several hosts on one machine. */
-bool xr_twins_allowed(const struct xr_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* local_host.c: see here.h. */
+/* local_host.c: see local_host.h. */
 #include "launcher/alloc/local_host.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* connect.c: an agent's side of a door, and the words of both. See listener.h, door_words.h. */
+/* connect.c: an agent connects to its parent. See listener.h. */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
 #include "lib/base/clock.h"
@@ -15,61 +15,6 @@
 
 #define AGAIN_MS 100
 #define BRIEFLY_NS 1000000000ull
-
-static const char name[9] = "xrunwire";
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(v >> (8 * i));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-    struct xr_unpacker u = {at, 4, false};
-
-    return xr_unpack_u32(&u);
-}
-
-void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node)
-{
-    memset(word, 0, XR_HELLO);
-    memcpy(word, name, 8);
-    put_u32(word + 8, XR_PROTOCOL);
-    put_u32(word + 12, node);
-    memcpy(word + 16, secret, XR_SECRET / 2);
-    snprintf((char *)word + 32, XR_HELLO_VERSION, "%s", rank_version());
-}
-
-bool xr_hello_begins(const uint8_t *word, size_t len)
-{
-    return memcmp(word, name, len < 8 ? len : 8) == 0;
-}
-
-/* Takes as long for a guess that is nearly right. */
-static bool same(const uint8_t *a, const uint8_t *b, size_t len)
-{
-    uint8_t differ = 0;
-
-    for (size_t i = 0; i < len; i++)
-        differ |= a[i] ^ b[i];
-    return differ == 0;
-}
-
-enum xr_hello xr_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
-                             char *version)
-{
-    if (!xr_hello_begins(word, XR_HELLO) || !same(word + 16, secret, XR_SECRET / 2))
-        return XR_HELLO_STRANGER;
-    *node = get_u32(word + 12);
-    memcpy(version, word + 32, XR_HELLO_VERSION);
-    version[XR_HELLO_VERSION] = '\0';
-    if (get_u32(word + 8) != XR_PROTOCOL || strcmp(version, rank_version()) != 0)
-        return XR_HELLO_OTHER_VERSION;
-    return XR_HELLO_AGENT;
-}
-
-/* ------------------------------------------------------------------- entering */
 
 static int left(uint64_t deadline)
 {
@@ -140,7 +85,7 @@ static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
         have += (size_t)n;
     }
     errno = EACCES;
-    return same(answer, s->secret + XR_SECRET / 2, sizeof(answer));
+    return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
 /* ssh and srun know at which address our parent reached us from: that way surely leads back. */

@@ -1,5 +1,5 @@
 /*
- * handshake.h: what is said at a door, see door.h.
+ * handshake.h: what is said at a door, see listener.h.
  *
  * A hello is always 64 bytes, in every version: 8 of name, the protocol's
  * number, the node's number, 16 of secret, and the version as text.
@@ -13,6 +13,9 @@
 #define XR_HELLO_VERSION 32
 
 enum xr_hello { XR_HELLO_STRANGER, XR_HELLO_OTHER_VERSION, XR_HELLO_AGENT };
+
+/* Compare in constant time. */
+bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
 void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node);
 /* Could the bytes up to now become one? */

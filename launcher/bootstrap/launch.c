@@ -1,4 +1,4 @@
-/* launch.c: see branches.h. */
+/* launch.c: see launch.h. */
 #include "launcher/bootstrap/launch.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/ssh.h"

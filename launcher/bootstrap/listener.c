@@ -1,6 +1,6 @@
-/* listen_guard.c: see door.h. */
+/* listener.c: see listener.h. */
 #include "launcher/bootstrap/listener.h"
-#include "launcher/util/cidr.h"
+#include "launcher/util/netif.h"
 #include "lib/base/clock.h"
 #include "lib/base/list.h"
 
@@ -209,78 +209,6 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ addresses */
 
-/* Is the address in a network as "10.0.0.0/8"? */
-static bool in_network(const struct sockaddr *a, const char *network)
-{
-    struct xr_network net;
-
-    return xr_network_parse(network, &net) && xr_network_has(&net, a);
-}
-
-static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, int family)
-{
-    if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-        !!(i->ifa_flags & IFF_LOOPBACK) != loopback)
-        return false;
-    if (family == AF_INET6 &&
-        IN6_IS_ADDR_LINKLOCAL(
-            &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr))
-        return false;
-    return !interface || strcmp(interface, i->ifa_name) == 0 || in_network(i->ifa_addr, interface);
-}
-
-char **xr_door_addresses(const char *interface)
-{
-    static const int families[] = {AF_INET, AF_INET6};
-    struct ifaddrs *all = NULL;
-    char **list = NULL;
-    size_t n = 0;
-
-    if (getifaddrs(&all))
-        return NULL;
-    for (int loopback = 0; loopback <= 1 && n == 0; loopback++) {
-        for (size_t f = 0; f < 2; f++) {
-            for (struct ifaddrs *i = all; i; i = i->ifa_next) {
-                char text[INET6_ADDRSTRLEN];
-                char **more;
-                if (!fits(i, interface, loopback, families[f]))
-                    continue;
-                inet_ntop(families[f],
-                          families[f] == AF_INET
-                              ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
-                              : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr,
-                          text, sizeof(text));
-                more = realloc(list, (n + 2) * sizeof(*list));
-                if (!more)
-                    break;
-                list = more;
-                list[n] = strdup(text);
-                if (list[n])
-                    list[++n] = NULL;
-            }
-        }
-    }
-    freeifaddrs(all);
-    return list;
-}
-
-static bool no_address(const char *interface, char *err, size_t errlen)
-{
-    snprintf(err, errlen, "no network address %s%s is there to be reached at (--if)", interface ? "of " : "",
-             interface ? interface : "");
-    return false;
-}
-
-bool xr_door_can_open(const char *interface, char *err, size_t errlen)
-{
-    char **addresses = xr_door_addresses(interface);
-
-    if (!addresses)
-        return no_address(interface, err, errlen);
-    xr_strings_free(addresses);
-    return true;
-}
-
 /* Both families where there are both; only one address if an interface was named. */
 static int listen_at(const char *address, uint32_t *port)
 {
@@ -330,9 +258,9 @@ rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const
 {
     struct xr_door *d = calloc(1, sizeof(*d));
 
-    *addresses = xr_door_addresses(interface);
+    *addresses = xr_netif_addresses(interface);
     if (!*addresses || !d) {
-        no_address(interface, err, errlen);
+        xr_netif_none(interface, err, errlen);
         free(d);
         return RANK_ERR_ARG;
     }

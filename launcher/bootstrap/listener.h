@@ -30,10 +30,6 @@ struct xr_door_ops {
 rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
                            const struct xr_door_ops *ops, void *arg, struct xr_door **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen);
-/* All addresses at which this host can be reached, or its loopback if it has no others. NULL: there is none. */
-char **xr_door_addresses(const char *interface);
-/* Is there an address for that? False: err says so. */
-bool xr_door_can_open(const char *interface, char *err, size_t errlen);
 /* NULL is fine. */
 void xr_door_close(struct xr_door *door);
 /* How many came who were none of ours, or have not said yet that they are. */

@@ -1,5 +1,6 @@
-/* parent_lookup.c: see usher.h. */
+/* parent_lookup.c: see parent_lookup.h. */
 #include "launcher/bootstrap/parent_lookup.h"
+#include "launcher/overlay/keepalive.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/overlay/tree.h"
 
@@ -71,7 +72,7 @@ void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
     struct guest *g = &s->guests[node], *parent = &s->guests[xr_shape_above(&s->shape, node)];
 
     leave(g); /* one that comes again has lost its first connection */
-    xr_tree_watch(fd);
+    xr_keepalive_enable(fd);
     g->ev = event_new(s->base, fd, EV_READ, on_word, g);
     if (!g->ev)
         close(fd);
@@ -209,7 +210,7 @@ rank_status_t xr_usher_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
     fd = xr_door_enter(s, ms, err, errlen);
     if (fd < 0)
         return RANK_ERR_SYSTEM;
-    xr_tree_watch(fd);
+    xr_keepalive_enable(fd);
     st = take_answer(fd, s);
     close(fd);
     if (st)

@@ -1,4 +1,4 @@
-/* remote_cmd.c: see command.h. */
+/* remote_cmd.c: see remote_cmd.h. */
 #include "launcher/bootstrap/remote_cmd.h"
 
 #include <errno.h>

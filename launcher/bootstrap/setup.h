@@ -18,7 +18,7 @@
 #include "lib/rank.h"
 
 #define XR_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define XR_PROTOCOL 5 /* one more with each change of what xrun and its agents say to each other */
+#define XR_PROTOCOL 7 /* one more with each change of what xrun and its agents say to each other */
 
 struct xr_setup {
     uint8_t secret[XR_SECRET];
@@ -39,7 +39,7 @@ struct xr_setup {
     struct {
         const char *job, *host; /* job NULL: it knows nothing before it is told the job */
         uint32_t ranks;
-        bool plain; /* and all its programs are as xr_plain_job says */
+        bool no_mpi;
     } early; /* where xrun's own agent can begin before the ranks are placed; borrowed */
 };
 

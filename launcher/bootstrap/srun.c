@@ -1,4 +1,4 @@
-/* srun.c: see step.h. */
+/* srun.c: see srun.h. */
 #include "launcher/bootstrap/srun.h"
 #include "launcher/bootstrap/remote_cmd.h"
 #include "launcher/exec/find_program.h"
@@ -34,20 +34,6 @@ struct xr_step {
     char killed[64];   /* that somebody has killed it */
     bool judging; /* its words are looked at, and not passed on */
 };
-
-bool xr_step_named(const char *agent)
-{
-    const char *wrong, *slash;
-    char **words = xr_words_split(agent, &wrong);
-    bool is = false;
-
-    if (words && words[0]) {
-        slash = strrchr(words[0], '/');
-        is = strcmp(slash ? slash + 1 : words[0], "srun") == 0;
-    }
-    xr_strings_free(words);
-    return is;
-}
 
 /* ------------------------------------------------------------------- its words */
 

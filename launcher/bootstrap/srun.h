@@ -45,7 +45,5 @@ const char *xr_step_words(struct xr_step *step);
 /* That it was killed, or "". Slurm may end the agents then, and may let them go on. NULL is fine. */
 const char *xr_step_killed(const struct xr_step *step);
 
-/* Is this --agent an srun? */
-bool xr_step_named(const char *agent);
 
 #endif

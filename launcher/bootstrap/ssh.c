@@ -1,4 +1,4 @@
-/* ssh.c: see starter.h. */
+/* ssh.c: see ssh.h. */
 #include "launcher/bootstrap/ssh.h"
 #include "launcher/bootstrap/remote_cmd.h"
 #include "launcher/exec/find_program.h"

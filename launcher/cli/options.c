@@ -183,6 +183,14 @@ static bool set_env(struct xr_options *o, const char *value, char *err, size_t e
     return true;
 }
 
+static bool set_mpi(struct xr_options *o, const char *value, char *err, size_t errlen)
+{
+    o->no_mpi = strcmp(value, "none") == 0;
+    if (!o->no_mpi && strcmp(value, "auto") != 0)
+        return fail(err, errlen, "--mpi is '%s'; give auto or none", value);
+    return true;
+}
+
 static bool set_timeout(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     char *end;
@@ -211,8 +219,8 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
     double s = strtod(value, &end);
     bool kill = strcmp(end, ":kill") == 0;
 
-    if (end == value || (*end && !kill) || !isfinite(s) || s < 0.2 || s > 1e6)
-        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill",
+    if (end == value || (*end && !kill) || !isfinite(s) || (s < 0.2 && (s != 0 || kill)) || s > 1e6)
+        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill, or 0 for no report",
                     value);
     o->heartbeat = s;
     o->heartbeat_kill = kill;
@@ -329,6 +337,10 @@ static const struct option options[] = {
      "torch: also give each rank what PyTorch's programs ask for: RANK, WORLD_SIZE, LOCAL_RANK, "
      "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
      set_env, 0},
+    {{"--mpi"},
+     "auto|none",
+     "Serve the ranks by PMIx and PMI-1 (auto, the default), or start programs that use neither a little faster (none).",
+     set_mpi, 0},
     {{"--wdir", "-wdir"},
      "DIR",
      "Start the ranks in DIR (default: where xrun is, by the name that PWD has for it). PWD says so there.",
@@ -387,7 +399,8 @@ static const struct option options[] = {
      "S[:kill]",
      "Report each rank that makes no progress for S seconds, with what it waits for, and when it goes "
      "on; nothing is killed. With :kill, end the job once no rank of it has made progress for so "
-     "long; xrun's exit code is 124 then.",
+     "long; xrun's exit code is 124 then. 0 reports nothing (default: report a job once if all its "
+     "ranks wait in librank and none makes progress for 20 s).",
      set_heartbeat, 0},
     {{"--status"},
      NULL,

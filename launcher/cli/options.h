@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define XR_MAX_RANKS (1 << 20)
 #define XR_OPTION_NAMES 5
+#define XR_HEARTBEAT_DEFAULT (-1)
 #define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */
@@ -51,13 +51,13 @@ struct xr_options {
     uint32_t input, pty; /* as in struct xr_job */
     bool input_given;
     bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
-    bool torch, quiet;
+    bool no_mpi, torch, quiet;
     bool habit; /* an option of other launchers that asks for what xrun does anyway */
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     bool timeout_traces;
     double kill_grace; /* seconds; less than 0: each end has its own */
-    double heartbeat;  /* seconds; 0: none */
+    double heartbeat;  /* seconds; 0: none; XR_HEARTBEAT_DEFAULT: the user gave none */
     bool heartbeat_kill;
     bool status;     /* not a job to run, but one to ask about */
     const char *job; /* this one; NULL: list them */

@@ -138,7 +138,7 @@ static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, c
             o->bash = true;
             return true;
         }
-        /* Between the words of a job and those of one that it spawns: see spawned.c. Not for users either. */
+        /* Between the words of a job and those of one that it spawns: see spawned_xrun.c. Not for users either. */
         if (strcmp(argv[*i], XR_OPTIONS_ANEW) == 0) {
             o->hosts_said = o->files_said = false;
             ++*i;
@@ -213,6 +213,7 @@ static bool begin(int argc, char **argv, struct xr_options *o)
     o->where.hostfiles = o->words + words + argc + 1;
     o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
+    o->heartbeat = XR_HEARTBEAT_DEFAULT;
     o->pty = XR_PTY_NONE;
     o->app = &o->defaults;
     return true;

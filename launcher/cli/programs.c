@@ -1,4 +1,4 @@
-/* programs.c: see apps.h. */
+/* programs.c: see programs.h. */
 #include "launcher/cli/programs.h"
 #include "launcher/exec/environ.h"
 #include "launcher/exec/find_program.h"
@@ -99,6 +99,7 @@ static bool make_job_env(const struct xr_options *o, struct xr_job *job)
 {
     xr_environ_scrub();
     job->env = copy_strings((const char *const *)environ);
+    job->no_mpi = o->no_mpi;
     job->torch = o->torch;
     if (!job->env)
         return false;

@@ -1,4 +1,4 @@
-/* elf.c: see needed.h. The file may be anything: each offset is checked by reading it. */
+/* elf.c: see elf.h. The file may be anything: each offset is checked by reading it. */
 #include "launcher/compat/elf.h"
 
 #include <elf.h>

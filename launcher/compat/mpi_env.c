@@ -1,5 +1,5 @@
 /*
- * mpi_env.c: one environment for programs of every MPI. See foreign.h.
+ * mpi_env.c: one environment for programs of every MPI. See mpi_env.h.
  *
  * What a program speaks is known only when it speaks. So each rank gets what
  * any of them needs, and none minds what is meant for another. Open MPI 5 needs
@@ -7,7 +7,7 @@
  */
 #include "launcher/compat/mpi_env.h"
 #include "launcher/util/pack.h"
-#include "launcher/pmi1/pmi1_server.h"
+#include "launcher/job/job.h"
 #include "lib/base/compiler.h"
 
 #include <stdio.h>

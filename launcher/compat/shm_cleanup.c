@@ -1,4 +1,4 @@
-/* shm_cleanup.c: see leftovers.h. */
+/* shm_cleanup.c: see shm_cleanup.h. */
 #include "launcher/compat/shm_cleanup.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/util/procfs.h"

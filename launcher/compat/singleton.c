@@ -1,33 +1,23 @@
-/* singleton.c: see singletons.h. */
+/* singleton.c: see singleton.h. */
 #include "launcher/compat/singleton.h"
 #include "launcher/util/procfs.h"
 #include "launcher/compat/elf.h"
-#include "launcher/compat/symbols.h"
-#include "launcher/compat/texts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Looks at the processes: the first after this, each other after three times as long. */
 #define FIRST_MS 17
 #define LOOKS 6 /* the last after 6 s */
-/* Symbols are looked at from this look on, after 0.2 s: they may be megabytes, and who is to join has mostly joined by then. */
-#define INTO_AT 3
 /* A wrapper's child may be the program, or its child. */
 #define GENERATIONS 4
-
-/* What a program has in itself that a library of MPI was linked into. */
-#define FUNCTION "MPI_Init"
-#define LINKED "an MPI linked into it"
 
 struct app {
     struct xr_singletons_app is;
     uint32_t left;             /* of its ranks here have not ended */
     bool over;                 /* nothing more is to be said of it */
     char uses[64];
-    struct stat seen[GENERATIONS]; /* the files that its process and the children execute */
 };
 
 struct xr_singletons {
@@ -57,19 +47,6 @@ static bool look_at(void *arg, const char *path)
     return false;
 }
 
-/*
- * One whose symbols are gone still carries what errors of a call begin with, and its own variables. A launcher of MPI
- * programs knows such variables too, but has no such errors: so xrun must not carry the name of the call itself.
- */
-static bool carries_mpi(const char *path)
-{
-    static const char prefix[] = "MPI_";
-    char call[16];
-
-    snprintf(call, sizeof(call), "%s%s", prefix, "Finalize");
-    return xr_texts_begin(path, call) && (xr_texts_begin(path, "MPIR_CVAR_") || xr_texts_begin(path, "OMPI_MCA_"));
-}
-
 static void close_app(struct xr_singletons *s, struct app *a)
 {
     a->over = true;
@@ -83,33 +60,12 @@ static void tell(struct xr_singletons *s, struct app *a)
     close_app(s, a);
 }
 
-/* A file's symbols are many: once for each file. */
-static void look_into(struct app *a, int generation, pid_t pid)
-{
-    struct stat now, *seen = &a->seen[generation];
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-    if (stat(path, &now) != 0 || (now.st_ino == seen->st_ino && now.st_dev == seen->st_dev))
-        return;
-    *seen = now;
-    if (xr_symbols_define(path, FUNCTION))
-        strcpy(a->uses, FUNCTION);
-}
-
-static void look(struct app *a, bool into, bool last)
+static void look(struct app *a)
 {
     pid_t pid = a->is.pid;
-    char path[64];
 
-    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = xr_maps_child(pid)) {
+    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = xr_maps_child(pid))
         xr_maps_each(pid, look_at, a);
-        if (into && !a->uses[0])
-            look_into(a, i, pid);
-        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-        if (last && !a->uses[0] && carries_mpi(path))
-            strcpy(a->uses, LINKED);
-    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -125,7 +81,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         struct app *a = &s->apps[i];
         if (a->over)
             continue;
-        look(a, s->looks >= INTO_AT, s->looks == LOOKS);
+        look(a);
         if (s->looks == LOOKS && a->uses[0])
             tell(s, a);
     }
@@ -188,12 +144,8 @@ void xr_singletons_ended(struct xr_singletons *s, uint32_t app, bool well)
 
     if (!a || a->over || (a->left-- > 1 && well))
         return;
-    if (well && !a->uses[0] && !xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses))) {
-        if (xr_symbols_define(a->is.program, FUNCTION))
-            strcpy(a->uses, FUNCTION);
-        else if (carries_mpi(a->is.program))
-            strcpy(a->uses, LINKED);
-    }
+    if (well && !a->uses[0])
+        xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses));
     if (well && a->uses[0])
         tell(s, a);
     else

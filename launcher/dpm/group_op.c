@@ -1,4 +1,4 @@
-/* group_op.c: see gathers.h. */
+/* group_op.c: see group_op.h. */
 #include "launcher/dpm/group_op.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"

@@ -1,12 +1,12 @@
 /*
  * hub_dmodex.c: a rank asks what one of another job has committed. See
- * hub_parts.h.
+ * hub_internal.h.
  *
  * The front end of the other job keeps the time-out too, so that the question
  * does not live on there; but it may stand still.
  */
 #include "launcher/dpm/hub_internal.h"
-#include "launcher/pmix/pmix_server.h"
+#include "launcher/overlay/dmodex.h"
 
 #include <stdlib.h>
 

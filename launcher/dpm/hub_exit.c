@@ -1,6 +1,6 @@
-/* hub_exit.c: ranks and jobs end: who is told, and who ends with them. See hub_parts.h. */
+/* hub_exit.c: ranks and jobs end: who is told, and who ends with them. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
-#include "launcher/exec/find_program.h"
+#include "launcher/util/exit_code.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
  * hub_jobs.c: the jobs that the hub knows, and which of them have to do with
- * each other. See hub_parts.h.
+ * each other. See hub_internal.h.
  *
  * A job that is over is forgotten: whom it was tied to are tied to each other
  * instead, for a team that it had part in may hold ranks of all of them. So

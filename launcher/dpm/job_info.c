@@ -1,6 +1,6 @@
-/* job_info.c: see outline.h. */
+/* job_info.c: see job_info.h. */
 #include "launcher/dpm/job_info.h"
-#include "launcher/cli/options.h"
+#include "launcher/job/job.h"
 
 #include <stdlib.h>
 #include <string.h>

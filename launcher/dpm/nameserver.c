@@ -1,4 +1,4 @@
-/* nameserver.c: what is published. See names.h. */
+/* nameserver.c: what is published. See nameserver.h. */
 #include "launcher/dpm/nameserver_internal.h"
 
 #include <stdlib.h>

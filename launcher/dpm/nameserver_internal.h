@@ -1,5 +1,5 @@
 /*
- * nameserver_internal.h: what is published and who waits for it share; see names.h.
+ * nameserver_internal.h: what is published and who waits for it share; see nameserver.h.
  *
  * A name is found by its key, how far it can be seen, and from where: a job, a
  * host or a process, so that there is at most one of each. Who waits is found by

@@ -1,4 +1,4 @@
-/* nameserver_wait.c: look-ups, and who waits until what he looks for is published. See names.h. */
+/* nameserver_wait.c: look-ups, and who waits until what he looks for is published. See nameserver.h. */
 #include "launcher/overlay/protocol.h"
 #include "launcher/dpm/nameserver_internal.h"
 

@@ -1,4 +1,4 @@
-/* rpc.c: see errands.h. */
+/* rpc.c: see rpc.h. */
 #include "launcher/dpm/rpc.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/list.h"

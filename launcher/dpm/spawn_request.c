@@ -1,4 +1,4 @@
-/* spawn_request.c: see request.h. */
+/* spawn_request.c: see spawn_request.h. */
 #include "launcher/dpm/spawn_request.h"
 
 #include <stdlib.h>

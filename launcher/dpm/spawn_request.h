@@ -6,7 +6,7 @@
 #define XR_LAUNCHER_DPM_SPAWN_REQUEST_H
 
 #include "launcher/util/pack.h"
-#include "launcher/cli/options.h"
+#include "launcher/job/job.h"
 
 struct xr_request_app {
     uint32_t n; /* those of all are XR_MAX_RANKS at most */

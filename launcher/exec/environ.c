@@ -1,8 +1,10 @@
 /* environ.c: see environ.h. */
 #include "launcher/exec/environ.h"
+#include "launcher/util/text_file.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,4 +166,68 @@ const char *xr_environ_value(char *const *env, const char *name)
     size_t n = count(env), at = place(env, n, name);
 
     return at < n ? strchr(env[at], '=') + 1 : NULL;
+}
+
+/* ------------------------------------------------------------------- --env-file */
+
+/*
+ * A line is NAME=value. The value is what follows = up to the end of the line: there are no quotes, and nothing is
+ * replaced in it. Empty lines and those that begin with # are left out.
+ */
+struct lines {
+    const char *path;
+    int number, bad; /* bad: how many are */
+    char *err;
+    size_t errlen;
+};
+
+/* The first bad one is said, and how many there are in all. */
+static void env_complain(struct lines *l, const char *what)
+{
+    if (l->bad++ == 0)
+        snprintf(l->err, l->errlen, "--env-file %s:%d: %s", l->path, l->number, what);
+}
+
+static bool take_env_line(struct lines *l, char *line, bool nul, char ***env)
+{
+    if (nul) {
+        env_complain(l, "the line holds a NUL byte");
+        return true;
+    }
+    if (!line[strspn(line, " \t")] || line[0] == '#')
+        return true;
+    if (!xr_environ_named(line) || !strchr(line, '='))
+        env_complain(l, "write NAME=value, with a name of letters, digits and _");
+    else if (xr_environ_own(line))
+        env_complain(l, "xrun itself sets that variable for each rank");
+    else
+        return xr_environ_put(env, line);
+    return true;
+}
+
+bool xr_environ_put_file(char ***env, const char *path, char *err, size_t errlen)
+{
+    struct lines l = {path, 0, 0, err, errlen};
+    struct xr_text_file f;
+    bool memory = true;
+    char *line, why[256];
+
+    if (!xr_text_file_open(path, &f, why, sizeof(why))) {
+        snprintf(err, errlen, "--env-file %s: %s", path, why);
+        xr_text_file_close(&f);
+        return false;
+    }
+    while (memory && (line = xr_text_file_line(&f))) {
+        l.number = (int)f.number;
+        memory = take_env_line(&l, line, f.nul, env);
+    }
+    if (!memory && l.bad++ == 0)
+        snprintf(err, errlen, "out of memory");
+    if (!xr_text_file_close(&f) && l.bad++ == 0)
+        snprintf(err, errlen, "--env-file %s: it cannot be read to its end", path);
+    if (l.bad > 1) {
+        size_t n = strlen(err);
+        snprintf(err + n, errlen - n, " (and %d more)", l.bad - 1);
+    }
+    return l.bad == 0;
 }

@@ -1,4 +1,4 @@
-/* find_program.c: see program.h. */
+/* find_program.c: see find_program.h. */
 #include "launcher/exec/find_program.h"
 #include "lib/base/conf.h"
 

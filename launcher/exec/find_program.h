@@ -4,17 +4,10 @@
 #ifndef XR_LAUNCHER_EXEC_FIND_PROGRAM_H
 #define XR_LAUNCHER_EXEC_FIND_PROGRAM_H
 
+#include "launcher/util/exit_code.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-/* The shells' exit codes for these, sysexits.h's for lost output. */
-enum {
-    XR_EXIT_USAGE = 2,
-    XR_EXIT_OUTPUT_LOST = 74,
-    XR_EXIT_TIMEOUT = 124,
-    XR_EXIT_CANNOT_EXECUTE = 126,
-    XR_EXIT_NOT_FOUND = 127
-};
 
 /*
  * The absolute path of the directory that ranks start in; dir may be NULL

@@ -1,5 +1,5 @@
 /*
- * rlimits.h: can this machine and this user hold that many ranks?
+ * rlimits.h: check, raise and pass on limits of resources.
  */
 #ifndef XR_LAUNCHER_EXEC_RLIMITS_H
 #define XR_LAUNCHER_EXEC_RLIMITS_H
@@ -35,10 +35,8 @@ void xr_ulimits_read(struct xr_ulimits *out);
 void xr_ulimits_set(const struct xr_ulimits *limits);
 
 /*
- * Raise the soft limit of open files to what an agent of n ranks needs (with
- * more than the usual for each) that has others below it, and look at the limits
- * of processes (of the user, of the cgroups, of the system) and of the stack. False: err holds
- * the one that is too low.
+ * Raise the soft limit of open files to what an agent of n ranks needs (with more than the usual for each) that has below
+ * agents under it, and check the limit of the stack. Returns false with the limit that is too low in err.
  */
 bool xr_limits_check(int n, int more, uint32_t below, char *err, size_t errlen);
 

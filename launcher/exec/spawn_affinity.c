@@ -1,4 +1,4 @@
-/* spawn_affinity.c: see aside.h. */
+/* spawn_affinity.c: see spawn_affinity.h. */
 #include "launcher/exec/spawn_affinity.h"
 
 #include <stdlib.h>

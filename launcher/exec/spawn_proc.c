@@ -1,5 +1,5 @@
 /*
- * spawn_proc.c: see spawn.h.
+ * spawn_proc.c: see spawn_proc.h.
  *
  * The child runs in the parent's memory while the parent's thread waits
  * (CLONE_VM and CLONE_VFORK), so nothing is copied however large the agent is,

@@ -1,6 +1,6 @@
 /*
  * child_jobs.c: the first xrun's children, the spawned xruns: they are
- * started, spoken to, read and reaped. See front_jobs.h.
+ * started, spoken to, read and reaped. See job_link.h.
  */
 #include "launcher/frontend/job_link_internal.h"
 #include "launcher/iof/line_relay.h"

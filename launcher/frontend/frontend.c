@@ -1,12 +1,12 @@
-/* frontend.c: open all that a job needs, run the loop, close it. See front.h. */
+/* frontend.c: open all that a job needs, run the loop, close it. See frontend.h. */
 #include "launcher/frontend/place_job.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/agent/supervisor.h"
 #include "launcher/compat/shm_cleanup.h"
-#include "launcher/compat/non_mpi.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/frontend/spawned_xrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -24,7 +24,7 @@
 
 #define KEEPER_MS 10000 /* for the keeper to end all that is below it: supervisor.c */
 
-/* May the agent write standard output? See direct.h. */
+/* May the agent write standard output? See direct_out.h. */
 static bool writes_itself(const struct front *f)
 {
     const struct xr_options *o = f->options;
@@ -46,7 +46,7 @@ static rank_status_t start_agent(struct front *f, int *fd)
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
     if (writes_itself(f))
         f->direct = xr_direct_open();
-    f->keeper = xr_keeper_start(ends[1], ends[0], &f->setup, f->job->id, f->direct);
+    f->keeper = xr_keeper_start(ends[1], ends[0], xr_spawned_link(), &f->setup, f->job->id, f->direct);
     xr_direct_leave_fd(f->direct);
     close(ends[1]);
     if (f->keeper < 0) {
@@ -227,7 +227,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         f.setup.early.job = job->id;
         f.setup.early.host = xr_plan_name(plan, plan->local);
         f.setup.early.ranks = job->size;
-        f.setup.early.plain = f.nnodes == 1 && xr_plain_job(job);
+        f.setup.early.no_mpi = job->no_mpi;
     }
     if (!st && plan->local != XR_NO_HOST)
         st = start_agent(&f, &fd);

@@ -1,12 +1,12 @@
 /*
- * frontend_internal.h: what the files of the front end share; see front.h.
+ * frontend_internal.h: what the files of the front end share; see frontend.h.
  */
 #ifndef XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
 #define XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
 
 #include "launcher/bootstrap/launch.h"
 #include "launcher/iof/direct_out.h"
-#include "launcher/iof/feed.h"
+#include "launcher/iof/stdin_credit.h"
 #include "launcher/overlay/fence.h"
 #include "launcher/frontend/frontend.h"
 #include "launcher/frontend/job_report.h"

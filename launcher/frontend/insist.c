@@ -18,7 +18,7 @@
 #define FAILED_MS 10000
 #define FORCED_MS 3000  /* by a signal or a time-out */
 #define AT_ONCE_MS 1000 /* the user insists */
-/* From TERM to the keeper until all that was below it is gone; see keeper.c. */
+/* From TERM to the keeper until all that was below it is gone; see supervisor.c. */
 #define KEEPER_MS 9000
 
 static const struct timeval tick = {0, TICK_MS * 1000};

@@ -1,4 +1,4 @@
-/* job_link.c: what a front end, as one of several jobs, says to the hub and hears from it. See front_jobs.h. */
+/* job_link.c: what a front end, as one of several jobs, says to the hub and hears from it. See job_link.h. */
 #include "launcher/frontend/job_link_internal.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/dpm/job_info.h"

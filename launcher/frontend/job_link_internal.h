@@ -1,5 +1,5 @@
 /*
- * job_link_internal.h: what the two ends of the link between jobs share; see front_jobs.h.
+ * job_link_internal.h: what the two ends of the link between jobs share; see job_link.h.
  */
 #ifndef XR_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H
 #define XR_LAUNCHER_FRONTEND_JOB_LINK_INTERNAL_H

@@ -6,7 +6,7 @@
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
-#include "launcher/alloc/local_alias.h"
+#include "launcher/map/duplicate_hosts.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -81,6 +81,7 @@ static rank_status_t send_job(struct front *f)
 {
     struct xr_packer p = {0};
     struct xr_label label;
+    const struct xr_life_options life = {f->options->heartbeat, f->options->heartbeat_kill, f->options->verbose};
     rank_status_t st = xr_assign_map(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
@@ -94,7 +95,7 @@ static rank_status_t send_job(struct front *f)
         st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_lost, f,
                                 &f->files);
     if (!st)
-        st = xr_life_open(f->base, f->options, f->job, f->err, &xr_front_life_ops, f, &f->life);
+        st = xr_life_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);
     if (st)
         return st;
     f->told = true;

@@ -1,10 +1,10 @@
-/* place_job.c: see assign.h. */
+/* place_job.c: see place_job.h. */
 #include "launcher/frontend/place_job.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/iof/out_files.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/frontend/spawned_xrun.h"
-#include "launcher/job/torch_env.h"
+#include "launcher/frontend/torch_master.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* spawned_xrun.c: see spawned.h. */
+/* spawned_xrun.c: see spawned_xrun.h. */
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/exec/environ.h"
 #include "launcher/dpm/hub.h"
@@ -344,9 +344,7 @@ void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan)
     }
 }
 
-void xr_spawned_let_go(void)
+int xr_spawned_link(void)
 {
-    if (held >= 0)
-        close(held);
-    held = -1;
+    return held;
 }

@@ -9,6 +9,7 @@
 #ifndef XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
 #define XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
 
+#include "launcher/cli/options.h"
 #include "launcher/map/plan.h"
 #include "launcher/dpm/spawn_request.h"
 
@@ -36,7 +37,7 @@ bool xr_spawned_origin(const struct xr_spawned *spawned, struct xr_origin *out);
 void xr_spawned_clear(struct xr_spawned *spawned);
 /* Ranks of other jobs run on the hosts already: where all are more than cores, they shall yield to each other. */
 void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan);
-/* In a child of that process, which is not to hold the link. */
-void xr_spawned_let_go(void);
+/* The descriptor of the link, which children of that process must not hold; -1: this is not such a process. */
+int xr_spawned_link(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* wait_hosts.c: see muster.h. */
+/* wait_hosts.c: see wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"

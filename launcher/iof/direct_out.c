@@ -1,4 +1,4 @@
-/* direct_out.c: see direct.h. */
+/* direct_out.c: see direct_out.h. */
 #include "launcher/iof/direct_out.h"
 
 #include <fcntl.h>

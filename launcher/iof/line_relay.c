@@ -1,4 +1,4 @@
-/* line_relay.c: see relay.h. */
+/* line_relay.c: see line_relay.h. */
 #include "launcher/iof/line_relay.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* out_files.c: see output_dir.h. */
+/* out_files.c: see out_files.h. */
 #include "launcher/iof/out_files.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* out_stream.c: see streams.h. */
+/* out_stream.c: see out_stream.h. */
 #include "launcher/iof/out_stream.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -24,7 +24,6 @@ struct xr_stream {
     int fd, reopened; /* reopened: fd or -1 */
     size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
     bool socket;
-    bool splices; /* takes pages from a pipe: it is a pipe of our view, or a file */
     bool always; /* cannot be polled, because it is always ready: a file */
     struct xr_label label;
     bool colour;   /* a terminal that shows them */
@@ -36,8 +35,6 @@ struct xr_stream {
     struct xr_stream *twin; /* goes to the same terminal, pipe or file; or NULL */
     struct event *ev;
     struct evbuffer *queue;
-    int from;    /* the pipe in which more lies than is queued */
-    size_t owed; /* so many bytes, after those in the queue */
     uint64_t written;
     const struct xr_stream_ops *ops;
     void *arg;
@@ -73,7 +70,6 @@ static void prepare(struct xr_stream *s, int fd)
     s->separate = labels(s) || isatty(fd);
     s->colour = isatty(fd) && shows_colours();
     s->socket = S_ISSOCK(st.st_mode);
-    s->splices = S_ISREG(st.st_mode);
     s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
         return;
@@ -83,7 +79,6 @@ static void prepare(struct xr_stream *s, int fd)
         s->fd = s->reopened;
     else
         s->at_once = PIPE_BUF;
-    s->splices = s->reopened >= 0 && S_ISFIFO(st.st_mode);
 }
 
 static ssize_t write_some(struct xr_stream *s)
@@ -106,42 +101,13 @@ static void give_up(struct xr_stream *s, int error)
 {
     s->broken = true;
     evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
-    s->owed = 0; /* whoever reads that pipe next puts it here, and it is dropped */
     s->ops->on_broken(s->arg, s, error);
-}
-
-/* The common way for what is owed: whoever says that so much is in the pipe has looked. */
-static void absorb(struct xr_stream *s)
-{
-    while (s->owed) {
-        int n = evbuffer_read(s->queue, s->from, s->owed > INT_MAX ? INT_MAX : (int)s->owed);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        s->owed -= (size_t)n;
-    }
-    s->owed = 0;
-}
-
-static ssize_t splice_some(struct xr_stream *s)
-{
-    ssize_t n = splice(s->from, NULL, s->fd, NULL, s->owed, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-
-    if (n > 0) {
-        s->owed -= (size_t)n;
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR && errno != EPIPE)) {
-        s->splices = false; /* as for a file that is appended to */
-        absorb(s);
-        return 0;
-    }
-    return n;
 }
 
 static void flush(struct xr_stream *s)
 {
     while (!s->broken && xr_stream_backlog(s)) {
-        ssize_t n = evbuffer_get_length(s->queue) ? write_some(s) : splice_some(s);
+        ssize_t n = write_some(s);
         if (n > 0)
             s->written += (uint64_t)n;
         else if (n < 0 && errno == EAGAIN)
@@ -312,7 +278,6 @@ void xr_stream_put(struct xr_stream *s, uint32_t rank, const char *data, size_t 
 {
     if (s->broken || len == 0)
         return;
-    absorb(s);
     separate(s, rank);
     if (!labels(s)) {
         size_t n = put_at_once(s, data, len);
@@ -326,29 +291,10 @@ void xr_stream_put(struct xr_stream *s, uint32_t rank, const char *data, size_t 
     flush(s);
 }
 
-bool xr_stream_splices(const struct xr_stream *s)
-{
-    return s->splices && !s->separate && !s->broken && !xr_stream_backlog(s);
-}
-
-void xr_stream_splice(struct xr_stream *s, uint32_t rank, int fd, size_t len)
-{
-    if (s->broken || len == 0)
-        return;
-    absorb(s);
-    enlarge(s);
-    s->from = fd;
-    s->owed = len;
-    s->open_line = false;
-    s->open_rank = rank;
-    flush(s);
-}
-
 void xr_stream_pass(struct xr_stream *s, const char *data, size_t len)
 {
     if (s->broken || len == 0)
         return;
-    absorb(s);
     separate(s, UINT32_MAX - 1);
     evbuffer_add(s->queue, data, len);
     s->open_line = data[len - 1] != '\n';
@@ -362,7 +308,6 @@ void xr_stream_say(struct xr_stream *s, const char *fmt, ...)
 
     if (s->broken)
         return;
-    absorb(s);
     separate(s, UINT32_MAX);
     va_start(ap, fmt);
     if (s->colour)
@@ -375,7 +320,6 @@ void xr_stream_say(struct xr_stream *s, const char *fmt, ...)
 
 void xr_stream_take_back(struct xr_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
 {
-    absorb(s);
     evbuffer_remove(s->queue, data, len);
     *rank = s->open_rank;
     *partial = s->open_line;
@@ -383,7 +327,7 @@ void xr_stream_take_back(struct xr_stream *s, char *data, size_t len, uint32_t *
 
 size_t xr_stream_backlog(const struct xr_stream *s)
 {
-    return evbuffer_get_length(s->queue) + s->owed;
+    return evbuffer_get_length(s->queue);
 }
 
 uint64_t xr_stream_written(const struct xr_stream *s)

@@ -37,11 +37,6 @@ void xr_stream_pair(struct xr_stream *a, struct xr_stream *b);
 /* Output of a rank. partial: the bytes do not end a line. */
 void xr_stream_put(struct xr_stream *stream, uint32_t rank, const char *data, size_t len,
                    bool partial);
-/* The same of whole lines that are in a pipe and stay there until the stream takes them out, without a copy where it
- * can: until its backlog is gone nobody else may read there, or close it. */
-void xr_stream_splice(struct xr_stream *stream, uint32_t rank, int fd, size_t len);
-/* Would that save copies? */
-bool xr_stream_splices(const struct xr_stream *stream);
 /* Lines as they are, of another xrun. */
 void xr_stream_pass(struct xr_stream *stream, const char *data, size_t len);
 /* A line of xrun's own; the newline is added. */

@@ -1,12 +1,12 @@
 /*
- * rank_input.c: the ranks' standard input. See agent.h.
+ * rank_input.c: the ranks' standard input. See rank_input.h.
  *
  * One rank reads it, or all of them do, each a copy. The front end sends no
  * more than a window of bytes ahead of what the slowest has been given, so the
  * one buffer for all stays small and the wire is never held up by it. Who reads
  * no more does not count.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/iof/rank_input.h"
 #include "launcher/overlay/protocol.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct input {
 };
 
 struct xr_inputs {
-    struct xr_agent *agent;
+    const struct xr_local_io *at;
     struct input *list; /* [n] */
     uint32_t n, added;
     uint32_t open;
@@ -57,16 +57,16 @@ static void settle(struct xr_inputs *all)
         all->list[i].at -= all->list[i].fd >= 0 ? least : 0;
         all->last += all->list[i].fd >= 0 && all->list[i].at == 0;
     }
-    if (!all->agent->wire)
+    if (!*all->at->wire)
         return;
     if (!all->open && !all->ended && !all->told) {
         all->told = true;
-        xr_pack_u32(&p, all->agent->node);
-        xr_wire_send(all->agent->wire, XR_MSG_INPUT_CLOSED, &p);
+        xr_pack_u32(&p, all->at->node);
+        xr_wire_send(*all->at->wire, XR_MSG_INPUT_CLOSED, &p);
     } else if (least && all->open) {
-        xr_pack_u32(&p, all->agent->node);
+        xr_pack_u32(&p, all->at->node);
         xr_pack_u32(&p, (uint32_t)least);
-        xr_wire_send(all->agent->wire, XR_MSG_INPUT_TAKEN, &p);
+        xr_wire_send(*all->at->wire, XR_MSG_INPUT_TAKEN, &p);
     }
 }
 
@@ -131,15 +131,15 @@ bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank)
     return job->input == XR_INPUT_ALL || job->input == rank;
 }
 
-rank_status_t xr_inputs_open(struct xr_agent *agent, struct xr_inputs **out)
+rank_status_t xr_inputs_open(const struct xr_local_io *at, bool each, struct xr_inputs **out)
 {
     struct xr_inputs *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
-    all->agent = agent;
+    all->at = at;
     all->newline = true;
-    all->n = agent->job.input == XR_INPUT_ALL ? agent->nlocal : 1;
+    all->n = each ? at->nlocal : 1;
     all->list = calloc(all->n, sizeof(*all->list));
     if (!all->list) {
         free(all);
@@ -155,7 +155,7 @@ rank_status_t xr_inputs_add_terminal(struct xr_inputs *all, int master)
 
     *in = (struct input){.all = all, .fd = master, .terminal = true};
     evutil_make_socket_nonblocking(master);
-    in->ev = event_new(all->agent->base, master, EV_WRITE, on_writable, in);
+    in->ev = event_new(all->at->base, master, EV_WRITE, on_writable, in);
     if (!in->ev) {
         close(master);
         return RANK_ERR_NO_MEMORY;

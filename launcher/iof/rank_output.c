@@ -1,5 +1,5 @@
 /*
- * rank_output.c: the pipes that ranks write to. See agent.h.
+ * rank_output.c: the pipes that ranks write to. See rank_output.h.
  *
  * What is sent on ends with a newline, so that the front end can put output of
  * many ranks together line by line. There are two exceptions: a partial line on
@@ -12,9 +12,8 @@
  * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
  * goes on.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/iof/rank_output.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/iof/splice.h"
 #include "launcher/iof/out_stream.h"
 #include "lib/base/log.h"
 
@@ -32,8 +31,6 @@
 #define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
-
-#define LEAST_SPLICED (64 << 10)
 
 /* A rank that is kept off its core in the middle of a long line, or of much that it writes, has not come to rest. */
 #define LONGEST_PROMPT 1024
@@ -54,17 +51,15 @@ struct pipe {
     bool terminal; /* passed on as it comes: somebody is typing there */
     bool grow;  /* the last read filled the buffer */
     bool large; /* the pipe holds LAST_BUFFER */
-    bool handed; /* what came last was handed over, and was much */
     size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
 };
 
 struct xr_outputs {
-    struct xr_agent *agent;
+    const struct xr_local_io *at;
     struct pipe *pipes; /* two a rank */
     struct pipe *owner[3]; /* by stream: whose long line is passing */
     uint32_t open;
     struct xr_stream *direct; /* where standard output goes, if it is ours to write */
-    struct xr_splicer *splicer; /* for much of it; or NULL */
     uint32_t large; /* pipes that were made so */
     uint64_t under_way; /* bytes that the front end has not passed on yet */
     uint64_t window;
@@ -79,8 +74,8 @@ static void resume(struct xr_outputs *all);
 
 static void show_direct(struct xr_outputs *all)
 {
-    atomic_store(&all->agent->direct->written, xr_stream_written(all->direct));
-    atomic_store(&all->agent->direct->queued, xr_stream_backlog(all->direct));
+    atomic_store(&all->at->direct->written, xr_stream_written(all->direct));
+    atomic_store(&all->at->direct->queued, xr_stream_backlog(all->direct));
     if (!all->stalled && xr_stream_backlog(all->direct))
         stop_all(all);
 }
@@ -94,7 +89,7 @@ static void on_drained(void *arg)
         return;
     if (all->stalled && all->under_way <= all->window / 2)
         resume(all);
-    xr_agent_check_done(all->agent);
+    all->at->on_progress(all->at->arg);
 }
 
 /* The front end knows what that means. What is put from now on is dropped. */
@@ -105,8 +100,8 @@ static void on_broken(void *arg, struct xr_stream *stream, int error)
 
     (void)stream;
     xr_pack_u32(&p, (uint32_t)error);
-    if (all->agent->wire)
-        xr_wire_send(all->agent->wire, XR_MSG_BROKEN, &p);
+    if (*all->at->wire)
+        xr_wire_send(*all->at->wire, XR_MSG_BROKEN, &p);
     else
         xr_packer_free(&p);
 }
@@ -116,9 +111,9 @@ static rank_status_t open_direct(struct xr_outputs *all)
     static const struct xr_label none;
     static const struct xr_stream_ops ops = {on_drained, on_broken};
 
-    if (!all->agent->direct)
+    if (!all->at->direct)
         return RANK_OK;
-    return xr_stream_open(all->agent->base, all->agent->direct->fd, &none, &ops, all, &all->direct);
+    return xr_stream_open(all->at->base, all->at->direct->fd, &none, &ops, all, &all->direct);
 }
 
 /* What is queued goes to the front end before whatever it is told next. */
@@ -130,7 +125,7 @@ void xr_outputs_share(struct xr_outputs *all)
     uint32_t rank;
     bool partial;
 
-    if (!all || !all->direct || !all->agent->wire)
+    if (!all || !all->direct || !*all->at->wire)
         return;
     if (n && !(data = malloc(n)))
         return; /* lines may be torn, but none is lost */
@@ -140,11 +135,11 @@ void xr_outputs_share(struct xr_outputs *all)
         xr_pack_u32(&msg, 1);
         xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
         xr_pack_bytes(&msg, data, n);
-        xr_wire_send(all->agent->wire, XR_MSG_OUTPUT, &msg);
+        xr_wire_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
         all->under_way += n;
     }
     free(data);
-    atomic_store(&all->agent->direct->queued, 0);
+    atomic_store(&all->at->direct->queued, 0);
     xr_stream_close(all->direct);
     all->direct = NULL;
     if (all->stalled && all->under_way <= all->window / 2)
@@ -166,7 +161,7 @@ bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const cha
 
 static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
 {
-    struct xr_wire *wire = p->all->agent->wire;
+    struct xr_wire *wire = *p->all->at->wire;
     struct xr_packer msg = {0};
 
     if (n && p->stream == 1 && p->all->direct) {
@@ -203,7 +198,7 @@ static void forget(struct pipe *p)
 static void release(struct xr_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal && !all->owner[stream]; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal && !all->owner[stream]; i++) {
         struct pipe *p = &all->pipes[i];
         if (!p->held || p->stream != stream)
             continue;
@@ -257,8 +252,7 @@ static void enlarge(struct pipe *p)
         fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
         return;
     p->large = true;
-    if (p->all->large++ == 0 && p->all->direct)
-        p->all->splicer = xr_splicer_open(LAST_BUFFER);
+    p->all->large++;
 }
 
 /* Room for a read: more where the last one filled the buffer. */
@@ -283,7 +277,7 @@ static bool make_room(struct pipe *p)
 static void stop_all(struct xr_outputs *all)
 {
     all->stalled = true;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         if (all->pipes[i].fd >= 0) {
             event_del(all->pipes[i].ev);
             event_del(all->pipes[i].silence);
@@ -294,26 +288,6 @@ static void stop_all(struct xr_outputs *all)
 static void count_last(struct pipe *p, size_t n)
 {
     p->last -= n < p->last ? n : p->last;
-}
-
-/* Much that goes straight to the user's pipe needs not be read. False: that is not so now. */
-static bool hand_over(struct pipe *p)
-{
-    struct xr_outputs *all = p->all;
-    size_t lines;
-
-    if (!p->large || !all->splicer || p->stream != 1 || !all->direct || all->owner[1] ||
-        !xr_stream_splices(all->direct))
-        return false;
-    lines = xr_splicer_lines(all->splicer, p->fd, LEAST_SPLICED);
-    if (!lines)
-        return false;
-    event_del(p->silence);
-    send_bytes(p, p->len, XR_OUT_PARTIAL);
-    xr_stream_splice(all->direct, p->rank, p->fd, lines);
-    count_last(p, lines);
-    show_direct(all);
-    return true;
 }
 
 /* A line has begun that may go on. */
@@ -348,11 +322,6 @@ static bool take(struct pipe *p)
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
-    p->handed = hand_over(p);
-    if (p->handed) {
-        p->burst = MUCH + 1;
-        return true;
-    }
     if (!make_room(p)) {
         /* No memory: pass it on as it is. */
         emit(p, true);
@@ -377,7 +346,7 @@ static bool take(struct pipe *p)
     emit(p, p->terminal);
     if (p->held)
         event_del(p->ev);
-    if (all->agent->wire && all->under_way > all->window && !all->stalled)
+    if (*all->at->wire && all->under_way > all->window && !all->stalled)
         stop_all(all);
     return true;
 }
@@ -385,14 +354,14 @@ static bool take(struct pipe *p)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct pipe *p = arg;
-    struct xr_agent *agent = p->all->agent;
+    struct xr_outputs *all = p->all;
 
     (void)fd;
     (void)what;
     /* Not forever: others want their turn. */
-    for (int i = 0; i < 4 && take(p) && !p->handed; i++)
+    for (int i = 0; i < 4 && take(p); i++)
         ;
-    xr_agent_check_done(agent);
+    all->at->on_progress(all->at->arg);
 }
 
 static void on_silence(evutil_socket_t fd, short what, void *arg)
@@ -406,24 +375,24 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
         event_del(p->ev);
 }
 
-rank_status_t xr_outputs_open(struct xr_agent *agent, struct xr_outputs **out)
+rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **out)
 {
     struct xr_outputs *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
-    all->agent = agent;
-    all->window = WHOLE_WINDOW / agent->job.nhosts;
+    all->at = at;
+    all->window = WHOLE_WINDOW / at->nhosts;
     if (all->window < LEAST_WINDOW)
         all->window = LEAST_WINDOW;
     if (all->window > MOST_WINDOW)
         all->window = MOST_WINDOW;
-    all->pipes = calloc(2 * (size_t)agent->nlocal, sizeof(*all->pipes));
+    all->pipes = calloc(2 * (size_t)at->nlocal, sizeof(*all->pipes));
     if (!all->pipes) {
         free(all);
         return RANK_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < 2 * agent->nlocal; i++)
+    for (uint32_t i = 0; i < 2 * at->nlocal; i++)
         all->pipes[i].fd = -1;
     if (open_direct(all)) {
         xr_outputs_close(all);
@@ -437,12 +406,11 @@ void xr_outputs_close(struct xr_outputs *all)
 {
     if (!all)
         return;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         all->pipes[i].len = 0;
         forget(&all->pipes[i]);
     }
     free(all->pipes);
-    xr_splicer_close(all->splicer);
     xr_stream_close(all->direct);
     free(all);
 }
@@ -451,15 +419,15 @@ void xr_outputs_close(struct xr_outputs *all)
 static rank_status_t add_fd(struct xr_outputs *all, uint32_t local, int stream, int fd)
 {
     struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
-    uint32_t rank = all->agent->ranks[local].rank;
+    uint32_t rank = all->at->rank_of(all->at->arg, local);
 
     p->all = all;
     p->rank = rank;
     p->stream = stream;
     p->fd = fd;
     evutil_make_socket_nonblocking(p->fd);
-    p->ev = event_new(all->agent->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
-    p->silence = evtimer_new(all->agent->base, on_silence, p);
+    p->ev = event_new(all->at->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->silence = evtimer_new(all->at->base, on_silence, p);
     if (!p->ev || !p->silence || event_add(p->ev, NULL)) {
         rk_error("out of memory for the output of rank %u", rank);
         if (p->ev)
@@ -480,7 +448,7 @@ rank_status_t xr_outputs_add(struct xr_outputs *all, uint32_t local, int stream,
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC)) {
-        rk_error("no pipe for the output of rank %u: %m", all->agent->ranks[local].rank);
+        rk_error("no pipe for the output of rank %u: %m", all->at->rank_of(all->at->arg, local));
         return RANK_ERR_SYSTEM;
     }
     st = add_fd(all, local, stream, ends[0]);
@@ -510,7 +478,7 @@ void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
 
 void xr_outputs_note_last(struct xr_outputs *all)
 {
-    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
         int n = 0;
 
@@ -521,12 +489,10 @@ void xr_outputs_note_last(struct xr_outputs *all)
 
 void xr_outputs_cut(struct xr_outputs *all)
 {
-    for (uint32_t i = 0; all && i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
 
-        /* What was handed over may still be in the pipe. */
-        if (p->fd >= 0 && !p->ended && p->last == 0 &&
-            !(p->handed && all->direct && xr_stream_backlog(all->direct)))
+        if (p->fd >= 0 && !p->ended && p->last == 0)
             finish(p);
     }
 }
@@ -544,7 +510,7 @@ bool xr_outputs_stalled(const struct xr_outputs *all)
 static void resume(struct xr_outputs *all)
 {
     all->stalled = false;
-    for (uint32_t i = 0; i < 2 * all->agent->nlocal; i++) {
+    for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         struct pipe *p = &all->pipes[i];
         if (p->fd < 0 || p->held || p->ended)
             continue;

@@ -1,4 +1,4 @@
-/* stdin_reader.c: see reader.h. */
+/* stdin_reader.c: see stdin_reader.h. */
 #include "launcher/iof/stdin_reader.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/iof/user_tty.h"

@@ -1,4 +1,4 @@
-/* user_tty.c: see terminal.h. */
+/* user_tty.c: see user_tty.h. */
 #include "launcher/iof/user_tty.h"
 
 #include <errno.h>
@@ -8,41 +8,6 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
-
-/* ---------------------------------------------------------- the agent's side */
-
-int xr_terminal_open(const struct xr_window *window, int *master, int *slave)
-{
-    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), error;
-    char name[64];
-
-    if (fd < 0)
-        return -1;
-    if (grantpt(fd) || unlockpt(fd) || ptsname_r(fd, name, sizeof(name)))
-        goto failed;
-    *slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (*slave < 0)
-        goto failed;
-    xr_terminal_resize(fd, window);
-    *master = fd;
-    return 0;
-
-failed:
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-void xr_terminal_resize(int master, const struct xr_window *window)
-{
-    struct winsize size = {.ws_row = window->rows, .ws_col = window->cols};
-
-    if (master >= 0)
-        ioctl(master, TIOCSWINSZ, &size); /* tells the programs there by SIGWINCH */
-}
-
-/* ------------------------------------------------------- the front end's side */
 
 /* How often one that is in the background looks whether it still is there. */
 #define LOOK_MS 500

@@ -1,24 +1,14 @@
 /*
- * user_tty.h: a terminal for one rank (--pty), and the user's own meanwhile.
+ * user_tty.h: the user's terminal while a rank has one of its own (--pty).
  */
 #ifndef XR_LAUNCHER_IOF_USER_TTY_H
 #define XR_LAUNCHER_IOF_USER_TTY_H
 
+#include "launcher/job/job.h"
+
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct xr_window {
-    uint16_t rows, cols;
-};
-
-/* ---------------------------------------------------------- the agent's side */
-
-/* A new terminal: the master's descriptor, and the one that a rank gets. 0, or -1 with errno. */
-int xr_terminal_open(const struct xr_window *window, int *master, int *slave);
-void xr_terminal_resize(int master, const struct xr_window *window);
-
-/* ------------------------------------------------------- the front end's side */
 
 /* Does another process group than ours have the terminal? Who is in the background must not touch it. */
 bool xr_terminal_is_others(int fd);

@@ -1,4 +1,4 @@
-/* exit_status.c: see verdict.h. */
+/* exit_status.c: see exit_status.h. */
 #include "launcher/job/exit_status.h"
 
 #include <stdio.h>

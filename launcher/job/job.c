@@ -75,6 +75,7 @@ void xr_job_pack(const struct xr_job *job, struct xr_packer *p)
         xr_pack_string(p, app->path ? app->path : "");
     }
     xr_pack_strings(p, job->env);
+    xr_pack_u32(p, job->no_mpi);
     xr_pack_u32(p, job->torch);
     xr_pack_u32(p, job->report);
     xr_pack_u32(p, job->input);
@@ -175,7 +176,7 @@ static bool unpack_origin(struct xr_unpacker *u, struct xr_origin *out)
 
 rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out)
 {
-    uint32_t torch, report;
+    uint32_t no_mpi, torch, report;
     bool ok;
 
     memset(out, 0, sizeof(*out));
@@ -183,6 +184,7 @@ rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out)
     out->size = xr_unpack_u32(u);
     ok = out->size <= MAX_RANKS && unpack_apps(u, out);
     out->env = xr_unpack_strings(u);
+    no_mpi = xr_unpack_u32(u);
     torch = xr_unpack_u32(u);
     report = xr_unpack_u32(u);
     out->input = xr_unpack_u32(u);
@@ -196,8 +198,9 @@ rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out)
         out->limits.soft[i] = xr_unpack_u64(u);
     out->started_ns = xr_unpack_u64(u);
     ok = ok && unpack_origin(u, &out->origin);
-    if (!ok || !xr_unpack_done(u) || torch > 1 || report > 1)
+    if (!ok || !xr_unpack_done(u) || no_mpi > 1 || torch > 1 || report > 1)
         return RANK_ERR_ARG;
+    out->no_mpi = no_mpi;
     out->torch = torch;
     out->report = report;
     return RANK_OK;

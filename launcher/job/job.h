@@ -6,12 +6,19 @@
 
 #include "launcher/util/pack.h"
 #include "launcher/exec/rlimits.h"
-#include "launcher/iof/user_tty.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define XR_MAX_RANKS (1 << 20)
+#define XR_PMI1_FD 3 /* in a rank: its connection to the PMI-1 server */
+
+/* The size of a terminal. */
+struct xr_window {
+    uint16_t rows, cols;
+};
 
 /* One of the job's programs; its ranks follow each other, and those of the program before it. */
 struct xr_app {
@@ -46,6 +53,7 @@ struct xr_job {
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */
     bool report;   /* --json: the agents tell more */
+    bool no_mpi;   /* --mpi none: ranks get neither PMIx nor PMI-1 */
     bool torch;    /* ranks get the variables of torch_env.h */
     uint32_t input; /* the rank that reads xrun's standard input, or XR_INPUT_* */
     uint32_t pty;   /* the rank that gets a terminal, or XR_PTY_NONE */

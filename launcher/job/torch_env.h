@@ -7,8 +7,6 @@
 #ifndef XR_LAUNCHER_JOB_TORCH_ENV_H
 #define XR_LAUNCHER_JOB_TORCH_ENV_H
 
-#include "launcher/map/plan.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,12 +17,6 @@ bool xr_torch_own(const char *s);
 
 /* Take out of a job's environment what each rank shall have of its own. */
 void xr_torch_job(char **env);
-/* Put MASTER_ADDR and MASTER_PORT into it, unless it has them: where rank 0 runs is known when all are placed. False: no
- * memory. */
-bool xr_torch_place(char ***env, const struct xr_plan *plan);
-
-/* A TCP port of this host that nobody uses now, and hardly the same to two who ask; 0: there is none. */
-uint16_t xr_torch_port(void);
 
 /* A rank's own. Each of out holds 32 bytes at least. */
 void xr_torch_rank(uint32_t rank, uint32_t size, uint32_t local_rank, uint32_t local_size,

@@ -1,7 +1,7 @@
 /* plan.c: see plan.h. */
 #include "launcher/map/plan.h"
 #include "launcher/alloc/slurm.h"
-#include "launcher/bootstrap/srun.h"
+#include "launcher/util/shell_words.h"
 #include "launcher/alloc/local_alias.h"
 #include "lib/base/conf.h"
 #include "lib/topo/topo.h"
@@ -50,7 +50,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
 static bool by_step(const struct xr_plan *p)
 {
     if (p->where->agent)
-        return xr_step_named(p->where->agent);
+        return xr_command_is(p->where->agent, "srun");
     return xr_slurm_has(&p->hosts);
 }
 
@@ -272,4 +272,43 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
         st = xr_place(&rq, hosts, p->hosts.n, &p->placement, err, errlen);
     free(hosts);
     return st;
+}
+
+/* -------------------------------------------- hosts that get no ranks need no agents */
+
+/*
+ * How many ranks a host takes may be known only when its agent has reported its machine. But none takes fewer than
+ * this, and hosts are taken in their order.
+ */
+/* The fewest ranks that a host takes before the next one gets any. */
+static uint32_t least(const struct xr_place_request *rq, const struct xr_hostspec *host)
+{
+    if (rq->map == XR_LEVEL_NODE)
+        return 1; /* in turn */
+    if (rq->ppr)
+        return rq->ppr; /* on each of its objects, of which it has at least one */
+    if (host->most && host->most < host->slots)
+        return host->most;
+    return host->slots ? host->slots : 1;
+}
+
+uint32_t xr_plan_needed(const struct xr_plan *p, uint32_t n)
+{
+    const struct xr_place_request *rq = &p->where->request;
+    uint32_t pins = n && n < p->file.n ? n : p->file.n, last = 0;
+    uint64_t seats = 0;
+
+    if (p->file.n) {
+        for (uint32_t i = 0; i < pins; i++)
+            last = p->file.pin[i].host > last ? p->file.pin[i].host : last;
+        return last + 1;
+    }
+    if (n == 0 && (rq->ppr || p->fill))
+        return p->hosts.n;
+    for (uint32_t i = 0; i < p->hosts.n; i++) {
+        seats += least(rq, &p->hosts.host[i]);
+        if (seats >= (n ? n : 1))
+            return i + 1;
+    }
+    return p->hosts.n;
 }

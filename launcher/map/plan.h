@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 
-#define XR_NO_HOST UINT32_MAX
 
 /* What an agent says of its host, or xrun sees of its own. */
 struct xr_plan_host {

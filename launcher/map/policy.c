@@ -1,4 +1,4 @@
-/* policy.c: the values of the options about hosts and places. See where.h. */
+/* policy.c: the values of the options about hosts and places. See policy.h. */
 #include "launcher/map/policy.h"
 #include "launcher/util/pack.h"
 #include "launcher/util/cidr.h"

@@ -169,9 +169,9 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
     unsigned wrong = 0;
 
     memset(out, 0, sizeof(*out));
-    if (!xr_text_file_read(path, &f, why, sizeof(why))) {
+    if (!xr_text_file_open(path, &f, why, sizeof(why))) {
         snprintf(err, errlen, "cannot read the rankfile %s: %s", path, why);
-        xr_text_file_free(&f);
+        xr_text_file_close(&f);
         return RANK_ERR_ARG;
     }
     while ((text = xr_text_file_line(&f))) {
@@ -183,7 +183,10 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
         rk_error("%s:%u: %s", path, f.number, why);
         wrong++;
     }
-    xr_text_file_free(&f);
+    if (!xr_text_file_close(&f)) {
+        snprintf(err, errlen, "the rankfile %s cannot be read to its end", path);
+        return RANK_ERR_ARG;
+    }
     for (uint32_t i = 0; i < out->n && !wrong; i++) {
         if (out->pin[i].host == NOBODY) {
             snprintf(err, errlen, "the rankfile %s has no line for rank %u", path, i);

@@ -1,4 +1,4 @@
-/* status_board.c: see board.h. */
+/* status_board.c: see status_board.h. */
 #include "launcher/monitor/status_board.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/clock.h"

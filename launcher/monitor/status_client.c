@@ -1,4 +1,4 @@
-/* status_client.c: xrun --status: ask running jobs. See status.h. */
+/* status_client.c: xrun --status: ask running jobs. See status_server.h. */
 #include "launcher/monitor/rundir.h"
 #include "launcher/monitor/status_server.h"
 #include "lib/base/clock.h"

@@ -1,4 +1,4 @@
-/* status_server.c: see status.h. */
+/* status_server.c: see status_server.h. */
 #include "launcher/monitor/status_server.h"
 #include "launcher/monitor/rundir.h"
 

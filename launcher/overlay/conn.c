@@ -1,4 +1,4 @@
-/* conn.c: see wire.h. */
+/* conn.c: see conn.h. */
 #include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"
 

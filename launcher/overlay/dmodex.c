@@ -1,4 +1,4 @@
-/* dmodex.c: see modexes.h. */
+/* dmodex.c: see dmodex.h. */
 #include "launcher/overlay/dmodex.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/list.h"

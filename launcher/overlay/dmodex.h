@@ -9,8 +9,10 @@
 #define XR_LAUNCHER_OVERLAY_DMODEX_H
 
 #include "launcher/overlay/liveness.h"
-#include "launcher/pmix/pmix_server.h"
 #include "launcher/overlay/tree.h"
+
+/* What becomes of a question for what a rank has committed. */
+enum xr_found { XR_FOUND, XR_FOUND_NEVER, XR_FOUND_LATE /* the time-out of the question has passed */ };
 
 struct xr_modexes;
 

@@ -1,4 +1,4 @@
-/* event.c: see notice.h. */
+/* event.c: see event.h. */
 #include "launcher/overlay/event.h"
 
 void xr_notice_pack(const struct xr_notice *n, struct xr_packer *p)

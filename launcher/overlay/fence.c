@@ -1,4 +1,4 @@
-/* pmix_fence.c: see fences.h. */
+/* fence.c: see fence.h. */
 #include "launcher/overlay/fence.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/list.h"

@@ -1,4 +1,4 @@
-/* kary.c: see shape.h. */
+/* kary.c: see kary.h. */
 #include "launcher/overlay/kary.h"
 
 /* Agents' places count from 1 here, and the root's is 0. */

@@ -1,4 +1,4 @@
-/* liveness.c: see gone.h. */
+/* liveness.c: see liveness.h. */
 #include "launcher/overlay/liveness.h"
 
 #include <stdlib.h>

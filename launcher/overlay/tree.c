@@ -1,26 +1,20 @@
 /* tree.c: see tree.h. */
 #include "launcher/overlay/tree.h"
+#include "launcher/overlay/keepalive.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
 
-#include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
 #define BEAT_S 1
-#define LOST_AFTER_S 6
 /* For who has said that it is busy: with the table of a million ranks, a file system that wakes up. */
 #define BUSY_S 120
 #define FOR_EVER UINT32_MAX
-#define UNANSWERED_PROBES 3
-/* For the keeper of an agent that stands still to end all that was below it: keeper.c. */
+/* For the keeper of an agent that stands still to end all that was below it: supervisor.c. */
 #define KEEPER_S 9
 
 struct link {
@@ -175,7 +169,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpack
     struct link *l = arg;
     struct xr_tree *t = l->tree;
 
-    l->may_be = kind == XR_MSG_BUSY ? BUSY_S : LOST_AFTER_S;
+    l->may_be = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
     if (kind == XR_MSG_BEAT || kind == XR_MSG_BUSY || l->lost)
         return true;
     if (node == XR_NODE_NEXT)
@@ -239,32 +233,6 @@ static const struct xr_wire_ops wire_ops = {on_message, on_close, on_drained, on
 
 /* ----------------------------------------------------------------- heartbeats */
 
-static void give_up_after(int fd, int ms)
-{
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
-}
-
-/*
- * A parent that is stopped takes in what its socket holds, and no more. To the kernel data that wait for room for so
- * long are as good as lost, though the other host answers each time that it is asked for room: TCP_USER_TIMEOUT counts
- * on. So it is taken away as long as all that we have is waiting for room and the host answers.
- */
-static void bear_with(struct link *l)
-{
-    int fd = xr_wire_fd(l->wire), queued = 0, unsent = 0;
-    struct tcp_info info = {0};
-    socklen_t len = sizeof(info);
-    bool patient;
-
-    if (ioctl(fd, SIOCOUTQ, &queued) < 0 || ioctl(fd, SIOCOUTQNSD, &unsent) < 0 ||
-        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-        return;
-    patient = unsent > 0 && unsent == queued && info.tcpi_probes < UNANSWERED_PROBES;
-    if (patient != l->patient)
-        give_up_after(fd, patient ? 0 : LOST_AFTER_S * 1000);
-    l->patient = patient;
-}
-
 /*
  * It stands still, or its host is cut off. The owner goes on without it at once, but its keeper, which sees that our
  * end of the wire is closed, needs a while to end it and its ranks, and closes the other end only then. If the host
@@ -289,7 +257,7 @@ static void look_at(struct link *l, uint64_t now)
     if (!l->wire || !l->remote || l->hung_up)
         return;
     if (l == &l->tree->parent)
-        bear_with(l);
+        l->patient = xr_keepalive_suspend(xr_wire_fd(l->wire), l->patient);
     xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
     /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
      * whether its host is there. */
@@ -317,18 +285,6 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         look_at(&t->child[i], now);
 }
 
-void xr_tree_watch(int fd)
-{
-    const int on = 1, idle = 2, every = 1, times = 4;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-    give_up_after(fd, LOST_AFTER_S * 1000);
-}
-
 static rank_status_t add(struct link *l, int fd, bool remote)
 {
     struct xr_tree *t = l->tree;
@@ -344,7 +300,7 @@ static rank_status_t add(struct link *l, int fd, bool remote)
     l->may_be = FOR_EVER;
     if (!remote)
         return RANK_OK;
-    xr_tree_watch(fd);
+    xr_keepalive_enable(fd);
     if (!t->beat) {
         t->beat = event_new(t->base, -1, EV_PERSIST, on_beat, t);
         t->beat_ns = rk_clock_ns();

@@ -56,8 +56,7 @@ rank_status_t xr_tree_add_child(struct xr_tree *tree, uint32_t node, int fd, boo
 /* The loop will not run for a while, for up to two minutes: those below are sent what waits for them as far as it goes, and
  * the parent is told, so that it does not take silence for death. That the host is there its kernel says all the while. */
 void xr_tree_excuse(struct xr_tree *tree);
-/* The kernel shall notice when the host at the other end of a connection is gone. */
-void xr_tree_watch(int fd);
+
 /* The parent's wire, or NULL. */
 struct xr_wire *xr_tree_parent(const struct xr_tree *tree);
 bool xr_tree_has_child(const struct xr_tree *tree, uint32_t node);

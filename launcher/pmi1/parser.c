@@ -1,4 +1,4 @@
-/* parser.c: see line.h. */
+/* parser.c: see parser.h. */
 #include "launcher/pmi1/parser.h"
 
 #include <errno.h>

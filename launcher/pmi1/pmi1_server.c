@@ -1,5 +1,5 @@
 /*
- * pmi1_server.c: connections and barriers of PMI-1. See server.h; what is answered
+ * pmi1_server.c: connections and barriers of PMI-1. See pmi1_server.h; what is answered
  * to each command is in commands.c.
  *
  * A job that does not speak PMI-1 pays for a socket pair a rank and its place

@@ -55,7 +55,6 @@ void xr_pmi1_close(struct xr_pmi1 *pmi1);
  * caller closes it when the rank has it. app: the number of its program among the job's. Several
  * threads may do this at once, for different ranks, while the loop does not run. On failure errno says why. */
 rank_status_t xr_pmi1_add(struct xr_pmi1 *pmi1, uint32_t rank, uint32_t app, int *fd);
-#define XR_PMI1_FD 3
 
 /* A rank's process has ended. What it said before is heard first. True: it was a client and has not
  * finalized. NULL is fine. */

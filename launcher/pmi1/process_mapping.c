@@ -1,4 +1,4 @@
-/* process_mapping.c: which ranks share a host, as MPICH wants to be told. See server.h. */
+/* process_mapping.c: which ranks share a host, as MPICH wants to be told. See pmi1_server.h. */
 #include "launcher/pmi1/pmi1_server.h"
 
 #include <stdio.h>

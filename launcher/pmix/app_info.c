@@ -1,6 +1,6 @@
 /*
  * app_info.c: which program of the job each rank runs, told to PMIx; MPI's
- * MPI_APPNUM comes from it. See server.h.
+ * MPI_APPNUM comes from it. See pmix_server.h.
  *
  * This is a second registration of the job, which adds to the first: PMIx
  * derives what it knows of single ranks from the maps only where nobody else

@@ -1,5 +1,5 @@
 /*
- * pmix_server.c: open the PMIx server, register the job, tell of deaths. See server.h.
+ * pmix_server.c: open the PMIx server, register the job, tell of deaths. See pmix_server.h.
  *
  * What is registered is as little as clients can do with: node map and process
  * map, from which PMIx derives the local peers, and the sizes. Data for single

@@ -10,6 +10,7 @@
 
 #include "launcher/dpm/rpc.h"
 #include "launcher/job/job.h"
+#include "launcher/overlay/dmodex.h"
 #include "lib/rank.h"
 
 #include <event2/event.h>
@@ -20,9 +21,6 @@
 
 struct xr_server;
 struct xr_notice;
-
-/* What becomes of a question for what a rank has committed. */
-enum xr_found { XR_FOUND, XR_FOUND_NEVER, XR_FOUND_LATE /* the one who asked waits no longer */ };
 
 /* The process of a rank of this host. */
 struct xr_server_process {

@@ -1,4 +1,4 @@
-/* threadshift.c: see mailbox.h. */
+/* threadshift.c: see threadshift.h. */
 #include "launcher/pmix/threadshift.h"
 
 #include <pthread.h>

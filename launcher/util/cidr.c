@@ -1,4 +1,4 @@
-/* cidr.c: see network.h. */
+/* cidr.c: see cidr.h. */
 #include "launcher/util/cidr.h"
 
 #include <arpa/inet.h>

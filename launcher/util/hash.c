@@ -1,4 +1,4 @@
-/* hash.c: see table.h. */
+/* hash.c: see hash.h. */
 #include "launcher/util/hash.h"
 
 #include <stdlib.h>

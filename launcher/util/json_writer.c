@@ -1,4 +1,4 @@
-/* json_writer.c: see json.h. */
+/* json_writer.c: see json_writer.h. */
 #include "launcher/util/json_writer.h"
 
 #include <inttypes.h>

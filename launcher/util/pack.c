@@ -1,4 +1,4 @@
-/* pack.c: see codec.h. */
+/* pack.c: see pack.h. */
 #include "launcher/util/pack.h"
 
 #include <stdlib.h>

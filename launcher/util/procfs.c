@@ -1,4 +1,4 @@
-/* procfs.c: see maps.h. */
+/* procfs.c: see procfs.h. */
 #include "launcher/util/procfs.h"
 
 #include <dirent.h>

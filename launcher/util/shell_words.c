@@ -1,4 +1,4 @@
-/* shell_words.c: see words.h. */
+/* shell_words.c: see shell_words.h. */
 #include "launcher/util/shell_words.h"
 #include "launcher/util/pack.h"
 
@@ -77,6 +77,20 @@ size_t xr_words_count(char *const *words)
     while (words && words[n])
         n++;
     return n;
+}
+
+bool xr_command_is(const char *text, const char *name)
+{
+    const char *wrong, *slash;
+    char **words = xr_words_split(text, &wrong);
+    bool is = false;
+
+    if (words && words[0]) {
+        slash = strrchr(words[0], '/');
+        is = strcmp(slash ? slash + 1 : words[0], name) == 0;
+    }
+    xr_strings_free(words);
+    return is;
 }
 
 void xr_words_quote(FILE *to, const char *word)

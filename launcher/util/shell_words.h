@@ -5,6 +5,7 @@
 #ifndef XR_LAUNCHER_UTIL_SHELL_WORDS_H
 #define XR_LAUNCHER_UTIL_SHELL_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,9 @@
  */
 char **xr_words_split(const char *text, const char **wrong);
 size_t xr_words_count(char *const *words);
+
+/* Is the program of a command line, without its path, name? False if the line cannot be split. */
+bool xr_command_is(const char *text, const char *name);
 
 /* For a shell of another host, whichever it is. */
 void xr_words_quote(FILE *to, const char *word);

@@ -1,28 +1,28 @@
 /*
- * text_file.h: a file of lines that somebody named: a hostfile, a rankfile, a
- * file of variables, a resource manager's list.
+ * text_file.h: read a file of lines: a hostfile, a rankfile, a file of variables.
  *
- * It may be a pipe or a terminal as well. One that nobody writes to is an
- * error, and not something to wait for for ever.
+ * A pipe is read to its end, so that <(command) works.
  */
 #ifndef XR_LAUNCHER_UTIL_TEXT_FILE_H
 #define XR_LAUNCHER_UTIL_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct xr_text_file {
-    char *data;
-    size_t len, at;
+    FILE *file;
+    char *line;
+    size_t cap;
     unsigned number; /* of the line that was given last, from 1 on */
     bool nul;        /* that line holds a NUL byte: it is cut there */
 };
 
-/* False: why says why, without the path. Free the file whatever is returned. */
-bool xr_text_file_read(const char *path, struct xr_text_file *out, char *why, size_t whylen);
-/* The next line, without its end of either kind; it may be written to. NULL: there is none. */
+/* Returns false with the reason, without the path, in why. Close the file whatever is returned. */
+bool xr_text_file_open(const char *path, struct xr_text_file *out, char *why, size_t whylen);
+/* Return the next line without its end; it may be written to. NULL at the end, or after an error: see xr_text_file_close. */
 char *xr_text_file_line(struct xr_text_file *file);
-/* NULL and a zeroed one are fine. */
-void xr_text_file_free(struct xr_text_file *file);
+/* Returns false if reading failed. A zeroed one is fine. */
+bool xr_text_file_close(struct xr_text_file *file);
 
 #endif

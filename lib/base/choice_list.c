@@ -1,4 +1,4 @@
-/* choice_list.c: see picks.h. */
+/* choice_list.c: see choice_list.h. */
 #include "lib/base/choice_list.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* status_page.c: see board.h. */
+/* status_page.c: see status_page.h. */
 #include "lib/base/status_page.h"
 #include "lib/base/log.h"
 

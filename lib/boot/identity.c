@@ -1,4 +1,4 @@
-/* identity.c: what the PMIx server says of this process; see client.h. */
+/* identity.c: what the PMIx server says of this process; see boot_client.h. */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* nspaces.c: see spaces.h. */
+/* nspaces.c: see nspaces.h. */
 #include "lib/boot/nspaces.h"
 #include "lib/base/list.h"
 

@@ -1,4 +1,4 @@
-/* pending.c: answers of PMIx, and those who wait for them; see client.h. */
+/* pending.c: answers of PMIx, and those who wait for them; see boot_client.h. */
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* describe.c: see tell.h. */
+/* describe.c: see describe.h. */
 #include "lib/core/describe.h"
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"

@@ -20,7 +20,7 @@ struct rk_world;
 
 typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
 typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
-/* Says what a condition waits for; see tell.h. */
+/* Says what a condition waits for; see describe.h. */
 typedef bool (*rk_tell_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
                            struct rk_wait_for *out);
 

@@ -1,5 +1,5 @@
 /*
- * event_fd.c: see watch.h.
+ * event_fd.c: see event_fd.h.
  *
  * Arming is the beginning of a nap that the user takes in our place: the slot says asleep, so that whoever sends rings. It
  * stays so until the thread that armed makes progress or arms again, or until somebody has rung. A byte in the doorbell is

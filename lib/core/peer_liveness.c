@@ -1,4 +1,4 @@
-/* peer_liveness.c: see lives.h. */
+/* peer_liveness.c: see peer_liveness.h. */
 #include "lib/core/peer_liveness.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* procs.c: see worlds.h. */
+/* procs.c: see procs.h. */
 #include "lib/core/procs.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"

@@ -1,4 +1,4 @@
-/* allocator.c: see space.h. */
+/* allocator.c: see allocator.h. */
 #include "lib/mem/allocator.h"
 
 #include <stdlib.h>

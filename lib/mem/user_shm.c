@@ -1,4 +1,4 @@
-/* user_shm.c: see shared.h. */
+/* user_shm.c: see user_shm.h. */
 #include "lib/mem/user_shm.h"
 #include "lib/base/log.h"
 

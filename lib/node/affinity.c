@@ -1,5 +1,5 @@
 /*
- * affinity.c: see cores.h.
+ * affinity.c: see affinity.h.
  *
  * All ranks can run at once if and only if each can be given a core of its own, and that is so if and only if no group of ranks
  * has fewer cores, taken together, than members (Hall). There are 2^n groups, but few have to be looked at: of the sets that

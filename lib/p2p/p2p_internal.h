@@ -49,12 +49,12 @@ void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* team.c: NULL if there is none here. */
 struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 
-/* claims.c. Counts what it refuses. */
+/* validate.c. Counts what it refuses. */
 bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
 /* The team is new: what came for it before is looked at now. */
 void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team);
 
-/* freed.c. Where p2p->freed is there: is such a message for a team that has been freed here? */
+/* stale_teams.c. Where p2p->freed is there: is such a message for a team that has been freed here? */
 bool rk_freed_has(struct rk_p2p *p2p, uint64_t team);
 /* A team of this id is made. */
 void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id);

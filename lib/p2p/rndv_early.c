@@ -1,4 +1,4 @@
-/* rndv_early.c: see ahead.h. */
+/* rndv_early.c: see rndv_early.h. */
 #include "lib/p2p/rndv_early.h"
 #include "lib/base/clock.h"
 #include "lib/core/threads.h"

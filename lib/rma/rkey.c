@@ -1,4 +1,4 @@
-/* rkey.c: see key.h. No state: the fuzzer drives it as it is. */
+/* rkey.c: see rkey.h. No state: the fuzzer drives it as it is. */
 #include "lib/rma/rkey.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* sym_heap.c: see heap.h. */
+/* sym_heap.c: see sym_heap.h. */
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"
 

@@ -1,4 +1,4 @@
-/* connected.c: see family.h. */
+/* connected.c: see connected.h. */
 #include "lib/world/connected.h"
 #include "collectives/coll.h"
 #include "lib/base/status_page.h"

@@ -1,4 +1,4 @@
-/* roster.c: see introduce.h. */
+/* roster.c: see roster.h. */
 #include "lib/world/roster.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"

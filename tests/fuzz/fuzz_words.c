@@ -9,7 +9,6 @@
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/dmodex.h"
 #include "launcher/overlay/event.h"
-#include "launcher/cli/options.h"
 #include "launcher/monitor/status_server.h"
 #include "lib/base/log.h"
 
@@ -161,7 +160,7 @@ struct world {
     struct xr_modexes *modexes;
     struct xr_report *report;
     struct xr_life *life;
-    struct xr_options options;
+    struct xr_life_options options;
     struct xr_job job;
 };
 

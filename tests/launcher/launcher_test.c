@@ -1,7 +1,7 @@
 /* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
 #include "launcher/util/pack.h"
 #include "launcher/exec/environ.h"
-#include "launcher/iof/feed.h"
+#include "launcher/iof/stdin_credit.h"
 #include "launcher/job/job.h"
 #include "launcher/cli/options.h"
 #include "launcher/bootstrap/setup.h"

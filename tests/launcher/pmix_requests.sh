@@ -5,7 +5,7 @@
 run 30 -n 2 --bind none "$top_builddir/tests/launcher/query_client"
 same "queries of several keys" "ok
 ok"
-run 60 -n 2 --bind none "$top_builddir/tests/launcher/refused_client"
+run 60 -n 2 --bind none "$top_builddir/tests/launcher/unsupported_client"
 check "what the server does not do is refused at once" 0
 
 echo "# pmix_requests: $passed passed, $failed failed"

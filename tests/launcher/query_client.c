@@ -3,7 +3,7 @@
  *
  * query_client             all of it
  */
-#include "plain_client.h"
+#include "client_common.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * resolve_client N HOSTS NHOSTS PER   spawns N more of it, connects with them and asks; HOSTS: how many of the own job's
  *                                     hosts there are; NHOSTS: the spawned one's; PER: a host takes so many ranks of each
  */
-#include "plain_client.h"
+#include "client_common.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * cma_iov.c: see gather.h. The sender's list is read first: its entries are data from another
+ * cma_iov.c: see cma_iov.h. The sender's list is read first: its entries are data from another
  * process and are checked, though all that they could do is have us read what we may read anyway.
  */
 #include "lib/channel/shm/cma_iov.h"

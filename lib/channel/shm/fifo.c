@@ -1,4 +1,4 @@
-/* fifo.c: how the memory of a box is divided. See box.h. */
+/* fifo.c: how the memory of a box is divided. See fifo.h. */
 #include "lib/channel/shm/fifo.h"
 #include "lib/channel/shm/split_copy.h"
 

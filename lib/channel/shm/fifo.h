@@ -75,7 +75,7 @@ struct rk_box {
     /* written by the consumer */
     _Atomic uint32_t taken RK_ALIGNED_LINE; /* cells consumed */
     _Atomic uint64_t drained;               /* bytes consumed */
-    /* both sides of one large copy: see rndv.c */
+    /* both sides of one large copy: see shm_rndv.c */
     _Atomic uint64_t claims RK_ALIGNED_LINE;
     _Atomic uint32_t helped;
     /* written by the producer */

@@ -1,4 +1,4 @@
-/* reorder.c: puts packets back in order. See order.h. */
+/* reorder.c: puts packets back in order. See reorder.h. */
 #include "lib/channel/ucx/reorder.h"
 
 #include <stdlib.h>

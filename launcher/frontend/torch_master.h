@@ -1,0 +1,14 @@
+/*
+ * torch_master.h: where the ranks of a PyTorch job find rank 0.
+ */
+#ifndef XR_LAUNCHER_FRONTEND_TORCH_MASTER_H
+#define XR_LAUNCHER_FRONTEND_TORCH_MASTER_H
+
+#include "launcher/map/plan.h"
+
+#include <stdbool.h>
+
+/* Put MASTER_ADDR and MASTER_PORT into env, unless it has them. All ranks are placed. Returns false without memory. */
+bool xr_torch_place(char ***env, const struct xr_plan *plan);
+
+#endif

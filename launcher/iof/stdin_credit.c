@@ -1,0 +1,83 @@
+/* stdin_credit.c: see stdin_credit.h. */
+#include "launcher/iof/stdin_credit.h"
+
+#include <stdlib.h>
+
+struct xr_feed {
+    uint32_t n, reading;
+    uint64_t sent, credited;
+    uint64_t *taken; /* by host; UINT64_MAX: it reads no more */
+};
+
+struct xr_feed *xr_feed_open(uint32_t n)
+{
+    struct xr_feed *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return NULL;
+    f->taken = calloc(n, sizeof(*f->taken));
+    if (!f->taken) {
+        free(f);
+        return NULL;
+    }
+    f->n = f->reading = n;
+    return f;
+}
+
+void xr_feed_close(struct xr_feed *f)
+{
+    if (!f)
+        return;
+    free(f->taken);
+    free(f);
+}
+
+void xr_feed_sent(struct xr_feed *f, uint32_t bytes)
+{
+    f->sent += bytes;
+}
+
+static uint32_t credit(struct xr_feed *f)
+{
+    uint64_t least = f->sent, before = f->credited;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->taken[i] < least)
+            least = f->taken[i];
+    }
+    f->credited = least;
+    return (uint32_t)(least - before);
+}
+
+uint32_t xr_feed_taken(struct xr_feed *f, uint32_t host, uint32_t bytes)
+{
+    bool slowest;
+
+    if (!xr_feed_reads(f, host))
+        return 0;
+    slowest = f->taken[host] == f->credited;
+    /* Nobody has taken what was not sent, whatever he says. */
+    if (bytes > f->sent - f->taken[host])
+        bytes = (uint32_t)(f->sent - f->taken[host]);
+    f->taken[host] += bytes;
+    return slowest ? credit(f) : 0;
+}
+
+uint32_t xr_feed_gone(struct xr_feed *f, uint32_t host)
+{
+    if (!xr_feed_reads(f, host))
+        return 0;
+    f->taken[host] = UINT64_MAX;
+    f->reading--;
+    return credit(f);
+}
+
+bool xr_feed_reads(const struct xr_feed *f, uint32_t host)
+{
+    return host < f->n && f->taken[host] != UINT64_MAX;
+}
+
+bool xr_feed_any(const struct xr_feed *f)
+{
+    return f->reading > 0;
+}
