@@ -14,11 +14,11 @@
 /* What stands behind a host's name; 0: nothing was said. */
 struct keys {
     uint32_t slots, most;
-    const char *unused; /* a word of other launchers that asks for what is not done here; or NULL */
+    bool binding, ifhn; /* words of other launchers that ask for what is not done here */
 };
 
 /* What a word is about. */
-enum key { KEY_SLOTS, KEY_MOST, KEY_MACHINE, KEY_UNUSED, KEY_UNKNOWN };
+enum key { KEY_SLOTS, KEY_MOST, KEY_MACHINE, KEY_BINDING, KEY_IFHN, KEY_UNKNOWN };
 
 /* Words of other launchers have the meaning that they have there. */
 static enum key find_key(const char *word, size_t len)
@@ -30,7 +30,7 @@ static enum key find_key(const char *word, size_t len)
         {"slots", KEY_SLOTS},     {"cpu", KEY_SLOTS},      {"cpus", KEY_SLOTS},     {"count", KEY_SLOTS},
         {"max_slots", KEY_MOST},  {"max-slots", KEY_MOST}, {"slots_max", KEY_MOST}, {"slots-max", KEY_MOST},
         {"boards", KEY_MACHINE},  {"sockets", KEY_MACHINE}, {"cores", KEY_MACHINE}, /* the agent finds these itself */
-        {"binding", KEY_UNUSED},  {"ifhn", KEY_UNUSED},
+        {"binding", KEY_BINDING}, {"ifhn", KEY_IFHN},
     };
 
     for (size_t i = 0; i < RK_ARRAY_LEN(keys); i++) {
@@ -41,7 +41,7 @@ static enum key find_key(const char *word, size_t len)
 }
 
 /* "slots=4" and the like. */
-static bool take_key(char *word, struct keys *keys, char *err, size_t errlen)
+static bool take_key(const char *word, struct keys *keys, char *err, size_t errlen)
 {
     const char *eq = strchr(word, '=');
     enum key which = eq ? find_key(word, (size_t)(eq - word)) : KEY_UNKNOWN;
@@ -53,8 +53,9 @@ static bool take_key(char *word, struct keys *keys, char *err, size_t errlen)
         snprintf(err, errlen, "'%s' is not understood; behind the host's name stands slots=N", word);
         return false;
     }
-    if (which == KEY_UNUSED) {
-        keys->unused = word;
+    if (which == KEY_BINDING || which == KEY_IFHN) {
+        keys->binding = keys->binding || which == KEY_BINDING;
+        keys->ifhn = keys->ifhn || which == KEY_IFHN;
         return true;
     }
     n = strtoul(eq + 1, &end, 10);
@@ -90,15 +91,14 @@ static void close_up(char *line)
     *to = '\0';
 }
 
-/* unused: a word that has no effect here, or NULL. */
-static bool take_line(struct xr_hostlist *list, char *line, const char **unused, char *err, size_t errlen)
+static bool take_line(struct xr_hostlist *list, char *line, struct keys *said, char *err, size_t errlen)
 {
     struct xr_hostlist here = {.n = 0};
-    struct keys keys = {0, 0, NULL};
+    struct keys keys = {0};
     char *name, *word, *save = NULL;
     bool ok;
 
-    *unused = NULL;
+    *said = keys;
     line[strcspn(line, "#\r")] = '\0';
     close_up(line);
     name = strtok_r(line, " \t", &save);
@@ -107,7 +107,7 @@ static bool take_line(struct xr_hostlist *list, char *line, const char **unused,
     ok = xr_hostlist_parse(&here, name, err, errlen) == RANK_OK;
     while (ok && (word = strtok_r(NULL, " \t", &save)))
         ok = take_key(word, &keys, err, errlen);
-    *unused = keys.unused;
+    *said = keys;
     for (uint32_t i = 0; ok && i < here.n; i++) {
         uint32_t slots = keys.slots ? keys.slots : here.host[i].slots;
         if (keys.slots && here.host[i].slots) {
@@ -129,23 +129,19 @@ static bool take_line(struct xr_hostlist *list, char *line, const char **unused,
 }
 
 /* Not silently: the user may count on it. */
-static void warn_unused(const char *path, unsigned line, const char *word)
+static void warn_unused(const char *path, unsigned line, const struct keys *keys)
 {
-    char text[128];
-
-    if (!word)
-        return;
-    snprintf(text, sizeof(text), "%s", word);
-    xr_words_show(text);
-    rk_warn("%s:%u: %s has no effect; %s", path, line, text,
-            text[0] == 'b' ? "--bind and --rankfile choose the cores of a rank" : "--if chooses the network of the agents");
+    if (keys->binding)
+        rk_warn("%s:%u: binding= has no effect; --bind and --rankfile choose the cores of a rank", path, line);
+    if (keys->ifhn)
+        rk_warn("%s:%u: ifhn= has no effect; --if chooses the network of the agents", path, line);
 }
 
 rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char *err, size_t errlen)
 {
     struct xr_text_file f;
     unsigned bad = 0;
-    const char *unused;
+    struct keys said;
     char *line, text[512];
 
     if (!xr_text_file_open(path, &f, text, sizeof(text))) {
@@ -157,8 +153,8 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
     while ((line = xr_text_file_line(&f))) {
         if (f.nul) {
             snprintf(text, sizeof(text), "the line holds a NUL byte");
-        } else if (take_line(list, line, &unused, text, sizeof(text))) {
-            warn_unused(path, f.number, unused);
+        } else if (take_line(list, line, &said, text, sizeof(text))) {
+            warn_unused(path, f.number, &said);
             continue;
         }
         xr_words_show(text);

@@ -34,10 +34,12 @@ static bool unknown(const char *arg, char *err, size_t errlen)
     char name[64];
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
+    if (strcmp(name, "--mca") == 0 || strcmp(name, "-mca") == 0)
+        return fail(err, errlen, "there is no option %s; programs of Open MPI take -x OMPI_MCA_NAME=VALUE", name);
     for (size_t i = 0; xr_options_row(i, &row); i++) {
         for (const char *const *n = row.names; n < row.names + XR_OPTION_NAMES && *n; n++) {
             int d = rk_edit_distance(name, *n);
-            if (d < best_distance && d < (int)strlen(*n)) {
+            if (d < best_distance && d < (int)strlen(*n + strspn(*n, "-"))) {
                 best = *n;
                 best_distance = d;
             }

@@ -10,8 +10,13 @@
  * all, only to close them, would make starting n ranks cost n * n: so it begins
  * with the parent's table (CLONE_FILES), and leaves it with a copy of the low
  * numbers, among which its own have been put before.
+ *
+ * Tools that run a program by their own means (valgrind, qemu) do not know such
+ * a clone. There the child is forked, and reports through a pipe, which the exec
+ * closes.
  */
 #include "launcher/exec/spawn_proc.h"
+#include "lib/base/conf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +25,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,10 +40,17 @@ struct child {
     const struct xr_spawn *spec;
     const int *slot; /* what become 0, 1, 2, 3 */
     int nslots;      /* 3 or 4 */
+    int report;      /* a forked child: the pipe's end to write to; else -1 */
     pid_t parent;
     sigset_t mask;
     volatile int error;
     const char *volatile step;
+};
+
+/* What a forked child writes into its pipe. The parent has the same texts at the same addresses. */
+struct report {
+    int error;
+    const char *step;
 };
 
 /*
@@ -48,8 +62,12 @@ struct child {
 
 static ON_CHILD_STACK int fail(struct child *c, const char *step)
 {
-    c->error = errno;
+    const struct report r = {.error = errno, .step = step};
+
+    c->error = r.error;
     c->step = step;
+    if (c->report >= 0 && write(c->report, &r, sizeof(r)) != sizeof(r))
+        return 126; /* the parent sees a process that ends */
     return 127;
 }
 
@@ -64,10 +82,10 @@ static ON_CHILD_STACK void default_signals(void)
         sigaction(signals[i], &dflt, NULL);
 }
 
-/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2, 3. */
-static ON_CHILD_STACK int place_fds(const int *slot, int n)
+/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2, 3, and *report as the next. */
+static ON_CHILD_STACK int place_fds(const int *slot, int n, int *report)
 {
-    unsigned first = 0;
+    unsigned first = *report >= 0 ? (unsigned)*report + 1 : 0;
 
     for (int i = 0; i < n; i++) {
         if ((unsigned)slot[i] >= first)
@@ -80,8 +98,13 @@ static ON_CHILD_STACK int place_fds(const int *slot, int n)
         if (dup2(slot[i], i) < 0)
             return -1;
     }
+    if (*report > n) {
+        if (dup3(*report, n, O_CLOEXEC) < 0)
+            return -1;
+        *report = n;
+    }
     /* Neither what xrun itself was started with. */
-    close_range((unsigned)n, ~0u, 0);
+    close_range((unsigned)(*report >= 0 ? *report + 1 : n), ~0u, 0);
     return 0;
 }
 
@@ -98,7 +121,7 @@ static ON_CHILD_STACK int run_child(void *arg)
         return 127; /* it died just now */
     if (spec->terminal ? setsid() < 0 : setpgid(0, 0) != 0)
         return fail(c, spec->terminal ? "setsid" : "setpgid");
-    if (place_fds(c->slot, c->nslots))
+    if (place_fds(c->slot, c->nslots, &c->report))
         return fail(c, "dup2");
     if (spec->terminal && ioctl(0, TIOCSCTTY, 0))
         return fail(c, "taking the terminal");
@@ -160,14 +183,64 @@ static int fill_slots(const struct xr_spawner *spawner, const int *fd, int n)
     return 0;
 }
 
+/* valgrind ends a program that calls clone in this way, instead of an error. */
+static bool clone_is_fatal(void)
+{
+    const char *preload = rk_env("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload_core");
+}
+
+static pid_t spawn_by_clone(struct child *c, void *stack, int *pidfd)
+{
+    int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD;
+    pid_t pid = clone(run_child, stack, flags | CLONE_PIDFD, c, pidfd);
+
+    if (pid < 0 && errno == EINVAL) { /* a kernel without pidfds */
+        *pidfd = -1;
+        pid = clone(run_child, stack, flags, c);
+    }
+    return pid;
+}
+
+static pid_t spawn_by_fork(struct child *c, int *pidfd)
+{
+    struct report r = {0};
+    int ends[2], low;
+    ssize_t n;
+    pid_t pid;
+
+    *pidfd = -1;
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    low = fcntl(ends[1], F_DUPFD_CLOEXEC, 4); /* above what it may be closed for */
+    close(ends[1]);
+    c->report = low;
+    pid = low < 0 ? -1 : fork();
+    if (pid == 0)
+        _exit(run_child(c));
+    if (low >= 0)
+        close(low);
+    while (pid > 0 && (n = read(ends[0], &r, sizeof(r))) < 0 && errno == EINTR)
+        ;
+    if (pid > 0 && n == sizeof(r)) {
+        c->error = r.error;
+        c->step = r.step;
+    }
+    close(ends[0]);
+    if (pid > 0 && !c->error)
+        *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return pid;
+}
+
 pid_t xr_spawn(const struct xr_spawn *spec, struct xr_spawner *spawner, int *pidfd,
                const char **step)
 {
     int nslots = spec->fd[3] >= 0 ? 4 : 3;
-    struct child c = {.spec = spec, .slot = spawner->slot, .nslots = nslots, .parent = getpid()};
-    int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, error;
+    struct child c = {.spec = spec, .slot = spawner->slot, .nslots = nslots, .report = -1, .parent = getpid()};
     sigset_t all, old;
-    pid_t pid;
+    pid_t pid = -1;
+    int error;
 
     *step = "dup3";
     *pidfd = -1;
@@ -177,11 +250,11 @@ pid_t xr_spawn(const struct xr_spawn *spec, struct xr_spawner *spawner, int *pid
     sigfillset(&all);
     sigemptyset(&c.mask);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid = clone(run_child, spawner->stack, flags | CLONE_PIDFD, &c, pidfd);
-    if (pid < 0 && errno == EINVAL) { /* a kernel without pidfds */
-        *pidfd = -1;
-        pid = clone(run_child, spawner->stack, flags, &c);
-    }
+    errno = EINVAL;
+    if (!clone_is_fatal())
+        pid = spawn_by_clone(&c, spawner->stack, pidfd);
+    if (pid < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM))
+        pid = spawn_by_fork(&c, pidfd);
     error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     fill_slots(spawner, NULL, nslots); /* or a pipe would never end */

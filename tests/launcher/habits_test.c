@@ -112,7 +112,7 @@ static void refused(void **state)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"--mca btl tcp app", "there is no option --mca"},
+        {"--mca btl tcp app", "there is no option --mca; programs of Open MPI take -x OMPI_MCA_NAME=VALUE"},
         {"-genv A", "-genv needs a name and a value"},
         {"-env A=1 app", "-env needs a name and a value"},
         {"-genv 9 1 app", "-x is '9=1'"},
