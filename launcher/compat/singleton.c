@@ -60,11 +60,26 @@ static void tell(struct xr_singletons *s, struct app *a)
     close_app(s, a);
 }
 
+/* Does another launcher, which the rank runs, serve this process? Then one of these variables is not the rank's. */
+static bool is_served(pid_t rank, pid_t pid)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT"};
+    char mine[300], its[300];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && pid != rank; i++) {
+        if (!xr_proc_variable(pid, names[i], its, sizeof(its)))
+            continue;
+        if (!xr_proc_variable(rank, names[i], mine, sizeof(mine)) || strcmp(mine, its) != 0)
+            return true;
+    }
+    return false;
+}
+
 static void look(struct app *a)
 {
     pid_t pid = a->is.pid;
 
-    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0]; i++, pid = xr_maps_child(pid))
+    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0] && !is_served(a->is.pid, pid); i++, pid = xr_maps_child(pid))
         xr_maps_each(pid, look_at, a);
 }
 

@@ -53,6 +53,26 @@ void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
         open_files(pid, fn, arg);
 }
 
+bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len)
+{
+    size_t n = strlen(name), room = 0;
+    char path[64], *line = NULL;
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    f = fopen(path, "re");
+    while (f && !found && getdelim(&line, &room, '\0', f) > 0) {
+        found = strncmp(line, name, n) == 0 && line[n] == '=';
+        if (found)
+            snprintf(out, len, "%s", line + n + 1);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
 pid_t xr_maps_child(pid_t pid)
 {
     char name[64];

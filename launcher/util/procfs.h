@@ -1,5 +1,5 @@
 /*
- * procfs.h: which files a process has mapped or open.
+ * procfs.h: what a process has mapped and open, its first child, and its environment.
  */
 #ifndef XR_LAUNCHER_UTIL_PROCFS_H
 #define XR_LAUNCHER_UTIL_PROCFS_H
@@ -10,6 +10,9 @@
 /* Call fn with the path of each, and of each file that it has open, more than once where it has several mappings, until it returns
  * false. Nothing where the process is gone or another's. */
 void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
+
+/* The value of a variable that the process was started with. Returns false if it has none, or cannot be read. */
+bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len);
 
 /* The first of its children, or 0; 0, too, where the kernel does not tell. */
 pid_t xr_maps_child(pid_t pid);

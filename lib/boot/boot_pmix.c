@@ -7,6 +7,7 @@
  */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
@@ -53,6 +54,7 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     struct rk_client *c = calloc(1, sizeof(*c));
     pmix_status_t rc;
     rank_status_t st;
+    int lowest;
 
     if (!c)
         return RANK_ERR_NO_MEMORY;
@@ -68,7 +70,9 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     }
     if (!server_named())
         return open_alone(&c->pub);
+    lowest = rk_kept_fds_lowest();
     rc = PMIx_Init(&c->me, NULL, 0);
+    rk_kept_fds_note_pmix(lowest);
     if (rc == PMIX_ERR_UNREACH)
         return open_alone(&c->pub);
     if (rc != PMIX_SUCCESS) {
@@ -121,6 +125,6 @@ void rk_boot_close(struct rk_boot *boot)
 
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text)
 {
-    if (!boot->alone)
+    if (!boot->alone && !rk_kept_fds_closed("rank_abort"))
         PMIx_Abort(code, text, NULL, 0);
 }

@@ -7,6 +7,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 #include "lib/boot/parent.h"
@@ -121,6 +122,10 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     *out = s;
     if (!s || !argv || !env) {
         st = RANK_ERR_NO_MEMORY;
+        goto out;
+    }
+    if (rk_kept_fds_closed("rank_spawn")) {
+        st = RANK_ERR_SYSTEM;
         goto out;
     }
     s->wake = wake;

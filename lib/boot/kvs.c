@@ -1,5 +1,6 @@
 /* kvs.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
 #include "lib/base/clock.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
@@ -136,6 +137,8 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
 
     if (boot->alone)
         return RANK_ERR_UNREACHABLE;
+    if (rk_kept_fds_closed("asking the PMIx server for another rank"))
+        return RANK_ERR_SYSTEM;
     PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     boot->fetched++;
     rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
@@ -169,6 +172,8 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
 
     if (boot->alone)
         return RANK_OK;
+    if (rk_kept_fds_closed("a fence"))
+        return RANK_ERR_SYSTEM;
     a = rk_answer_new();
     if (!a)
         return RANK_ERR_NO_MEMORY;

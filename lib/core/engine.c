@@ -267,6 +267,16 @@ void rk_peer_died(struct rk_peer *peer)
         e->on_death[i](peer->ctx, peer);
 }
 
+void rk_engine_lost_channels(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; i < e->npeers; i++) {
+        if (e->peers[i] && e->peers[i]->state == RK_PEER_UP && e->peers[i]->channel->fd)
+            rk_peer_died(e->peers[i]);
+    }
+}
+
 /* -------------------------------------------------------------------- deaths */
 
 void rk_engine_report_death(struct rk_ctx *ctx, int number)

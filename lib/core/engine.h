@@ -145,6 +145,8 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer);
 void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
+/* The program has closed what channels with a descriptor need: all peers on them are as dead. Never from within a channel. */
+void rk_engine_lost_channels(struct rk_ctx *ctx);
 
 /* For messages, behind the rank. */
 const char *rk_peer_whose(const struct rk_peer *peer);

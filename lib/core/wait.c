@@ -11,6 +11,7 @@
  * gives up the context's lock while it yields or sleeps.
  */
 #include "lib/base/clock.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/core/engine.h"
 #include "lib/core/peer_liveness.h"
@@ -121,6 +122,8 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
         else
             rk_watch_tell(ctx); /* what should wake the user, too, has been taken by that */
     }
+    if (epoll >= 0 && rk_kept_fds_closed("a wait"))
+        rk_engine_lost_channels(ctx);
     if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine)))) /* the user may sleep on */
         rk_node_sleep_end(node);
 }

@@ -1,6 +1,7 @@
 /* memfd.c: see memfd.h. */
 #include "lib/mem/memfd.h"
 #include "lib/base/compiler.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -140,7 +141,9 @@ rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, co
         do
             rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n);
         while (rc < 0 && errno == EINTR);
-        if (rc < 0) {
+        if (rc < 0 && errno == EBADF && rk_kept_fds_closed(what)) {
+            st = RANK_ERR_SYSTEM;
+        } else if (rc < 0) {
             rk_log(level, "%s: no memory for %zu shared bytes: %m", what, bytes);
             st = RANK_ERR_NO_MEMORY;
         }

@@ -1,5 +1,6 @@
 /* node.c: make, join and leave the segment of a node; sleeping and waking. See node.h. */
 #include "lib/node/node.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/node/node_life.h"
 
@@ -129,6 +130,7 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
 {
     rank_status_t st;
 
+    rk_kept_fds_note(node->fd, "the node's shared memory");
     node->index = index;
     node->mine = &node->slots[index];
     rk_cores_ask(&node->cores[index]);
@@ -163,8 +165,16 @@ void rk_node_close(struct rk_node *node)
             close(node->bell_to[i]);
     }
     free(node->bell_to);
+    rk_kept_fds_forget(node->fd);
     rk_memfd_close(node->fd, unmap ? node->base : NULL, node->bytes);
     free(node);
+}
+
+void rk_node_abandon(struct rk_node *node)
+{
+    atomic_store(&node->mine->alone, 1);
+    rk_node_leave_life(node->mine);
+    rk_node_tell_all(node);
 }
 
 void rk_node_leave_alone(struct rk_node *node)

@@ -110,6 +110,8 @@ bool rk_node_try_commit(struct rk_node *node, enum rk_node_region r, size_t offs
 int rk_node_check_lives(struct rk_node *node);
 /* I leave, and others do not (finalize after a death): at rk_node_close they look round as after a death. */
 void rk_node_leave_alone(struct rk_node *node);
+/* Leave so at once, and close and unmap nothing: the descriptors may be other files by now. */
+void rk_node_abandon(struct rk_node *node);
 /* Of one that has been up: it has left, is dead, or on its way: its life lock has lost its owner, though the process may not
  * have ended yet. */
 bool rk_node_is_going(struct rk_node *node, int index);

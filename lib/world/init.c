@@ -11,6 +11,7 @@
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/core/peer_liveness.h"
@@ -438,6 +439,17 @@ static void part(struct rk_ctx *ctx)
     rk_wait(ctx, drained, ctx);
 }
 
+/* Where the program has closed our descriptors: the other ranks learn that this one leaves, and all else stays as it is
+ * until the process ends, for what we would close may be the program's by now. */
+static void abandon(struct rk_ctx *ctx)
+{
+    rk_lanes_spoil(ctx);
+    rk_rma_spoil(ctx);
+    rk_node_abandon(ctx->node);
+    if (ctx->board)
+        rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
+}
+
 rank_status_t rank_finalize(void)
 {
     int in = RK_LIFE_IN;
@@ -450,6 +462,10 @@ rank_status_t rank_finalize(void)
         return rk_arg_in_callback(__func__);
     if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
         return rk_arg_not_in(__func__);
+    if (!the_ctx->boot->alone && rk_kept_fds_closed(__func__)) {
+        abandon(the_ctx);
+        return RANK_ERR_SYSTEM;
+    }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     part(the_ctx);

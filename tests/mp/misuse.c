@@ -1,6 +1,7 @@
 /* misuse.c: programs that use the library wrongly are told so: bad arguments, calls before and after. */
 #include "tests/mp/mp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -112,6 +113,20 @@ static void after_the_end(struct mp *mp)
     MP_STATUS(rank_get(&c, 1, 0, mem, 0), RANK_ERR_STATE);
 }
 
+/* As daemons do. What needs no descriptor goes on; what does fails, and nothing hangs. */
+static void closes_all(const struct mp *mp)
+{
+    rank_team_t world = mp->world;
+
+    MP_OK(rank_barrier(world));
+    closefrom(3);
+    MP_OK(rank_barrier(world));
+    MP_STATUS(rank_finalize(), RANK_ERR_SYSTEM);
+    MP_STATUS(rank_barrier(world), RANK_ERR_STATE);
+    printf("mp: done\n");
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -125,6 +140,10 @@ int main(int argc, char **argv)
         wrong_arguments(&mp);
     if (mp_flag(argc, argv, "--fork"))
         forks(&mp);
+    if (mp_flag(argc, argv, "--closefrom")) {
+        closes_all(&mp);
+        return 3;
+    }
     if (mp_flag(argc, argv, "--finalized")) {
         after_the_end(&mp);
         return 0;

@@ -39,4 +39,25 @@ if command -v mpirun.openmpi >/dev/null; then
 else
     echo "ok - Open MPI's mpirun in a rank of xrun # SKIP there is no mpirun.openmpi"
 fi
+
+# The warning about programs of which no rank joins the job: silent for ranks that another launcher serves.
+none=$top_builddir/tests/launcher/.libs/libmpi_none.so
+joins() {
+    TMPDIR=$work timeout -k 5 60 "$XRUN" -n 2 sh -c "env LD_PRELOAD=$none $1 sleep 0.7; :" >"$work/out" 2>"$work/err" </dev/null
+    grep -c 'has joined the job although' "$work/err"
+}
+expect() { # NAME COUNT GOT
+    if [ "$2" = "$3" ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        sed 's/^/# /' "$work/err"
+        bad=1
+    fi
+}
+if [ -e "$none" ]; then
+    expect "ranks that join nothing are warned about" 1 "$(joins MINE=yes)"
+    expect "but not ranks of another PMIx namespace" 0 "$(joins PMIX_NAMESPACE=outer)"
+    expect "nor those that another PMI-1 serves" 0 "$(joins PMI_FD=97)"
+fi
 exit $bad

@@ -1,0 +1,129 @@
+/* kept_fds.c: see kept_fds.h. */
+#include "lib/base/kept_fds.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEPT_MAX = 8, PMIX_MAX = 32 };
+
+static struct {
+    int fd;
+    ino_t ino;
+    const char *what;
+} kept[KEPT_MAX];
+static int nkept;
+
+static struct {
+    int fd;
+    bool is_epoll;
+} pmix[PMIX_MAX];
+static int npmix;
+static atomic_flag reported = ATOMIC_FLAG_INIT;
+
+void rk_kept_fds_note(int fd, const char *what)
+{
+    struct stat st;
+
+    if (fd < 0 || nkept == KEPT_MAX || fstat(fd, &st))
+        return;
+    kept[nkept].fd = fd;
+    kept[nkept].ino = st.st_ino;
+    kept[nkept++].what = what;
+}
+
+void rk_kept_fds_forget(int fd)
+{
+    for (int i = 0; i < nkept; i++) {
+        if (kept[i].fd == fd)
+            kept[i--] = kept[--nkept];
+    }
+}
+
+int rk_kept_fds_lowest(void)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd;
+}
+
+void rk_kept_fds_note_pmix(int lowest)
+{
+    int end = rk_kept_fds_lowest();
+    char path[32], to[32];
+
+    npmix = 0;
+    for (int fd = lowest; lowest >= 0 && fd < end && npmix < PMIX_MAX; fd++) {
+        ssize_t n;
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        n = readlink(path, to, sizeof(to) - 1);
+        if (n <= 0)
+            continue;
+        to[n] = '\0';
+        pmix[npmix].fd = fd;
+        pmix[npmix++].is_epoll = strstr(to, "[eventpoll]") != NULL;
+    }
+}
+
+static bool is_closed(int fd)
+{
+    return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+/* libpmix's thread polls in a loop what is closed, and prints a warning each time. Under the same number, if it is free,
+ * it gets a descriptor on which nothing ever happens. */
+static void quiet_pmix(int fd)
+{
+    int empty = epoll_create1(EPOLL_CLOEXEC), got;
+
+    if (empty < 0 || empty == fd)
+        return;
+    got = fcntl(empty, F_DUPFD_CLOEXEC, fd);
+    if (got >= 0 && got != fd)
+        close(got);
+    close(empty);
+}
+
+static void report(const char *doing)
+{
+    char list[256];
+    size_t n = 0;
+
+    for (int i = 0; i < nkept && n < sizeof(list); i++) {
+        if (is_closed(kept[i].fd))
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d (%s)", n ? ", " : "", kept[i].fd, kept[i].what);
+    }
+    for (int i = 0; i < npmix && n < sizeof(list); i++) {
+        if (is_closed(pmix[i].fd))
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d (libpmix)", n ? ", " : "", pmix[i].fd);
+    }
+    rk_error("%s: the program has closed descriptors of the library: %s; call closefrom and the like before rank_init",
+             doing, n ? list : "other files have their numbers now");
+}
+
+bool rk_kept_fds_closed(const char *doing)
+{
+    bool closed = false;
+    struct stat st;
+    int saved = errno;
+
+    for (int i = 0; i < nkept && !closed; i++)
+        closed = fstat(kept[i].fd, &st) ? errno == EBADF : st.st_ino != kept[i].ino;
+    if (closed && !atomic_flag_test_and_set(&reported)) {
+        report(doing);
+        for (int i = 0; i < npmix; i++) {
+            if (pmix[i].is_epoll && is_closed(pmix[i].fd))
+                quiet_pmix(pmix[i].fd);
+        }
+    }
+    errno = saved;
+    return closed;
+}
