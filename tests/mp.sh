@@ -1,7 +1,8 @@
 #!/bin/bash
 # mp.sh: run a program of several ranks at several sizes, on each channel, and look at what it leaves.
 #
-#   mp.sh PROGRAM                   as the lines of the file "cases" beside the program's source say
+#   mp.sh PROGRAM                   as the lines of the file "cases" beside the program's source say: "NAME: ..." is a run,
+#                                   "*: ..." has options of every line below it, "NAME*: ..." of each of NAME's
 #   mp.sh [options] -- PROGRAM ...  as the options say; these are also what a line of "cases" holds,
 #                                   before the arguments: "name: -q 2,4 -t 30 -- --rounds 9"
 #
@@ -312,12 +313,17 @@ parse() {
 slower() { case "${SAN_CFLAGS:-}" in *thread*) limit=$((limit * 8)) ;; ?*) limit=$((limit * 4)) ;; esac; }
 
 run_cases_file() {
-    local file=$1 line rest
+    local file=$1 line for_all= for_name=
     while IFS= read -r line; do
-        case $line in "$name:"*) ;; *) continue ;; esac
+        case $line in
+        "*:"*) for_all=${line#*:}; continue ;;
+        "$name*:"*) for_name=${line#*:}; continue ;;
+        "$name:"*) ;;
+        *) continue ;;
+        esac
+        line="$for_all $for_name ${line#*:}" # of an option that stands twice, the last counts
         [[ $line =~ ${CASES:-} ]] || continue
-        rest=${line#*:}
-        eval "set -- $rest" # our own file: quotes in it are meant
+        eval "set -- $line" # our own file: quotes in it are meant
         parse "$@"
         shift "$parsed"
         [ "${1:-}" != -- ] || shift

@@ -1,84 +1,36 @@
 /*
- * death_in_call.c: one rank is killed at a moment that all know, in the midst of something; the others learn
- * it in time, by status, go on among themselves, and leave.
+ * death_in_call.c: one rank is killed inside a call; the others get a status in time.
  *
- *   --in NAME       what everybody does when it happens: see the table at the end
+ * Then they go on among themselves, and leave. Options: those of one_death.h, where --in is a name of the tables, and
  *   --bytes N       payload
- *   --mapped        which lies in memory of rank_alloc
- *   --victim N      which rank (default: the last)
- *   --within S      seconds in which all know it: 1, and between hosts more
- *   --seed N        decides the moment
+ *   --mapped        the payload lies in memory of rank_alloc
  */
-#include "tests/mp/mp.h"
+#include "tests/faults/one_death.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A death is known within a second; slow builds and full machines get more. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static double in_time = 4.0;
-#else
-static double in_time = 1.0;
-#endif
-
 struct scene {
     struct mp mp;
-    int victim;
-    double when;         /* of CLOCK_MONOTONIC, which is one on a host */
+    struct one_death death;
     size_t bytes;
-    rank_team_t living;  /* all but the victim, made before */
     bool told;           /* what was for anybody on the world has ended by it */
     char *out, *in;
     void *part;          /* of mem, for "free" */
     rank_mem_t mem;
 };
 
-/* ------------------------------------------------------------------- the deed */
-
-/* Rank 0 chooses the moment, all hear of it, the victim winds its clock. */
-static void wind_up(struct scene *s)
-{
-    uint64_t seed = s->mp.seed;
-
-    if (s->mp.rank == 0) {
-        s->when = mp_now() + 0.05 + (double)mp_below(&seed, 150000) * 1e-6;
-        for (int r = 1; r < s->mp.size; r++)
-            MP_OK(rank_send(&s->when, 1, RANK_F64, r, 1, s->mp.world));
-    } else {
-        MP_OK(rank_recv(&s->when, 1, RANK_F64, 0, 1, s->mp.world, NULL));
-    }
-    if (s->mp.rank == s->victim)
-        mp_die_at(&s->when);
-}
-
-/* The status of something that the death ended. */
-static void check_end(const char *file, int line, const struct scene *s, const char *what,
-                      rank_status_t st)
-{
-    double late = mp_now() - s->when;
-
-    if (st != RANK_ERR_PEER_DEAD)
-        mp_fail(file, line, "%s gave %d (%s), not RANK_ERR_PEER_DEAD", what, (int)st,
-                rank_status_string(st));
-    if (late < 0)
-        mp_fail(file, line, "%s: a death %.3f s before it happened", what, -late);
-    if (late > in_time)
-        mp_fail(file, line, "%s: known after %.3f s", what, late);
-}
-#define ENDED(s, call) check_end(__FILE__, __LINE__, s, #call, (call))
+#define ENDED(s, call) ONE_DEATH_ENDED(&(s)->death, call)
 
 /* Calls that may still succeed: repeat until one does not. */
 #define UNTIL_ENDED(s, call)                                                                       \
     do {                                                                                           \
         rank_status_t st_;                                                                         \
-        while ((st_ = (call)) == RANK_OK) {                                                        \
-            if (mp_now() > (s)->when + 2 * in_time)                                                \
-                mp_fail(__FILE__, __LINE__, "%s still succeeds %g s after the death", #call,        \
-                        2 * in_time);                                                              \
-        }                                                                                          \
-        check_end(__FILE__, __LINE__, s, #call, st_);                                              \
+        while ((st_ = (call)) == RANK_OK)                                                          \
+            one_death_overdue(__FILE__, __LINE__, &(s)->death, #call);                             \
+        one_death_check(__FILE__, __LINE__, &(s)->death, #call, st_);                              \
     } while (0)
 
 /* ------------------------------------------------------------------ the scenes */
@@ -94,12 +46,12 @@ static void victim_sleeps(struct scene *s)
 static void victim_waits(struct scene *s)
 {
     for (;;)
-        MP_OK(rank_recv(s->in, 0, RANK_BYTE, s->victim, 999, s->mp.world, NULL));
+        MP_OK(rank_recv(s->in, 0, RANK_BYTE, s->death.victim, 999, s->mp.world, NULL));
 }
 
 static void wait_for_it(struct scene *s)
 {
-    ENDED(s, rank_recv(s->in, 8, RANK_BYTE, s->victim, 2, s->mp.world, NULL));
+    ENDED(s, rank_recv(s->in, 8, RANK_BYTE, s->death.victim, 2, s->mp.world, NULL));
 }
 
 static void wait_for_any(struct scene *s)
@@ -118,15 +70,15 @@ static void wait_any_of(struct scene *s)
     for (int r = 0; r < n; r++)
         MP_OK(rank_irecv(&in[r], 1, RANK_INT32, r, 4, s->mp.world, &req[r]));
     ENDED(s, rank_waitany(n, req, &index, NULL));
-    MP_CHECK_EQ(index, s->victim);
-    mp_barrier(s->living); /* or a quick one's message could be what another's waitany finds */
+    MP_CHECK_EQ(index, s->death.victim);
+    mp_barrier(s->death.living); /* or a quick one's message could be what another's waitany finds */
     for (int r = 0; r < n; r++) {
-        if (r != s->victim)
+        if (r != s->death.victim)
             MP_OK(rank_send(&out, 1, RANK_INT32, r, 4, s->mp.world));
     }
     MP_OK(rank_waitall(n, req, NULL));
     for (int r = 0; r < n; r++)
-        MP_CHECK(r == s->victim || in[r] == r);
+        MP_CHECK(r == s->death.victim || in[r] == r);
     free(req);
     free(in);
 }
@@ -138,21 +90,21 @@ static void test_it(struct scene *s)
     rank_status_t st = RANK_OK;
     int done = 0, tests = 0;
 
-    MP_OK(rank_irecv(s->in, 8, RANK_BYTE, s->victim, 2, s->mp.world, &req));
+    MP_OK(rank_irecv(s->in, 8, RANK_BYTE, s->death.victim, 2, s->mp.world, &req));
     while (!done) {
         st = rank_test(&req, &done, NULL);
         MP_CHECK(done || st == RANK_OK);
-        MP_CHECK(mp_now() < s->when + 2 * in_time);
+        MP_CHECK(mp_now() < s->death.when + 2 * s->death.within);
         if (!done && ++tests > 200)
             usleep(100000);
     }
     MP_CHECK(req == RANK_REQUEST_NULL);
-    check_end(__FILE__, __LINE__, s, "rank_test", st);
+    one_death_check(__FILE__, __LINE__, &s->death, "rank_test", st);
 }
 
 static void probe_it(struct scene *s)
 {
-    ENDED(s, rank_probe(s->victim, 2, s->mp.world, NULL));
+    ENDED(s, rank_probe(s->death.victim, 2, s->mp.world, NULL));
 }
 
 /* Where that was the last other one, whatever waits for anybody ends at once, but for what we have sent ourselves. */
@@ -196,7 +148,7 @@ static void iprobe_it(struct scene *s)
 {
     int found = 0;
 
-    UNTIL_ENDED(s, rank_iprobe(s->victim, 2, s->mp.world, &found, NULL));
+    UNTIL_ENDED(s, rank_iprobe(s->death.victim, 2, s->mp.world, &found, NULL));
     MP_CHECK(!found);
 }
 
@@ -206,7 +158,7 @@ static void victim_announces(struct scene *s)
     rank_request_t req;
 
     for (int r = 0; r < s->mp.size; r++) {
-        if (r != s->victim)
+        if (r != s->death.victim)
             MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, r, 2, s->mp.world, &req));
     }
     victim_waits(s);
@@ -215,18 +167,18 @@ static void victim_announces(struct scene *s)
 /* The first to free memory of all ends by the death, too; who has not freed it may still put there. */
 static void free_it(struct scene *s)
 {
-    int r = rank_team_rank(s->living), first = s->victim == 0;
+    int r = rank_team_rank(s->death.living), first = s->death.victim == 0;
 
     if (r == 0) {
         ENDED(s, rank_free(&s->mem));
         MP_CHECK(s->mem == RANK_MEM_NULL);
     }
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     if (r > 0) {
         MP_OK(rank_put(s->out, (int64_t)s->bytes, first, s->mem, 0));
         MP_OK(rank_flush(s->mem, first));
     }
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     if (r > 0) {
         ENDED(s, rank_free(&s->mem));
         MP_CHECK(s->mem == RANK_MEM_NULL);
@@ -238,9 +190,9 @@ static void hold_a_message(struct scene *s)
     rank_message_t message, none = RANK_MESSAGE_NULL;
     rank_envelope_t env;
 
-    MP_OK(rank_mprobe(s->victim, 2, s->mp.world, &message, &env));
+    MP_OK(rank_mprobe(s->death.victim, 2, s->mp.world, &message, &env));
     MP_CHECK_EQ(env.bytes, s->bytes);
-    ENDED(s, rank_mprobe(s->victim, 3, s->mp.world, &none, NULL));
+    ENDED(s, rank_mprobe(s->death.victim, 3, s->mp.world, &none, NULL));
     MP_STATUS(rank_mrecv(s->in, (int64_t)s->bytes, RANK_BYTE, &message, &env), RANK_ERR_PEER_DEAD);
     MP_CHECK_EQ(env.status, RANK_ERR_PEER_DEAD);
     MP_CHECK_EQ(env.bytes, 0);
@@ -259,7 +211,7 @@ static void in_a_loop(struct scene *s)
     rank_request_t req;
 
     MP_OK(rank_progress_fd(&p.fd));
-    MP_OK(rank_irecv(s->in, 1, RANK_BYTE, s->victim, 2, s->mp.world, &req));
+    MP_OK(rank_irecv(s->in, 1, RANK_BYTE, s->death.victim, 2, s->mp.world, &req));
     MP_OK(rank_on_done(&req, told, &status));
     while (status == RANK_OK) {
         if (rank_progress_arm() == RANK_OK)
@@ -281,10 +233,10 @@ static void echo(struct scene *s)
 
 static rank_status_t ping(struct scene *s)
 {
-    rank_status_t st = rank_send(s->out, (int64_t)s->bytes, RANK_BYTE, s->victim, 2, s->mp.world);
+    rank_status_t st = rank_send(s->out, (int64_t)s->bytes, RANK_BYTE, s->death.victim, 2, s->mp.world);
 
     if (!st)
-        st = rank_recv(s->in, (int64_t)s->bytes, RANK_BYTE, s->victim, 3, s->mp.world, NULL);
+        st = rank_recv(s->in, (int64_t)s->bytes, RANK_BYTE, s->death.victim, 3, s->mp.world, NULL);
     if (!st)
         MP_CHECK_EQ(mp_verify(s->in, s->bytes, (uint64_t)s->mp.rank), -1);
     return st;
@@ -301,7 +253,7 @@ static void stream(struct scene *s)
     for (;;) {
         for (int r = 0; r < s->mp.size; r++) {
             rank_request_t req;
-            if (r == s->victim)
+            if (r == s->death.victim)
                 continue;
             MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, r, 2, s->mp.world, &req));
             MP_OK(rank_wait(&req, NULL));
@@ -313,11 +265,11 @@ static rank_status_t take_one(struct scene *s)
 {
     rank_envelope_t env;
     rank_status_t st =
-        rank_recv(s->in, (int64_t)s->bytes, RANK_BYTE, s->victim, 2, s->mp.world, &env);
+        rank_recv(s->in, (int64_t)s->bytes, RANK_BYTE, s->death.victim, 2, s->mp.world, &env);
 
     if (!st) {
         MP_CHECK_EQ(env.bytes, s->bytes);
-        MP_CHECK_EQ(mp_verify(s->in, s->bytes, (uint64_t)s->victim), -1);
+        MP_CHECK_EQ(mp_verify(s->in, s->bytes, (uint64_t)s->death.victim), -1);
     }
     return st;
 }
@@ -335,16 +287,16 @@ static void send_many(struct scene *s)
     rank_status_t st;
 
     for (int i = 0; i < N; i++)
-        MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, s->victim, 2, s->mp.world, &req[i]));
+        MP_OK(rank_isend(s->out, (int64_t)s->bytes, RANK_BYTE, s->death.victim, 2, s->mp.world, &req[i]));
     st = rank_waitall(N, req, NULL);
     for (int i = 0; i < N; i++)
         MP_CHECK(req[i] == RANK_REQUEST_NULL);
-    check_end(__FILE__, __LINE__, s, "rank_waitall of sends", st);
+    one_death_check(__FILE__, __LINE__, &s->death, "rank_waitall of sends", st);
 }
 
 static void send_sync(struct scene *s)
 {
-    ENDED(s, rank_ssend(s->out, (int64_t)s->bytes, RANK_BYTE, s->victim, 2, s->mp.world));
+    ENDED(s, rank_ssend(s->out, (int64_t)s->bytes, RANK_BYTE, s->death.victim, 2, s->mp.world));
 }
 
 /* --------------------------------------------------------------- collectives */
@@ -451,7 +403,7 @@ static void by_name(struct scene *s, const char *name)
     for (int i = 0; i < TOGETHER; i++) {
         if (strcmp(together[i].name, name) != 0)
             continue;
-        if (s->mp.rank == s->victim) {
+        if (s->mp.rank == s->death.victim) {
             for (;;)
                 MP_OK(together[i].call(s));
         }
@@ -484,7 +436,7 @@ static void play(struct scene *s, const char *name)
 {
     for (int i = 0; i < SCENES; i++) {
         if (strcmp(scenes[i].name, name) == 0) {
-            if (s->mp.rank == s->victim)
+            if (s->mp.rank == s->death.victim)
                 scenes[i].victim(s);
             else
                 scenes[i].others(s);
@@ -499,18 +451,18 @@ static void play(struct scene *s, const char *name)
 /* The living, on the world and on a team of their own. */
 static void go_on(struct scene *s)
 {
-    int n = rank_team_size(s->living), r = rank_team_rank(s->living), round;
+    int n = rank_team_size(s->death.living), r = rank_team_rank(s->death.living), round;
     int64_t one = 1, sum = 0;
     rank_request_t req;
     rank_status_t st;
     int32_t out, in;
 
-    mp_barrier(s->living); /* all have learned of it */
+    mp_barrier(s->death.living); /* all have learned of it */
     for (round = 0; round < 200; round++) {
         int to = (r + 1) % n, from = (r - 1 + n) % n;
         /* the same two as ranks of the world */
-        to += to >= s->victim;
-        from += from >= s->victim;
+        to += to >= s->death.victim;
+        from += from >= s->death.victim;
         out = round * 100 + s->mp.rank;
         MP_OK(rank_sendrecv(&out, 1, RANK_INT32, to, 50, &in, 1, RANK_INT32, from, 50, s->mp.world,
                             NULL));
@@ -518,17 +470,17 @@ static void go_on(struct scene *s)
     }
     memset(s->in, 0, s->bytes);
     MP_OK(rank_sendrecv(s->out, (int64_t)s->bytes, RANK_BYTE, (r + 1) % n, 51, s->in,
-                        (int64_t)s->bytes, RANK_BYTE, (r - 1 + n) % n, 51, s->living, NULL));
-    MP_OK(rank_allreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, s->living));
+                        (int64_t)s->bytes, RANK_BYTE, (r - 1 + n) % n, 51, s->death.living, NULL));
+    MP_OK(rank_allreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, s->death.living));
     MP_CHECK_EQ(sum, n);
-    MP_OK(rank_barrier(s->living));
+    MP_OK(rank_barrier(s->death.living));
 
     /* The dead one stays dead, at once. */
-    MP_STATUS(rank_recv(&in, 1, RANK_INT32, s->victim, 60, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_send(&out, 1, RANK_INT32, s->victim, 60, s->mp.world), RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_ssend(&out, 1, RANK_INT32, s->victim, 60, s->mp.world), RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_probe(s->victim, 60, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
-    st = rank_isend(&out, 1, RANK_INT32, s->victim, 60, s->mp.world, &req);
+    MP_STATUS(rank_recv(&in, 1, RANK_INT32, s->death.victim, 60, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_send(&out, 1, RANK_INT32, s->death.victim, 60, s->mp.world), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_ssend(&out, 1, RANK_INT32, s->death.victim, 60, s->mp.world), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_probe(s->death.victim, 60, s->mp.world, NULL), RANK_ERR_PEER_DEAD);
+    st = rank_isend(&out, 1, RANK_INT32, s->death.victim, 60, s->mp.world, &req);
     MP_STATUS(st ? st : rank_wait(&req, NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_barrier(s->mp.world), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_allreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, s->mp.world), RANK_ERR_PEER_DEAD);
@@ -543,24 +495,17 @@ static void go_on(struct scene *s)
     MP_STATUS(st, RANK_OK);
     MP_CHECK_EQ(in, 7);
     MP_OK(rank_wait(&req, NULL));
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
 }
 
 int main(int argc, char **argv)
 {
     struct scene s;
-    const char *name = "recv";
+    const char *name = one_death_scene(argc, argv, "recv");
     bool mapped;
-    double t0;
 
     memset(&s, 0, sizeof(s));
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--in") == 0)
-            name = argv[i + 1];
-    }
     mp_start(&s.mp, &argc, argv);
-    in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
-    s.victim = (int)mp_option(argc, argv, "--victim", s.mp.size - 1);
     s.bytes = (size_t)mp_option(argc, argv, "--bytes", 64);
     mapped = mp_flag(argc, argv, "--mapped");
     if (mapped) {
@@ -573,18 +518,14 @@ int main(int argc, char **argv)
     }
     memset(s.out, 0, s.bytes + 64);
     mp_fill(s.out, s.bytes, (uint64_t)s.mp.rank);
-    MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
+    one_death_init(&s.death, &s.mp, argc, argv);
     if (strcmp(name, "free") == 0)
         MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, (int64_t)s.bytes, 0, &s.part, &s.mem));
     mp_case(&s.mp, name);
-    wind_up(&s);
+    one_death_arm(&s.death, &s.mp, 0.05, 150000);
     play(&s, name);
     go_on(&s);
-    MP_OK(rank_team_free(&s.living));
-    t0 = mp_now();
-    mp_end_survivor(&s.mp);
-    if (mp_now() - t0 > 2 * in_time)
-        mp_fail(__FILE__, __LINE__, "rank_finalize took %.3f s", mp_now() - t0);
+    one_death_end(&s.death, &s.mp);
     if (!mapped) {
         free(s.out);
         free(s.in);

@@ -1,33 +1,25 @@
 /*
- * death_of_origin.c: as death_of_target.c the other way round: who puts is killed in the middle of it. Its target's memory holds what was put
- * or what was there, byte for byte, and nothing besides; the target and all others go on, and so do their puts and
- * flushes to the same memory, during it and after it.
+ * death_of_origin.c: a rank is killed in the middle of its put.
  *
- *   --in NAME     what the victim does: put, iput, vector, strided, signal or all of them in turn (mixed)
- *   --alloc       the memory is of rank_alloc; --shared: registered shared memory; else registered private memory
- *   --seed N      decides the moment
+ * Its target's memory holds what was put or what was there, byte for byte, and nothing besides. The target and all others
+ * go on, and so do their puts and flushes to the same memory, during it and after it. Options: those of one_death.h, where
+ * --in is put, iput, vector, strided, signal or all of them in turn (mixed), and
+ *   --alloc       the memory is of rank_alloc
+ *   --shared      it is registered shared memory; else registered private memory
  */
-#include "tests/mp/mp.h"
+#include "tests/faults/one_death.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static double in_time = 4.0;
-#else
-static double in_time = 1.0;
-#endif
-
 /* Of the target's memory: the victim's share, and a page's worth for each of the others, all with gaps between them. */
 enum { AT = 100001, LEN = 700000, OTHERS = 900000, EACH = 5000, GAP = 6000, BYTES = 1000000, RANKS = 16, PIECES = 64 };
 
 struct scene {
     struct mp mp;
-    int victim;
-    double when;
-    rank_team_t living;
+    struct one_death death;
     char *mine;
     int fd;
     rank_mem_t own, to; /* to: the target's, rank 0's */
@@ -64,18 +56,6 @@ static void make(struct scene *s, bool alloc, bool shared)
     MP_OK(rank_bcast(&n, 1, RANK_INT64, 0, s->mp.world));
     MP_OK(rank_bcast(key, n, RANK_BYTE, 0, s->mp.world));
     MP_OK(rank_rkey_open(s->mp.world, 0, key, (size_t)n, &s->to));
-}
-
-static void wind_up(struct scene *s)
-{
-    uint64_t seed = s->mp.seed;
-
-    MP_OK(rank_barrier(s->mp.world)); /* nobody dies while another still asks for its keys */
-    if (s->mp.rank == 0)
-        s->when = mp_now() + 0.02 + (double)mp_below(&seed, 60000) * 1e-6;
-    MP_OK(rank_bcast(&s->when, 1, RANK_F64, 0, s->mp.world));
-    if (s->mp.rank == s->victim)
-        mp_die_at(&s->when);
 }
 
 /* -------------------------------------------------------------------- the victim */
@@ -184,66 +164,59 @@ static void go_through(struct scene *s)
     int done = 0;
     char c;
 
-    MP_OK(rank_irecv(&c, 1, RANK_BYTE, s->victim, 77, s->mp.world, &dead));
+    MP_OK(rank_irecv(&c, 1, RANK_BYTE, s->death.victim, 77, s->mp.world, &dead));
     for (;;) {
         st = rank_test(&dead, &done, NULL);
         if (done || st)
             break;
-        if (mp_now() > s->when + 2 * in_time)
-            mp_fail(__FILE__, __LINE__, "the death is not known after %g s", 2 * in_time);
+        one_death_overdue(__FILE__, __LINE__, &s->death, "rank_test");
         if (s->mp.rank)
             others_turn(s, ++turn);
     }
     MP_STATUS(st, RANK_ERR_PEER_DEAD);
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     if (s->mp.rank == 0)
         look(s);
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     for (uint64_t i = 0; s->mp.rank && i < 20; i++)
         others_turn(s, ++turn);
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     if (s->mp.rank == 0)
         look(s);
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
 }
 
 int main(int argc, char **argv)
 {
-    const char *name = "mixed";
+    const char *name = one_death_scene(argc, argv, "mixed");
     struct scene s;
     bool alloc;
 
     memset(&s, 0, sizeof(s));
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--in") == 0)
-            name = argv[i + 1];
-    }
     mp_start(&s.mp, &argc, argv);
-    in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
     alloc = mp_flag(argc, argv, "--alloc");
-    s.victim = s.mp.size - 1;
     MP_CHECK(s.mp.size >= 2 && s.mp.size <= RANKS);
     pattern = mp_alloc(LEN);
     for (int64_t i = 0; i < LEN; i++)
         pattern[i] = (unsigned char)(1 + i % 255); /* never 0 */
-    MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
+    one_death_init(&s.death, &s.mp, argc, argv);
     make(&s, alloc, mp_flag(argc, argv, "--shared"));
     mp_case(&s.mp, name);
-    if (s.mp.rank == s.victim)
+    if (s.mp.rank == s.death.victim)
         one_round(&s, name); /* however early it dies */
-    wind_up(&s);
-    while (s.mp.rank == s.victim)
+    MP_OK(rank_barrier(s.mp.world)); /* no rank dies while another still asks for its keys */
+    one_death_arm(&s.death, &s.mp, 0.02, 60000);
+    while (s.mp.rank == s.death.victim)
         one_round(&s, name);
     go_through(&s);
     if (alloc) {
         MP_STATUS(rank_free(&s.own), RANK_ERR_PEER_DEAD);
     } else {
         MP_OK(rank_rkey_close(&s.to));
-        mp_barrier(s.living);
+        mp_barrier(s.death.living);
         MP_OK(rank_dereg(&s.own));
     }
-    MP_OK(rank_team_free(&s.living));
-    mp_end_survivor(&s.mp);
+    one_death_end(&s.death, &s.mp);
     if (s.fd >= 0) {
         munmap(s.mine, BYTES);
         close(s.fd);

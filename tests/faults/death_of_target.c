@@ -1,34 +1,25 @@
 /*
- * death_of_target.c: as death_in_call.c, for one-sided calls: a rank is killed while others put to its memory, get
- * from it, update it, open keys to it or wait for its signals; they learn it in time, and go on.
+ * death_of_target.c: one rank is killed while others put to its memory, get from it or update it.
  *
+ * Or while they open keys to it or wait for its signals. They learn it in time, and go on. Options: those of one_death.h,
+ * where --in is a name of the table, and
  *   --alloc       the memory is of rank_alloc, not registered
- *   --in NAME     what the others do: see the table at the end
- *   --every MS    and how long they compute between two such calls
+ *   --every MS    how long the others compute between two such calls
  *   --asleep      the victim is in no call of the library when it dies
- *   --seed N      decides the moment
  */
-#include "tests/mp/mp.h"
+#include "tests/faults/one_death.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static double in_time = 4.0;
-#else
-static double in_time = 1.0;
-#endif
-
 enum { BYTES = 300000, PIECES = 50 };
 
 struct scene {
     struct mp mp;
-    int victim;
-    double when;
+    struct one_death death;
     struct timespec every;
-    rank_team_t living;
     char *mine, *buf;
     rank_mem_t own;     /* my memory, registered */
     rank_mem_t at[64];  /* keys to that of everybody */
@@ -37,56 +28,31 @@ struct scene {
     size_t key_len;
 };
 
-static void wind_up(struct scene *s)
-{
-    uint64_t seed = s->mp.seed;
-
-    if (s->mp.rank == 0)
-        s->when = mp_now() + 0.05 + (double)mp_below(&seed, 100000) * 1e-6;
-    MP_OK(rank_bcast(&s->when, 1, RANK_F64, 0, s->mp.world));
-    if (s->mp.rank == s->victim)
-        mp_die_at(&s->when);
-}
-
-static void check_end(int line, const struct scene *s, const char *what, rank_status_t st)
-{
-    double late = mp_now() - s->when;
-
-    if (st != RANK_ERR_PEER_DEAD)
-        mp_fail(__FILE__, line, "%s gave %d (%s), not RANK_ERR_PEER_DEAD", what, (int)st,
-                rank_status_string(st));
-    if (late < 0)
-        mp_fail(__FILE__, line, "%s: a death %.3f s before it happened", what, -late);
-    if (late > in_time)
-        mp_fail(__FILE__, line, "%s: known after %.3f s", what, late);
-}
-#define ENDED(s, call) check_end(__LINE__, s, #call, (call))
-
 static rank_status_t put(struct scene *s, rank_mem_t mem)
 {
-    rank_status_t st = rank_put(s->buf, 5000, s->victim, mem, 64);
+    rank_status_t st = rank_put(s->buf, 5000, s->death.victim, mem, 64);
 
-    return st ? st : rank_flush(mem, s->victim);
+    return st ? st : rank_flush(mem, s->death.victim);
 }
 
 static rank_status_t get(struct scene *s, rank_mem_t mem)
 {
-    return rank_get(s->buf, BYTES, s->victim, mem, 0);
+    return rank_get(s->buf, BYTES, s->death.victim, mem, 0);
 }
 
 static rank_status_t add(struct scene *s, rank_mem_t mem)
 {
     int64_t one = 1;
-    rank_status_t st = rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, s->victim, mem, 0, NULL);
+    rank_status_t st = rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, s->death.victim, mem, 0, NULL);
 
-    return st ? st : rank_flush(mem, s->victim);
+    return st ? st : rank_flush(mem, s->death.victim);
 }
 
 static rank_status_t fetch_add(struct scene *s, rank_mem_t mem)
 {
     int64_t one = 1, was;
 
-    return rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, s->victim, mem, 0, &was);
+    return rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, s->death.victim, mem, 0, &was);
 }
 
 static rank_status_t many(struct scene *s, rank_mem_t mem)
@@ -97,8 +63,8 @@ static rank_status_t many(struct scene *s, rank_mem_t mem)
 
     for (; n < PIECES && !st; n++) {
         req[n] = RANK_REQUEST_NULL;
-        st = n & 1 ? rank_iput(s->buf, 20000, s->victim, mem, 64, &req[n])
-                   : rank_iget(s->buf + 20000 + 1000 * n, 1000, s->victim, mem, 64 * n, &req[n]);
+        st = n & 1 ? rank_iput(s->buf, 20000, s->death.victim, mem, 64, &req[n])
+                   : rank_iget(s->buf + 20000 + 1000 * n, 1000, s->death.victim, mem, 64 * n, &req[n]);
     }
     if (!st)
         return rank_waitall(n, req, NULL);
@@ -113,24 +79,24 @@ static rank_status_t vector(struct scene *s, rank_mem_t mem)
 
     for (int i = 0; i < PIECES; i++)
         p[i] = (rank_piece_t){s->buf + 1000 * i, 600, 1000 * i};
-    st = rank_putv(p, PIECES, s->victim, mem);
+    st = rank_putv(p, PIECES, s->death.victim, mem);
     if (!st)
-        st = rank_getv(p, PIECES, s->victim, mem);
-    return st ? st : rank_flush(mem, s->victim);
+        st = rank_getv(p, PIECES, s->death.victim, mem);
+    return st ? st : rank_flush(mem, s->death.victim);
 }
 
 static rank_status_t give_signal(struct scene *s, rank_mem_t mem)
 {
     rank_status_t st =
-        rank_put_signal(s->buf, 8000, s->victim, mem, 64, mem, 0, 1, RANK_SIGNAL_ADD);
+        rank_put_signal(s->buf, 8000, s->death.victim, mem, 64, mem, 0, 1, RANK_SIGNAL_ADD);
 
-    return st ? st : rank_flush(mem, s->victim);
+    return st ? st : rank_flush(mem, s->death.victim);
 }
 
 static rank_status_t open_key(struct scene *s, rank_mem_t mem)
 {
     rank_mem_t again;
-    rank_status_t st = rank_rkey_open(s->mp.world, s->victim, s->key, s->key_len, &again);
+    rank_status_t st = rank_rkey_open(s->mp.world, s->death.victim, s->key, s->key_len, &again);
 
     (void)mem;
     return st ? st : rank_rkey_close(&again);
@@ -139,7 +105,7 @@ static rank_status_t open_key(struct scene *s, rank_mem_t mem)
 static rank_status_t wait_signal(struct scene *s, rank_mem_t mem)
 {
     (void)mem;
-    return rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->victim, NULL);
+    return rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->death.victim, NULL);
 }
 
 static rank_status_t wait_any_signal(struct scene *s, rank_mem_t mem)
@@ -157,7 +123,7 @@ static rank_status_t wait_value(struct scene *s, rank_mem_t mem)
 /* As put, of all owners at once. */
 static rank_status_t put_all(struct scene *s, rank_mem_t mem)
 {
-    rank_status_t st = rank_put(s->buf, 5000, s->victim, mem, 64);
+    rank_status_t st = rank_put(s->buf, 5000, s->death.victim, mem, 64);
 
     return st ? st : rank_flush(mem, RANK_ALL);
 }
@@ -167,7 +133,7 @@ static rank_status_t compare_swap(struct scene *s, rank_mem_t mem)
 {
     int32_t is = 5, becomes = 6, was;
 
-    return rank_compare_swap(RANK_INT32, &is, &becomes, s->victim, mem, 4, &was);
+    return rank_compare_swap(RANK_INT32, &is, &becomes, s->death.victim, mem, 4, &was);
 }
 
 static const struct {
@@ -188,27 +154,26 @@ static void play(struct scene *s, const char *name, bool asleep)
     rank_status_t st = RANK_OK;
     int i = 0;
 
-    if (s->mp.rank == s->victim) {
+    if (s->mp.rank == s->death.victim) {
         while (asleep)
             pause();
         for (;;)
-            MP_OK(rank_recv(s->buf, 0, RANK_BYTE, s->victim, 999, s->mp.world, NULL));
+            MP_OK(rank_recv(s->buf, 0, RANK_BYTE, s->death.victim, 999, s->mp.world, NULL));
     }
     while (i < CALLS && strcmp(calls[i].name, name) != 0)
         i++;
     if (i == CALLS)
         mp_fail(__FILE__, __LINE__, "--in %s: there is no such scene", name);
     if (calls[i].once) {
-        ENDED(s, calls[i].call(s, s->at[s->victim]));
+        ONE_DEATH_ENDED(&s->death, calls[i].call(s, s->at[s->death.victim]));
         return;
     }
     while (st == RANK_OK) {
-        if (mp_now() > s->when + 2 * in_time)
-            mp_fail(__FILE__, __LINE__, "%s still succeeds %g s after the death", name, 2 * in_time);
+        one_death_overdue(__FILE__, __LINE__, &s->death, name);
         nanosleep(&s->every, NULL);
-        st = calls[i].call(s, s->at[s->victim]);
+        st = calls[i].call(s, s->at[s->death.victim]);
     }
-    check_end(__LINE__, s, name, st);
+    one_death_check(__FILE__, __LINE__, &s->death, name, st);
 }
 
 /* Keys of all, by all. */
@@ -239,7 +204,7 @@ static void set_up(struct scene *s)
         MP_OK(rank_bcast(&len, 1, RANK_UINT64, r, s->mp.world));
         MP_OK(rank_bcast(key, (int64_t)len, RANK_BYTE, r, s->mp.world));
         MP_OK(rank_rkey_open(s->mp.world, r, key, len, &s->at[r]));
-        if (r == s->victim) {
+        if (r == s->death.victim) {
             memcpy(s->key, key, len);
             s->key_len = len;
         }
@@ -250,16 +215,16 @@ static void set_up(struct scene *s)
 /* The living serve each other; the dead one stays dead; waits can be armed again. */
 static void go_on(struct scene *s)
 {
-    int n = rank_team_size(s->living), r = rank_team_rank(s->living), to = (r + 1) % n,
+    int n = rank_team_size(s->death.living), r = rank_team_rank(s->death.living), to = (r + 1) % n,
         from = (r - 1 + n) % n;
     int64_t one = 1, was;
     rank_request_t req;
     rank_status_t st;
     int told = 0;
 
-    mp_barrier(s->living);
-    to += to >= s->victim;
-    from += from >= s->victim;
+    mp_barrier(s->death.living);
+    to += to >= s->death.victim;
+    from += from >= s->death.victim;
     for (uint64_t i = 1; i <= 50; i++) {
         mp_fill(s->buf, 3000, i);
         MP_OK(rank_put_signal(s->buf, 3000, to, s->at[to], 64, s->at[to], 16, i, RANK_SIGNAL_SET));
@@ -269,26 +234,26 @@ static void go_on(struct scene *s)
             while (rank_wait_until(s->own, 16, RANK_CMP_GE, i) == RANK_ERR_PEER_DEAD)
                 MP_CHECK(++told == 1 || n == 1);
         MP_CHECK_EQ(mp_verify(s->mine + 64, 3000, i), -1);
-        mp_barrier(s->living);
+        mp_barrier(s->death.living);
     }
     MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, to, s->at[to], 24, &was));
     MP_OK(rank_flush(s->at[to], to));
-    MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, s->victim, s->at[s->victim], 24, &was),
+    MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, s->death.victim, s->at[s->death.victim], 24, &was),
               RANK_ERR_PEER_DEAD);
-    st = rank_put(s->buf, 8, s->victim, s->at[s->victim], 0);
+    st = rank_put(s->buf, 8, s->death.victim, s->at[s->death.victim], 0);
     MP_CHECK(st == RANK_ERR_PEER_DEAD || (st == RANK_OK && s->alloc)); /* mapped memory stays */
-    MP_STATUS(rank_flush(s->at[s->victim], s->victim), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_flush(s->at[s->death.victim], s->death.victim), RANK_ERR_PEER_DEAD);
     for (int p = 0; p < s->mp.size; p++) /* of all: told once, if it has not been */
         rank_flush(s->at[p], RANK_ALL);
     MP_OK(rank_flush(s->at[to], RANK_ALL));
-    MP_STATUS(rank_get(s->buf, 8, s->victim, s->at[s->victim], 0), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_get(s->buf, 8, s->death.victim, s->at[s->death.victim], 0), RANK_ERR_PEER_DEAD);
     /* That a request cannot be answered may be known before its peer is called dead. */
-    st = rank_iget(s->buf, 8, s->victim, s->at[s->victim], 0, &req);
+    st = rank_iget(s->buf, 8, s->death.victim, s->at[s->death.victim], 0, &req);
     MP_STATUS(st ? st : rank_wait(&req, NULL), RANK_ERR_PEER_DEAD);
     if (!s->alloc)
         MP_STATUS(open_key(s, NULL), RANK_ERR_PEER_DEAD);
-    MP_STATUS(rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->victim, NULL), RANK_ERR_PEER_DEAD);
-    mp_barrier(s->living);
+    MP_STATUS(rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, s->death.victim, NULL), RANK_ERR_PEER_DEAD);
+    mp_barrier(s->death.living);
     if (s->alloc) {
         MP_STATUS(rank_free(&s->own), RANK_ERR_PEER_DEAD);
         s->mine = NULL;
@@ -296,37 +261,26 @@ static void go_on(struct scene *s)
     }
     for (int p = 0; p < s->mp.size; p++)
         rank_rkey_close(&s->at[p]); /* the dead one's says that it is dead, or nothing */
-    mp_barrier(s->living);
+    mp_barrier(s->death.living);
     MP_OK(rank_dereg(&s->own));
 }
 
 int main(int argc, char **argv)
 {
     struct scene s;
-    const char *name = "put";
-    double t0;
+    const char *name = one_death_scene(argc, argv, "put");
 
     memset(&s, 0, sizeof(s));
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--in") == 0)
-            name = argv[i + 1];
-    }
     mp_start(&s.mp, &argc, argv);
-    in_time = (double)mp_option(argc, argv, "--within", (int64_t)in_time);
-    s.victim = s.mp.size - 1;
     s.every.tv_nsec = (long)mp_option(argc, argv, "--every", 0) * 1000000;
     s.alloc = mp_flag(argc, argv, "--alloc");
-    MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
+    one_death_init(&s.death, &s.mp, argc, argv);
     set_up(&s);
     mp_case(&s.mp, name);
-    wind_up(&s);
+    one_death_arm(&s.death, &s.mp, 0.05, 100000);
     play(&s, name, mp_flag(argc, argv, "--asleep"));
     go_on(&s);
-    MP_OK(rank_team_free(&s.living));
-    t0 = mp_now();
-    mp_end_survivor(&s.mp);
-    if (mp_now() - t0 > 2 * in_time)
-        mp_fail(__FILE__, __LINE__, "rank_finalize took %.3f s", mp_now() - t0);
+    one_death_end(&s.death, &s.mp);
     free(s.mine);
     free(s.buf);
     return 0;

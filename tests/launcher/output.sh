@@ -141,7 +141,7 @@ refused "--pty of no rank" 2 '--pty is 2, but the ranks are 0 to 1' --pty 2 -n 2
 parts=$top_srcdir/tests/launcher
 if command -v python3 >/dev/null; then
     new_case
-    timeout -k 5 30 python3 "$parts/terminal.py" keys "$XRUN" -n 2 --pty 1 python3 "$parts/keys.py" >out 2>err; rc=$?
+    timeout -k 5 30 python3 "$parts/terminal.py" keys "$XRUN" -n 2 --pty 1 python3 "$parts/terminal_return.py" >out 2>err; rc=$?
     [ -s out ] && sed -i 's/.* //' out
     same "keys, ^C and window size go to the program at --pty; the terminal comes back" 130
     new_case

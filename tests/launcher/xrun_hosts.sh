@@ -231,7 +231,7 @@ for h in $here; do i=$((i + 1)); on $h ip addr add 10.78.0.$i/24 dev eth0; done
 xrun 30 -n 6 --host $all sh -c '[ $XRUN_RANK != 3 ] || exit 7; exec sleep 1000'
 verdict "a rank fails elsewhere" 7 'rank 3 \(host hostb, pid [0-9]+\) exited with code 7'
 within "a rank fails elsewhere" 5000
-xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 "$mp/abort.mp"
+xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 "$mp/rank_abort.mp"
 [ "$rc" != 0 ] && grep -q 'aborted the job' err && rc=0
 verdict "rank_abort" 0
 xrun 30 -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 1 sleep 1000
