@@ -16,6 +16,8 @@
 enum { LEAST_PERIOD_MS = 100 };
 /* Without --heartbeat: how often the board is read, for each time without progress that is reported. */
 enum { QUIET_LOOKS = 5, QUIET_LEAST_MS = 1000 };
+/* What came within that before one look, and not before the next, was no progress but UCX's keepalive. */
+#define RECENT_NS 1000000000ull
 
 struct watched {
     struct xr_look_past past;
@@ -24,6 +26,9 @@ struct watched {
     bool halted;         /* and that it is stopped */
     bool told;           /* within this round */
     uint64_t stalled_ns; /* it has made no progress since then */
+    uint64_t begun_ns;   /* the wait that was seen last began then */
+    uint64_t still_ns;   /* and has made no progress since then */
+    bool recent;         /* something had just come then */
     const struct xr_fence *fence; /* that its text tells of, in this look */
     uint32_t unnamed;    /* and the front end is to say whom it waits for: 1 and its space, or 0 */
 };
@@ -319,7 +324,7 @@ static bool all_wait(const struct xr_watch *w, uint64_t now)
             continue;
         if (!rk_board_read(&w->board.slots[i], &view) ||
             (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING) ||
-            view.since_ns + w->patience_ns / 2 > now)
+            (view.begun_ns ? view.begun_ns : view.since_ns) + w->patience_ns / 2 > now)
             return false;
         n++;
     }
@@ -335,6 +340,26 @@ static bool any_stalled(const struct xr_watch *w)
     return false;
 }
 
+/*
+ * Since when a rank that waits has made no progress. UCX's keepalive, every 20 s, looks like progress to the rank. A wait
+ * that goes on is taken to stand although something came, unless something has just come at two looks in a row.
+ */
+static uint64_t quiet_since(struct watched *x, uint64_t now)
+{
+    const struct xr_look *l = &x->look;
+    bool recent = now - l->since_ns < RECENT_NS;
+
+    if (l->doing != XR_DOING_WAIT || !l->begun_ns) {
+        x->begun_ns = 0;
+        return l->since_ns;
+    }
+    if (l->begun_ns != x->begun_ns || (recent && x->recent))
+        x->still_ns = l->since_ns;
+    x->begun_ns = l->begun_ns;
+    x->recent = recent;
+    return x->still_ns;
+}
+
 /* Does a rank wait in librank, and none of its threads compute? A stall that was reported ends with progress alone. */
 static bool stands_quietly(const struct watched *x, uint64_t now)
 {
@@ -346,9 +371,9 @@ static void judge(struct xr_watch *w, struct watched *x, bool alive, uint64_t no
 {
     bool stands = alive && (w->quiet ? stands_quietly(x, now)
                                      : x->look.doing != XR_DOING_WORK && x->look.doing != XR_DOING_GONE);
-    uint64_t since = x->look.since_ns > w->fresh_ns ? x->look.since_ns : w->fresh_ns;
+    uint64_t moved = w->quiet ? quiet_since(x, now) : x->look.since_ns, since = moved > w->fresh_ns ? moved : w->fresh_ns;
 
-    if (x->stalled && (!stands || x->look.since_ns > x->stalled_ns)) {
+    if (x->stalled && (!stands || moved > x->stalled_ns)) {
         x->stalled = false;
         x->told = alive; /* an end is told by itself */
     } else if (!x->stalled && stands && now - since >= w->patience_ns) {

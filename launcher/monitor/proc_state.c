@@ -215,6 +215,7 @@ static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct
         return false;
     out->joining = view.state == RK_BOARD_JOINING;
     out->since_ns = view.since_ns < now ? view.since_ns : now;
+    out->begun_ns = view.state == RK_BOARD_WAITING && view.begun_ns < now ? view.begun_ns : 0;
     if (out->joining) {
         snprintf(out->text, sizeof(out->text), "rank_init");
     } else {

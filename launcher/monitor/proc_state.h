@@ -34,6 +34,7 @@ struct xr_look {
     bool joining;        /* WAIT: in rank_init */
     bool on_board;       /* runs librank */
     uint64_t since_ns;   /* it has made no progress since then */
+    uint64_t begun_ns;   /* WAIT: the wait began then; 0: not known */
     uint64_t cpu_ns;     /* used by its processes */
     pid_t pid;           /* the process that the rest is about */
     uint64_t refused;    /* frames that librank took for broken, or for not what their sender may say */

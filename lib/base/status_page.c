@@ -112,6 +112,7 @@ void rk_board_write(struct rk_board *b, enum rk_board_state state, uint64_t sinc
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&s->state, state, memory_order_relaxed);
     atomic_store_explicit(&s->since_ns, since_ns, memory_order_relaxed);
+    atomic_store_explicit(&s->begun_ns, b->begun_ns, memory_order_relaxed);
     if (what) {
         memcpy(word, what, sizeof(word));
         for (size_t i = 0; i < WORDS; i++)
@@ -155,6 +156,7 @@ bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
         out->state = (enum rk_board_state)atomic_load_explicit(&s->state, memory_order_relaxed);
         out->pid = atomic_load_explicit(&s->pid, memory_order_relaxed);
         out->since_ns = atomic_load_explicit(&s->since_ns, memory_order_relaxed);
+        out->begun_ns = atomic_load_explicit(&s->begun_ns, memory_order_relaxed);
         out->refused = atomic_load_explicit(&s->refused, memory_order_relaxed);
         for (size_t i = 0; i < WORDS; i++)
             word[i] = atomic_load_explicit(&s->what[i], memory_order_relaxed);

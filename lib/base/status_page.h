@@ -59,6 +59,7 @@ struct rk_board_slot {
     _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since then */
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
     _Atomic uint64_t refused; /* frames that were no good. Behind all that was there before: a library of yesterday may be at the other end */
+    _Atomic uint64_t begun_ns; /* WAITING: this wait began then, whatever has come since; 0: not known */
 };
 
 struct rk_board_head {
@@ -79,6 +80,7 @@ struct rk_board {
     struct rk_board_slot *mine;
     uint64_t told_ns;   /* when it was last written */
     const char *inside; /* the call that all waiting belongs to now, or NULL */
+    uint64_t begun_ns;  /* of the wait that is written next */
 };
 
 /* where: as rk_board_where makes it. NULL if there is no such board or this process cannot map it. */
@@ -104,6 +106,7 @@ struct rk_board_view {
     uint32_t pid;
     uint64_t since_ns;
     uint64_t refused;
+    uint64_t begun_ns;
     struct rk_wait_for what; /* if WAITING; its text ends, its peers are counted */
 };
 

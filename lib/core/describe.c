@@ -41,6 +41,7 @@ RK_COLD void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void 
         what.flags = 0;
         what.number = 0;
     }
+    b->begun_ns = w->begun;
     rk_board_write(b, RK_BOARD_WAITING, w->since, &what);
     w->told = 1;
 }

@@ -22,6 +22,9 @@ explained() { # NAME
 }
 on_two 60 -n 4 --timeout $((32 * slow)) "$job" ring
 explained "a ring over two hosts, by default"
+# UCX's keepalive is no progress.
+on_two 60 -n 4 --timeout $((40 * slow)) -x UCX_KEEPALIVE_INTERVAL=7s "$job" ring
+explained "a ring over two hosts that UCX keeps alive"
 on_two 60 -n 4 --timeout $((10 * slow)) --heartbeat 2 "$job" ring
 explained "a ring over two hosts, with a heartbeat"
 on_two 60 -n 4 "$job" sleep $((28 * slow))

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     must(rank_init(NULL), "rank_init");
     me = rank_team_rank(rank_world());
     size = rank_team_size(rank_world());
+    must(rank_barrier(rank_world()), "rank_barrier"); /* connects the ranks */
     printf("ready\n");
     fflush(stdout);
     if (strcmp(how, "thread") == 0)
