@@ -71,16 +71,16 @@ fi
 # The folder of a wheel that holds bin/NAME.
 prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
 
-frame="bench_p2p bench_rate bench_match bench_wait bench_rma bench_signal bench_strided bench_coll buffers elements harness harness_measure harness_print harness_ctl harness_hist harness_options harness_records harness_setting harness_stats backend_mpi"
+harness="bench_p2p bench_rate bench_match bench_wait bench_rma bench_signal bench_strided bench_coll buffers elements harness harness_measure harness_print harness_ctl harness_hist harness_options harness_records harness_setting harness_stats backend_mpi"
 # build NAME PREAMBLE MPICC: mpibench, initfin and footprint on that library
 build() {
     local name=$1 f objs=
     [ "${only:-$name}" = "$name" ] || return 0
     printf '%s\n' "$2" >"$dir/$name.sh"
     [ -z "$libraries" ] || { echo "$name"; return; }
-    for f in $frame; do objs="$objs $src/bench/$f.c"; done
+    for f in $harness; do objs="$objs $src/bench/$f.c"; done
     objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/lib/base/json_writer.c $src/lib/data/dtype.c $src/lib/base/choice_list.c"
-    if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
+    if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" "$src/lib/data" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
         # shellcheck disable=SC1090,SC2086
         (. "$dir/$name.sh"; $3 -std=gnu11 ${PEERS_CFLAGS:--O2} -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
             $3 -O2 -Wno-stringop-overflow -DBENCH_MPI "$src/bench/footprint.c" -o "$dir/footprint.$name" &&

@@ -35,7 +35,7 @@ rank_status_t rank_barrier(rank_team_t team)
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_barrier(&c, team);
+    rank_status_t st = rk_args_barrier(__func__, &c, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -50,7 +50,7 @@ rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_bcast(&c, buf, count, dtype, root, team);
+    rank_status_t st = rk_args_bcast(__func__, &c, buf, count, dtype, root, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -66,7 +66,7 @@ rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce(&c, sbuf, rbuf, count, dtype, op, root, team);
+    rank_status_t st = rk_args_reduce(__func__, &c, sbuf, rbuf, count, dtype, op, root, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -86,7 +86,7 @@ rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_d
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allreduce(&c, sbuf, rbuf, count, dtype, op, team);
+    rank_status_t st = rk_args_allreduce(__func__, &c, sbuf, rbuf, count, dtype, op, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -106,7 +106,7 @@ rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_gather(&c, sbuf, rbuf, count, dtype, root, team);
+    rank_status_t st = rk_args_gather(__func__, &c, sbuf, rbuf, count, dtype, root, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -122,7 +122,7 @@ rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_d
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allgather(&c, sbuf, rbuf, count, dtype, team);
+    rank_status_t st = rk_args_allgather(__func__, &c, sbuf, rbuf, count, dtype, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -138,7 +138,7 @@ rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, cons
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allgatherv(&c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
+    rank_status_t st = rk_args_allgatherv(__func__, &c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
     return st ? st : run(&c);
 }
@@ -148,7 +148,7 @@ rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dty
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_scatter(&c, sbuf, rbuf, count, dtype, root, team);
+    rank_status_t st = rk_args_scatter(__func__, &c, sbuf, rbuf, count, dtype, root, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -164,7 +164,7 @@ rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, r
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce_scatter(&c, sbuf, rbuf, count, dtype, op, team);
+    rank_status_t st = rk_args_reduce_scatter(__func__, &c, sbuf, rbuf, count, dtype, op, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
@@ -184,7 +184,7 @@ rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dt
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_alltoall(&c, sbuf, rbuf, count, dtype, team);
+    rank_status_t st = rk_args_alltoall(__func__, &c, sbuf, rbuf, count, dtype, team);
     struct rk_arena *a;
 
     if (rk_unlikely(st))

@@ -4,10 +4,10 @@
 #include "collectives/state.h"
 #include "lib/p2p/lane.h"
 
-static rank_status_t start(const struct rk_coll_call *c, rank_request_t *req)
+static rank_status_t start(const char *call, const struct rk_coll_call *c, rank_request_t *req)
 {
     if (!req)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "req");
     return rk_is_local(c) ? rk_local_do(c, req) : rk_coll_start(c, req);
 }
 
@@ -15,9 +15,9 @@ rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_barrier(&c, team);
+    rank_status_t st = rk_args_barrier(__func__, &c, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
@@ -25,9 +25,9 @@ rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_bcast(&c, buf, count, dtype, root, team);
+    rank_status_t st = rk_args_bcast(__func__, &c, buf, count, dtype, root, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -35,9 +35,9 @@ rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dty
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce(&c, sbuf, rbuf, count, dtype, op, root, team);
+    rank_status_t st = rk_args_reduce(__func__, &c, sbuf, rbuf, count, dtype, op, root, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -45,9 +45,9 @@ rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allreduce(&c, sbuf, rbuf, count, dtype, op, team);
+    rank_status_t st = rk_args_allreduce(__func__, &c, sbuf, rbuf, count, dtype, op, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -55,9 +55,9 @@ rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dty
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_gather(&c, sbuf, rbuf, count, dtype, root, team);
+    rank_status_t st = rk_args_gather(__func__, &c, sbuf, rbuf, count, dtype, root, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -65,9 +65,9 @@ rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allgather(&c, sbuf, rbuf, count, dtype, team);
+    rank_status_t st = rk_args_allgather(__func__, &c, sbuf, rbuf, count, dtype, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
@@ -76,9 +76,9 @@ rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_allgatherv(&c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
+    rank_status_t st = rk_args_allgatherv(__func__, &c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -86,9 +86,9 @@ rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dt
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_scatter(&c, sbuf, rbuf, count, dtype, root, team);
+    rank_status_t st = rk_args_scatter(__func__, &c, sbuf, rbuf, count, dtype, root, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
@@ -97,9 +97,9 @@ rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce_scatter(&c, sbuf, rbuf, count, dtype, op, team);
+    rank_status_t st = rk_args_reduce_scatter(__func__, &c, sbuf, rbuf, count, dtype, op, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }
 
 rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -107,7 +107,7 @@ rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_d
 {
     RK_ENTER_TEAM(team);
     struct rk_coll_call c;
-    rank_status_t st = rk_args_alltoall(&c, sbuf, rbuf, count, dtype, team);
+    rank_status_t st = rk_args_alltoall(__func__, &c, sbuf, rbuf, count, dtype, team);
 
-    return st ? st : start(&c, req);
+    return st ? st : start(__func__, &c, req);
 }

@@ -1,7 +1,7 @@
 /*
  * coll_args.h: the arguments of the public calls, checked and put in order.
  *
- * Each function fills a struct rk_coll_call or returns what is wrong. Where
+ * Each function fills a struct rk_coll_call or reports what is wrong, for the public function call, and returns it. Where
  * only the root looks at a buffer, others may give anything for it.
  */
 #ifndef RK_COLLECTIVES_COLL_ARGS_H
@@ -9,26 +9,26 @@
 
 #include "collectives/algo.h"
 
-rank_status_t rk_args_barrier(struct rk_coll_call *c, rank_team_t team);
-rank_status_t rk_args_bcast(struct rk_coll_call *c, void *buf, int64_t count, rank_dtype_t dtype,
+rank_status_t rk_args_barrier(const char *call, struct rk_coll_call *c, rank_team_t team);
+rank_status_t rk_args_bcast(const char *call, struct rk_coll_call *c, void *buf, int64_t count, rank_dtype_t dtype,
                             int root, rank_team_t team);
-rank_status_t rk_args_reduce(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+rank_status_t rk_args_reduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
                              rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team);
-rank_status_t rk_args_allreduce(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+rank_status_t rk_args_allreduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
                                 int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team);
-rank_status_t rk_args_gather(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+rank_status_t rk_args_gather(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
                              rank_dtype_t dtype, int root, rank_team_t team);
-rank_status_t rk_args_allgather(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+rank_status_t rk_args_allgather(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
                                 int64_t count, rank_dtype_t dtype, rank_team_t team);
-rank_status_t rk_args_allgatherv(struct rk_coll_call *c, const void *sbuf, int64_t scount,
+rank_status_t rk_args_allgatherv(const char *call, struct rk_coll_call *c, const void *sbuf, int64_t scount,
                                  void *rbuf, const int64_t *rcounts, const int64_t *displs,
                                  rank_dtype_t dtype, rank_team_t team);
-rank_status_t rk_args_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+rank_status_t rk_args_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
                               rank_dtype_t dtype, int root, rank_team_t team);
-rank_status_t rk_args_reduce_scatter(struct rk_coll_call *c, const void *sbuf, void *rbuf,
+rank_status_t rk_args_reduce_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
                                      int64_t count, rank_dtype_t dtype, rank_op_t op,
                                      rank_team_t team);
-rank_status_t rk_args_alltoall(struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
+rank_status_t rk_args_alltoall(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
                                rank_dtype_t dtype, rank_team_t team);
 
 #endif

@@ -27,7 +27,8 @@
 # TMPDIR. Each run prints one line, "ok - ..." or "not ok - ...".
 #
 # Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above. CASES, an extended regular expression:
-# only those lines of "cases" in which it is found. LARGEST=1: of each line's numbers of ranks the last. LAUNCHER: one of those in
+# only those lines of "cases" in which it is found. LARGEST=1: of each line's numbers of ranks the last. TURN=N: with FULL=1,
+# the sizes and channels of a quick run and a third of the others, which rotates with N. LAUNCHER: one of those in
 # elsewhere/launchers.sh, in place of xrun: then exit codes need only be bad where a bad one is due, a hung run is
 # run once more, and what a case tells xrun, or runs alone, is left out.
 
@@ -222,8 +223,21 @@ run_one() {
     work=
 }
 
+# due RANKS CHANNEL: is it this size's and channel's turn?
+due() {
+    triple=$((triple + 1))
+    [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ] && [ -z "${RANKS:-}" ] || return 0
+    [ $(((triple + TURN) % 3)) != 0 ] || return 0
+    # The quick run has each of its sizes on the first channel, and its last size on each.
+    case ,$quick, in
+    *,$1,) return 0 ;;
+    *,$1,*) [ "$2" = "${channels%%,*}" ] ;;
+    *) return 1 ;;
+    esac
+}
+
 run_matrix() {
-    local sizes channels n c last
+    local sizes channels n c last triple
     if [ "$full_only" = yes ] && [ -z "${FULL:-}" ]; then
         skipped=$((skipped + 1))
         echo "ok - $name $args # SKIP only with FULL=1"
@@ -251,6 +265,7 @@ run_matrix() {
         echo "ok - $LAUNCHER $name $args # SKIP it needs one host"
         return
     fi
+    triple=0
     for n in ${sizes//,/ }; do
         [ -z "${LAUNCHER:-}" ] || [ "$n" != alone ] || continue
         for c in ${channels//,/ }; do
@@ -260,6 +275,7 @@ run_matrix() {
                 [ "$n" != 1 ] && [ "$n" != alone ] || continue
                 [ "$n" -le "${most:-$n}" ] || continue
             fi
+            due "$n" "$c" || continue
             run_one "$n" "$c"
         done
     done

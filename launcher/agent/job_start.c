@@ -84,7 +84,7 @@ static rank_status_t open_pmi1(struct xr_agent *agent)
 {
     const struct xr_pmi1_job job = {.id = agent->job.id,
                                     .size = agent->job.size,
-                                    .universe = agent->job.universe,
+                                    .universe = agent->job.slots_given ? agent->job.universe : 0,
                                     .local = agent->nlocal,
                                     .keys = agent->job.origin.keys,
                                     .node_of = agent->nused > 1 ? agent->job.host_of : NULL};

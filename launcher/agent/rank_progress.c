@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 enum { LEAST_PERIOD_MS = 100 };
+/* Without --heartbeat: how often the board is read, for each time without progress that is reported. */
+enum { QUIET_LOOKS = 5, QUIET_LEAST_MS = 1000 };
 
 struct watched {
     struct xr_look_past past;
@@ -34,6 +36,9 @@ struct xr_watch {
     uint64_t patience_ns; /* the heartbeat; 0: none */
     uint64_t held_ns;     /* the user stopped all ranks then; 0: he did not */
     uint64_t fresh_ns;    /* no stall began before that */
+    bool quiet;           /* report only ranks that wait in librank; all else is silent */
+    uint64_t period_ns;
+    uint64_t timer_ns;    /* when on_time ran last; 0: never */
     struct event *on_time;
     struct xr_traces *traces;
 };
@@ -257,6 +262,20 @@ pid_t xr_watch_process(struct xr_watch *w, uint32_t slot)
 
 /* ---------------------------------------------------------------------- heartbeat */
 
+/* The peers without which this wait does not end. */
+static void pack_peers(const struct xr_look *l, struct xr_packer *p)
+{
+    const struct rk_wait_for *what = &l->what;
+    uint32_t n = what->npeers < RK_BOARD_PEERS ? what->npeers : RK_BOARD_PEERS;
+    bool one_does = what->flags & RK_WAIT_ANY_SOURCE || (n > 1 && strncmp(what->call, "waitany", 7) == 0);
+
+    if (l->doing != XR_DOING_WAIT || one_does)
+        n = 0;
+    xr_pack_u32(p, n);
+    for (uint32_t i = 0; i < n; i++)
+        xr_pack_u32(p, (uint32_t)what->peers[i]);
+}
+
 /* Tell of all ranks whose stall began (or ended) in this round and reads the same, in one message. */
 static void tell_like(struct xr_watch *w, uint32_t first, bool begins, uint64_t now)
 {
@@ -282,13 +301,51 @@ static void tell_like(struct xr_watch *w, uint32_t first, bool begins, uint64_t 
     xr_pack_u64(&p, now - x->stalled_ns);
     xr_pack_string(&p, begins ? x->look.text : "");
     xr_pack_u32(&p, begins ? x->unnamed : 0);
+    if (begins)
+        pack_peers(&x->look, &p);
+    else
+        xr_pack_u32(&p, 0);
     xr_wire_send(w->agent->wire, begins ? XR_MSG_STALLED : XR_MSG_MOVING, &p);
+}
+
+/* Do all ranks of this host wait in librank, for half the time at least? The board alone is read. */
+static bool all_wait(const struct xr_watch *w, uint64_t now)
+{
+    struct rk_board_view view;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; w->board.head && i < w->n; i++) {
+        if (!runs(w, i))
+            continue;
+        if (!rk_board_read(&w->board.slots[i], &view) ||
+            (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING) ||
+            view.since_ns + w->patience_ns / 2 > now)
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+static bool any_stalled(const struct xr_watch *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->ranks[i].stalled)
+            return true;
+    }
+    return false;
+}
+
+/* Does a rank wait in librank, and none of its threads compute? A stall that was reported ends with progress alone. */
+static bool stands_quietly(const struct watched *x, uint64_t now)
+{
+    return x->look.doing == XR_DOING_WAIT && (x->stalled || (x->past.idle_ns && x->past.idle_ns < now));
 }
 
 /* A stall is over when there has been progress since it began. */
 static void judge(struct xr_watch *w, struct watched *x, bool alive, uint64_t now)
 {
-    bool stands = alive && x->look.doing != XR_DOING_WORK && x->look.doing != XR_DOING_GONE;
+    bool stands = alive && (w->quiet ? stands_quietly(x, now)
+                                     : x->look.doing != XR_DOING_WORK && x->look.doing != XR_DOING_GONE);
     uint64_t since = x->look.since_ns > w->fresh_ns ? x->look.since_ns : w->fresh_ns;
 
     if (x->stalled && (!stands || x->look.since_ns > x->stalled_ns)) {
@@ -313,11 +370,17 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (agent->phase != XR_AGENT_RUNNING || !agent->wire || w->traces)
         return; /* in the end, or debuggers hold the ranks */
+    /* The whole host was stopped, this agent too: what the ranks wait for may come now. */
+    if (w->quiet && w->timer_ns && now - w->timer_ns > 2 * w->period_ns)
+        w->fresh_ns = now;
+    w->timer_ns = now;
     /* Nobody is to blame while the user holds the ranks or does not read what they write. */
     if (w->held_ns || xr_outputs_stalled(agent->outputs)) {
         w->fresh_ns = now;
         return;
     }
+    if (w->quiet && !any_stalled(w) && !all_wait(w, now))
+        return;
     look_at_all(w, now);
     for (uint32_t i = 0; i < w->n; i++)
         judge(w, &w->ranks[i], runs(w, i), now);
@@ -327,14 +390,19 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static bool start(struct xr_watch *w, uint32_t ms)
+static bool start(struct xr_watch *w, uint32_t ms, bool quiet)
 {
-    uint32_t period = ms / 2 > LEAST_PERIOD_MS ? ms / 2 : LEAST_PERIOD_MS;
-    struct timeval t = {period / 1000, period % 1000 * 1000};
+    uint32_t least = quiet ? QUIET_LEAST_MS : LEAST_PERIOD_MS, period = ms / (quiet ? QUIET_LOOKS : 2);
+    struct timeval t;
 
     if (ms == 0 || w->on_time)
         return false;
+    if (period < least)
+        period = least;
+    t = (struct timeval){period / 1000, period % 1000 * 1000};
     w->patience_ns = ms * 1000000ull;
+    w->period_ns = period * 1000000ull;
+    w->quiet = quiet;
     w->on_time = event_new(w->agent->base, -1, EV_PERSIST, on_time, w);
     if (w->on_time)
         event_add(w->on_time, &t);
@@ -372,24 +440,27 @@ static void answer(struct xr_watch *w, uint32_t token)
         xr_look_text(l, text, sizeof(text));
         xr_pack_string(&p, runs(w, i) ? text : "has ended");
         xr_pack_u32(&p, runs(w, i) ? w->ranks[i].unnamed : 0);
+        xr_pack_u32(&p, l->doing == XR_DOING_WAIT && w->ranks[i].past.idle_ns);
+        pack_peers(l, &p);
     }
     xr_wire_send(w->agent->wire, XR_MSG_LOOKED, &p);
 }
 
 bool xr_watch_message(struct xr_watch *w, uint32_t kind, struct xr_unpacker *u)
 {
-    uint32_t number;
+    uint32_t number, quiet;
 
     if (kind != XR_MSG_WATCH && kind != XR_MSG_LOOK && kind != XR_MSG_TRACE)
         return false;
     number = xr_unpack_u32(u);
-    if (!xr_unpack_done(u))
+    quiet = kind == XR_MSG_WATCH ? xr_unpack_u32(u) : 0;
+    if (!xr_unpack_done(u) || quiet > 1)
         return false;
     if (!w || !w->agent->ranks || !w->agent->wire)
         return true; /* no job any more: there is nothing to say */
     switch (kind) {
     case XR_MSG_WATCH:
-        return start(w, number);
+        return start(w, number, quiet);
     case XR_MSG_LOOK:
         answer(w, number);
         return true;

@@ -163,6 +163,69 @@ static bool begin(struct xr_traces *t, struct trace *x)
     return true;
 }
 
+/* ----------------------------------------------------------- frames of the text */
+
+static bool begins_with(const char *line, size_t len, const char *word)
+{
+    return len >= strlen(word) && memcmp(line, word, strlen(word)) == 0;
+}
+
+static bool is_frame(const char *line, size_t len)
+{
+    return len > 1 && line[0] == '#' && line[1] >= '0' && line[1] <= '9';
+}
+
+static size_t line_length(const char *at, size_t left)
+{
+    const char *nl = memchr(at, '\n', left);
+
+    return nl ? (size_t)(nl - at) + 1 : left;
+}
+
+/* Is this thread libpmix's own, by the function that it began with? One that calls libpmix is the program's. */
+static bool is_service_thread(const char *text, size_t len)
+{
+    static const char start[] = " in start_thread (", library[] = "/libpmix.so";
+    const char *before = text;
+
+    for (size_t at = 0, n; at < len; at += n) {
+        n = line_length(text + at, len - at);
+        if (memmem(text + at, n, start, strlen(start)))
+            return memmem(before, (size_t)(text + at - before), library, strlen(library)) != NULL;
+        before = text + at;
+    }
+    return false;
+}
+
+/*
+ * Keep the stacks of the program's threads: a line that names the thread, and its frames. What a debugger prints besides,
+ * and threads of libpmix, go. A text without frames stays, for it says why there are none. Returns the new length.
+ */
+static size_t keep_frames(char *text, size_t len)
+{
+    size_t kept = 0, thread = 0; /* where in the kept text the last thread begins */
+    bool any = false;
+
+    for (size_t at = 0; !any && at < len; at += line_length(text + at, len - at))
+        any = is_frame(text + at, len - at);
+    if (!any)
+        return len;
+    for (size_t at = 0, n; at < len; at += n) {
+        bool head;
+        n = line_length(text + at, len - at);
+        head = begins_with(text + at, n, "Thread ") || begins_with(text + at, n, "TID ");
+        if (!head && !is_frame(text + at, n))
+            continue;
+        if (head && is_service_thread(text + thread, kept - thread))
+            kept = thread;
+        if (head)
+            thread = kept;
+        memmove(text + kept, text + at, n);
+        kept += n;
+    }
+    return is_service_thread(text + thread, kept - thread) ? thread : kept;
+}
+
 static void finish(struct xr_traces *t, struct trace *x)
 {
     x->child = 0;
@@ -170,6 +233,7 @@ static void finish(struct xr_traces *t, struct trace *x)
     if (x->fd >= 0)
         take(x);
     stop_reading(x);
+    x->len = x->text ? keep_frames(x->text, x->len) : 0;
     tell(t, x->rank, x->pid, x->text, x->len);
     if (x->late)
         say(t, x, "the tool did not end in time and was killed");

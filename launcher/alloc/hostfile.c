@@ -2,6 +2,7 @@
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/text_file.h"
 #include "launcher/util/shell_words.h"
+#include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -13,27 +14,56 @@
 /* What stands behind a host's name; 0: nothing was said. */
 struct keys {
     uint32_t slots, most;
+    const char *unused; /* a word of other launchers that asks for what is not done here; or NULL */
 };
 
+/* What a word is about. */
+enum key { KEY_SLOTS, KEY_MOST, KEY_MACHINE, KEY_UNUSED, KEY_UNKNOWN };
+
+/* Words of other launchers have the meaning that they have there. */
+static enum key find_key(const char *word, size_t len)
+{
+    static const struct {
+        const char *name;
+        enum key key;
+    } keys[] = {
+        {"slots", KEY_SLOTS},     {"cpu", KEY_SLOTS},      {"cpus", KEY_SLOTS},     {"count", KEY_SLOTS},
+        {"max_slots", KEY_MOST},  {"max-slots", KEY_MOST}, {"slots_max", KEY_MOST}, {"slots-max", KEY_MOST},
+        {"boards", KEY_MACHINE},  {"sockets", KEY_MACHINE}, {"cores", KEY_MACHINE}, /* the agent finds these itself */
+        {"binding", KEY_UNUSED},  {"ifhn", KEY_UNUSED},
+    };
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(keys); i++) {
+        if (strlen(keys[i].name) == len && memcmp(keys[i].name, word, len) == 0)
+            return keys[i].key;
+    }
+    return KEY_UNKNOWN;
+}
+
 /* "slots=4" and the like. */
-static bool take_key(const char *word, struct keys *keys, char *err, size_t errlen)
+static bool take_key(char *word, struct keys *keys, char *err, size_t errlen)
 {
     const char *eq = strchr(word, '=');
-    size_t len = eq ? (size_t)(eq - word) : 0;
-    uint32_t *key = len == 5 ? &keys->slots : &keys->most;
+    enum key which = eq ? find_key(word, (size_t)(eq - word)) : KEY_UNKNOWN;
+    uint32_t *key = which == KEY_SLOTS ? &keys->slots : &keys->most;
     char *end;
     unsigned long n;
 
-    if (!eq || !((len == 5 && !strncmp(word, "slots", 5)) || (len == 9 && !strncmp(word, "max_slots", 9)) ||
-                 (len == 9 && !strncmp(word, "max-slots", 9)))) {
+    if (which == KEY_UNKNOWN) {
         snprintf(err, errlen, "'%s' is not understood; behind the host's name stands slots=N", word);
         return false;
     }
+    if (which == KEY_UNUSED) {
+        keys->unused = word;
+        return true;
+    }
     n = strtoul(eq + 1, &end, 10);
     if (!isdigit((unsigned char)eq[1]) || *end || n < 1 || n > 1u << 20) {
-        snprintf(err, errlen, "'%s': give a number of ranks from 1 on", word);
+        snprintf(err, errlen, "'%s': give a number%s from 1 on", word, which == KEY_MACHINE ? "" : " of ranks");
         return false;
     }
+    if (which == KEY_MACHINE)
+        return true;
     if (*key) {
         snprintf(err, errlen, "'%s': that was said before on this line", word);
         return false;
@@ -42,20 +72,42 @@ static bool take_key(const char *word, struct keys *keys, char *err, size_t errl
     return true;
 }
 
-static bool take_line(struct xr_hostlist *list, char *line, char *err, size_t errlen)
+/* "slots = 2" as "slots=2". */
+static void close_up(char *line)
+{
+    char *to = line;
+
+    for (char *from = line; *from; from++) {
+        if (*from == '=') {
+            while (to > line && isblank((unsigned char)to[-1]))
+                to--;
+            from += strspn(from + 1, " \t");
+            *to++ = '=';
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+}
+
+/* unused: a word that has no effect here, or NULL. */
+static bool take_line(struct xr_hostlist *list, char *line, const char **unused, char *err, size_t errlen)
 {
     struct xr_hostlist here = {.n = 0};
-    struct keys keys = {0, 0};
+    struct keys keys = {0, 0, NULL};
     char *name, *word, *save = NULL;
     bool ok;
 
+    *unused = NULL;
     line[strcspn(line, "#\r")] = '\0';
+    close_up(line);
     name = strtok_r(line, " \t", &save);
     if (!name)
         return true;
     ok = xr_hostlist_parse(&here, name, err, errlen) == RANK_OK;
     while (ok && (word = strtok_r(NULL, " \t", &save)))
         ok = take_key(word, &keys, err, errlen);
+    *unused = keys.unused;
     for (uint32_t i = 0; ok && i < here.n; i++) {
         uint32_t slots = keys.slots ? keys.slots : here.host[i].slots;
         if (keys.slots && here.host[i].slots) {
@@ -76,10 +128,24 @@ static bool take_line(struct xr_hostlist *list, char *line, char *err, size_t er
     return ok;
 }
 
+/* Not silently: the user may count on it. */
+static void warn_unused(const char *path, unsigned line, const char *word)
+{
+    char text[128];
+
+    if (!word)
+        return;
+    snprintf(text, sizeof(text), "%s", word);
+    xr_words_show(text);
+    rk_warn("%s:%u: %s has no effect; %s", path, line, text,
+            text[0] == 'b' ? "--bind and --rankfile choose the cores of a rank" : "--if chooses the network of the agents");
+}
+
 rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char *err, size_t errlen)
 {
     struct xr_text_file f;
     unsigned bad = 0;
+    const char *unused;
     char *line, text[512];
 
     if (!xr_text_file_open(path, &f, text, sizeof(text))) {
@@ -89,10 +155,12 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
     }
     list->source = "the hostfile";
     while ((line = xr_text_file_line(&f))) {
-        if (f.nul)
+        if (f.nul) {
             snprintf(text, sizeof(text), "the line holds a NUL byte");
-        else if (take_line(list, line, text, sizeof(text)))
+        } else if (take_line(list, line, &unused, text, sizeof(text))) {
+            warn_unused(path, f.number, unused);
             continue;
+        }
         xr_words_show(text);
         rk_error("%s:%u: %s", path, f.number, text);
         bad++;

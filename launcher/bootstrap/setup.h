@@ -18,7 +18,7 @@
 #include "lib/rank.h"
 
 #define XR_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define XR_PROTOCOL 6 /* one more with each change of what xrun and its agents say to each other */
+#define XR_PROTOCOL 7 /* one more with each change of what xrun and its agents say to each other */
 
 struct xr_setup {
     uint8_t secret[XR_SECRET];

@@ -13,7 +13,7 @@
 /* "-n|-np" */
 static void print_names(FILE *to, const struct xr_option_row *row, const char *between)
 {
-    for (int k = 0; k < 3 && row->names[k]; k++)
+    for (int k = 0; k < XR_OPTION_NAMES && row->names[k]; k++)
         fprintf(to, "%s%s", k ? between : "", row->names[k]);
 }
 
@@ -37,7 +37,7 @@ static void print_value(FILE *to, const struct xr_option_row *row)
         fprintf(to, ") _xrun_files -d ;;\n");
     } else if (strncmp(row->value, "FILE", 4) == 0) {
         fprintf(to, ") _xrun_files -f ;;\n");
-    } else if (strncmp(row->value, "NAME[=", 6) == 0) {
+    } else if (strncmp(row->value, "NAME[=", 6) == 0 || row->pair) {
         fprintf(to, ") _xrun_words \"$(compgen -e)\" ;;\n");
     } else if (strcmp(row->value, "NAME|CIDR") == 0) {
         fprintf(to, ") _xrun_words \"$(ls /sys/class/net 2>/dev/null)\" ;;\n");
@@ -87,7 +87,7 @@ static const char walk[] =
     "        if ((program)); then\n"
     "            [ \"$word\" != : ] || { program=0 ended=; }\n"
     "        elif [ -n \"$want\" ]; then\n"
-    "            [ \"$word\" = = ] || want=\n"
+    "            if [ \"$word\" = = ]; then :; elif _xrun_takes_two \"$want\"; then want=second; else want=; fi\n"
     "        elif [ -n \"$ended\" ] || [[ $word != -* ]]; then\n"
     "            program=$i\n"
     "        elif [ \"$word\" = -- ]; then\n"
@@ -111,20 +111,29 @@ static const char tail[] =
     "\n"
     "complete -o bashdefault -o default -F _xrun xrun\n";
 
+/* A function of bash that is true of the options with a value, or with two. */
+static void print_takes(FILE *to, const char *function, bool two)
+{
+    struct xr_option_row row;
+
+    fprintf(to, "%s() # OPTION\n{\n    case $1 in\n    ", function);
+    for (size_t i = 0, n = 0; xr_options_row(i, &row); i++) {
+        if (!row.value || (two && !row.pair))
+            continue;
+        fputs(n++ ? "|" : "", to);
+        print_names(to, &row, "|");
+    }
+    fprintf(to, ") return 0 ;;\n    esac\n    return 1\n}\n\n");
+}
+
 void xr_options_bash(FILE *to)
 {
     struct xr_option_row row;
 
     fputs(head, to);
-    fprintf(to, "_xrun_takes_value() # OPTION\n{\n    case $1 in\n    ");
-    for (size_t i = 0, n = 0; xr_options_row(i, &row); i++) {
-        if (!row.value)
-            continue;
-        fputs(n++ ? "|" : "", to);
-        print_names(to, &row, "|");
-    }
-    fprintf(to, ") return 0 ;;\n    esac\n    return 1\n}\n\n"
-                "_xrun_value() # OPTION\n{\n    case $1 in\n");
+    print_takes(to, "_xrun_takes_value", false);
+    print_takes(to, "_xrun_takes_two", true);
+    fprintf(to, "_xrun_value() # OPTION\n{\n    case $1 in\n");
     for (size_t i = 0; xr_options_row(i, &row); i++) {
         if (row.value)
             print_value(to, &row);

@@ -15,7 +15,7 @@
 #include <strings.h>
 
 struct option {
-    const char *names[3]; /* the first is the one that messages use */
+    const char *names[XR_OPTION_NAMES]; /* the first is the one that messages use */
     const char *value;    /* what follows it, for --help; NULL: nothing does */
     const char *doc;
     /* Returns false with a text in err. NULL: sets the flag. */
@@ -23,7 +23,10 @@ struct option {
     size_t more; /* traits; where there is no apply: where a bool is in struct xr_options */
 };
 
-enum { PER_APP = 1 /* concerns one program, and may follow a ':' */ };
+enum {
+    PER_APP = 1, /* concerns one program, and may follow a ':' */
+    PAIR = 2,    /* two words follow, a name and a value; apply gets NAME=VALUE */
+};
 
 #define FLAG(field) NULL, offsetof(struct xr_options, field)
 
@@ -77,6 +80,13 @@ static bool add_x(struct xr_options *o, const char *value, char *err, size_t err
     *o->next_set++ = value;
     o->app->nset++;
     return check_x(value, err, errlen);
+}
+
+/* -genv: of this program and of all that follow. */
+static bool add_genv(struct xr_options *o, const char *value, char *err, size_t errlen)
+{
+    *o->next_genv++ = value;
+    return add_x(o, value, err, errlen);
 }
 
 static bool set_wdir(struct xr_options *o, const char *value, char *err, size_t errlen)
@@ -209,8 +219,8 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
     double s = strtod(value, &end);
     bool kill = strcmp(end, ":kill") == 0;
 
-    if (end == value || (*end && !kill) || !isfinite(s) || s < 0.2 || s > 1e6)
-        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill",
+    if (end == value || (*end && !kill) || !isfinite(s) || (s < 0.2 && (s != 0 || kill)) || s > 1e6)
+        return fail(err, errlen, "--heartbeat is '%s'; give seconds, 0.2 or more, or seconds:kill, or 0 for no report",
                     value);
     o->heartbeat = s;
     o->heartbeat_kill = kill;
@@ -225,10 +235,29 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
     }
 WHERE(set_map_by, xr_where_map_by)
 WHERE(set_rank_by, xr_where_rank_by)
-WHERE(set_bind, xr_where_bind)
 WHERE(set_cpus, xr_where_cpus)
 WHERE(set_fanout, xr_where_fanout)
 WHERE(set_start_timeout, xr_where_start_timeout)
+
+/* --bind-to of other launchers has other words for two of these. */
+static bool set_bind(struct xr_options *o, const char *value, char *err, size_t errlen)
+{
+    if (strcmp(value, "socket") == 0)
+        value = "package";
+    else if (strcmp(value, "l3cache") == 0)
+        value = "l3";
+    return xr_where_bind(&o->where, value, err, errlen);
+}
+
+static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t errlen)
+{
+    char text[64];
+
+    if (!*value || value[strspn(value, "0123456789")] || strlen(value) > 9 || atoi(value) < 1)
+        return fail(err, errlen, "--ppn is '%s'; give the number of ranks on each host, from 1 on", value);
+    snprintf(text, sizeof(text), "ppr:%s:node", value);
+    return xr_where_map_by(&o->where, text, err, errlen);
+}
 
 /* Texts that are looked at later. */
 #define TEXT(name, field, option)                                                                  \
@@ -286,13 +315,18 @@ static bool set_on_failure(struct xr_options *o, const char *value, char *err, s
 }
 
 static const struct option options[] = {
-    {{"-n", "-np"}, "N", "Start N ranks. Default: as many as there are slots, where a resource manager, a hostfile or --host NAME:SLOTS gives "
+    {{"-n", "-np", "--np", "--ntasks"}, "N", "Start N ranks. Default: as many as there are slots, where a resource manager, a hostfile or --host NAME:SLOTS gives "
      "them; else, and of each of several programs, 1.", set_n, PER_APP},
     {{"-x"},
      "NAME[=value]",
      "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
      "xrun's environment anyway, but for what another launcher left in it.",
      add_x, PER_APP},
+    {{"-env"}, "NAME VALUE", "Set NAME to VALUE in the environment of the ranks, as -x NAME=VALUE.", add_x, PER_APP | PAIR},
+    {{"-genv"},
+     "NAME VALUE",
+     "The same for the ranks of all programs.",
+     add_genv, PAIR},
     {{"--env-file"},
      "FILE",
      "Set what FILE says in its lines NAME=value; empty ones and those that begin with # are left "
@@ -319,7 +353,7 @@ static const struct option options[] = {
      "DIR",
      "Put DIR/bin before PATH and DIR/lib before LD_LIBRARY_PATH for the ranks.",
      set_prefix, 0},
-    {{"--tag-output"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
+    {{"--tag-output", "-l", "-prepend-rank"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
     {{"--label-host"}, NULL, "Put [host] before each line of output; with --tag-output [host:rank].",
      FLAG(label_host)},
     {{"--timestamp"},
@@ -365,20 +399,21 @@ static const struct option options[] = {
      "S[:kill]",
      "Report each rank that makes no progress for S seconds, with what it waits for, and when it goes "
      "on; nothing is killed. With :kill, end the job once no rank of it has made progress for so "
-     "long; xrun's exit code is 124 then.",
+     "long; xrun's exit code is 124 then. 0 reports nothing (default: report a job once if all its "
+     "ranks wait in librank and none makes progress for 20 s).",
      set_heartbeat, 0},
     {{"--status"},
      NULL,
      "Start nothing: xrun --status JOB asks a running job of yours what its ranks do, xrun --status "
      "lists the jobs. A part of a job's name will do.",
      FLAG(status)},
-    {{"--host", "-H"},
+    {{"--host", "-H", "-host", "-hosts", "--hosts"},
      "HOSTS",
      "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
      "are used (default: one for each of its cores). "
      "Given again, it adds hosts.",
      add_host, 0},
-    {{"--hostfile", "-hostfile", "-f"},
+    {{"--hostfile", "-hostfile", "-f", "-machinefile", "--machinefile"},
      "FILE",
      "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host. "
      "Given again, it adds those of another file.",
@@ -389,16 +424,20 @@ static const struct option options[] = {
      "package, numa, l3, core, hwthread: hosts are filled, and on a host one rank goes to each of these in "
      "turn. ppr:N:WHAT: N ranks on each.",
      set_map_by, 0},
+    {{"--ppn", "-ppn", "-N", "--npernode", "--ntasks-per-node"},
+     "N",
+     "Start N ranks on each host, as --map-by ppr:N:node. -N is mpirun's, not srun's, which counts hosts.",
+     set_ppn, 0},
     {{"--rank-by"},
      "slot|node|fill",
      "How ranks are numbered. slot (default): as they were mapped. node: one on each host in turn. fill: host "
      "by host, and on a host object by object.",
      set_rank_by, 0},
-    {{"--bind"},
+    {{"--bind", "--bind-to", "-bind-to"},
      "share|core|hwthread|l3|numa|package|none",
      "What a rank may run on. share (default): its equal share of the cores of what it was mapped to. core, "
      "hwthread: one of these; core with --map-by hwthread: the core that its thread is of. package, numa, l3: the whole of that. "
-     "none: anything. Nobody is bound on a host with more ranks than cores.",
+     "none: anything. socket is package, l3cache is l3. No rank is bound on a host with more ranks than cores.",
      set_bind, 0},
     {{"--cpus-per-rank"}, "N", "Each rank gets N cores (or hardware threads, with --bind hwthread or --map-by "
      "hwthread).", set_cpus, 0},
@@ -433,6 +472,10 @@ static const struct option options[] = {
      "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
      "and tells them by a PMIx event.",
      set_on_failure, 0},
+    {{"--oversubscribe", "--allow-run-as-root"},
+     NULL,
+     "Accepted from other launchers, and without effect: xrun fills hosts again when all slots are taken, and runs as root.",
+     FLAG(habit)},
     {{"-q", "--quiet"}, NULL, "Say nothing of xrun's own but errors.", FLAG(quiet)},
     {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", FLAG(verbose)},
     {{"--version"}, NULL, "Print the version.", FLAG(version)},
@@ -444,7 +487,7 @@ static bool *flag_of(struct xr_options *o, const struct option *opt)
     return (bool *)((char *)o + opt->more);
 }
 
-/* XRUN_ and the option's long name, if it has one: --tag-output is XRUN_TAG_OUTPUT, -n is XRUN_N. */
+/* XRUN_ and the first long name of the first two: --tag-output is XRUN_TAG_OUTPUT, -n is XRUN_N. Not of what two words follow. */
 static void name_variable(const struct option *opt, char *out, size_t len)
 {
     const char *name = opt->names[0];
@@ -454,10 +497,10 @@ static void name_variable(const struct option *opt, char *out, size_t len)
     if (!opt->apply && (opt->more == offsetof(struct xr_options, help) || opt->more == offsetof(struct xr_options, version) ||
                         opt->more == offsetof(struct xr_options, status)))
         return;
-    for (int i = 1; i < 3 && opt->names[i] && name[1] != '-'; i++) {
-        if (opt->names[i][1] == '-')
-            name = opt->names[i];
-    }
+    if (opt->apply && (opt->more & PAIR))
+        return;
+    if (name[1] != '-' && opt->names[1] && opt->names[1][1] == '-')
+        name = opt->names[1];
     at = (size_t)snprintf(out, len, "XRUN_");
     for (name += strspn(name, "-"); *name && at + 1 < len; name++)
         out[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
@@ -472,6 +515,7 @@ bool xr_options_row(size_t i, struct xr_option_row *out)
     out->value = options[i].value;
     out->doc = options[i].doc;
     out->per_app = options[i].apply && (options[i].more & PER_APP);
+    out->pair = options[i].apply && (options[i].more & PAIR);
     name_variable(&options[i], out->variable, sizeof(out->variable));
     return true;
 }
@@ -532,7 +576,7 @@ void xr_options_help(FILE *to)
                 "Starts N copies of a program, the ranks of a job, and carries their output.\n"
                 "After a : comes another program of the same job, with options of its own.\n\n");
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        for (int k = 0; k < 3 && options[i].names[k]; k++)
+        for (int k = 0; k < XR_OPTION_NAMES && options[i].names[k]; k++)
             fprintf(to, "%s%s", k ? ", " : "  ", options[i].names[k]);
         fprintf(to, "%s%s\n        ", options[i].value ? " " : "",
                 options[i].value ? options[i].value : "");
@@ -548,7 +592,7 @@ void xr_options_man(FILE *to)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
         fprintf(to, ".TP\n");
-        for (int k = 0; k < 3 && options[i].names[k]; k++) {
+        for (int k = 0; k < XR_OPTION_NAMES && options[i].names[k]; k++) {
             fprintf(to, "%s\\fB", k ? ", " : "");
             troff(to, options[i].names[k], (int)strlen(options[i].names[k]));
             fprintf(to, "\\fR");

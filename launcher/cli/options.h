@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define XR_OPTION_NAMES 5
+#define XR_HEARTBEAT_DEFAULT (-1)
 #define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
 
 /* What is said of one program, between two ':'. */
@@ -40,6 +42,7 @@ struct xr_options {
     const char **words; /* what files, command and where.hostfiles point into */
     const char **next, **next_file; /* and where the next goes */
     const char **sets, **next_set; /* the same for set */
+    const char **genv, **next_genv; /* -genv so far: for the programs that follow, too */
     char **kept; /* values that are not argv's */
     int nkept;
     const char *prefix; /* or NULL */
@@ -49,11 +52,12 @@ struct xr_options {
     bool input_given;
     bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
     bool no_mpi, torch, quiet;
+    bool habit; /* an option of other launchers that asks for what xrun does anyway */
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     bool timeout_traces;
     double kill_grace; /* seconds; less than 0: each end has its own */
-    double heartbeat;  /* seconds; 0: none */
+    double heartbeat;  /* seconds; 0: none; XR_HEARTBEAT_DEFAULT: the user gave none */
     bool heartbeat_kill;
     bool status;     /* not a job to run, but one to ask about */
     const char *job; /* this one; NULL: list them */
@@ -97,10 +101,11 @@ bool xr_options_variables(struct xr_options *o, char *err, size_t errlen);
 
 /* A row of the table, for what is made of all of them. */
 struct xr_option_row {
-    const char *const *names; /* 3, or fewer and a NULL */
+    const char *const *names; /* XR_OPTION_NAMES, or fewer and a NULL */
     const char *value;        /* or NULL: a flag */
     const char *doc;
     bool per_app;             /* may follow a ':' */
+    bool pair;                /* two words follow */
     char variable[40];        /* XRUN_TIMEOUT; empty: there is none */
 };
 

@@ -18,7 +18,7 @@
 static bool find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
 {
     for (*i = 0; xr_options_row(*i, row); ++*i) {
-        for (const char *const *n = row->names; n < row->names + 3 && *n; n++) {
+        for (const char *const *n = row->names; n < row->names + XR_OPTION_NAMES && *n; n++) {
             if (strlen(*n) == len && memcmp(*n, name, len) == 0)
                 return true;
         }
@@ -35,7 +35,7 @@ static bool unknown(const char *arg, char *err, size_t errlen)
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
     for (size_t i = 0; xr_options_row(i, &row); i++) {
-        for (const char *const *n = row.names; n < row.names + 3 && *n; n++) {
+        for (const char *const *n = row.names; n < row.names + XR_OPTION_NAMES && *n; n++) {
             int d = rk_edit_distance(name, *n);
             if (d < best_distance && d < (int)strlen(*n)) {
                 best = *n;
@@ -48,17 +48,49 @@ static bool unknown(const char *arg, char *err, size_t errlen)
     return fail(err, errlen, "there is no option %s; xrun --help lists them", name);
 }
 
+/* -n4 and -N4: a number that is joined to its option. */
+static bool find_joined(const char *arg, size_t *which, struct xr_option_row *row, const char **number)
+{
+    *number = arg + 2;
+    return (strncmp(arg, "-n", 2) == 0 || strncmp(arg, "-N", 2) == 0) && **number &&
+           !(*number)[strspn(*number, "0123456789")] && find(arg, 2, which, row);
+}
+
+/* NAME VALUE at argv[*i] as NAME=VALUE; moves *i past them. NULL: err says why. */
+static const char *join_pair(int argc, char **argv, int *i, struct xr_options *o, char *err, size_t errlen)
+{
+    const char *option = argv[*i - 1], *kept = NULL;
+    char *both;
+
+    if (argc - *i < 2 || strchr(argv[*i], '=')) {
+        fail(err, errlen, "%s needs a name and a value: %s NAME VALUE", option, option);
+        return NULL;
+    }
+    if (asprintf(&both, "%s=%s", argv[*i], argv[*i + 1]) >= 0) {
+        kept = xr_options_keep(o, both);
+        free(both);
+    }
+    if (!kept)
+        fail(err, errlen, "out of memory");
+    *i += 2;
+    return kept;
+}
+
 /* One option at argv[*i], and its value; moves *i past them. */
 static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err,
                       size_t errlen)
 {
-    const char *arg = argv[*i], *eq = NULL, *value = NULL;
+    const char *arg = argv[*i], *eq = NULL, *value = NULL, *joined = NULL;
     struct xr_option_row row;
     size_t which;
     bool found = find(arg, strlen(arg), &which, &row);
 
     if (!found && strncmp(arg, "--", 2) == 0 && (eq = strchr(arg, '=')))
         found = find(arg, (size_t)(eq - arg), &which, &row);
+    if (!found && find_joined(arg, &which, &row, &joined))
+        found = true;
+    else
+        joined = NULL;
     if (!found)
         return unknown(arg, err, errlen);
     if (o->napps > 1 && !row.per_app)
@@ -67,8 +99,12 @@ static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char 
                     "program",
                     row.names[0]);
     ++*i;
-    if (row.value && eq) {
-        value = eq + 1;
+    if (row.pair) {
+        value = join_pair(argc, argv, i, o, err, errlen);
+        if (!value)
+            return false;
+    } else if (row.value && (eq || joined)) {
+        value = joined ? joined : eq + 1;
     } else if (row.value) {
         if (*i >= argc)
             return fail(err, errlen, "%s needs a value: %s %s", arg, arg, row.value);
@@ -134,6 +170,8 @@ static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char 
     o->app->set = o->next_set;
     for (char **x = o->shared; x && *x; x++, o->app->nset++)
         *o->next_set++ = *x;
+    for (const char **x = o->genv; x < o->next_genv; x++, o->app->nset++)
+        *o->next_set++ = *x;
     if (!parse_options(argc, argv, i, o, err, errlen))
         return false;
     if (o->status)
@@ -175,6 +213,7 @@ static bool begin(int argc, char **argv, struct xr_options *o)
     o->where.hostfiles = o->words + words + argc + 1;
     o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
+    o->heartbeat = XR_HEARTBEAT_DEFAULT;
     o->pty = XR_PTY_NONE;
     o->app = &o->defaults;
     return true;
@@ -183,13 +222,17 @@ static bool begin(int argc, char **argv, struct xr_options *o)
 /* -x of the command line, and for each program those that are for all. */
 static bool make_sets(int argc, char **argv, struct xr_options *o)
 {
-    size_t programs = 1;
+    size_t programs = 1, genv = 0, shared = o->shared ? xr_words_count(o->shared) : 0;
 
-    for (int k = 1; k < argc; k++)
+    for (int k = 1; k < argc; k++) {
         programs += strcmp(argv[k], ":") == 0;
-    o->sets = calloc((size_t)argc + 1 + programs * (o->shared ? xr_words_count(o->shared) : 0), sizeof(*o->sets));
+        genv += strcmp(argv[k], "-genv") == 0;
+    }
+    o->sets = calloc((size_t)argc + 1 + programs * (shared + genv), sizeof(*o->sets));
+    o->genv = calloc(genv + 1, sizeof(*o->genv));
     o->next_set = o->sets;
-    return o->sets != NULL;
+    o->next_genv = o->genv;
+    return o->sets != NULL && o->genv != NULL;
 }
 
 bool xr_options_check_ranks(const struct xr_options *o, uint32_t n, char *err, size_t errlen)
@@ -302,6 +345,7 @@ void xr_options_free(struct xr_options *o)
     free(o->apps);
     free(o->words);
     free(o->sets);
+    free(o->genv);
     xr_strings_free(o->shared);
     memset(o, 0, sizeof(*o));
 }

@@ -15,7 +15,7 @@
 
 struct process {
     pid_t pid, parent;
-    char state;
+    bool ended; /* a zombie, all threads of it */
     signed char ours; /* 1, 0, or -1: not known yet */
 };
 
@@ -30,7 +30,8 @@ static bool has_children(void)
 /* "pid (name, which may hold anything) state parent ..." */
 static bool read_process(const char *pid, struct process *p)
 {
-    char path[64], text[512], *after;
+    char path[64], text[512], *after, state;
+    long threads;
     ssize_t n;
     int fd;
 
@@ -46,7 +47,11 @@ static bool read_process(const char *pid, struct process *p)
     after = strrchr(text, ')');
     p->pid = (pid_t)atoi(pid);
     p->ours = -1;
-    return after && sscanf(after + 1, " %c %d", &p->state, &p->parent) == 2;
+    if (!after || sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &p->parent,
+                         &threads) != 3)
+        return false;
+    p->ended = state == 'Z' && threads <= 1; /* a main thread that has called pthread_exit is a zombie, too */
+    return true;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -123,7 +128,7 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
             p->ours = 0;
     }
     for (size_t i = 0; list && i < n; i++) {
-        if (list[i].pid != self && settle(list, n, &list[i], self) && list[i].state != 'Z')
+        if (list[i].pid != self && settle(list, n, &list[i], self) && !list[i].ended)
             sent += kill(list[i].pid, sig) == 0;
     }
     free(list);
@@ -189,7 +194,7 @@ pid_t *xr_descend_all(size_t *count)
     pid_t self = getpid(), *pids = calloc(n + 1, sizeof(*pids));
 
     for (size_t i = 0; list && pids && i < n; i++) {
-        if (list[i].pid != self && settle(list, n, &list[i], self) && list[i].state != 'Z')
+        if (list[i].pid != self && settle(list, n, &list[i], self) && !list[i].ended)
             pids[k++] = list[i].pid;
     }
     free(list);

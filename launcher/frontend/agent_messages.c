@@ -517,6 +517,9 @@ void xr_front_hopeless(struct front *f)
 {
     if (f->done || f->ending || f->given_up)
         return;
+    xr_life_explain(f->life);
+    if (!f->options->heartbeat_kill)
+        return;
     xr_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
                   f->options->heartbeat);
     xr_front_give_up(f);

@@ -20,7 +20,7 @@ rank_status_t xr_front_jobs_told(struct front *f);
 /* The ranks of one more host run. */
 void xr_front_jobs_started(struct front *f, uint32_t node);
 void xr_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
-/* With --heartbeat S:kill: no rank of the job makes progress, or one does again. */
+/* No rank of the job makes progress, or one does again. */
 void xr_front_jobs_still(struct front *f, bool still);
 /* XR_MSG_CLIENT_LOST */
 void xr_front_jobs_broken(struct front *f, struct xr_unpacker *u);

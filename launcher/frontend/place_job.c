@@ -219,6 +219,7 @@ rank_status_t xr_assign_map(const struct xr_plan *plan, uint32_t fanout, struct 
     job->nhosts = plan->hosts.n;
     job->fanout = fanout;
     job->universe = xr_plan_universe(plan);
+    job->slots_given = plan->slots_given;
     job->hosts = calloc((size_t)job->nhosts + 1, sizeof(*job->hosts));
     job->host_of = calloc(placed->n, sizeof(*job->host_of));
     if (!job->hosts || !job->host_of)

@@ -39,6 +39,15 @@ bool xr_front_control(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
+/* TERM often comes from a tool that took the job for hung. */
+static void end_after_report(void *arg)
+{
+    struct front *f = arg;
+
+    if (!f->forced)
+        xr_front_force(f, 128 + SIGTERM, SIGTERM, xr_front_grace(f, SIGNAL_GRACE_MS));
+}
+
 static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
@@ -49,7 +58,12 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         if (!f->options->quiet)
             xr_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                           strsignal(sig));
-        xr_front_force(f, 128 + sig, sig, xr_front_grace(f, SIGNAL_GRACE_MS));
+        if (sig == SIGTERM && !f->done && !f->ending && !f->given_up) {
+            xr_front_judge(f, 128 + sig);
+            xr_life_explain_last(f->life, end_after_report, f);
+        } else {
+            xr_front_force(f, 128 + sig, sig, xr_front_grace(f, SIGNAL_GRACE_MS));
+        }
     } else {
         xr_front_force(f, 128 + sig, sig, 0);
         xr_branches_give_up(f->branches);

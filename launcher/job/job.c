@@ -85,6 +85,7 @@ void xr_job_pack(const struct xr_job *job, struct xr_packer *p)
     xr_pack_strings(p, job->hosts);
     xr_pack_u32(p, job->fanout);
     xr_pack_u32(p, job->universe);
+    xr_pack_u32(p, job->slots_given);
     pack_map(job, p);
     xr_pack_u64(p, job->nofile);
     xr_pack_u32(p, job->limits.umask);
@@ -138,6 +139,7 @@ static bool unpack_map(struct xr_unpacker *u, struct xr_job *out)
     out->hosts = xr_unpack_strings(u);
     out->fanout = xr_unpack_u32(u);
     out->universe = xr_unpack_u32(u);
+    out->slots_given = xr_unpack_u32(u) != 0;
     while (out->hosts && out->hosts[out->nhosts])
         out->nhosts++;
     if (out->nhosts == 0 || out->fanout == 0)

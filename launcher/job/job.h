@@ -48,6 +48,7 @@ struct xr_job {
     char *id;      /* the PMIx namespace, XRUN_JOB */
     uint32_t size; /* ranks of all programs */
     uint32_t universe; /* as many as the hosts take: MPI_UNIVERSE_SIZE */
+    bool slots_given;  /* some host's slots were given, and universe is no guess by cores */
     struct xr_app *apps;
     uint32_t napps;
     char **env;    /* of every rank; each gets its program's and its own variables on top */

@@ -114,6 +114,8 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
         if (!p->given)
             return RANK_ERR_NO_MEMORY;
     }
+    for (uint32_t i = 0; i < p->hosts.n; i++)
+        p->slots_given = p->slots_given || p->hosts.host[i].slots;
     needed = xr_plan_needed(p, *n);
     for (uint32_t i = needed; i < p->hosts.n; i++)
         p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;

@@ -38,6 +38,7 @@ struct xr_plan {
     uint64_t spare; /* slots of further hosts, which no rank can need */
     uint32_t local; /* which is this one, or XR_NO_HOST: its agent is xrun's child */
     bool fill;      /* their slots say how many ranks there are, if nobody else does */
+    bool slots_given; /* of some host */
     bool step;      /* the other agents are started as a step of a Slurm job */
     struct xr_rankfile file;
     const struct xr_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */

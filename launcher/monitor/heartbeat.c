@@ -1,5 +1,6 @@
 /* heartbeat.c: see heartbeat.h. */
 #include "launcher/monitor/heartbeat.h"
+#include "launcher/monitor/hang_report.h"
 #include "launcher/monitor/status_board.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/monitor/status_server.h"
@@ -18,7 +19,11 @@
 enum {
     LOOK_MS = 2000,        /* agents that have not answered then are left out */
     TRACE_MS = 30000,      /* the agents' bound for all their traces */
-    TRACE_SPARE_MS = 5000  /* and more, for an agent that does not keep it */
+    TRACE_SPARE_MS = 5000, /* and more, for an agent that does not keep it */
+    QUIET_MS = 20000,      /* without --heartbeat: a job that waits for so long is explained */
+    QUIET_BEGIN_MS = 10000, /* and the agents watch only jobs that last for so long */
+    LAST_MS = 500,         /* a job that is to end waits for its report no longer */
+    LAST_STILL_MS = 1000   /* and is explained if no rank has made progress for so long */
 };
 
 enum { LIVES, STALLED, ENDED };
@@ -50,6 +55,17 @@ struct xr_life {
 
     bool still;             /* no rank makes progress, and that was told */
     struct event *hopeless; /* looks again when the last that was not stalled has ended */
+
+    bool quiet;            /* the user gave no heartbeat: only a job that waits as a whole is reported */
+    double patience;       /* seconds without progress; 0: nothing is watched */
+    struct event *begin;   /* tells the agents to watch quietly; or NULL */
+    struct xr_hang *hang;  /* what stalled ranks wait for; NULL: none has stalled yet */
+    bool explained;        /* since a rank went on last */
+
+    struct xr_hang *last;  /* what the ranks wait for, before the job is ended; NULL: not asked */
+    struct event *last_late;
+    void (*after_last)(void *arg);
+    void *last_arg;
 
     struct event *traced;
     int tracing; /* agents that are not through */
@@ -109,7 +125,7 @@ static void set_state(struct xr_life *l, uint32_t rank, unsigned char state)
 
 static bool is_hopeless(const struct xr_life *l)
 {
-    return l->options.heartbeat_kill && l->live > 0 && l->stalled == l->live;
+    return l->live > 0 && l->stalled == l->live;
 }
 
 static void set_still(struct xr_life *l, bool still)
@@ -123,23 +139,91 @@ static void set_still(struct xr_life *l, bool still)
 /* What the others have waited for may just have come: they get one more heartbeat to go on. */
 static void look_later(struct xr_life *l)
 {
-    double s = l->options.heartbeat;
+    double s = l->patience;
     struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
 
     set_still(l, false);
-    if (is_hopeless(l))
+    if (is_hopeless(l) || (l->quiet && l->stalled))
         event_add(l->hopeless, &t);
+}
+
+static void print_wait(struct xr_life *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
+{
+    struct awaited whom = {0};
+    char text[256], time[32];
+
+    xr_ranks_text(ranks, n, n, text, sizeof(text));
+    duration(rk_clock_ns() - w->since_ns, time, sizeof(time));
+    xr_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank", text, time, w->text,
+                  awaited(l, (uint32_t)ranks[0], w->unnamed, &whom));
+}
+
+static void print_line(void *arg, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
+{
+    print_wait(arg, ranks, n, w);
+}
+
+static void print_waits(struct xr_life *l, const struct xr_hang *hang)
+{
+    uint32_t left = xr_hang_lines(hang, print_line, l);
+
+    if (left)
+        xr_stream_say(l->err, "xrun: and %u more rank%s; xrun --status %s lists all", left, xr_plural(left), l->job->id);
+}
+
+static void print_cycle(struct xr_life *l, const struct xr_hang *hang)
+{
+    char cycle[256];
+
+    if (xr_hang_cycle(hang, cycle, sizeof(cycle)))
+        xr_stream_say(l->err, "xrun: cycle: %s", cycle);
+}
+
+void xr_life_explain(struct xr_life *l)
+{
+    if (!l || l->explained || !l->hang || !is_hopeless(l))
+        return;
+    l->explained = true;
+    if (l->quiet)
+        print_waits(l, l->hang);
+    print_cycle(l, l->hang);
+}
+
+static void note_stall(struct xr_life *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
+{
+    if (!l->hang)
+        l->hang = xr_hang_open(l->job->size);
+    if (l->hang)
+        xr_hang_add(l->hang, ranks, n, w);
+}
+
+static void note_progress(struct xr_life *l, const int32_t *ranks, uint32_t n)
+{
+    for (uint32_t i = 0; l->hang && i < n; i++)
+        xr_hang_drop(l->hang, (uint32_t)ranks[i]);
+    l->explained = false;
+}
+
+/* u32 peers, u32 each */
+static void unpack_peers(struct xr_unpacker *u, struct xr_hang_wait *w)
+{
+    uint32_t n = xr_unpack_u32(u);
+
+    for (uint32_t i = 0; i < n && !u->failed; i++) {
+        int32_t peer = (int32_t)xr_unpack_u32(u);
+        if (i < RK_BOARD_PEERS)
+            w->peers[w->npeers++] = peer;
+    }
 }
 
 static bool on_stall(struct xr_life *l, struct xr_unpacker *u, bool begins)
 {
     uint32_t n = xr_unpack_u32(u);
+    struct xr_hang_wait wait = {.npeers = 0};
     char ranks[256], time[32];
-    struct awaited whom = {0};
-    uint32_t first, unnamed;
-    const char *text;
     int32_t *list;
     uint64_t ns;
+    bool sound;
 
     if (u->failed || n == 0 || n > l->job->size)
         return false;
@@ -156,22 +240,26 @@ static bool on_stall(struct xr_life *l, struct xr_unpacker *u, bool begins)
         set_state(l, rank, begins ? STALLED : LIVES);
     }
     ns = xr_unpack_u64(u);
-    text = xr_unpack_string(u);
-    unnamed = xr_unpack_u32(u);
-    first = (uint32_t)list[0];
-    xr_ranks_text(list, n, n, ranks, sizeof(ranks));
+    wait.since_ns = rk_clock_ns() - ns;
+    wait.text = xr_unpack_string(u);
+    wait.unnamed = xr_unpack_u32(u);
+    unpack_peers(u, &wait);
+    sound = xr_unpack_done(u) && wait.text;
+    if (sound && begins)
+        note_stall(l, list, n, &wait);
+    else if (sound)
+        note_progress(l, list, n);
+    if (sound && !l->quiet && begins) {
+        print_wait(l, list, n, &wait);
+    } else if (sound && !l->quiet) {
+        xr_ranks_text(list, n, n, ranks, sizeof(ranks));
+        duration(ns, time, sizeof(time));
+        xr_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks, n > 1 ? "go" : "goes", time);
+    }
     free(list);
-    if (!xr_unpack_done(u) || !text)
-        return false;
-    duration(ns, time, sizeof(time));
-    if (begins)
-        xr_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank",
-                      ranks, time, text, awaited(l, first, unnamed, &whom));
-    else
-        xr_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", ranks,
-                      n > 1 ? "go" : "goes", time);
-    set_still(l, is_hopeless(l));
-    return true;
+    if (sound && !(l->quiet && event_pending(l->hopeless, EV_TIMEOUT, NULL)))
+        set_still(l, is_hopeless(l));
+    return sound;
 }
 
 static void on_hopeless(evutil_socket_t fd, short what, void *arg)
@@ -183,14 +271,30 @@ static void on_hopeless(evutil_socket_t fd, short what, void *arg)
     set_still(l, is_hopeless(l));
 }
 
-void xr_life_started(struct xr_life *l)
+static void watch(struct xr_life *l)
 {
     struct xr_packer p = {0};
 
-    if (l->options.heartbeat <= 0)
-        return;
-    xr_pack_u32(&p, (uint32_t)(l->options.heartbeat * 1000));
+    xr_pack_u32(&p, (uint32_t)(l->patience * 1000));
+    xr_pack_u32(&p, l->quiet);
     l->ops->send(l->arg, XR_MSG_WATCH, &p);
+}
+
+static void on_begin(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    watch(arg);
+}
+
+void xr_life_started(struct xr_life *l)
+{
+    const struct timeval later = {QUIET_BEGIN_MS / 1000, 0};
+
+    if (l->quiet)
+        event_add(l->begin, &later);
+    else if (l->patience > 0)
+        watch(l);
 }
 
 void xr_life_exited(struct xr_life *l, uint32_t rank)
@@ -198,6 +302,8 @@ void xr_life_exited(struct xr_life *l, uint32_t rank)
     if (rank >= l->job->size)
         return;
     set_state(l, rank, ENDED);
+    if (l->hang)
+        xr_hang_drop(l->hang, rank);
     look_later(l);
 }
 
@@ -246,6 +352,29 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void end_last(struct xr_life *l)
+{
+    struct xr_hang *last = l->last;
+
+    if (!last)
+        return;
+    l->last = NULL;
+    event_del(l->last_late);
+    if (l->live > 0 && xr_hang_count(last) == l->live) {
+        print_waits(l, last);
+        print_cycle(l, last);
+    }
+    xr_hang_close(last);
+    l->after_last(l->last_arg);
+}
+
+static void on_last_late(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    end_last(arg);
+}
+
 static void give_answer(struct xr_life *l)
 {
     struct evbuffer *text = evbuffer_new();
@@ -254,6 +383,7 @@ static void give_answer(struct xr_life *l)
 
     l->missing = 0;
     event_del(l->late);
+    end_last(l);
     if (!l->status) { /* nobody is there any more */
         if (text)
             evbuffer_free(text);
@@ -303,6 +433,31 @@ static void asked(void *arg)
     event_add(l->late, &limit);
 }
 
+void xr_life_explain_last(struct xr_life *l, void (*done)(void *arg), void *arg)
+{
+    const struct timeval limit = {LAST_MS / 1000, LAST_MS % 1000 * 1000};
+
+    /* Else it was explained when it stalled, or the user wants none. */
+    if (l && l->patience > 0 && !(is_hopeless(l) && (l->explained || !l->quiet)) && !l->last)
+        l->last = xr_hang_open(l->job->size);
+    if (!l || !l->last) {
+        done(arg);
+        return;
+    }
+    l->after_last = done;
+    l->last_arg = arg;
+    event_add(l->last_late, &limit);
+    asked(l);
+}
+
+static void note_last(struct xr_life *l, uint32_t rank, uint64_t idle, const struct xr_hang_wait *w)
+{
+    int32_t one = (int32_t)rank;
+
+    if (l->last && rank < l->job->size && idle >= LAST_STILL_MS * 1000000ull)
+        xr_hang_add(l->last, &one, 1, w);
+}
+
 static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...) RK_PRINTF(3, 4);
 
 static void keep_line(struct xr_life *l, uint32_t rank, const char *fmt, ...)
@@ -339,11 +494,15 @@ static bool on_looked(struct xr_life *l, struct xr_unpacker *u)
         double cpu = (double)xr_unpack_u64(u) * 1e-9;
         uint64_t idle = xr_unpack_u64(u);
         const char *text = xr_unpack_string(u), *more;
-        uint32_t unnamed = xr_unpack_u32(u);
+        uint32_t unnamed = xr_unpack_u32(u), waits = xr_unpack_u32(u);
+        struct xr_hang_wait wait = {.since_ns = rk_clock_ns() - idle, .text = text, .unnamed = unnamed};
         char time[32];
 
+        unpack_peers(u, &wait);
         if (!text || u->failed || !wanted)
             continue;
+        if (pid && waits)
+            note_last(l, rank, idle, &wait);
         more = awaited(l, rank, unnamed, &whom);
         duration(idle, time, sizeof(time));
         if (pid == 0)
@@ -471,12 +630,16 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options
                           .ops = ops,
                           .arg = arg,
                           .opened_ns = rk_clock_ns(),
-                          .live = job->size};
+                          .live = job->size,
+                          .quiet = options->heartbeat < 0};
+    l->patience = l->quiet ? QUIET_MS / 1000 : options->heartbeat;
     l->state = calloc(job->size, 1);
     l->late = evtimer_new(base, on_late, l);
     l->traced = evtimer_new(base, on_traced_late, l);
     l->hopeless = evtimer_new(base, on_hopeless, l);
-    if (!l->state || !l->late || !l->hopeless || !l->traced) {
+    l->begin = evtimer_new(base, on_begin, l);
+    l->last_late = evtimer_new(base, on_last_late, l);
+    if (!l->state || !l->late || !l->hopeless || !l->traced || !l->begin || !l->last_late) {
         xr_life_close(l);
         return RANK_ERR_NO_MEMORY;
     }
@@ -506,6 +669,12 @@ void xr_life_close(struct xr_life *l)
         event_free(l->traced);
     if (l->hopeless)
         event_free(l->hopeless);
+    if (l->begin)
+        event_free(l->begin);
+    if (l->last_late)
+        event_free(l->last_late);
+    xr_hang_close(l->hang);
+    xr_hang_close(l->last);
     clear_lines(l);
     free(l->lines);
     free(l->state);

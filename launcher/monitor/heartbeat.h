@@ -17,7 +17,7 @@ struct xr_life;
 struct xr_life_ops {
     /* Send to every agent; returns how many there are. The packer is emptied. */
     int (*send)(void *arg, uint32_t kind, struct xr_packer *payload);
-    /* No rank makes progress, and the user wants the job to end then; or one does again. */
+    /* No rank makes progress; or one does again. */
     void (*still)(void *arg, bool still);
     /* The front end's own; NULL: there are none. */
     const struct xr_fences *(*fences)(void *arg);
@@ -25,7 +25,7 @@ struct xr_life_ops {
 
 /* What the user has asked for. */
 struct xr_life_options {
-    double heartbeat;    /* seconds without progress that are reported; 0: none are */
+    double heartbeat;    /* seconds without progress that are reported; 0: none are; less: a job that waits as a whole is */
     bool heartbeat_kill; /* end the job when all ranks make none */
     bool verbose;
 };
@@ -44,6 +44,12 @@ void xr_life_started(struct xr_life *life);
 void xr_life_exited(struct xr_life *life, uint32_t rank);
 /* Another job has ended, which ranks that stand still may have waited for. NULL is fine. */
 void xr_life_again(struct xr_life *life);
+/* No job of this xrun makes progress: print once what the ranks wait for, unless that was printed for each, and the
+ * cycle of waits. No-op if NULL. */
+void xr_life_explain(struct xr_life *life);
+/* The job is to end: if all ranks wait in librank, print what for, unless that was done. Then call done, within 0.5 s;
+ * at once if life is NULL. */
+void xr_life_explain_last(struct xr_life *life, void (*done)(void *arg), void *arg);
 /* A message of an agent: *mine says whether it was one for this file; false: it makes no sense. */
 bool xr_life_message(struct xr_life *life, uint32_t kind, struct xr_unpacker *u, bool *mine);
 /* Print stack traces of all ranks, then call done; in bounded time, whatever happens. */

@@ -59,15 +59,17 @@ static bool read_proc(pid_t pid, const char *file, char *out, size_t len)
 static bool read_stat(pid_t pid, char *state, uint64_t *ticks)
 {
     unsigned long user, sys;
+    long threads;
     char text[1024], *after;
 
     if (!read_proc(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
         return false;
-    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", state, &user,
-               &sys) != 3)
+    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld", state, &user,
+               &sys, &threads) != 4)
         return false;
     *ticks = user + sys;
-    return *state != 'Z' && *state != 'X';
+    /* A main thread that has called pthread_exit is a zombie while other threads live. */
+    return (*state != 'Z' || threads > 1) && *state != 'X';
 }
 
 /* The children of a process, as numbers in a string. */

@@ -27,7 +27,7 @@ enum xr_message {
     XR_MSG_NOTICE = 46, /* event.h; from an agent to the front end, and from there to all */
     XR_MSG_WINDOW = 40, /* u32 rows, u32 columns of --pty's terminal */
 
-    XR_MSG_WATCH = 32, /* u32 ms: tell of ranks that make no progress for so long */
+    XR_MSG_WATCH = 32, /* u32 ms: report ranks that make no progress for so long; u32 1: only those that wait in librank */
     XR_MSG_LOOK,       /* u32 token: look at all ranks now */
     XR_MSG_TRACE,      /* u32 ms: stack traces of all ranks, within that time */
 
@@ -57,9 +57,11 @@ enum xr_message {
     XR_MSG_LOOKED = 96,  /* u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0:
                              it has ended), u64 ns of cpu time, u64 ns without progress, string,
                              u32: the text ends with a fence, whose others are to be named: 1 and
-                             its space, or 0 */
-    XR_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this; u32 as in LOOKED */
-    XR_MSG_MOVING,       /* the same of ranks that go on; the string is empty, the last is 0 */
+                             its space, or 0; u32 1: it waits in librank and does not compute; u32
+                             peers as in STALLED */
+    XR_MSG_STALLED,      /* u32 ranks, u32 each, u64 ns without progress, string: all like this; u32 as in LOOKED, then u32
+                            peers that must act, u32 each */
+    XR_MSG_MOVING,       /* the same of ranks that go on; the string is empty, the last two are 0 */
     XR_MSG_TRACE_TEXT,   /* u32 rank or XR_NO_RANK, u32 pid, bytes: lines */
     XR_MSG_TRACED,       /* that was the last of them */
     XR_MSG_DOOR = 104,   /* u32 node, strings, u32: addresses and port of its door, for those below it: parent_lookup.h */

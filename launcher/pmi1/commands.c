@@ -44,10 +44,14 @@ static void on_name(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
     xr_pmi1_answer(c, "cmd=my_kvsname rc=0 kvsname=%s\n", c->server->name);
 }
 
+/* Without slots the hosts are filled again as often as ranks ask for it. */
 static void on_universe(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
-    xr_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->universe);
+    if (c->server->universe)
+        xr_pmi1_answer(c, "cmd=universe_size rc=0 size=%u\n", c->server->universe);
+    else
+        xr_pmi1_answer(c, "cmd=universe_size rc=0 size=-1\n");
 }
 
 static bool own_space(const struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)

@@ -282,7 +282,7 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
     s->ops = ops;
     s->arg = arg;
     s->size = job->size;
-    s->universe = job->universe > job->size ? job->universe : job->size;
+    s->universe = job->universe && job->universe < job->size ? job->size : job->universe;
     s->local = job->local;
     s->name = strdup(job->id);
     s->clients = calloc(job->local, sizeof(*s->clients));

@@ -40,7 +40,7 @@ struct xr_pmi1_ops {
 struct xr_pmi1_job {
     const char *id;   /* becomes the name of the key-value space */
     uint32_t size;    /* ranks of the job */
-    uint32_t universe; /* as many as the hosts take */
+    uint32_t universe; /* as many as the hosts take; 0: any number */
     uint32_t local;   /* those on this host */
     char *const *keys; /* key=value, there from the start; or NULL */
     const uint32_t *node_of; /* [size] the number of each rank's host; NULL: all are on one */

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,84 @@ static void about_rank(pmix_info_t *info, const struct xr_job *job, uint32_t num
 /* To tell PMIx of so many ranks may take seconds. */
 #define MANY_RANKS 50000u
 
+/* The ranks of each host of a job, as "0,1,2"; NULL: no memory. The caller frees each and the array. */
+static char **ranks_of_hosts(const struct xr_job *job)
+{
+    char **texts = calloc(job->nhosts, sizeof(*texts));
+    size_t *lens = calloc(job->nhosts, sizeof(*lens));
+    FILE **to = calloc(job->nhosts, sizeof(*to));
+    bool ok = texts && lens && to;
+
+    for (uint32_t i = 0; ok && i < job->size; i++) {
+        uint32_t h = job->host_of[i];
+        bool first = !to[h];
+        if (first)
+            to[h] = open_memstream(&texts[h], &lens[h]);
+        ok = to[h] && fprintf(to[h], first ? "%u" : ",%u", i) > 0;
+    }
+    for (uint32_t h = 0; to && h < job->nhosts; h++) {
+        if (to[h] && fclose(to[h]))
+            ok = false;
+    }
+    free(to);
+    free(lens);
+    if (ok)
+        return texts;
+    for (uint32_t h = 0; texts && h < job->nhosts; h++)
+        free(texts[h]);
+    free(texts);
+    return NULL;
+}
+
+/*
+ * For PMIx_Resolve_peers. A server of libpmix 4.2.2 sends such an array of a job
+ * without local clients in a form that clients of before 3.1 expect, and so a
+ * client finds the ranks on its own host only, when it asks for these.
+ *
+ * Not by maps: from those each client that downloads what is known of the job
+ * learns which of its ranks are local, and the others do not. Open MPI then takes
+ * the same process for a local one on one side and for a remote one on the other,
+ * and chooses other algorithms there.
+ */
+static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t number, const char *ranks)
+{
+    pmix_data_array_t array;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_HOSTNAME, job->hosts[number], PMIX_STRING);
+    PMIX_INFO_LOAD(&item[1], PMIX_NODEID, &number, PMIX_UINT32);
+    PMIX_INFO_LOAD(&item[2], PMIX_LOCAL_PEERS, ranks, PMIX_STRING);
+    PMIX_INFO_LOAD(info, PMIX_NODE_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+/* The hosts that have ranks, for PMIx_Resolve_nodes. Returns how many, or 0 without memory. */
+static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct xr_job *job)
+{
+    char **ranks = ranks_of_hosts(job), *names = NULL;
+    size_t len = 0;
+    FILE *to = ranks ? open_memstream(&names, &len) : NULL;
+    uint32_t n = 0;
+
+    for (uint32_t h = 0; to && h < job->nhosts; h++) {
+        if (!ranks[h])
+            continue;
+        fprintf(to, "%s%s", n ? "," : "", job->hosts[h]);
+        about_host(&infos[n++], job, h, ranks[h]);
+    }
+    if (to && fclose(to))
+        n = 0;
+    if (n)
+        PMIX_INFO_LOAD(list, PMIX_NODE_LIST, names, PMIX_STRING);
+    free(names);
+    for (uint32_t h = 0; ranks && h < job->nhosts; h++)
+        free(ranks[h]);
+    free(ranks);
+    return n;
+}
+
 /*
  * Not by maps: from those PMIx would tell that ranks of the other job are local
  * peers, but only the clients that happen to ask. Open MPI then takes the same
@@ -57,19 +136,22 @@ static pmix_status_t tell(const struct xr_job *job)
     struct xr_answer a;
     pmix_info_t *info;
     pmix_status_t rc;
+    size_t room = (size_t)size + job->nhosts + 4, n;
 
-    PMIX_INFO_CREATE(info, size + 3u);
+    PMIX_INFO_CREATE(info, room);
     if (!info)
         return PMIX_ERR_NOMEM;
     PMIX_INFO_LOAD(&info[0], PMIX_JOB_SIZE, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
     for (uint32_t i = 0; i < size; i++)
-        about_rank(&info[3 + i], job, i);
+        about_rank(&info[4 + i], job, i);
+    n = about_hosts(&info[3], &info[4 + size], job);
+    n = n ? n + size + 4 : 3; /* without memory only the sizes */
     PMIX_LOAD_NSPACE(nspace, job->id);
     xr_answer_init(&a);
-    rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, size + 3u, xr_answer_come, &a));
-    PMIX_INFO_FREE(info, size + 3u);
+    rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
+    PMIX_INFO_FREE(info, room);
     return rc;
 }
 

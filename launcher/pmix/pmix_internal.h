@@ -182,6 +182,8 @@ void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
                    void *done_arg);
 
+/* query.c: note the versions of the ABI, which the library tells before it is initialized. */
+void xr_server_note_abi(void);
 pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                               pmix_info_cbfunc_t done, void *done_arg);
 

@@ -13,6 +13,7 @@
 
 #include <hwloc.h>
 #include <pmix.h>
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #define ANSWER_S 60
+#define LOCAL_PROCS_MAX 256 /* each client of a host gets one entry for each */
 
 static struct xr_server *serving;
 
@@ -181,6 +183,7 @@ static rank_status_t init(const char *id, const char *host, void *known)
     PMIX_LOAD_KEY(info[4].key, PMIX_TOPOLOGY2);
     info[4].value.type = PMIX_TOPO;
     info[4].value.data.topo = &topology;
+    xr_server_note_abi();
     rc = PMIx_server_init(&module, info, 5);
     for (int i = 0; i < 4; i++)
         PMIX_INFO_DESTRUCT(&info[i]);
@@ -246,6 +249,51 @@ static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ran
     return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
 }
 
+/*
+ * PMIx_generate_regex of libpmix 4.2.2 (preg_native.c) writes the letters that a name
+ * begins with into 50 bytes, without a check, and reads its digits into an int.
+ */
+#define NAME_LETTERS 49
+#define NAME_DIGITS 9
+
+static bool fits_regex(const char *name)
+{
+    size_t letters = 0, digits;
+
+    while (isalpha((unsigned char)name[letters]))
+        letters++;
+    digits = strspn(name + letters, "0123456789");
+    return letters <= NAME_LETTERS && digits <= NAME_DIGITS;
+}
+
+/* The map of hosts as PMIx packs it, or as it stands. */
+static pmix_status_t pack_hosts(const struct xr_server_job *job, const char *hosts, char **out)
+{
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        if (!fits_regex(job->hosts[i]))
+            return asprintf(out, "raw:%s", hosts) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    }
+    return PMIx_generate_regex(hosts, out);
+}
+
+/* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
+static void about_local(pmix_info_t *info, const struct xr_server_job *job)
+{
+    pmix_data_array_t array, procs;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 2, PMIX_INFO);
+    PMIX_DATA_ARRAY_CONSTRUCT(&procs, job->nlocal, PMIX_PROC);
+    for (uint32_t i = 0; i < job->nlocal; i++)
+        PMIX_LOAD_PROCID((pmix_proc_t *)procs.array + i, job->id, job->local[i]);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_HOSTNAME, job->host, PMIX_STRING);
+    PMIX_INFO_LOAD(&item[1], PMIX_LOCAL_PROCS, &procs, PMIX_DATA_ARRAY);
+    PMIX_INFO_LOAD(info, PMIX_NODE_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&procs);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
 static rank_status_t register_job(struct xr_server *s, const struct xr_server_job *job)
 {
     char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
@@ -253,7 +301,7 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
     bool oversubscribed = job->oversubscribed;
     struct xr_answer a;
     uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
-    pmix_info_t info[9];
+    pmix_info_t info[10];
     pmix_proc_t parent;
     size_t ninfo = 6;
     pmix_status_t rc;
@@ -263,7 +311,7 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
         free(hosts);
         return RANK_ERR_NO_MEMORY;
     }
-    rc = PMIx_generate_regex(hosts, &nodes);
+    rc = pack_hosts(job, hosts, &nodes);
     if (rc == PMIX_SUCCESS)
         rc = pack_ranks(job, ranks, &procs);
     free(ranks);
@@ -281,6 +329,8 @@ static rank_status_t register_job(struct xr_server *s, const struct xr_server_jo
             PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
             ninfo++;
         }
+        if (job->nlocal && job->nlocal <= LOCAL_PROCS_MAX)
+            about_local(&info[ninfo++], job);
         if (job->origin && job->origin->job) {
             PMIX_LOAD_PROCID(&parent, job->origin->job, job->origin->rank);
             PMIX_INFO_LOAD(&info[ninfo], PMIX_PARENT_ID, &parent, PMIX_PROC);

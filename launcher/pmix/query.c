@@ -1,14 +1,20 @@
 /*
- * query.c: a client asks for the table of the processes of this host.
+ * query.c: answer queries of clients: the processes of this host, and versions.
  *
  * An event may be lost on a client that connects at that moment; what the
- * table says holds. Of all that can be asked for, this is what ranks need
- * in order not to wait for one that is gone.
+ * table of processes says holds. Of all that can be asked for, this is what
+ * ranks need in order not to wait for one that is gone.
+ *
+ * A query of known and unknown keys gets the known ones and
+ * PMIX_ERR_PARTIAL_SUCCESS. Clients of libpmix 4.2.2 keep the status and drop
+ * the values; later ones keep both.
  */
 #include "launcher/pmix/pmix_internal.h"
+#include "lib/base/compiler.h"
 
 #include <pmix.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -17,7 +23,10 @@ struct query {
     struct xr_post post;
     pmix_info_cbfunc_t done;
     void *done_arg;
-    pmix_info_t *answer;
+    bool partial; /* there were unknown keys, too */
+    size_t n;
+    pmix_info_t *answer; /* [n] */
+    size_t *which;       /* [n] rows of known[] */
 };
 
 static void release(void *arg)
@@ -25,7 +34,8 @@ static void release(void *arg)
     struct query *q = arg;
 
     if (q->answer)
-        PMIX_INFO_FREE(q->answer, 1);
+        PMIX_INFO_FREE(q->answer, q->n);
+    free(q->which);
     free(q);
 }
 
@@ -60,27 +70,118 @@ static void fill(struct xr_server *server, uint32_t rank, pmix_proc_info_t *to)
     to->state = state_of(&p);
 }
 
+static bool put_table(struct xr_server *server, pmix_value_t *to)
+{
+    pmix_data_array_t *table = NULL;
+
+    PMIX_DATA_ARRAY_CREATE(table, server->nlocal, PMIX_PROC_INFO);
+    if (!table || (server->nlocal && !table->array)) {
+        free(table);
+        return false;
+    }
+    for (uint32_t i = 0; i < server->nlocal; i++)
+        fill(server, server->local[i], (pmix_proc_info_t *)table->array + i);
+    to->type = PMIX_DATA_ARRAY;
+    to->data.darray = table;
+    return true;
+}
+
+static bool put_text(pmix_value_t *to, const char *text)
+{
+    to->type = PMIX_STRING;
+    to->data.string = strdup(text);
+    return to->data.string != NULL;
+}
+
+static bool put_version(struct xr_server *server, pmix_value_t *to)
+{
+    (void)server;
+    return put_text(to, PMIx_Get_version());
+}
+
+/* What the library says of itself before it is initialized. */
+static char stable_abi[32], provisional_abi[32];
+
+static bool put_stable(struct xr_server *server, pmix_value_t *to)
+{
+    (void)server;
+    return put_text(to, stable_abi);
+}
+
+static bool put_provisional(struct xr_server *server, pmix_value_t *to)
+{
+    (void)server;
+    return put_text(to, provisional_abi);
+}
+
+static bool put_keys(struct xr_server *server, pmix_value_t *to);
+
+static const struct {
+    const char *key;
+    bool (*put)(struct xr_server *server, pmix_value_t *to);
+    bool of_job;      /* known of the own job only */
+    const char *text; /* unknown if this is empty; NULL: known */
+} known[] = {
+    {PMIX_QUERY_LOCAL_PROC_TABLE, put_table, true, NULL},
+    {PMIX_QUERY_SUPPORTED_KEYS, put_keys, false, NULL},
+    {PMIX_VERSION_INFO, put_version, false, NULL},
+    {PMIX_QUERY_STABLE_ABI_VERSION, put_stable, false, stable_abi},
+    {PMIX_QUERY_PROVISIONAL_ABI_VERSION, put_provisional, false, provisional_abi},
+};
+
+static bool put_keys(struct xr_server *server, pmix_value_t *to)
+{
+    char text[512] = "";
+
+    (void)server;
+    for (size_t i = 0; i < RK_ARRAY_LEN(known); i++) {
+        if (known[i].text && !known[i].text[0])
+            continue;
+        if (text[0])
+            strcat(text, ",");
+        strcat(text, known[i].key);
+    }
+    return put_text(to, text);
+}
+
+static void note_text(const char *key, char *to, size_t len)
+{
+    pmix_info_t *answer = NULL;
+    pmix_query_t query;
+    pmix_status_t rc;
+    size_t n = 0;
+
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(rc, query.keys, key);
+    if (rc == PMIX_SUCCESS)
+        rc = PMIx_Query_info(&query, 1, &answer, &n);
+    if (rc == PMIX_SUCCESS && n == 1 && answer[0].value.type == PMIX_STRING && answer[0].value.data.string)
+        snprintf(to, len, "%s", answer[0].value.data.string);
+    if (answer)
+        PMIX_INFO_FREE(answer, n);
+    PMIX_QUERY_DESTRUCT(&query);
+}
+
+void xr_server_note_abi(void)
+{
+    note_text(PMIX_QUERY_STABLE_ABI_VERSION, stable_abi, sizeof(stable_abi));
+    note_text(PMIX_QUERY_PROVISIONAL_ABI_VERSION, provisional_abi, sizeof(provisional_abi));
+}
+
 /* The state of a process is the loop's. */
 static void run(struct xr_post *post, void *arg)
 {
     struct query *q = (struct query *)post;
     struct xr_server *server = arg;
-    pmix_data_array_t *table = NULL;
 
-    PMIX_INFO_CREATE(q->answer, 1);
-    if (q->answer)
-        PMIX_DATA_ARRAY_CREATE(table, server->nlocal, PMIX_PROC_INFO);
-    if (!table || (server->nlocal && !table->array)) {
-        free(table);
-        q->done(PMIX_ERR_NOMEM, NULL, 0, q->done_arg, release, q);
-        return;
+    for (size_t i = 0; i < q->n; i++) {
+        PMIX_LOAD_KEY(q->answer[i].key, known[q->which[i]].key);
+        if (!known[q->which[i]].put(server, &q->answer[i].value)) {
+            q->done(PMIX_ERR_NOMEM, NULL, 0, q->done_arg, release, q);
+            return;
+        }
     }
-    for (uint32_t i = 0; i < server->nlocal; i++)
-        fill(server, server->local[i], (pmix_proc_info_t *)table->array + i);
-    PMIX_LOAD_KEY(q->answer[0].key, PMIX_QUERY_LOCAL_PROC_TABLE);
-    q->answer[0].value.type = PMIX_DATA_ARRAY;
-    q->answer[0].value.data.darray = table;
-    q->done(PMIX_SUCCESS, q->answer, 1, q->done_arg, release, q);
+    q->done(q->partial ? PMIX_ERR_PARTIAL_SUCCESS : PMIX_SUCCESS, q->answer, q->n, q->done_arg, release, q);
 }
 
 /* Of our job, which is also what is meant where no job is named. */
@@ -95,22 +196,50 @@ static bool of_ours(const struct xr_server *server, const pmix_query_t *query)
     return true;
 }
 
+/* The row of a key of a query; the number of rows: it is unknown. */
+static size_t find(const struct xr_server *server, const pmix_query_t *query, const char *key)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(known); i++) {
+        if (strcmp(key, known[i].key) != 0)
+            continue;
+        if ((known[i].text && !known[i].text[0]) || (known[i].of_job && !of_ours(server, query)))
+            break;
+        return i;
+    }
+    return RK_ARRAY_LEN(known);
+}
+
 pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                               pmix_info_cbfunc_t done, void *done_arg)
 {
     struct xr_server *server = xr_server_serving();
-    struct query *q;
+    struct query *q = calloc(1, sizeof(*q));
+    size_t all = 0;
 
     (void)proc;
     for (size_t i = 0; i < nqueries; i++) {
+        for (char **key = queries[i].keys; key && *key; key++)
+            all++;
+    }
+    if (!q || !(q->which = calloc(all + 1, sizeof(*q->which)))) {
+        free(q);
+        return PMIX_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < nqueries; i++) {
         for (char **key = queries[i].keys; key && *key; key++) {
-            if (strcmp(*key, PMIX_QUERY_LOCAL_PROC_TABLE) != 0 || !of_ours(server, &queries[i]))
-                return PMIX_ERR_NOT_SUPPORTED;
+            size_t row = find(server, &queries[i], *key);
+            if (row < RK_ARRAY_LEN(known))
+                q->which[q->n++] = row;
         }
     }
-    q = calloc(1, sizeof(*q));
-    if (!q)
-        return PMIX_ERR_NOMEM;
+    if (q->n)
+        PMIX_INFO_CREATE(q->answer, q->n);
+    if (!q->answer) {
+        bool memory = q->n == 0;
+        release(q);
+        return memory ? PMIX_ERR_NOT_SUPPORTED : PMIX_ERR_NOMEM;
+    }
+    q->partial = q->n < all;
     q->post.run = run;
     q->done = done;
     q->done_arg = done_arg;

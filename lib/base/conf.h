@@ -60,10 +60,12 @@ struct rk_conf {
     int64_t heartbeat;     /* ns; 0: none */
     int64_t unanswered;    /* ns; 0: never */
     int ucx_rma;
+    int errors;
 };
 
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
+enum { RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
 enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED,
        RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };
@@ -103,5 +105,9 @@ void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg);
 
 /* The one place that reads the environment. */
 const char *rk_env(const char *name);
+
+/* Is this process a rank of the xrun that set the XRUN_ variables? XRUN_JOB names its PMIx namespace. The ranks of
+ * another launcher that a rank of xrun has started inherit the variables and have another namespace. */
+bool rk_env_is_of_xrun(void);
 
 #endif

@@ -26,6 +26,13 @@ const char *rk_env(const char *name)
     return getenv(name);
 }
 
+bool rk_env_is_of_xrun(void)
+{
+    const char *job = rk_env("XRUN_JOB"), *space = rk_env("PMIX_NAMESPACE");
+
+    return job && (!space || strcmp(job, space) == 0);
+}
+
 const char *rk_conf_origin(int i)
 {
     return origin[i] ? origin[i] : "default";
@@ -44,7 +51,7 @@ static const struct rk_conf_row *find(const struct rk_conf_row *rows, const char
 static bool may_warn(void)
 {
     const char *rank = rk_env("PMIX_RANK");
-    return !rk_env("XRUN_JOB") && (!rank || strcmp(rank, "0") == 0);
+    return !rk_env_is_of_xrun() && (!rank || strcmp(rank, "0") == 0);
 }
 
 static void warn_unknown(const struct rk_conf_row *rows, const char *where, const char *name)
@@ -291,7 +298,7 @@ static rank_status_t load_environment(void)
 {
     rank_status_t first = RANK_OK;
 
-    for (char **e = environ; *e; e++) {
+    for (char **e = environ; e && *e; e++) { /* NULL after clearenv */
         const struct rk_conf_row *row;
         const char *eq = strchr(*e, '=');
         char name[128], err[512];

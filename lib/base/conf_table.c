@@ -8,6 +8,10 @@ struct rk_conf rk_conf;
 const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_LOG", RK_CONF_ENUM, "warn", "", "How much the library says on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
+    {"RANK_ERRORS", RK_CONF_ENUM, "report", "",
+     "What a wrong argument of a call does beside the status that it returns. report: one line on stderr for each "
+     "function and kind of error, at most 8 a process; quiet: nothing; abort: print and end the job.",
+     "report|quiet|abort", 0, 0, AT(errors)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
      "Channels that may carry messages. Without shm, ranks of one node use ucx, by UCX's shared "
      "memory unless UCX_TLS says otherwise (tcp,self); in that, a rank that is killed while it "

@@ -48,19 +48,34 @@ void rk_requests_share(struct rk_ctx *ctx)
     ctx->engine->requests->hold = ctx->engine->requests->sent.hold = RK_HOLD_SHARED;
 }
 
+void rk_requests_spoil(struct rk_ctx *ctx)
+{
+    struct rk_requests *r = ctx->engine ? ctx->engine->requests : NULL;
+
+    for (struct rk_pool_slab *s = r ? r->slabs : NULL; s; s = s->next) {
+        for (int i = 0; i < SLAB; i++) {
+            if (s->of[i].req.magic) /* what is not touched is not copied in a forked child */
+                s->of[i].req.magic = 0;
+        }
+    }
+    if (r)
+        r->sent.magic = 0;
+}
+
+/* Users may still hold requests: the memory stays to the end of the process, and wait and test refuse them. */
 void rk_requests_close(struct rk_ctx *ctx)
 {
+    static struct rk_requests *closed;
     struct rk_requests *r = ctx->engine->requests;
 
     if (!r)
         return;
-    while (r->slabs) {
-        struct rk_pool_slab *s = r->slabs;
-        r->slabs = s->next;
-        free(s);
-    }
+    rk_requests_spoil(ctx);
     free(r->names);
-    free(r);
+    r->names = NULL;
+    r->nnames = 0;
+    r->next = closed;
+    closed = r;
     ctx->engine->requests = NULL;
 }
 

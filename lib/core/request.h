@@ -117,6 +117,8 @@ RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
 struct rk_requests;
 rank_status_t rk_requests_open(struct rk_ctx *ctx);
 void rk_requests_close(struct rk_ctx *ctx);
+/* Make every request that users hold an invalid handle. Takes no lock. */
+void rk_requests_spoil(struct rk_ctx *ctx);
 /* From now on they are of a context that several threads use. */
 void rk_requests_share(struct rk_ctx *ctx);
 

@@ -13,6 +13,7 @@ struct rk_requests {
     struct rk_req_name *names;
     uint32_t nnames, first_free;
     struct rank_request sent;
+    struct rk_requests *next; /* of contexts that are closed: handles outlive them */
 };
 
 /* As take; NULL: no memory, which is said. */

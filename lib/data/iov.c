@@ -55,44 +55,47 @@ RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
 }
 
 /* One entry: does it stay within what addresses can be? */
-static rank_status_t check_one(const rank_iov_t *v, bool to_write)
+static rank_status_t check_one(const char *call, const rank_iov_t *v, bool to_write)
 {
     int64_t bytes, reach, first = (int64_t)(uintptr_t)v->base, last;
 
     if (v->bytes < 0 || v->count < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "an entry of %lld bytes, count %lld, is negative",
+                            (long long)v->bytes, (long long)v->count);
     if (v->bytes == 0)
         return RANK_OK;
     if (!v->base)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "the base of an entry");
     if (__builtin_mul_overflow(v->bytes, (int64_t)blocks_of(v), &bytes) ||
         __builtin_mul_overflow((int64_t)blocks_of(v) - 1, v->stride, &reach) ||
         __builtin_add_overflow(first, reach, &last) || last < 0 ||
         __builtin_add_overflow(first, v->bytes, &bytes) ||
         __builtin_add_overflow(last, v->bytes, &bytes))
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "an entry of %lld blocks of %lld bytes, stride %lld, leaves the address space",
+                            (long long)v->count, (long long)v->bytes, (long long)v->stride);
     if (to_write && v->count > 1 && v->stride < v->bytes && v->stride > -v->bytes)
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, call, "blocks that are written overlap: stride %lld is less than block %lld",
+                            (long long)v->stride, (long long)v->bytes);
     return RANK_OK;
 }
 
-rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
+rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
 {
     int64_t sum = 0;
 
     if (n < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %d is negative", n);
     if (n > 0 && !iov)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "iov");
     for (int i = 0; i < n; i++) {
-        rank_status_t st = check_one(&iov[i], to_write);
+        rank_status_t st = check_one(call, &iov[i], to_write);
         if (st)
             return st;
         if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
-            return RANK_ERR_COUNT;
+            return rk_arg_error(RANK_ERR_COUNT, call, "the sum of %d entries is more than memory can hold", n);
     }
     if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, call, "entries that are written overlap");
     *bytes = (size_t)sum;
     return RANK_OK;
 }

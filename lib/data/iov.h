@@ -8,6 +8,7 @@
 #ifndef RK_DATA_IOV_H
 #define RK_DATA_IOV_H
 
+#include "lib/base/compiler.h"
 #include "lib/data/view.h"
 #include "lib/rank.h"
 
@@ -27,7 +28,12 @@ extern const struct rk_view_ops rk_pieces_ops;
 
 /* RANK_OK and the sum of the bytes, or what is wrong. to_write: pieces must not overlap, which is
  * looked at in debug builds; one that overlaps itself is always found. */
-rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes);
+rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n, bool to_write, size_t *bytes);
+/* The same without a report. */
+RK_INLINE rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
+{
+    return rk_pieces_check_for(NULL, iov, n, to_write, bytes);
+}
 
 /* Do two blocks of a list whose entries are sound share a byte? For builds that look for it (RK_CHECK_OVERLAP); of very many it
  * says no. */

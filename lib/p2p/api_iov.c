@@ -4,24 +4,24 @@
 #include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_internal.h"
 
-static rank_status_t check_send(const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(call, team);
 
-    if (st || (st = rk_pieces_check(iov, n, false, bytes)))
+    if (st || (st = rk_pieces_check_for(call, iov, n, false, bytes)))
         return st;
-    return rk_check_dest(team, peer, tag);
+    return rk_check_dest(call, team, peer, tag);
 }
 
-static rank_status_t check_recv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(call, team);
 
-    if (st || (st = rk_pieces_check(iov, n, true, bytes)))
+    if (st || (st = rk_pieces_check_for(call, iov, n, true, bytes)))
         return st;
-    return rk_check_source(team, peer, tag);
+    return rk_check_source(call, team, peer, tag);
 }
 
 rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
@@ -30,7 +30,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_send(iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return st;
@@ -47,14 +47,14 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_recv(iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return st;
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
-        return RANK_ERR_ARG;
+        return rk_check_overlaps(__func__);
     rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), &req);
     st = rk_req_wait(&req);
     if (envelope)
@@ -69,12 +69,12 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_send(iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
@@ -94,12 +94,12 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_recv(iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->lane);
     if (!req)
         return RANK_ERR_NO_MEMORY;
@@ -107,7 +107,7 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     view = rk_pieces_view(&req->pieces, iov, n, bytes);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view)) {
         rk_req_free(req);
-        return RANK_ERR_ARG;
+        return rk_check_overlaps(__func__);
     }
     rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
     *out = req;

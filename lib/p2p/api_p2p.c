@@ -12,9 +12,9 @@ RK_INLINE rank_status_t send(const void *buf, int64_t count, rank_dtype_t dtype,
                              rank_team_t team)
 {
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message("rank_send", buf, count, dtype, team, &bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest("rank_send", team, peer, tag))))
         return st;
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
@@ -42,9 +42,9 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
     RK_ENTER_LANE(team);
     struct rank_request req;
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_dest(team, peer, tag)))
+    if (st || (st = rk_check_dest(__func__, team, peer, tag)))
         return st;
     rk_req_init(&req, NULL, NULL);
     req.flags = RK_REQ_SYNC | RK_REQ_WAITED;
@@ -56,12 +56,12 @@ RK_INLINE rank_status_t recv(void *buf, int64_t count, rank_dtype_t dtype, int p
                              rank_envelope_t *envelope, bool shared)
 {
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message("rank_recv", buf, count, dtype, team, &bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source("rank_recv", team, peer, tag))))
         return st;
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
-        return RANK_ERR_ARG;
+        return rk_check_overlaps("rank_recv");
     return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
                                                            rk_dtype_bytes[dtype], envelope);
 }
@@ -83,14 +83,14 @@ rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, 
     return recv_shared(buf, count, dtype, peer, tag, team, envelope);
 }
 
-RK_INLINE rank_status_t check_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+RK_INLINE rank_status_t check_start_send(const char *call, const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team, const rank_request_t *out, size_t *bytes)
 {
-    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+    rank_status_t st = rk_check_message(call, buf, count, dtype, team, bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest(call, team, peer, tag))))
         return st;
-    return rk_likely(out != NULL) ? RANK_OK : RANK_ERR_ARG;
+    return rk_likely(out != NULL) ? RANK_OK : rk_arg_null(call, "req");
 }
 
 /* Whatever does not go at once. */
@@ -100,7 +100,7 @@ static __attribute__((noinline)) rank_status_t start_send(const void *buf, int64
     RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = check_start_send(buf, count, dtype, peer, tag, team, out, &bytes);
+    rank_status_t st = check_start_send(flags ? "rank_issend" : "rank_isend", buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
         return st;
@@ -127,7 +127,7 @@ rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int
     size_t bytes;
 
     if (rk_likely(rk_team_is_plain(team)) &&
-        rk_likely(check_start_send(buf, count, dtype, peer, tag, team, req, &bytes) == RANK_OK) &&
+        rk_likely(check_start_send(NULL, buf, count, dtype, peer, tag, team, req, &bytes) == RANK_OK) &&
         rk_likely(rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK)) {
         *req = rk_req_sent(team->lane);
         return RANK_OK;
@@ -141,14 +141,16 @@ rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, in
     return start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
 }
 
-RK_INLINE rank_status_t check_start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+RK_INLINE rank_status_t check_start_recv(const char *call, void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team, const rank_request_t *out, size_t *bytes)
 {
-    rank_status_t st = rk_check_message(buf, count, dtype, team, bytes);
+    rank_status_t st = rk_check_message(call, buf, count, dtype, team, bytes);
 
-    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(team, peer, tag))))
+    if (rk_unlikely(st) || rk_unlikely((st = rk_check_source(call, team, peer, tag))))
         return st;
-    return rk_likely(out && !(RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, *bytes))) ? RANK_OK : RANK_ERR_ARG;
+    if (rk_unlikely(!out))
+        return rk_arg_null(call, "req");
+    return RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, *bytes) ? rk_check_overlaps(call) : RANK_OK;
 }
 
 static __attribute__((noinline)) rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
@@ -157,7 +159,7 @@ static __attribute__((noinline)) rank_status_t start_recv(void *buf, int64_t cou
     RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes);
+    rank_status_t st = check_start_recv("rank_irecv", buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
         return st;
@@ -179,7 +181,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
     size_t bytes;
 
     if (rk_likely(rk_team_is_plain(team)) &&
-        rk_likely(check_start_recv(buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
+        rk_likely(check_start_recv(NULL, buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
         rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->lane))) {
         req = rk_pool_take(team->lane);
         req->elem = rk_dtype_bytes[dtype];
@@ -197,13 +199,13 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     RK_ENTER_LANE(team);
     struct rank_request send, recv;
     size_t sbytes, rbytes;
-    rank_status_t st = rk_check_message(sbuf, scount, sdtype, team, &sbytes), st_recv;
+    rank_status_t st = rk_check_message(__func__, sbuf, scount, sdtype, team, &sbytes), st_recv;
 
-    if (st || (st = rk_check_message(rbuf, rcount, rdtype, team, &rbytes)) ||
-        (st = rk_check_dest(team, dest, stag)) || (st = rk_check_source(team, source, rtag)))
+    if (st || (st = rk_check_message(__func__, rbuf, rcount, rdtype, team, &rbytes)) ||
+        (st = rk_check_dest(__func__, team, dest, stag)) || (st = rk_check_source(__func__, team, source, rtag)))
         return st;
     if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
-        return RANK_ERR_ARG;
+        return rk_check_overlaps(__func__);
     rk_req_init(&recv, NULL, NULL);
     recv.elem = rk_dtype_bytes[rdtype];
     rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
@@ -242,14 +244,14 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
     RK_ENTER_LANE(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
                          .envelope = envelope};
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(__func__, team, peer, tag)))
         return st;
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->lane))
-            return RANK_ERR_STATE;
+            return rk_arg_in_callback(__func__);
         rk_wait(team->lane, rk_probe_over, &p);
     }
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
@@ -259,12 +261,12 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
                           rank_envelope_t *envelope)
 {
     RK_ENTER_LANE(team);
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!found)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "found");
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
@@ -278,7 +280,7 @@ const char *rank_channel_name(rank_team_t team, int peer)
     RK_ENTER_LANE(team);
     struct rk_peer *p;
 
-    if (rk_team_check(team) || (unsigned)peer >= (unsigned)team->size ||
+    if (rk_team_check(__func__, team) || (unsigned)peer >= (unsigned)team->size ||
         !(p = rk_team_peer(team, peer)) || rk_peer_connect(p))
         return NULL;
     return p->channel->name;

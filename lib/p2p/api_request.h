@@ -2,19 +2,26 @@
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H
 
+#include "lib/base/arg_error.h"
 #include "lib/core/request_pool.h"
 #include "lib/core/threads.h"
 #include "lib/p2p/p2p_internal.h"
 
-RK_INLINE rank_status_t rk_check_request(const struct rank_request *req)
+RK_INLINE rank_status_t rk_check_request(const char *call, const struct rank_request *req)
 {
     return rk_likely(req->magic == RK_REQ_MAGIC && (req->flags & RK_REQ_POOLED))
                ? RANK_OK
-               : RANK_ERR_HANDLE;
+               : rk_arg_handle(call, "request", req);
+}
+
+/* It has a callback, which ends it. */
+RK_INLINE rank_status_t rk_req_has_callback(const char *call)
+{
+    return rk_arg_error(RANK_ERR_STATE, call, "the request has a callback that has not been called");
 }
 
 /* Every non-null handle is valid. */
-rank_status_t rk_check_requests(int n, const rank_request_t *reqs);
+rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs);
 
 /* A null request, or a persistent one that is not under way, is complete and is looked past. */
 RK_INLINE bool rk_req_is_idle(const struct rank_request *req)

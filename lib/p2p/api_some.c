@@ -17,7 +17,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
         RK_ENTER_REQUEST(reqs[i]);
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
             continue;
-        if (rk_check_request(reqs[i])) { /* it stood there twice, and is freed */
+        if (rk_check_request(NULL, reqs[i])) { /* it stood there twice, and is freed */
             first = first ? first : RANK_ERR_HANDLE;
             continue;
         }
@@ -35,13 +35,13 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
 {
     RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
-    rank_status_t st = rk_check_requests(n, reqs);
+    rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
     if (st)
         return st;
     if (!ndone || (n > 0 && !indices))
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !ndone ? "ndone" : "indices");
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *ndone = RANK_UNDEFINED;
@@ -49,7 +49,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
     }
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
-            return RANK_ERR_STATE;
+            return rk_arg_in_callback(__func__);
         rk_wait_any(ctx, &a);
     }
     return finish_done(n, reqs, ndone, indices, envelopes);
@@ -59,13 +59,13 @@ rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indice
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    rank_status_t st = rk_check_requests(n, reqs);
+    rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
     if (st)
         return st;
     if (!ndone || (n > 0 && !indices))
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !ndone ? "ndone" : "indices");
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *ndone = RANK_UNDEFINED;
@@ -80,13 +80,13 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
 {
     RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
-    rank_status_t st = rk_check_requests(n, reqs);
+    rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
     if (st)
         return st;
     if (!index || !done)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !index ? "index" : "done");
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *index = RANK_UNDEFINED;
@@ -113,13 +113,13 @@ static bool all_done(int n, const rank_request_t *reqs)
 rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    rank_status_t st = rk_check_requests(n, reqs), first = RANK_OK;
+    rank_status_t st = rk_check_requests(__func__, n, reqs), first = RANK_OK;
     struct rk_ctx *ctx;
 
     if (st)
         return st;
     if (!done)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "done");
     ctx = rk_any_ctx(n, reqs);
     if (ctx && !all_done(n, reqs))
         rk_progress_once(ctx);
@@ -131,7 +131,7 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
             rk_null_envelope(envelope);
             continue;
         }
-        st = rk_check_request(reqs[i]);
+        st = rk_check_request(__func__, reqs[i]);
         if (!st)
             st = rk_finish(&reqs[i], envelope);
         if (st && !first)

@@ -37,7 +37,7 @@ RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *en
 {
     rank_status_t st;
 
-    if (*req && (st = rk_check_request(*req)) != RANK_OK)
+    if (*req && (st = rk_check_request("rank_test", *req)) != RANK_OK)
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
@@ -46,7 +46,7 @@ RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *en
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
-            return RANK_ERR_STATE;
+            return rk_req_has_callback("rank_test");
     }
     if (!(*req)->done)
         rk_progress_once((*req)->ctx);
@@ -64,7 +64,7 @@ static RK_COLD rank_status_t test_shared(rank_request_t *req, int *done, rank_en
 rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope)
 {
     if (!req || !done)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !req ? "req" : "done");
     return rk_unlikely(is_shared(*req)) ? test_shared(req, done, envelope) : test(req, done, envelope);
 }
 
@@ -72,7 +72,7 @@ RK_INLINE rank_status_t wait_for(rank_request_t *req, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (*req && (st = rk_check_request(*req)) != RANK_OK)
+    if (*req && (st = rk_check_request("rank_wait", *req)) != RANK_OK)
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
@@ -80,11 +80,11 @@ RK_INLINE rank_status_t wait_for(rank_request_t *req, rank_envelope_t *envelope)
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
-            return RANK_ERR_STATE;
+            return rk_req_has_callback("rank_wait");
     }
     if (!(*req)->done) {
         if (!rk_may_wait((*req)->ctx))
-            return RANK_ERR_STATE;
+            return rk_arg_in_callback("rank_wait");
         rk_req_wait(*req);
     }
     return rk_finish(req, envelope);
@@ -100,7 +100,7 @@ static RK_COLD rank_status_t wait_shared(rank_request_t *req, rank_envelope_t *e
 rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
 {
     if (!req)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     if (rk_unlikely(is_shared(*req)))
         return wait_shared(req, envelope);
     return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : wait_for(req, envelope);
@@ -138,28 +138,29 @@ struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
     return rk_unlikely(are_shared(n, reqs)) ? rk_enter(common_ctx(n, reqs)) : NULL;
 }
 
-static rank_status_t check_else(const struct rank_request *req)
+static rank_status_t check_else(const char *call, const struct rank_request *req)
 {
     RK_ENTER_REQUEST(req);
+    rank_status_t st;
 
     if (!req)
         return RANK_OK;
-    if (rk_check_request(req))
-        return RANK_ERR_HANDLE;
-    return req->hold & RK_HOLD_CALLS ? RANK_ERR_STATE : RANK_OK;
+    if ((st = rk_check_request(call, req)) != RANK_OK)
+        return st;
+    return req->hold & RK_HOLD_CALLS ? rk_req_has_callback(call) : RANK_OK;
 }
 
-rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
+rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs)
 {
     bool shared = are_shared(n, reqs);
     rank_status_t st;
 
     if (n < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %d is negative", n);
     if (n > 0 && !reqs)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "reqs");
     for (int i = 0; i < n; i++) {
-        if (rk_unlikely(!reqs[i] || shared || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(reqs[i])) != RANK_OK)
+        if (rk_unlikely(!reqs[i] || shared || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
@@ -168,7 +169,7 @@ rank_status_t rk_check_requests(int n, const rank_request_t *reqs)
 rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    rank_status_t first = rk_check_requests(n, reqs);
+    rank_status_t first = rk_check_requests(__func__, n, reqs);
     bool shared = are_shared(n, reqs);
 
     if (first)
@@ -262,13 +263,13 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
 {
     RK_ENTER_REQUESTS(n, reqs);
     struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
-    rank_status_t st = rk_check_requests(n, reqs);
+    rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
     if (st)
         return st;
     if (!index)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "index");
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *index = RANK_UNDEFINED;
@@ -277,7 +278,7 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
     }
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
-            return RANK_ERR_STATE;
+            return rk_arg_in_callback(__func__);
         rk_wait_any(ctx, &a);
     }
     *index = a.found;

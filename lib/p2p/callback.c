@@ -107,11 +107,13 @@ static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void 
     struct rank_request *req = *handle;
     rank_status_t st;
 
-    st = rk_check_request(req);
+    st = rk_check_request("rank_on_done", req);
     if (st)
         return st;
-    if (rk_req_is_idle(req) || (req->hold & RK_HOLD_CALLS))
-        return RANK_ERR_STATE;
+    if (req->hold & RK_HOLD_CALLS)
+        return rk_req_has_callback("rank_on_done");
+    if (rk_req_is_idle(req))
+        return rk_arg_error(RANK_ERR_STATE, "rank_on_done", "the persistent request is not started");
     st = add_hook(caller_of(req)->engine);
     if (!st && (req->flags & RK_REQ_SHARED))
         st = own_sent(&req);
@@ -140,9 +142,9 @@ rank_status_t rank_on_done(rank_request_t *handle, rank_done_fn fn, void *arg)
     rank_status_t st;
 
     if (!handle || !fn)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !handle ? "req" : "fn");
     if (!*handle || (*handle)->magic != RK_REQ_MAGIC)
-        return RANK_ERR_HANDLE;
+        return rk_arg_handle(__func__, "request", *handle);
     ctx = caller_of(*handle);
     RK_ENTER(ctx);
     st = set_callback(handle, fn, arg, &call);
@@ -163,16 +165,16 @@ rank_status_t rank_request_free(rank_request_t *handle)
     rank_status_t st;
 
     if (!handle)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = *handle;
     if (!req)
         return RANK_OK;
     RK_ENTER_REQUEST(req);
-    st = rk_check_request(req);
+    st = rk_check_request(__func__, req);
     if (st)
         return st;
     if (req->hold & RK_HOLD_CALLS)
-        return RANK_ERR_STATE;
+        return rk_req_has_callback(__func__);
     if (req->done) {
         rk_req_free(req);
     } else if (req->type == RK_REQ_COLL) {

@@ -10,12 +10,12 @@ rank_status_t rank_cancel(rank_request_t *handle)
     rank_status_t st;
 
     if (!handle)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = *handle;
     if (!req)
-        return RANK_ERR_HANDLE;
+        return rk_arg_handle(__func__, "request", req);
     RK_ENTER_REQUEST(req);
-    st = rk_check_request(req);
+    st = rk_check_request(__func__, req);
     if (st)
         return st;
     if (req->type == RK_REQ_COLL)

@@ -1,7 +1,7 @@
 /* lane.c: see lane.h. */
 #include "lib/p2p/lane.h"
 #include "lib/base/log.h"
-#include "lib/p2p/p2p.h"
+#include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
 
@@ -92,6 +92,36 @@ void rk_lanes_close(struct rk_ctx *ctx)
         return;
     close_list(&ctx->engine->threads->lanes);
     close_list(&ctx->engine->threads->free_lanes);
+}
+
+static void spoil(struct rk_ctx *ctx)
+{
+    struct rk_link *l;
+
+    rk_requests_spoil(ctx);
+    if (!ctx->p2p)
+        return;
+    rk_list_for_each(l, &ctx->p2p->teams)
+        rk_list_entry(l, struct rank_team, link)->magic = 0;
+}
+
+static void spoil_list(const struct rk_link *list)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, list)
+        spoil(rk_list_entry(l, struct rk_threads, lane)->ctx);
+}
+
+void rk_lanes_spoil(struct rk_ctx *ctx)
+{
+    struct rk_threads *t = ctx->engine ? ctx->engine->threads : NULL;
+
+    spoil(ctx);
+    if (!t)
+        return;
+    spoil_list(&t->lanes);
+    spoil_list(&t->free_lanes);
 }
 
 /* With the context's lock held. */

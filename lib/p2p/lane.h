@@ -19,6 +19,8 @@ struct rk_ctx *rk_lane_take(struct rk_ctx *ctx);
 /* Its team is freed. */
 void rk_lane_give(struct rk_ctx *lane);
 void rk_lanes_close(struct rk_ctx *ctx);
+/* Make all teams and requests of the context and of its lanes invalid handles. Takes no lock: for a forked child. */
+void rk_lanes_spoil(struct rk_ctx *ctx);
 
 /* callback.c: callbacks of requests of lanes are called like the context's: bring them there. */
 void rk_lanes_collect_calls(struct rk_ctx *ctx);

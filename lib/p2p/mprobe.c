@@ -27,16 +27,16 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
 {
     RK_ENTER_LANE(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!message)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "message");
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->lane))
-            return RANK_ERR_STATE;
+            return rk_arg_in_callback(__func__);
         rk_wait(team->lane, rk_probe_over, &p);
     }
     if (p.dead)
@@ -50,12 +50,12 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
 {
     RK_ENTER_LANE(team);
     struct rk_unexpected *u;
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!found || !message)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !found ? "found" : "message");
     *found = 0;
     u = rk_p2p_take(team, peer, rk_match_tag(tag));
     if (!u) {
@@ -76,18 +76,18 @@ static struct rk_threads *enter_message(const rank_message_t *message)
     return u ? rk_enter(u->peer->ctx) : NULL;
 }
 
-static rank_status_t check_mrecv(const void *buf, int64_t count, rank_dtype_t dtype,
+static rank_status_t check_mrecv(const char *call, const void *buf, int64_t count, rank_dtype_t dtype,
                                  const rank_message_t *message, struct rk_unexpected **u,
                                  size_t *bytes)
 {
-    rank_status_t st = rk_dtype_span(dtype, count, bytes);
+    rank_status_t st = rk_dtype_span(call, dtype, count, bytes);
 
     if (st)
         return st;
     if (!message || (!buf && *bytes))
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, !message ? "message" : "the buffer");
     *u = message_of(*message);
-    return *u ? RANK_OK : RANK_ERR_HANDLE;
+    return *u ? RANK_OK : rk_arg_handle(call, "message", *message);
 }
 
 rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
@@ -97,7 +97,7 @@ rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mess
     struct rank_request req;
     struct rk_unexpected *u;
     size_t bytes;
-    rank_status_t st = check_mrecv(buf, count, dtype, message, &u, &bytes);
+    rank_status_t st = check_mrecv(__func__, buf, count, dtype, message, &u, &bytes);
 
     if (st)
         return st;
@@ -118,12 +118,12 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
     struct rank_request *req;
     struct rk_unexpected *u;
     size_t bytes;
-    rank_status_t st = check_mrecv(buf, count, dtype, message, &u, &bytes);
+    rank_status_t st = check_mrecv(__func__, buf, count, dtype, message, &u, &bytes);
 
     if (st)
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = rk_req_alloc(u->peer->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;

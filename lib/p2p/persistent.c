@@ -25,7 +25,7 @@ static rank_status_t start_recv(struct rank_request *req)
     int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
 
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
-        return RANK_ERR_ARG;
+        return rk_check_overlaps("rank_start");
     rk_p2p_irecv(req->on, req->view.base, req->view.bytes, source, req->tag, 0, req);
     return RANK_OK;
 }
@@ -54,14 +54,15 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
                                int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
     RK_ENTER_LANE(team);
+    const char *call = flags ? "rank_ssend_init" : "rank_send_init";
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_dest(team, peer, tag)))
+    if (st || (st = rk_check_dest(call, team, peer, tag)))
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "req");
     req = describe(buf, bytes, dtype, (uint64_t)tag, team);
     if (!req)
         return RANK_ERR_NO_MEMORY;
@@ -91,12 +92,12 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     RK_ENTER_LANE(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = rk_check_message(buf, count, dtype, team, &bytes);
+    rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_source(team, peer, tag)))
+    if (st || (st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "req");
     req = describe(buf, bytes, dtype, rk_match_tag(tag), team);
     if (!req)
         return RANK_ERR_NO_MEMORY;
@@ -107,20 +108,21 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     return RANK_OK;
 }
 
-static rank_status_t check_start(const struct rank_request *req)
+static rank_status_t check_start(const char *call, const struct rank_request *req)
 {
     RK_ENTER_REQUEST(req);
-    rank_status_t st = req ? rk_check_request(req) : RANK_ERR_HANDLE;
+    rank_status_t st = req ? rk_check_request(call, req) : rk_arg_handle(call, "request", req);
 
     if (st)
         return st;
     if (!(req->hold & RK_HOLD_PERSISTENT))
-        return RANK_ERR_HANDLE;
+        return rk_arg_error(RANK_ERR_HANDLE, call, "the request is not persistent");
     if (!rk_req_is_idle(req))
-        return RANK_ERR_STATE;
+        return rk_arg_error(RANK_ERR_STATE, call, "the request is started already");
     /* A freed team's memory may be another's by now. */
-    return rk_team_check(req->on) || req->on->id != (req->team & ~RK_TEAM_COLL) ? RANK_ERR_HANDLE
-                                                                                : RANK_OK;
+    if (rk_team_check(NULL, req->on) || req->on->id != (req->team & ~RK_TEAM_COLL))
+        return rk_arg_error(RANK_ERR_HANDLE, call, "the team of the request is freed");
+    return RANK_OK;
 }
 
 static rank_status_t start(struct rank_request *req)
@@ -140,8 +142,8 @@ rank_status_t rank_start(rank_request_t *req)
     rank_status_t st;
 
     if (!req)
-        return RANK_ERR_ARG;
-    st = check_start(*req);
+        return rk_arg_null(__func__, "req");
+    st = check_start(__func__, *req);
     return st ? st : start(*req);
 }
 
@@ -151,7 +153,7 @@ static rank_status_t check_startall(int n, rank_request_t *reqs)
     rank_status_t st = RANK_OK;
     int i = 0;
 
-    for (; i < n && !(st = check_start(reqs[i])); i++)
+    for (; i < n && !(st = check_start("rank_startall", reqs[i])); i++)
         reqs[i]->hold |= RK_HOLD_ACTIVE;
     while (i-- > 0)
         reqs[i]->hold &= (uint8_t)~RK_HOLD_ACTIVE;
@@ -163,9 +165,9 @@ rank_status_t rank_startall(int n, rank_request_t *reqs)
     rank_status_t st;
 
     if (n < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "n %d is negative", n);
     if (n > 0 && !reqs)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "reqs");
     st = check_startall(n, reqs);
     for (int i = 0; i < n && !st; i++)
         st = start(reqs[i]);

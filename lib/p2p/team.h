@@ -8,6 +8,7 @@
 #ifndef RK_P2P_TEAM_H
 #define RK_P2P_TEAM_H
 
+#include "lib/base/arg_error.h"
 #include "lib/core/engine.h"
 
 #define RK_TEAM_MAGIC 0x7465616du
@@ -76,10 +77,10 @@ RK_INLINE bool rk_team_is_plain(const struct rank_team *team)
     return team && team->magic == RK_TEAM_MAGIC;
 }
 
-/* RANK_ERR_HANDLE unless it is a live team. */
-RK_INLINE rank_status_t rk_team_check(const struct rank_team *team)
+/* For the public function call: RANK_ERR_HANDLE or _STATE unless it is a live team. */
+RK_INLINE rank_status_t rk_team_check(const char *call, const struct rank_team *team)
 {
-    return rk_likely(rk_team_is_plain(team)) || rk_team_is_shared(team) ? RANK_OK : RANK_ERR_HANDLE;
+    return rk_likely(rk_team_is_plain(team)) || rk_team_is_shared(team) ? RANK_OK : rk_arg_handle(call, "team", team);
 }
 
 #endif

@@ -37,19 +37,21 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
 }
 
 /* amo and dtype fit each other. compare NULL: there is none. */
-RK_INLINE rank_status_t update(unsigned amo, rank_dtype_t dtype, const void *operand,
+RK_INLINE rank_status_t update(const char *call, unsigned amo, rank_dtype_t dtype, const void *operand,
                                const void *compare, int peer, struct rank_mem *mem,
                                int64_t offset, void *result)
 {
     size_t width = rk_dtype_bytes[dtype];
-    rank_status_t st = rk_mem_check_access(mem, operand, (int64_t)width, peer, offset);
+    rank_status_t st = rk_mem_check_access(call, mem, operand, (int64_t)width, peer, offset);
     uint64_t v = 0, c = 0, before = 0;
     bool fetch = FETCHING >> amo & 1;
 
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely((size_t)offset & (width - 1)) || rk_unlikely(fetch && !result))
-        return RANK_ERR_ARG;
+    if (rk_unlikely((size_t)offset & (width - 1)))
+        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is no multiple of %zu", (long long)offset, width);
+    if (rk_unlikely(fetch && !result))
+        return rk_arg_null(call, "result");
     if (width == 8) {
         memcpy(&v, operand, 8);
         if (compare)
@@ -82,10 +84,10 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
                                                           void *result)
 {
     if ((unsigned)amo >= RANK_AMO_COUNT)
-        return RANK_ERR_OP;
+        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RANK_AMO_COUNT);
     if (!rk_amo_defined(amo, dtype))
-        return RANK_ERR_DTYPE;
-    return update(amo, dtype, operand, NULL, peer, mem, offset, result);
+        return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %d", (int)amo, (int)dtype);
+    return update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
 
 /* The common ones, on mapped memory, cost little more than the instruction. */
@@ -93,7 +95,7 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
                           rank_mem_t mem, int64_t offset, void *result)
 {
     if (rk_likely((dtype == RANK_INT64 || dtype == RANK_UINT64) && amo <= RANK_AMO_FETCH_ADD) &&
-        rk_mem_check_access(mem, operand, 8, peer, offset) == RANK_OK &&
+        rk_mem_check_access(NULL, mem, operand, 8, peer, offset) == RANK_OK &&
         rk_likely(mem->part[peer] != NULL && (amo == RANK_AMO_ADD || result))) {
         uint64_t *at = (uint64_t *)(void *)(mem->part[peer] + offset), v;
 
@@ -116,8 +118,8 @@ rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const 
                                 int peer, rank_mem_t mem, int64_t offset, void *result)
 {
     if (!rk_amo_defined(RK_AMO_CSWAP, dtype))
-        return RANK_ERR_DTYPE;
+        return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %d has no compare and swap", (int)dtype);
     if (!expected)
-        return RANK_ERR_ARG;
-    return update(RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
+        return rk_arg_null(__func__, "expected");
+    return update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
 }

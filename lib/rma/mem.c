@@ -100,6 +100,16 @@ void rk_rma_close(struct rk_ctx *ctx)
     free(rma);
 }
 
+void rk_rma_spoil(struct rk_ctx *ctx)
+{
+    struct rk_link *l;
+
+    if (!ctx->rma)
+        return;
+    rk_list_for_each(l, &ctx->rma->mems)
+        rk_list_entry(l, struct rank_mem, link)->magic = 0;
+}
+
 static void give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;

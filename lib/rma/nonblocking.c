@@ -63,12 +63,14 @@ static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct
 rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_access(mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely(!req) || rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return RANK_ERR_ARG;
+    if (rk_unlikely(!req))
+        return rk_arg_null(__func__, "req");
+    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
+        return rk_mem_overlaps(__func__);
     *req = rk_req_sent(mem->ctx); /* complete, and a request like others: it can have a callback */
     if (bytes == 0)
         return RANK_OK;
@@ -86,12 +88,14 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
 rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_access(mem, dst, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely(!req) || rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return RANK_ERR_ARG;
+    if (rk_unlikely(!req))
+        return rk_arg_null(__func__, "req");
+    if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
+        return rk_mem_overlaps(__func__);
     *req = rk_req_sent(mem->ctx);
     if (bytes == 0)
         return RANK_OK;
@@ -225,18 +229,18 @@ rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
     return flush_far(mem, peer, false);
 }
 
-static rank_status_t check(const struct rank_mem *mem, int peer)
+static rank_status_t check(const char *call, const struct rank_mem *mem, int peer)
 {
-    rank_status_t st = rk_mem_check(mem);
+    rank_status_t st = rk_mem_check(call, mem);
 
     if (!st && peer != RANK_ALL && (unsigned)peer >= (unsigned)mem->team->size)
-        st = RANK_ERR_RANK;
+        st = rk_mem_peer_bad(call, peer, mem);
     return st;
 }
 
 rank_status_t rank_flush(rank_mem_t mem, int peer)
 {
-    rank_status_t st = check(mem, peer);
+    rank_status_t st = check(__func__, mem, peer);
 
     if (st)
         return st;
@@ -257,14 +261,14 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
 
 rank_status_t rank_flush_local(rank_mem_t mem, int peer)
 {
-    rank_status_t st = check(mem, peer);
+    rank_status_t st = check(__func__, mem, peer);
 
     return st ? st : wait_local(mem, peer);
 }
 
 rank_status_t rank_fence(rank_mem_t mem)
 {
-    rank_status_t st = rk_mem_check(mem);
+    rank_status_t st = rk_mem_check(__func__, mem);
 
     if (st)
         return st;

@@ -100,11 +100,11 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     int64_t end;
 
     if (!world)
-        return RANK_ERR_STATE;
+        return rk_arg_not_in(__func__);
     if (!ptr || !out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
     RK_ENTER(world->ctx);
     mem = rk_mem_new(world, (size_t)bytes);
     if (!mem)
@@ -126,19 +126,21 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     return RANK_OK;
 }
 
-static rank_status_t check_sort(const rank_mem_t *mem, enum rk_mem_sort sort)
+static rank_status_t check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort)
 {
     rank_status_t st;
 
     if (!mem)
-        return RANK_ERR_ARG;
-    st = rk_mem_check(*mem);
-    return !st && (*mem)->sort != sort ? RANK_ERR_HANDLE : st;
+        return rk_arg_null(call, "mem");
+    st = rk_mem_check(call, *mem);
+    if (!st && (*mem)->sort != sort)
+        st = rk_arg_error(RANK_ERR_HANDLE, call, "the memory is not of rank_%s", sort == RK_MEM_OPENED ? "rkey_open" : "reg");
+    return st;
 }
 
 rank_status_t rank_dereg(rank_mem_t *mem)
 {
-    rank_status_t st = check_sort(mem, RK_MEM_REGISTERED);
+    rank_status_t st = check_sort(__func__, mem, RK_MEM_REGISTERED);
 
     if (st)
         return st;
@@ -150,12 +152,12 @@ rank_status_t rank_dereg(rank_mem_t *mem)
 
 rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 {
-    rank_status_t st = check_sort(&mem, RK_MEM_REGISTERED);
+    rank_status_t st = check_sort(__func__, &mem, RK_MEM_REGISTERED);
 
     if (st)
         return st;
     if (!key || !len)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !key ? "key" : "len");
     if (*len < mem->record->len)
         return RANK_ERR_TRUNCATED;
     memcpy(key, mem->record->key, mem->record->len);
@@ -286,7 +288,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
                              rank_mem_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
     const void *channel_key;
     struct rank_mem *mem;
     struct rk_peer *p;
@@ -296,15 +298,15 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     if (st)
         return st;
     if ((unsigned)peer >= (unsigned)team->size)
-        return RANK_ERR_RANK;
+        return rk_arg_error(RANK_ERR_RANK, __func__, "peer %d is out of range (team size %d)", peer, team->size);
     if (!key || !out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, !key ? "key" : "mem");
     p = rk_team_peer(team, peer);
     if (!p)
         return RANK_ERR_NO_MEMORY;
     if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != p->id.job ||
         k.rank != p->id.rank)
-        return RANK_ERR_HANDLE;
+        return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key of %zu bytes is none of peer %d", len, peer);
     mem = rk_mem_new(team, (size_t)k.bytes);
     if (!mem)
         return RANK_ERR_NO_MEMORY;
@@ -325,7 +327,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
 
 rank_status_t rank_rkey_close(rank_mem_t *mem)
 {
-    rank_status_t st = check_sort(mem, RK_MEM_OPENED);
+    rank_status_t st = check_sort(__func__, mem, RK_MEM_OPENED);
 
     if (st)
         return st;

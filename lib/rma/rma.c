@@ -98,12 +98,12 @@ rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem
 
 rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_access(mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
         return st;
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return RANK_ERR_ARG;
+        return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
@@ -114,12 +114,12 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
 
 rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_access(mem, dst, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
         return st;
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return RANK_ERR_ARG;
+        return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
@@ -130,14 +130,14 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
 {
-    rank_status_t st = rk_mem_check(mem);
+    rank_status_t st = rk_mem_check(__func__, mem);
 
     if (st)
         return st;
     if ((unsigned)peer >= (unsigned)mem->team->size)
-        return RANK_ERR_RANK;
+        return rk_mem_peer_bad(__func__, peer, mem);
     if (!ptr)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "ptr");
     *ptr = mem->part[peer];
     return RANK_OK;
 }

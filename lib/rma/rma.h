@@ -64,26 +64,38 @@ struct rank_mem {
     struct rk_link link;      /* in the context's list */
 };
 
-RK_INLINE rank_status_t rk_mem_check(const struct rank_mem *mem)
+RK_INLINE rank_status_t rk_mem_peer_bad(const char *call, int peer, const struct rank_mem *mem)
 {
-    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : RANK_ERR_HANDLE;
+    return rk_arg_error(RANK_ERR_RANK, call, "peer %d is out of range (team size %d)", peer, mem->team->size);
 }
 
-RK_INLINE rank_status_t rk_mem_check_access(const struct rank_mem *mem, const void *buf,
+/* For builds that look for it (RK_CHECK_OVERLAP). */
+RK_INLINE rank_status_t rk_mem_overlaps(const char *call)
+{
+    return rk_arg_error(RANK_ERR_ARG, call, "the buffer overlaps the memory that it is moved to or from");
+}
+
+RK_INLINE rank_status_t rk_mem_check(const char *call, const struct rank_mem *mem)
+{
+    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_arg_handle(call, "memory", mem);
+}
+
+RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
                                             int64_t bytes, int peer, int64_t offset)
 {
-    rank_status_t st = rk_mem_check(mem);
+    rank_status_t st = rk_mem_check(call, mem);
 
     if (rk_unlikely(st))
         return st;
     if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
-        return RANK_ERR_RANK;
+        return rk_mem_peer_bad(call, peer, mem);
     if (rk_unlikely(bytes < 0))
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "bytes %lld is negative", (long long)bytes);
     if (rk_unlikely(offset < 0 || (uint64_t)offset > mem->bytes ||
                     (uint64_t)bytes > mem->bytes - (uint64_t)offset))
-        return RANK_ERR_BOUNDS;
-    return rk_likely(buf || bytes == 0) ? RANK_OK : RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld bytes at offset %lld leave the memory of %zu bytes",
+                            (long long)bytes, (long long)offset, mem->bytes);
+    return rk_likely(buf || bytes == 0) ? RANK_OK : rk_arg_null(call, "the buffer");
 }
 
 /* Says that registered memory was protected (one of them), when it was registered: RANK_ERR_ARG. */
@@ -133,6 +145,8 @@ RK_INLINE void rk_mapped_get(void *dst, const char *from, size_t bytes)
 rank_status_t rk_rma_open(struct rk_ctx *ctx);
 /* Destroys what users still hold, before the channels close. */
 void rk_rma_close(struct rk_ctx *ctx);
+/* Make all memory that users hold invalid handles. Takes no lock: for a forked child. */
+void rk_rma_spoil(struct rk_ctx *ctx);
 
 /* An object for a team, with no parts yet; NULL when out of memory. */
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);

@@ -14,11 +14,14 @@
 /* By CMA a system call costs more than two copies of this much. */
 enum { BY_CMA_MIN = 4096 };
 
-static rank_status_t check_word(const struct rank_mem *mem, int64_t offset)
+static rank_status_t check_word(const char *call, const struct rank_mem *mem, int64_t offset)
 {
     if (offset < 0 || mem->bytes < 8 || (uint64_t)offset > mem->bytes - 8)
-        return RANK_ERR_BOUNDS;
-    return offset % 8 ? RANK_ERR_ARG : RANK_OK;
+        return rk_arg_error(RANK_ERR_BOUNDS, call, "a word at offset %lld leaves the memory of %zu bytes", (long long)offset,
+                            mem->bytes);
+    if (offset % 8)
+        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld of a word is no multiple of 8", (long long)offset);
+    return RANK_OK;
 }
 
 /* The peer's process is one and the same. */
@@ -104,17 +107,20 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
                               int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
                               uint64_t value, rank_signal_op_t op)
 {
-    rank_status_t st = rk_mem_check_access(mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
 
     if (!st)
-        st = rk_mem_check(signal_mem);
+        st = rk_mem_check(__func__, signal_mem);
     if (!st)
-        st = check_word(signal_mem, signal_offset);
+        st = check_word(__func__, signal_mem, signal_offset);
     if (rk_unlikely(st))
         return st;
-    if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD || !same_peer(mem, signal_mem, peer)) ||
-        rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return RANK_ERR_ARG;
+    if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD))
+        return rk_arg_error(RANK_ERR_ARG, __func__, "op %d is none", (int)op);
+    if (rk_unlikely(!same_peer(mem, signal_mem, peer)))
+        return rk_arg_error(RANK_ERR_ARG, __func__, "peer %d is not the same rank in both memories", peer);
+    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
+        return rk_mem_overlaps(__func__);
     if (rk_unlikely(!signal_mem->part[peer]))
         return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
                           (size_t)signal_offset, value, op);
@@ -194,19 +200,24 @@ bool rk_rma_word_is_so(void *wait)
     return true;
 }
 
-static rank_status_t prepare(struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
+static rank_status_t prepare(const char *call, struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
                              rank_cmp_t cmp, uint64_t value)
 {
-    rank_status_t st = rk_mem_check(mem);
+    rank_status_t st = rk_mem_check(call, mem);
     char *mine;
 
     if (!st)
-        st = check_word(mem, offset);
+        st = check_word(call, mem, offset);
     if (st)
         return st;
     mine = mem->sort == RK_MEM_OPENED ? NULL : mem->part[mem->team->rank];
-    if (!mine || (unsigned)cmp > RANK_CMP_LE || ((uintptr_t)(mine + offset) & 7))
-        return RANK_ERR_ARG;
+    if (rk_unlikely(!mine))
+        return rk_arg_error(RANK_ERR_ARG, call, "the memory has no part of this rank");
+    if (rk_unlikely((unsigned)cmp > RANK_CMP_LE))
+        return rk_arg_error(RANK_ERR_ARG, call, "cmp %d is none", (int)cmp);
+    if (rk_unlikely((uintptr_t)(mine + offset) & 7))
+        return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is no multiple of 8",
+                            (long long)offset);
     *w = (struct rk_rma_wait){.mem = mem, .at = (const uint64_t *)(const void *)(mine + offset),
                               .value = value, .cmp = cmp};
     return RANK_OK;
@@ -224,7 +235,7 @@ static rank_status_t outcome(struct rk_rma_wait *w)
 rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
 {
     struct rk_rma_wait w;
-    rank_status_t st = prepare(&w, mem, offset, cmp, value);
+    rank_status_t st = prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
@@ -238,14 +249,14 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
 {
     struct rk_rma_wait w;
     struct rk_peer *p;
-    rank_status_t st = prepare(&w, mem, offset, cmp, value);
+    rank_status_t st = prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
     if (peer != RANK_ANY_SOURCE) {
         if ((unsigned)peer >= (unsigned)mem->team->size)
-            return RANK_ERR_RANK;
+            return rk_mem_peer_bad(__func__, peer, mem);
         p = rk_team_peer(mem->team, peer);
         if (!p)
             return RANK_ERR_NO_MEMORY;

@@ -18,21 +18,21 @@
 /* A piece that the channel moves by itself; shorter ones go packed. BATCH: of a stride. */
 enum { LONG_PIECE = 4096, CMA_BATCH = 256, CMA_GAP = 1024, BATCH = 256 };
 
-static rank_status_t check_pieces(const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
+static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
                                   int peer)
 {
-    rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
+    rank_status_t st = rk_mem_check_access(call, mem, NULL, 0, peer, 0);
 
     if (st)
         return st;
     if (n < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %lld is negative", (long long)n);
     if (n && !pieces)
-        return RANK_ERR_ARG;
+        return rk_arg_null(call, "pieces");
     for (int64_t i = 0; i < n && !st; i++) {
-        st = rk_mem_check_access(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
+        st = rk_mem_check_access(call, mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
         if (!st && rk_mem_lies_on(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset))
-            st = RANK_ERR_ARG;
+            st = rk_mem_overlaps(call);
     }
     return st;
 }
@@ -212,17 +212,17 @@ static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int p
 
 rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
 {
-    rank_status_t st = check_pieces(mem, pieces, n, peer);
+    rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
     return st ? st : move(true, pieces, n, peer, mem);
 }
 
 rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
 {
-    rank_status_t st = check_pieces(mem, pieces, n, peer);
+    rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
     if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, __func__, "pieces that are written overlap");
     return st ? st : move(false, pieces, n, peer, mem);
 }
 
@@ -230,37 +230,39 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
 /* The first and the last block bound all others. to_local: that is where the blocks are to go; they must not lie on one
  * another there. */
-static rank_status_t check_strided(const struct rank_mem *mem, void *local, int64_t local_stride, int64_t block,
+static rank_status_t check_strided(const char *call, const struct rank_mem *mem, void *local, int64_t local_stride, int64_t block,
                                    int64_t count, int peer, int64_t offset, int64_t stride, bool to_local)
 {
     const rank_iov_t mine = {.base = local, .bytes = block, .count = count, .stride = local_stride};
-    rank_status_t st = rk_mem_check_access(mem, NULL, 0, peer, 0);
+    rank_status_t st = rk_mem_check_access(call, mem, NULL, 0, peer, 0);
     size_t bytes;
     int64_t last;
 
     if (st)
         return st;
     if (block < 0 || count < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, call, "block %lld or count %lld is negative", (long long)block, (long long)count);
     if (block == 0 || count == 0)
         return RANK_OK;
-    st = rk_pieces_check(&mine, 1, to_local, &bytes);
+    st = rk_pieces_check_for(call, &mine, 1, to_local, &bytes);
     if (st)
         return st;
     if (!to_local && count > 1 && stride < block && stride > -block)
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, call, "blocks that are written overlap: stride %lld is less than block %lld",
+                            (long long)stride, (long long)block);
     if (__builtin_mul_overflow(stride, count - 1, &last) ||
         __builtin_add_overflow(last, offset, &last))
-        return RANK_ERR_BOUNDS;
-    st = rk_mem_check_access(mem, local, block, peer, offset);
-    return st ? st : rk_mem_check_access(mem, local, block, peer, last);
+        return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld blocks of stride %lld leave the memory of %zu bytes",
+                            (long long)count, (long long)stride, mem->bytes);
+    st = rk_mem_check_access(call, mem, local, block, peer, offset);
+    return st ? st : rk_mem_check_access(call, mem, local, block, peer, last);
 }
 
 static rank_status_t move_strided(bool put, char *local, int64_t local_stride, int64_t block,
                                   int64_t count, int peer, struct rank_mem *mem, int64_t offset,
                                   int64_t stride)
 {
-    rank_status_t st = check_strided(mem, local, local_stride, block, count, peer, offset, stride, !put);
+    rank_status_t st = check_strided(put ? "rank_put_strided" : "rank_get_strided", mem, local, local_stride, block, count, peer, offset, stride, !put);
     rank_piece_t pieces[BATCH];
 
     if (st || block == 0)

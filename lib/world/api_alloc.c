@@ -321,16 +321,20 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
 {
     RK_ENTER_TEAM(team);
     struct rank_mem *mem;
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     if (st)
         return st;
     if (kind == RANK_MEM_CUDA)
         return RANK_ERR_NOT_SUPPORTED;
-    if (kind != RANK_MEM_HOST || flags || !ptr || !out)
-        return RANK_ERR_ARG;
+    if (kind != RANK_MEM_HOST)
+        return rk_arg_error(RANK_ERR_ARG, __func__, "kind %d is none", (int)kind);
+    if (flags)
+        return rk_arg_error(RANK_ERR_ARG, __func__, "flags %#llx are none", (unsigned long long)flags);
+    if (!ptr || !out)
+        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
     mem = rk_mem_new(team, (size_t)bytes);
     st = find_room(mem, team, (size_t)bytes);
     if (st && mem && !mem->heap && others_reach(mem)) { /* as in rank_free: others may think that all went well */
@@ -351,10 +355,10 @@ rank_status_t rank_free(rank_mem_t *mem)
     rank_status_t st;
 
     if (!mem)
-        return RANK_ERR_ARG;
-    st = rk_mem_check(*mem);
+        return rk_arg_null(__func__, "mem");
+    st = rk_mem_check(__func__, *mem);
     if (!st && (*mem)->sort != RK_MEM_SYMMETRIC)
-        st = RANK_ERR_HANDLE;
+        st = rk_arg_error(RANK_ERR_HANDLE, __func__, "the memory is not of rank_alloc");
     if (st)
         return st;
     RK_ENTER((*mem)->ctx);

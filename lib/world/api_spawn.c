@@ -189,9 +189,9 @@ static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_
 {
     if (!p || p->size < offsetof(rank_spawn_params_t, n) + sizeof(p->n) || !p->program ||
         !p->program[0] || p->reserved)
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, "rank_spawn", "the parameters have no size or no program, or reserved is not 0");
     if (p->n < 1 || p->n > RK_JOB_SIZE_MAX)
-        return RANK_ERR_COUNT;
+        return rk_arg_error(RANK_ERR_COUNT, "rank_spawn", "n %lld is not between 1 and %d", (long long)p->n, (int)RK_JOB_SIZE_MAX);
     if (!boot->alone)
         return RANK_OK;
     rk_error("rank_spawn: no launcher started this program, so there is none to start %s; run it "
@@ -363,12 +363,12 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
 {
     RK_ENTER_TEAM(team);
     struct family f = {.team = team, .root = root};
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     if (st)
         return st;
     if ((unsigned)root >= (unsigned)team->size)
-        return RANK_ERR_RANK;
+        return rk_arg_error(RANK_ERR_RANK, __func__, "root %d is out of range (team size %d)", root, team->size);
     f.ctx = team->ctx;
     if (team->rank == root)
         f.plan = make_plan(params, f.ctx->boot);
@@ -377,7 +377,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
         st = (rank_status_t)f.plan.status;
     if (st)
         return st;
-    st = prepare(&f, both ? RANK_OK : RANK_ERR_ARG);
+    st = prepare(&f, both ? RANK_OK : rk_arg_null(__func__, "both"));
     if (!st)
         st = spawn(&f, params);
     rk_team_destroy(f.pair);
@@ -467,9 +467,9 @@ rank_status_t rank_parent(rank_team_t *both, int *nparents)
     struct rk_ctx *ctx = rk_world_ctx();
 
     if (!rank_initialized() || !ctx)
-        return RANK_ERR_STATE;
+        return rk_arg_not_in(__func__);
     if (!both)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "both");
     *both = ctx->parents;
     if (nparents)
         *nparents = ctx->parents ? ctx->nparents : 0;

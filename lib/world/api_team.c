@@ -8,7 +8,6 @@
  * has thrown.
  */
 #include "collectives/coll.h"
-#include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/node/node.h"
 #include "lib/p2p/lane.h"
@@ -115,25 +114,27 @@ static rank_status_t split(struct rank_team *parent, uint64_t color, int key, ra
 rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     if (st)
         return st;
-    if (!out || (color < 0 && color != RANK_UNDEFINED))
-        return RANK_ERR_ARG;
+    if (!out)
+        return rk_arg_null(__func__, "out");
+    if (color < 0 && color != RANK_UNDEFINED)
+        return rk_arg_error(RANK_ERR_ARG, __func__, "color %d is negative", color);
     return split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
 }
 
 rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
     uint64_t color;
 
     if (st)
         return st;
     if (!out)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "out");
     /* The nonce of the segment names the node; without shm everybody is a node. */
     color = rk_engine_has(team->ctx, &rk_channel_shm)
                 ? team->ctx->node->head->nonce
@@ -144,11 +145,11 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
 rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     if (st)
         return st;
-    return out ? split(team, 0, team->rank, out) : RANK_ERR_ARG;
+    return out ? split(team, 0, team->rank, out) : rk_arg_null(__func__, "out");
 }
 
 rank_status_t rank_team_free(rank_team_t *team)
@@ -156,15 +157,13 @@ rank_status_t rank_team_free(rank_team_t *team)
     rank_status_t st;
 
     if (!team)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "team");
     RK_ENTER_TEAM(*team);
-    st = rk_team_check(*team);
+    st = rk_team_check(__func__, *team);
     if (st)
         return st;
-    if (*team == (*team)->ctx->world) {
-        rk_error("rank_team_free: the world is freed by rank_finalize");
-        return RANK_ERR_ARG;
-    }
+    if (*team == (*team)->ctx->world)
+        return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     if ((*team)->mixed)
         rk_family_part(*team);
     if (*team == (*team)->ctx->parents)
@@ -178,14 +177,14 @@ rank_status_t rank_team_free(rank_team_t *team)
 
 int rank_team_rank(rank_team_t team)
 {
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     return st ? (int)st : team->rank;
 }
 
 int rank_team_size(rank_team_t team)
 {
-    rank_status_t st = rk_team_check(team);
+    rank_status_t st = rk_team_check(__func__, team);
 
     return st ? (int)st : team->size;
 }

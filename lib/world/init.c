@@ -7,6 +7,7 @@
  * those open it, before the one commit; a fence; and the rooms above.
  */
 #include "collectives/coll.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -26,14 +27,12 @@
 #include "lib/world/connected.h"
 #include "lib/world/world.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OUT, JOINING, IN, LEFT };
-
-static _Atomic int state;
 static struct rk_ctx *the_ctx;
 
 struct rk_ctx *rk_world_ctx(void)
@@ -43,23 +42,23 @@ struct rk_ctx *rk_world_ctx(void)
 
 int rank_initialized(void)
 {
-    return atomic_load(&state) == IN;
+    return atomic_load(&rk_life) == RK_LIFE_IN;
 }
 
 rank_team_t rank_world(void)
 {
-    return atomic_load(&state) == IN ? the_ctx->world : RANK_TEAM_NULL;
+    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->world : RANK_TEAM_NULL;
 }
 
 int rank_thread_level(void)
 {
-    return atomic_load(&state) == IN ? the_ctx->level : (int)RANK_ERR_STATE;
+    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->level : (int)RANK_ERR_STATE;
 }
 
 rank_status_t rank_progress(void)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
     rk_watch_end(the_ctx);
     rk_progress_once(the_ctx);
@@ -68,18 +67,18 @@ rank_status_t rank_progress(void)
 
 rank_status_t rank_progress_fd(int *fd)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     if (!fd)
-        return RANK_ERR_ARG;
+        return rk_arg_null(__func__, "fd");
     RK_ENTER(the_ctx);
     return rk_watch_fd(the_ctx, fd);
 }
 
 rank_status_t rank_progress_arm(void)
 {
-    if (atomic_load(&state) != IN)
-        return RANK_ERR_STATE;
+    if (atomic_load(&rk_life) != RK_LIFE_IN)
+        return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
     return rk_watch_arm(the_ctx);
 }
@@ -92,10 +91,12 @@ static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
     if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
-        return RANK_ERR_ARG;
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->size %u is too small", (unsigned)opts->size);
     if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* it may mean something to a later library */
-        return RANK_ERR_ARG;
-    return *level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE ? RANK_ERR_ARG : RANK_OK;
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->reserved is not 0");
+    if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
+    return RANK_OK;
 }
 
 static bool shm_wanted(void)
@@ -285,7 +286,7 @@ static rank_status_t join(struct rk_ctx *ctx)
     rank_status_t st;
 
     rk_node_prepare(); /* before PMIx has its thread */
-    ctx->board = rk_board_open(rk_env(RK_BOARD_VARIABLE));
+    ctx->board = rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL;
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
     st = rk_boot_open(&ctx->boot);
@@ -339,24 +340,40 @@ static void leave(struct rk_ctx *ctx)
     rk_conf_unload();
 }
 
+/* In a forked child: it has no PMIx, no progress and no slot in the node, so every call is refused there. No lock is
+ * taken, since a thread that the child lacks may hold it; the lists are whole at every moment for one that reads them. */
+static void forked(void)
+{
+    if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
+        return;
+    if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
+        rk_lanes_spoil(the_ctx);
+        rk_rma_spoil(the_ctx);
+    }
+}
+
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
-    int out = OUT, level;
+    static bool watches_forks;
+    int out = RK_LIFE_OUT, level;
     rank_status_t st;
 
-    if (!atomic_compare_exchange_strong(&state, &out, JOINING)) {
-        rk_error("rank_init: the library %s", out == LEFT ? "was finalized already; it can be "
-                                                            "initialized once"
-                                                          : "is initialized already");
+    if (!atomic_compare_exchange_strong(&rk_life, &out, RK_LIFE_JOINING)) {
+        rk_error("rank_init: %s", out == RK_LIFE_LEFT     ? "the library was finalized already; it can be initialized once"
+                                  : out == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
+                                                          : "the library is initialized already");
         return RANK_ERR_STATE;
     }
-    st = check_opts(opts, &level);
+    if (!watches_forks)
+        watches_forks = pthread_atfork(NULL, NULL, forked) == 0;
+    st = rk_conf_load();
+    rk_arg_abort = rank_abort;
     if (!st)
-        st = rk_conf_load();
+        st = check_opts(opts, &level);
     if (st)
         goto err;
     /* A print before a hang should be seen; xrun passes whole lines on anyway. */
-    if (rk_env("XRUN_JOB"))
+    if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
     the_ctx = calloc(1, sizeof(*the_ctx));
     if (the_ctx)
@@ -368,13 +385,13 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
         goto err;
     if (the_ctx->board)
         rk_board_write(the_ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
-    atomic_store(&state, IN);
+    atomic_store(&rk_life, RK_LIFE_IN);
     return RANK_OK;
 
 err:
     if (the_ctx)
         leave(the_ctx);
-    atomic_store(&state, OUT);
+    atomic_store(&rk_life, RK_LIFE_OUT);
     return st;
 }
 
@@ -423,12 +440,16 @@ static void part(struct rk_ctx *ctx)
 
 rank_status_t rank_finalize(void)
 {
-    int in = IN;
+    int in = RK_LIFE_IN;
 
+    if (atomic_load(&rk_life) == RK_LIFE_FORKED) { /* all that is left is the parent's */
+        atomic_store(&rk_life, RK_LIFE_LEFT);
+        return RANK_OK;
+    }
     if (rank_initialized() && in_callback(the_ctx))
-        return RANK_ERR_STATE; /* from within a callback */
-    if (!atomic_compare_exchange_strong(&state, &in, LEFT))
-        return RANK_ERR_STATE;
+        return rk_arg_in_callback(__func__);
+    if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
+        return rk_arg_not_in(__func__);
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     part(the_ctx);
@@ -439,13 +460,13 @@ rank_status_t rank_finalize(void)
 void rank_abort(int code, const char *text)
 {
     struct rk_ctx *ctx = the_ctx;
-    bool served = ctx && ctx->boot && !ctx->boot->alone;
+    bool served = ctx && ctx->boot && !ctx->boot->alone && atomic_load(&rk_life) != RK_LIFE_FORKED;
 
     code &= 255;
     if (code == 0)
         code = 1;
     /* xrun shows the text; other launchers keep it to themselves. */
-    if (text && !(served && rk_env("XRUN_JOB")))
+    if (text && !(served && rk_env_is_of_xrun()))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
     if (served)
         rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");

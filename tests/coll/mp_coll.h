@@ -2,7 +2,7 @@
 #ifndef TESTS_COLL_MP_COLL_H
 #define TESTS_COLL_MP_COLL_H
 
-#include "tests/coll/values.h"
+#include "tests/coll/reference_values.h"
 #include "tests/mp/mp.h"
 
 struct coll_test {

@@ -6,13 +6,13 @@ LAUNCHER=prterun
 # Further jobs, and deaths among them: those of the world where nobody died see it, whatever the launcher does to the rest.
 suite_spawn() {
     [ -z "${PROGRAMS:-}" ] || return 0
-    suite tests/mp/spawn
-    suite_run -q 2 -c default -t 60 -e any -- tests/mp/spawn.mp --failures
-    suite_run -q 2 -c default,tcp -t 60 -e any -- tests/mp/spawn.mp --die child
-    suite_run -q 2 -c default -t 60 -e any -- tests/mp/spawn.mp --die child --spoke
-    suite_run -q 2 -c default -t 60 -k any -e any -o '^child: done' -- tests/mp/spawn.mp --die parent
-    suite_run -q 2 -c default -t 60 -k any -e any -o '^child: done' -- tests/mp/spawn.mp --die parent --spoke
-    suite_run -q 2 -c default -t 60 -k any -e any -O 'refused: success' -- tests/mp/spawn.mp --die root
+    suite tests/mp/rank_spawn
+    suite_run -q 2 -c default -t 60 -e any -- tests/mp/rank_spawn.mp --failures
+    suite_run -q 2 -c default,tcp -t 60 -e any -- tests/mp/rank_spawn.mp --die child
+    suite_run -q 2 -c default -t 60 -e any -- tests/mp/rank_spawn.mp --die child --spoke
+    suite_run -q 2 -c default -t 60 -k any -e any -o '^child: done' -- tests/mp/rank_spawn.mp --die parent
+    suite_run -q 2 -c default -t 60 -k any -e any -o '^child: done' -- tests/mp/rank_spawn.mp --die parent --spoke
+    suite_run -q 2 -c default -t 60 -k any -e any -O 'refused: success' -- tests/mp/rank_spawn.mp --die root
 }
 
 why=$(launcher_able) || suite_skip "$why"

@@ -15,7 +15,7 @@ if [ -z "${RK_INSIDE:-}" ]; then
     exit $rc
 fi
 here="hosta hostb"
-. "$top_srcdir/tests/elsewhere/allocation.sh"
+. "$top_srcdir/tests/elsewhere/salloc_common.sh"
 # ------------------------------------------------------------------------- the cores that Slurm gives
 if [ "$part" = cores ]; then
     cores='echo $XRUN_RANK $(hostname) $(taskset -cp $$ | sed "s/.*: //")'
@@ -104,7 +104,7 @@ verdict "input for the other host" 0
 [ "$(cat out)" = "$(md5sum <text)" ] && good "it hears all" || bad "it hears all" "$(cat out)"
 
 # ------------------------------------------------------------------------- librank
-for program in boot teams; do
+for program in startup team_create; do
     salloc 60 "-N2 -n4" "$XRUN" -q -n 4 --map-by node --timeout 50 "$mp/$program.mp"
     verdict "$program over both hosts" 0
 done

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside_slurm 4 "a tree of agents inside Slurm"
 here="hosta hostb hostc hostd"
-. "$top_srcdir/tests/elsewhere/allocation.sh"
+. "$top_srcdir/tests/elsewhere/salloc_common.sh"
 
 # The TCP connections of a host's processes of that name that are up.
 connections() { # HOST NAME

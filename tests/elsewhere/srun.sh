@@ -10,7 +10,7 @@ suite_all
 alone() {
     local said
     said=$(timeout 30 "$top_srcdir/tests/hosts.sh" exec hosta \
-        srun -Q -N1 -n2 --mpi=none "$top_builddir/tests/mp/boot.mp" --alone 2>&1)
+        srun -Q -N1 -n2 --mpi=none "$top_builddir/tests/mp/startup.mp" --alone 2>&1)
     [ "$(grep -c 'there is no PMIx server: this process is a world of its own' <<<"$said")" = 2 ] &&
         [ "$(grep -c '^mp: done$' <<<"$said")" = 2 ] || { sed 's/^/# /' <<<"$said"; return 1; }
 }

@@ -21,6 +21,6 @@ all_in_peace() {
 if [ -n "${FULL:-}" ]; then
     suite_check "a lossy cable is laid" "$top_srcdir/tests/hosts.sh" delay hostb 2000 1
     suite_check "a thin cable is laid" "$top_srcdir/tests/hosts.sh" rate hosta 200mbit
-    suite tests/mp/order tests/mp/finalize
+    suite tests/mp/p2p_order tests/mp/finalize_delivery
 fi
 suite_end

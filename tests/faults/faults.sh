@@ -6,10 +6,10 @@
 inside 2 "faults on several hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
 . "$top_srcdir/tests/left.sh"
-. "$top_srcdir/tests/launcher/pace.sh"
+. "$top_srcdir/tests/launcher/output_rate.sh"
 stall=$top_builddir/tests/launcher/stall
 client=$top_builddir/tests/launcher/pmix_client
-boot=$top_builddir/tests/mp/boot.mp
+boot=$top_builddir/tests/mp/startup.mp
 
 one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
 places=two # every day; much of the rest goes on one host in launcher/xrun.sh, too

@@ -1,7 +1,7 @@
 #!/bin/bash
 # foreign.sh: programs of other MPI libraries, unmodified, under xrun: what they compute, how they end, what is left.
 #
-# Which libraries, and where they are looked for: see peers.sh. PYTHON set: mpi4py on them, and nothing else.
+# Which libraries, and where they are looked for: see peer_programs.sh. PYTHON set: mpi4py on them, and nothing else.
 
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job leaves anything.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
@@ -9,7 +9,7 @@ if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs t
     exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
 fi
 
-. "$(dirname "$0")/peers.sh"
+. "$(dirname "$0")/peer_programs.sh"
 . "$(dirname "$0")/../launcher/cases.sh"
 
 # Segments of this library that nobody has mapped: those of other jobs, which may run now, are in use.
@@ -188,7 +188,7 @@ wrapped() {
 linked_in() {
     [ $peer = mpich4 ] || return 0
     # shellcheck disable=SC2046 # words
-    if ! gcc -O1 -s "$top_srcdir/tests/foreign/world.c" -o world.static $(pkg-config --cflags mpich 2>/dev/null) -l:libmpich.a \
+    if ! gcc -O1 -s "$top_srcdir/tests/foreign/mpi_world.c" -o world.static $(pkg-config --cflags mpich 2>/dev/null) -l:libmpich.a \
         -lhwloc -lucp -lucs -lpthread -lm 2>err; then
         skip "$peer: linked statically and stripped" "it cannot be linked: $(head -n 1 err)"
         return

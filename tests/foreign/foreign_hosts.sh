@@ -1,8 +1,8 @@
 #!/bin/bash
 # foreign_hosts.sh: programs of other MPI libraries, unmodified, under xrun on two hosts (and three): what they compute, how they end,
-# what is left on either host. Which libraries, and where they are looked for: see peers.sh.
+# what is left on either host. Which libraries, and where they are looked for: see peer_programs.sh.
 . "$(dirname "$0")/../inside.sh"
-. "$(dirname "$0")/peers.sh"
+. "$(dirname "$0")/peer_programs.sh"
 [ ! -d "$PEERS_DIR" ] || export HOSTS_BIND="${HOSTS_BIND:-} $(readlink -f "$PEERS_DIR")"
 inside 3 "programs of other MPI libraries on two hosts"
 . "$(dirname "$0")/../launcher/cases.sh"

@@ -113,7 +113,7 @@ static void bad_options(void **state)
         {"-np app", "-n is 'app'"},
         {"-n", "needs a value"},
         {"--tagoutput app", "did you mean --tag-output?"},
-        {"--bind-to core app", "did you mean --bind?"},
+        {"--bnid core app", "did you mean --bind?"},
         {"--wdri=/ app", "no option --wdri; did you mean --wdir?"},
         {"--completely-else app", "xrun --help lists them"},
         {"-x 9=1 app", "-x is '9=1'"},
@@ -210,6 +210,7 @@ static void fill(struct xr_job *job)
                            .host_of = host_of,
                            .fanout = 2,
                            .universe = 9,
+                           .slots_given = true,
                            .nofile = 1024,
                            .started_ns = 1ull << 60};
 }
@@ -243,6 +244,7 @@ static void job_round_trip(void **state)
     assert_int_equal(out.nhosts, 3);
     assert_int_equal(out.fanout, 2);
     assert_int_equal(out.universe, 9);
+    assert_true(out.slots_given);
     assert_string_equal(out.hosts[2], "c");
     assert_memory_equal(out.host_of, in.host_of, sizeof(uint32_t) * 5);
     assert_int_equal(xr_job_ranks_on(&out, 0), 3);

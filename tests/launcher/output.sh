@@ -2,7 +2,7 @@
 # output.sh: where ranks' output goes and where their input comes from: --output-dir, also on a full disk, --quiet,
 # --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
 . "$(dirname "$0")/cases.sh"
-. "$top_srcdir/tests/launcher/pace.sh"
+. "$top_srcdir/tests/launcher/output_rate.sh"
 client=$top_builddir/tests/launcher/pmix_client
 mark="touch $work/started"
 sorted() { sort out >sorted && mv sorted out; }

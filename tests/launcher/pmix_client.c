@@ -4,7 +4,7 @@
  * pmix_client MODE [RANK]: what is done, and by whom where one rank is special.
  * Prints "ok" from each rank that came to its end as the mode wants.
  */
-#include "plain_client.h"
+#include "client_common.h"
 
 #include <signal.h>
 #include <stdatomic.h>

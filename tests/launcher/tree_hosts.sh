@@ -12,7 +12,7 @@ inside 7 "a tree of hosts"
 . "$top_srcdir/tests/left.sh"
 names="hosta hostb hostc hostd hoste hostf hostg"
 all=${names// /,}
-lines=$top_builddir/tests/launcher/lines
+lines=$top_builddir/tests/launcher/many_lines
 
 front=hosta # where xrun runs
 begin_on() { # ARGS: there, in the background
@@ -31,8 +31,8 @@ xrun() { # LIMIT ARGS...
     finish_in "$limit"
 }
 # Seven times all that left.sh looks at takes its time: that is looked at once more, at the end.
-stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|lines|sleep-forever' | sed "s/^/$h: /"; done; }
-tidy() { for h in $names; do on $h pkill -9 'xrun|job-|lines'; done; }
+stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|many_lines|sleep-forever' | sed "s/^/$h: /"; done; }
+tidy() { for h in $names; do on $h pkill -9 'xrun|job-|many_lines'; done; }
 patience=10
 cp "$(command -v sleep)" sleep-forever
 remember $names
@@ -109,7 +109,7 @@ if [ -n "${FULL:-}" ]; then
     finish_in 20
     verdict "TERM ends a tree" 143
     [ "$(grep -c got out)" = 14 ] && good "all ranks have heard of it" || bad "all ranks have heard of it" "$(cat out)"
-    for program in boot teams; do
+    for program in startup team_create; do
         xrun 100 -n 14 --host $all --map-by node --timeout $((90 * slow)) "$top_builddir/tests/mp/$program.mp"
         verdict "$program in a tree" 0
     done
@@ -117,7 +117,7 @@ fi
 
 # ------------------------------------------------------------------------- PMIx
 # Ranks of one host and of all, on one way up the tree and on several.
-far=$top_builddir/tests/launcher/pmix_far
+far=$top_builddir/tests/launcher/pmix_hosts_client
 for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leave-before-some 13" "notify 13 session" "notify 13 custom"; do
     come=14
     [ "$what" != "absent-some 13" ] || come=13

@@ -30,7 +30,7 @@ refused "bad -x: not set" 2 'RK_NOT_SET is not set' -x RK_NOT_SET $mark
 refused "missing wdir" 2 'working directory /no/such/dir: No such file' --wdir /no/such/dir $mark
 refused "wdir that is a file" 2 'is not a directory' --wdir "$work/plain" $mark
 refused "bad --timeout" 2 "--timeout is '-1'" --timeout -1 $mark
-refused "bad --bind" 2 "--bind is 'socket'; give share, none, hwthread, core, l3, numa or package" --bind socket $mark
+refused "bad --bind" 2 "--bind is 'board'; give share, none, hwthread, core, l3, numa or package" --bind board $mark
 refused "bad --on-failure" 2 'give kill or continue' --on-failure ignore $mark
 refused "value for an option that takes none" 2 'takes no value' --tag-output=yes $mark
 RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'; allowed is one of error|warn" $mark
@@ -357,7 +357,7 @@ done
 hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
 # A killed xrun that does not come to run, or is slow to give its memory back, is its keeper's parent for a while yet.
 mkdir -pm 700 "$work/held"
-held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/held_front.py" "$XRUN" 2>&1); rc=$?
+held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?
 case $rc-$held in
 0-gone) good "kill -9 of xrun and agent, xrun's end the last" ;;
 77-*) good "kill -9 of xrun and agent, xrun's end the last # SKIP needs two cores and a real-time process" ;;

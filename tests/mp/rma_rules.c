@@ -1,7 +1,7 @@
 /*
  * rma_rules.c: what one-sided calls have in common on all channels: there is a request behind each nonblocking call,
  * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written. How soon who waits
- * for a word sees a plain put: naps.c.
+ * for a word sees a plain put: wait_sleep.c.
  */
 #include "tests/mp/mp.h"
 

@@ -8,7 +8,7 @@
  *
  * --seconds N: how long (2); --threads N; --seed N
  */
-#include "tests/mp/crew.h"
+#include "tests/mp/worker_threads.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread, flushes beside
  * each other.
  */
-#include "tests/mp/crew.h"
+#include "tests/mp/worker_threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
  *
  * Rank 0 is looked at, rank 1 answers it.
  */
-#include "tests/mp/crew.h"
+#include "tests/mp/worker_threads.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -27,23 +27,23 @@ with() {
 
 used='[ $(has had) -gt 0 ] && [ $(has left) = 0 ]'
 none='[ $(has had) = 0 ]'
-program=tests/mp/attached.mp
+program=tests/mp/xpmem_attach.mp
 expect=$used
 with "ranges that are kept" -q 2 -f 2 -E RANK_LARGE=xpmem -- $program
 # The one that is killed writes no line; who survives closes nothing of it but what it had.
 with "a sender dies under a copy" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die
 with "the owner of memory dies under a get" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die-get
-with "by the receiver" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/large.mp
-with "by both sides" -q 3 -f 2,3 -E RANK_LARGE=xboth -- tests/mp/large.mp
-with "as the table says, without CMA" -q 2 -f 2,3 -E RANK_CMA=off -E RANK_PATHS=none -- tests/mp/large.mp
-with "keys" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/keys.mp
+with "by the receiver" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
+with "by both sides" -q 3 -f 2,3 -E RANK_LARGE=xboth -- tests/mp/p2p_large.mp
+with "as the table says, without CMA" -q 2 -f 2,3 -E RANK_CMA=off -E RANK_PATHS=none -- tests/mp/p2p_large.mp
+with "keys" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/rma_keys.mp
 expect="$used && [ \$(has refused) -gt 0 ]"
-with "each third refused" -q 2 -f 2,3 -E STANDIN_REFUSE=3 -E RANK_LARGE=xpmem -- tests/mp/large.mp
+with "each third refused" -q 2 -f 2,3 -E STANDIN_REFUSE=3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
 expect="$none && [ \$(has refused) = 0 ]"
-xpmem=off with "RANK_XPMEM=off" -q 2 -f 2 -E RANK_LARGE=xpmem -- tests/mp/large.mp
-xpmem=/nonexistent/libxpmem.so with "a library that is not there" -q 2 -f 2 -E RANK_LARGE=xpmem -- tests/mp/large.mp
+xpmem=off with "RANK_XPMEM=off" -q 2 -f 2 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
+xpmem=/nonexistent/libxpmem.so with "a library that is not there" -q 2 -f 2 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
 expect="$used && [ \$(has had) = 2 ]" # each tried it on itself
-with "a module that does not follow pages" -q 2 -f 2 -E STANDIN_STALE=yes -E RANK_LARGE=xpmem -- tests/mp/large.mp
+with "a module that does not follow pages" -q 2 -f 2 -E STANDIN_STALE=yes -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
 
 # What rankinfo says of it, and measures.
 info() {

@@ -22,7 +22,7 @@
 #ifndef RK_POLL_ALL_MAX
 #define RK_POLL_ALL_MAX 8
 #endif
-/* tests/model/bits_model.c has shorter passes. */
+/* tests/model/sender_bitmap_model.c has shorter passes. */
 #ifndef RK_FRAMES_PER_PASS
 #define RK_FRAMES_PER_PASS 64
 #endif

@@ -1,0 +1,68 @@
+/* coll_arguments.c: what the calls refuse, without a word to the other ranks. */
+#include "tests/coll/mp_coll.h"
+
+void coll_arguments(struct coll_test *t)
+{
+    rank_team_t w = t->team, bogus = (rank_team_t)(void *)&(uint64_t[64]){0};
+    rank_request_t req = RANK_REQUEST_NULL;
+    double a[8] = {0}, b[64] = {0};
+    int64_t counts[64] = {0}, displs[64] = {0};
+    bool root = t->rank == 0;
+
+    MP_STATUS(rank_barrier(RANK_TEAM_NULL), RANK_ERR_HANDLE);
+    MP_STATUS(rank_barrier(bogus), RANK_ERR_HANDLE);
+    MP_STATUS(rank_ibarrier(w, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_bcast(a, 1, RANK_F64, 0, RANK_TEAM_NULL), RANK_ERR_HANDLE);
+    MP_STATUS(rank_bcast(a, -1, RANK_F64, 0, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_bcast(a, INT64_MAX, RANK_F64, 0, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_bcast(a, 1, RANK_DTYPE_COUNT, 0, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_bcast(a, 1, (rank_dtype_t)-1, 0, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_bcast(a, 1, RANK_F64, t->size, w), RANK_ERR_RANK);
+    MP_STATUS(rank_bcast(a, 1, RANK_F64, -1, w), RANK_ERR_RANK);
+    MP_STATUS(rank_bcast(NULL, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+    MP_STATUS(rank_bcast(RANK_IN_PLACE, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+    MP_STATUS(rank_ibcast(a, 1, RANK_F64, 0, w, NULL), RANK_ERR_ARG);
+
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_OP_COUNT, w), RANK_ERR_OP);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, (rank_op_t)-1, w), RANK_ERR_OP);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_INT32, RANK_AVG, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_C64, RANK_MAX, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_MINLOC, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(NULL, b, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allreduce(a, NULL, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allreduce(a, RANK_IN_PLACE, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allreduce(a, b, -5, RANK_F64, RANK_SUM, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_iallreduce(a, b, 1, RANK_F64, RANK_SUM, w, NULL), RANK_ERR_ARG);
+
+    MP_STATUS(rank_reduce(a, b, 1, RANK_F64, RANK_SUM, t->size + 3, w), RANK_ERR_RANK);
+    MP_STATUS(rank_reduce(NULL, b, 1, RANK_F64, RANK_SUM, 0, w), RANK_ERR_ARG);
+    if (root)
+        MP_STATUS(rank_reduce(a, NULL, 1, RANK_F64, RANK_SUM, 0, w), RANK_ERR_ARG);
+    else
+        MP_STATUS(rank_reduce(RANK_IN_PLACE, b, 1, RANK_F64, RANK_SUM, 0, w), RANK_ERR_ARG);
+
+    MP_STATUS(rank_gather(a, b, 1, RANK_F64, t->size, w), RANK_ERR_RANK);
+    if (t->size > 1)
+        MP_STATUS(rank_gather(a, b, INT64_MAX / 8, RANK_F64, 0, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_scatter(root ? NULL : a, root ? b : NULL, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allgather(NULL, b, 1, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoall(a, NULL, 1, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatter(a, b, -1, RANK_F64, RANK_SUM, w), RANK_ERR_COUNT);
+
+    MP_STATUS(rank_allgatherv(a, 0, b, NULL, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allgatherv(a, 0, b, counts, NULL, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_allgatherv(a, 3, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
+    counts[0] = -1;
+    MP_STATUS(rank_allgatherv(a, 0, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
+
+    /* Nothing is fine everywhere, also as a request. */
+    MP_OK(rank_bcast(NULL, 0, RANK_F64, 0, w));
+    MP_OK(rank_allreduce(NULL, NULL, 0, RANK_F64, RANK_SUM, w));
+    MP_OK(rank_alltoall(NULL, NULL, 0, RANK_F64, w));
+    MP_OK(rank_iallreduce(NULL, NULL, 0, RANK_F64, RANK_SUM, w, &req));
+    MP_OK(rank_wait(&req, NULL));
+    MP_CHECK(req == RANK_REQUEST_NULL);
+    t->checks += 40;
+    MP_OK(rank_barrier(w));
+}

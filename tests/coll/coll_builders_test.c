@@ -1,0 +1,313 @@
+/*
+ * coll_builders_test.c: the schedules of every algorithm, for every size from 2 to 64, run by all ranks
+ * in one process: right results, messages in any order, and no circle of waiting, also where each
+ * send waits for its receive. (Teams of one never get a schedule.)
+ */
+#include "tests/unit/unit.h"
+
+#include "collectives/pattern.h"
+#include "lib/data/dtype.h"
+#include "tests/coll/fake_p2p.h"
+#include "tests/coll/reference_values.h"
+
+struct ranks {
+    struct fake_world w;
+    struct rank_request req[FAKE_MAX];
+    struct rk_coll_call call[FAKE_MAX];
+    char *in[FAKE_MAX], *out[FAKE_MAX], *keep[FAKE_MAX]; /* keep: the input as it was */
+    int64_t *rcounts, *displs;
+};
+
+static bool reduces(enum rk_coll_kind k)
+{
+    return k == RK_COLL_REDUCE || k == RK_COLL_ALLREDUCE || k == RK_COLL_REDUCE_SCATTER;
+}
+
+/* What rank r gives of block b. */
+static unsigned char byte_of(int r, int b, size_t i)
+{
+    return (unsigned char)(r * 31 + b * 7 + (int)(i % 251) * 3 + 1);
+}
+
+static void fill_blocks(char *to, int r, int blocks, size_t bytes)
+{
+    for (int b = 0; b < blocks; b++) {
+        for (size_t i = 0; i < bytes; i++)
+            to[(size_t)b * bytes + i] = (char)byte_of(r, b, i);
+    }
+}
+
+static void check_block(const char *at, int r, int b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal((unsigned char)at[i], byte_of(r, b, i));
+}
+
+/* Length of rank r's block in an allgatherv. */
+static int64_t v_count(int64_t count, int r)
+{
+    return r % 3 == 1 ? 0 : count * (r % 4 + 1);
+}
+
+static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t count,
+                    rank_dtype_t d, rank_op_t op, int root, bool in_place)
+{
+    int size = x->w.size;
+    size_t elem = value_size(d), bytes = (size_t)count * elem, room = bytes * (size_t)size * 4 + 64;
+    struct rk_coll_call *c = &x->call[r];
+
+    x->in[r] = calloc(1, room);
+    x->out[r] = malloc(room);
+    x->keep[r] = malloc(room);
+    memset(x->out[r], 0x6b, room);
+    *c = (struct rk_coll_call){.team = &x->w.team[r], .kind = algo->kind, .count = count,
+                               .bytes = bytes, .elem = elem, .dtype = d, .op = op,
+                               .fn = rk_op_kernel(op, d), .root = root, .in_place = in_place,
+                               .rcounts = x->rcounts, .displs = x->displs};
+    if (reduces(algo->kind)) {
+        value_fill(x->in[r], d, op, r, size, 0,
+                   count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));
+    } else if (algo->kind == RK_COLL_ALLGATHERV) {
+        fill_blocks(x->in[r], r, 1, (size_t)v_count(count, r) * elem);
+    } else {
+        fill_blocks(x->in[r], r, size, bytes);
+    }
+    memcpy(x->keep[r], x->in[r], room);
+    c->sbuf = x->in[r];
+    c->rbuf = x->out[r];
+    switch (algo->kind) {
+    case RK_COLL_BCAST:
+        c->sbuf = c->rbuf = r == root ? x->in[r] : x->out[r];
+        break;
+    case RK_COLL_REDUCE:
+    case RK_COLL_GATHER:
+        if (r != root) {
+            c->rbuf = NULL;
+            c->in_place = false;
+        } else if (in_place) {
+            size_t at = algo->kind == RK_COLL_GATHER ? (size_t)root * bytes : 0;
+            memcpy(x->out[r] + at, x->in[r], bytes);
+            c->sbuf = x->out[r] + at;
+        }
+        break;
+    case RK_COLL_SCATTER:
+        if (r != root)
+            c->sbuf = NULL;
+        else if (in_place)
+            c->rbuf = x->in[r] + (size_t)root * bytes;
+        break;
+    case RK_COLL_ALLGATHER:
+    case RK_COLL_ALLGATHERV:
+        if (in_place) {
+            size_t at = algo->kind == RK_COLL_ALLGATHER ? (size_t)r * bytes
+                                                        : (size_t)x->displs[r] * elem;
+            memcpy(x->out[r] + at, x->in[r],
+                   algo->kind == RK_COLL_ALLGATHER ? bytes : (size_t)x->rcounts[r] * elem);
+            c->sbuf = x->out[r] + at;
+        }
+        break;
+    default:
+        if (in_place) {
+            memcpy(x->out[r], x->in[r], bytes * (size_t)size);
+            c->sbuf = x->out[r];
+        }
+        break;
+    }
+}
+
+static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
+{
+    const struct rk_coll_call *c = &x->call[r];
+    int size = x->w.size;
+
+    switch (c->kind) {
+    case RK_COLL_BCAST:
+        check_block(c->rbuf, c->root, 0, c->bytes);
+        break;
+    case RK_COLL_REDUCE:
+        if (r == c->root)
+            assert_int_equal(value_check(c->rbuf, c->dtype, op, size, 0, c->count), -1);
+        break;
+    case RK_COLL_ALLREDUCE:
+        assert_int_equal(value_check(c->rbuf, c->dtype, op, size, 0, c->count), -1);
+        break;
+    case RK_COLL_REDUCE_SCATTER:
+        assert_int_equal(value_check(c->rbuf, c->dtype, op, size, c->count * r, c->count), -1);
+        break;
+    case RK_COLL_GATHER:
+        for (int s = 0; s < size && r == c->root; s++)
+            check_block(c->rbuf + (size_t)s * c->bytes, s, 0, c->bytes);
+        break;
+    case RK_COLL_SCATTER:
+        check_block(c->rbuf, c->root, r, c->bytes);
+        break;
+    case RK_COLL_ALLGATHER:
+        for (int s = 0; s < size; s++)
+            check_block(c->rbuf + (size_t)s * c->bytes, s, 0, c->bytes);
+        break;
+    case RK_COLL_ALLGATHERV:
+        for (int s = 0; s < size; s++)
+            check_block(c->rbuf + (size_t)x->displs[s] * c->elem, s, 0,
+                        (size_t)x->rcounts[s] * c->elem);
+        break;
+    case RK_COLL_ALLTOALL:
+        for (int s = 0; s < size; s++)
+            check_block(c->rbuf + (size_t)s * c->bytes, s, r, c->bytes);
+        break;
+    default:
+        break;
+    }
+    if (!in_place && c->kind != RK_COLL_BCAST) /* inputs are not touched */
+        assert_memory_equal(x->in[r], x->keep[r], c->bytes * (size_t)size);
+}
+
+static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dtype_t d, rank_op_t op,
+                    int root, bool in_place, bool synchronous, uint64_t seed)
+{
+    struct ranks *x = calloc(1, sizeof(*x));
+    int64_t counts[FAKE_MAX], displs[FAKE_MAX], at = 0;
+
+    fake_open(&x->w, size, synchronous, seed);
+    for (int r = 0; r < size; r++) {
+        counts[r] = v_count(count, r);
+        displs[r] = at;
+        at += counts[r];
+    }
+    x->rcounts = counts;
+    x->displs = displs;
+    for (int r = 0; r < size; r++)
+        prepare(x, algo, r, count, d, op, root, in_place);
+    for (int i = 0; i < size; i++) {
+        int r = (int)((seed + (uint64_t)i * 5) % (uint64_t)size); /* not all begin in order */
+        struct rk_sched *s;
+        if (size % 5 == 0)
+            r = i;
+        s = rk_sched_new(&x->w.scheds, &x->w.team[r], 9);
+        assert_non_null(s);
+        algo->build(s, &x->call[r]);
+        memset(&x->req[r], 0, sizeof(x->req[r]));
+        rk_sched_request(&x->req[r], &x->w.ctx);
+        rk_sched_start(s, &x->req[r]);
+        if (seed & 4)
+            fake_deliver(&x->w);
+    }
+    fake_run(&x->w);
+    for (int r = 0; r < size; r++) {
+        if (!x->req[r].done)
+            fail_msg("%s %s, %d ranks, count %lld, root %d: rank %d waits for ever",
+                     rk_coll_name[algo->kind], algo->name, size, (long long)count, root, r);
+        assert_int_equal(x->req[r].status, RANK_OK);
+        check(x, r, op, in_place);
+    }
+    assert_int_equal(x->w.nsends, 0); /* nothing was sent that nobody wanted */
+    assert_int_equal(x->w.nrecvs, 0);
+    for (int r = 0; r < size; r++) {
+        free(x->in[r]);
+        free(x->out[r]);
+        free(x->keep[r]);
+    }
+    fake_close(&x->w);
+    free(x);
+}
+
+static void run_algo(const struct rk_algo *algo)
+{
+    static const int64_t counts[] = {1, 3, 17, 130};
+    uint64_t seed = 1;
+
+    for (int size = 2; size <= FAKE_MAX; size++) {
+        if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(size))
+            continue;
+        for (int i = 0; i < 4; i++, seed++) {
+            int root = (int)(seed * 7 % (uint64_t)size);
+            bool in_place = seed / 2 % 2;
+            if (size > 16 && i != size / 2 % 4) /* one count each, waiting sends, in place or not */
+                continue;
+            run_one(algo, size, counts[i], i % 2 ? RANK_INT32 : RANK_F64,
+                    i == 2 ? RANK_AVG : RANK_SUM, root, in_place, true, seed * 3);
+            if (size <= 16 || size % 4 == 3)
+                run_one(algo, size, counts[i], RANK_INT16, RANK_MAX, size - 1 - root, !in_place,
+                        false, seed * 5 + 1);
+        }
+    }
+    /* Long enough for several segments and slices, and counts that do not divide. */
+    for (int size = 3; size <= 4; size++) {
+        if (!(algo->needs & RK_NEEDS_POW2) || rk_is_pow2(size))
+            run_one(algo, size, 300007, RANK_INT32, RANK_SUM, size / 2, size % 2, true, 99);
+    }
+}
+
+#define ALGO_TEST(KIND)                                                                            \
+    static void test_##KIND(void **state)                                                          \
+    {                                                                                              \
+        int n = 0;                                                                                 \
+        (void)state;                                                                               \
+        for (int i = 0; i < rk_nalgos; i++) {                                                      \
+            if (rk_algos[i].kind == RK_COLL_##KIND && rk_algos[i].build) {                         \
+                run_algo(&rk_algos[i]);                                                            \
+                n++;                                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        assert_true(n > 0);                                                                        \
+    }
+
+ALGO_TEST(BARRIER)
+ALGO_TEST(BCAST)
+ALGO_TEST(REDUCE)
+ALGO_TEST(ALLREDUCE)
+ALGO_TEST(GATHER)
+ALGO_TEST(ALLGATHER)
+ALGO_TEST(ALLGATHERV)
+ALGO_TEST(SCATTER)
+ALGO_TEST(REDUCE_SCATTER)
+ALGO_TEST(ALLTOALL)
+
+/* Nobody leaves a barrier before the last has come. */
+static void barrier_holds(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= FAKE_MAX; size++) {
+        struct ranks *x = calloc(1, sizeof(*x));
+        const struct rk_algo *algo = rk_algo_find(RK_COLL_BARRIER, "dissemination", 13);
+        int late = size / 3;
+
+        fake_open(&x->w, size, size % 2, (uint64_t)size);
+        for (int k = 0; k < size; k++) {
+            int r = (late + 1 + k) % size; /* late is the last */
+            struct rk_sched *s;
+            if (r == late) {
+                fake_run(&x->w);
+                for (int o = 0; o < size; o++)
+                    assert_false(x->req[o].done);
+            }
+            prepare(x, algo, r, 0, RANK_BYTE, RANK_BAND, 0, false);
+            s = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
+            algo->build(s, &x->call[r]);
+            rk_sched_request(&x->req[r], &x->w.ctx);
+            rk_sched_start(s, &x->req[r]);
+        }
+        fake_run(&x->w);
+        for (int r = 0; r < size; r++) {
+            assert_true(x->req[r].done);
+            free(x->in[r]);
+            free(x->out[r]);
+            free(x->keep[r]);
+        }
+        fake_close(&x->w);
+        free(x);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_BARRIER),    cmocka_unit_test(barrier_holds),
+        cmocka_unit_test(test_BCAST),      cmocka_unit_test(test_REDUCE),
+        cmocka_unit_test(test_ALLREDUCE),  cmocka_unit_test(test_GATHER),
+        cmocka_unit_test(test_ALLGATHER),  cmocka_unit_test(test_ALLGATHERV),
+        cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
+        cmocka_unit_test(test_ALLTOALL),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

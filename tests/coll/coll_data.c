@@ -1,0 +1,241 @@
+/* coll_data.c: collectives that only move data, and the barrier. Every byte is checked. */
+#include "tests/coll/mp_coll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What rank r contributes for rank to in turn k. */
+static uint64_t key(int r, int to, uint64_t k)
+{
+    return k * 1000003u + (uint64_t)r * 1009u + (uint64_t)to;
+}
+
+struct shape {
+    int64_t count;
+    rank_dtype_t d;
+    size_t bytes;
+    uint64_t turn;
+};
+
+static void bcast(struct coll_test *t, const struct shape *s, int root)
+{
+    char *buf = mp_alloc(s->bytes);
+    rank_request_t req;
+
+    memset(buf, 0x11, s->bytes);
+    if (t->rank == root)
+        mp_fill(buf, s->bytes, key(root, 0, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_bcast(buf, s->count, s->d, root, t->team));
+    } else {
+        MP_OK(rank_ibcast(buf, s->count, s->d, root, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    MP_CHECK_EQ(mp_verify(buf, s->bytes, key(root, 0, s->turn)), -1);
+    free(buf);
+}
+
+static void gather(struct coll_test *t, const struct shape *s, int root, bool in_place)
+{
+    char *all = t->rank == root ? mp_alloc(s->bytes * (size_t)t->size) : NULL;
+    char *mine = mp_alloc(s->bytes);
+    const void *sbuf = mine;
+    rank_request_t req;
+
+    mp_fill(mine, s->bytes, key(t->rank, root, s->turn));
+    if (t->rank == root && in_place) {
+        memcpy(all + (size_t)root * s->bytes, mine, s->bytes);
+        sbuf = RANK_IN_PLACE;
+    }
+    if (coll_toss(t)) {
+        MP_OK(rank_gather(sbuf, all, s->count, s->d, root, t->team));
+    } else {
+        MP_OK(rank_igather(sbuf, all, s->count, s->d, root, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    for (int r = 0; all && r < t->size; r++)
+        MP_CHECK_EQ(mp_verify(all + (size_t)r * s->bytes, s->bytes, key(r, root, s->turn)), -1);
+    free(all);
+    free(mine);
+}
+
+static void scatter(struct coll_test *t, const struct shape *s, int root, bool in_place)
+{
+    char *all = t->rank == root ? mp_alloc(s->bytes * (size_t)t->size) : NULL;
+    char *mine = mp_alloc(s->bytes);
+    bool here = t->rank == root && in_place;
+    rank_request_t req;
+
+    for (int r = 0; all && r < t->size; r++)
+        mp_fill(all + (size_t)r * s->bytes, s->bytes, key(root, r, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_scatter(all, here ? RANK_IN_PLACE : mine, s->count, s->d, root, t->team));
+    } else {
+        MP_OK(rank_iscatter(all, here ? RANK_IN_PLACE : mine, s->count, s->d, root, t->team,
+                            &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    MP_CHECK_EQ(mp_verify(here ? all + (size_t)root * s->bytes : mine, s->bytes,
+                          key(root, t->rank, s->turn)),
+                -1);
+    for (int r = 0; all && r < t->size; r++) /* the input is as it was */
+        MP_CHECK_EQ(mp_verify(all + (size_t)r * s->bytes, s->bytes, key(root, r, s->turn)), -1);
+    free(all);
+    free(mine);
+}
+
+static void allgather(struct coll_test *t, const struct shape *s, bool in_place)
+{
+    char *all = mp_alloc(s->bytes * (size_t)t->size), *mine = mp_alloc(s->bytes);
+    rank_request_t req;
+
+    mp_fill(in_place ? all + (size_t)t->rank * s->bytes : mine, s->bytes, key(t->rank, 0, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_allgather(in_place ? RANK_IN_PLACE : mine, all, s->count, s->d, t->team));
+    } else {
+        MP_OK(rank_iallgather(in_place ? RANK_IN_PLACE : mine, all, s->count, s->d, t->team,
+                              &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    for (int r = 0; r < t->size; r++)
+        MP_CHECK_EQ(mp_verify(all + (size_t)r * s->bytes, s->bytes, key(r, 0, s->turn)), -1);
+    free(all);
+    free(mine);
+}
+
+/* Blocks of different lengths, some empty, with gaps between them, not in the order of ranks. */
+static void allgatherv(struct coll_test *t, const struct shape *s, bool in_place)
+{
+    int64_t *counts = mp_alloc((size_t)t->size * sizeof(*counts)), total = 0;
+    int64_t *displs = mp_alloc((size_t)t->size * sizeof(*displs));
+    size_t elem = value_size(s->d), bytes;
+    rank_request_t req;
+    char *all, *mine;
+
+    for (int i = 0; i < t->size; i++) {
+        int r = (int)((uint64_t)i + s->turn) % t->size;
+        counts[r] = (r + (int64_t)s->turn) % 3 == 0 && t->size > 1 ? 0 : s->count * (r % 4 + 1) / 2;
+        displs[r] = total;
+        total += counts[r] + 2;
+    }
+    all = mp_alloc((size_t)total * elem);
+    memset(all, 0x77, (size_t)total * elem);
+    bytes = (size_t)counts[t->rank] * elem;
+    mine = mp_alloc(bytes);
+    mp_fill(in_place ? all + (size_t)displs[t->rank] * elem : mine, bytes,
+            key(t->rank, 0, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_allgatherv(in_place ? RANK_IN_PLACE : mine, counts[t->rank], all, counts, displs,
+                              s->d, t->team));
+    } else {
+        MP_OK(rank_iallgatherv(in_place ? RANK_IN_PLACE : mine, counts[t->rank], all, counts,
+                               displs, s->d, t->team, &req));
+        /* They are read during the call only. */
+        MP_OK(rank_wait(&req, NULL));
+    }
+    for (int r = 0; r < t->size; r++) {
+        const char *at = all + (size_t)displs[r] * elem;
+        MP_CHECK_EQ(mp_verify(at, (size_t)counts[r] * elem, key(r, 0, s->turn)), -1);
+        for (size_t i = 0; i < 2 * elem; i++)
+            MP_CHECK_EQ(at[(size_t)counts[r] * elem + i], 0x77);
+    }
+    free(counts);
+    free(displs);
+    free(all);
+    free(mine);
+}
+
+static void alltoall(struct coll_test *t, const struct shape *s, bool in_place)
+{
+    size_t whole = s->bytes * (size_t)t->size;
+    char *in = mp_alloc(whole), *out = mp_alloc(whole);
+    rank_request_t req;
+
+    for (int r = 0; r < t->size; r++)
+        mp_fill((in_place ? out : in) + (size_t)r * s->bytes, s->bytes,
+                key(t->rank, r, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_alltoall(in_place ? RANK_IN_PLACE : in, out, s->count, s->d, t->team));
+    } else {
+        MP_OK(rank_ialltoall(in_place ? RANK_IN_PLACE : in, out, s->count, s->d, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    for (int r = 0; r < t->size; r++)
+        MP_CHECK_EQ(mp_verify(out + (size_t)r * s->bytes, s->bytes, key(r, t->rank, s->turn)), -1);
+    free(in);
+    free(out);
+}
+
+static void all_of(struct coll_test *t, struct shape *s, int root)
+{
+    bcast(t, s, root);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        s->turn++;
+        gather(t, s, root, in_place);
+        scatter(t, s, root, in_place);
+        allgather(t, s, in_place);
+        allgatherv(t, s, in_place);
+        alltoall(t, s, in_place);
+    }
+    t->checks += 11;
+}
+
+void coll_movers(struct coll_test *t)
+{
+    static const struct {
+        int64_t count;
+        rank_dtype_t d;
+        bool full;
+    } cases[] = {
+        {0, RANK_F64, false},      {1, RANK_BYTE, false},     {1, RANK_F64, false},
+        {7, RANK_F64, false},      {3, RANK_PAIR_F64, false}, {57, RANK_BYTE, false},
+        {511, RANK_INT16, false},  {512, RANK_F64, false},    {513, RANK_F64, false},
+        {4097, RANK_BYTE, false},  {4099, RANK_F32, false},   {9001, RANK_BYTE, false},
+        {70001, RANK_BYTE, false}, {16384, RANK_BYTE, true},  {16385, RANK_BYTE, true},
+        {33333, RANK_C64, true},   {300007, RANK_BYTE, true}, {1 << 20, RANK_BYTE, true},
+        {500009, RANK_F64, true},
+    };
+    struct shape s = {.turn = 1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (cases[i].full && !t->full)
+            continue;
+        s.count = cases[i].count;
+        s.d = cases[i].d;
+        s.bytes = (size_t)s.count * value_size(s.d);
+        /* Short ones from every root, long ones from one or two. */
+        for (int root = 0; root < t->size; root++) {
+            if ((s.bytes > 100 && root != (int)i % t->size && (!t->full || s.bytes > 10000)))
+                continue;
+            all_of(t, &s, root);
+        }
+    }
+}
+
+/* Each rank writes the number of its next barrier before it goes in; who comes out sees that all
+ * others have. */
+void coll_barriers(struct coll_test *t)
+{
+    int rounds = t->full ? 2000 : 200;
+    rank_request_t req;
+    rank_mem_t mem;
+    int64_t seen;
+    void *ptr;
+
+    MP_OK(rank_alloc(t->team, RANK_MEM_HOST, 64, 0, &ptr, &mem));
+    for (int64_t k = 1; k <= rounds; k++) {
+        __atomic_store_n((int64_t *)ptr, k, __ATOMIC_RELEASE);
+        if (coll_toss(t)) {
+            MP_OK(rank_barrier(t->team));
+        } else {
+            MP_OK(rank_ibarrier(t->team, &req));
+            MP_OK(rank_wait(&req, NULL));
+        }
+        for (int r = 0; r < t->size; r++) {
+            MP_OK(rank_get(&seen, sizeof(seen), r, mem, 0));
+            MP_CHECK(seen >= k && seen <= k + 1);
+        }
+        t->checks++;
+    }
+    MP_OK(rank_free(&mem));
+}

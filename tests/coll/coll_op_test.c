@@ -1,0 +1,213 @@
+/* coll_op_test.c: reduction kernels against reference_values.c, and the 16-bit types bit by bit. */
+#include "tests/unit/unit.h"
+
+#include "collectives/float16.h"
+#include "collectives/op.h"
+#include "tests/coll/reference_values.h"
+
+#include <math.h>
+
+enum { MAX = 70 };
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed;
+}
+
+static void table_is_as_documented(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    for (int op = -1; op <= RANK_OP_COUNT; op++) {
+        for (int d = -1; d <= RANK_DTYPE_COUNT; d++) {
+            bool want = op >= 0 && op < RANK_OP_COUNT && d >= 0 && d < RANK_DTYPE_COUNT &&
+                        value_defined((rank_op_t)op, (rank_dtype_t)d);
+            assert_int_equal(rank_op_defined((rank_op_t)op, (rank_dtype_t)d), want);
+            n += want;
+        }
+    }
+    assert_int_equal(n, 8 * 10 + 3 + 4 * 5 + 2 * 3 + 4 * 2);
+    for (int d = 0; d < RANK_DTYPE_COUNT; d++)
+        assert_int_equal(rank_dtype_size((rank_dtype_t)d), value_size((rank_dtype_t)d));
+    assert_int_equal(rank_dtype_size(RANK_DTYPE_COUNT), RANK_ERR_DTYPE);
+    assert_int_equal(rank_dtype_size((rank_dtype_t)-1), RANK_ERR_DTYPE);
+}
+
+/* Any bits for integers; for floats numbers that are not too far apart, and halves as they come. */
+static void random_element(rank_dtype_t d, char *at)
+{
+    struct value v = {(int64_t)next_random(), 0, 0, (int64_t)(next_random() % 100)};
+    unsigned shape = (unsigned)(next_random() % 8);
+
+    v.re = ldexp((double)(int64_t)next_random() * 0x1p-63, (int)(next_random() % 20) - 10);
+    v.im = ldexp((double)(int64_t)next_random() * 0x1p-63, (int)(next_random() % 20) - 10);
+    if (shape == 0)
+        v.n = v.n % 3;
+    if (shape == 1)
+        v.re = v.im = (double)(v.n % 4);
+    value_store(d, at, v);
+}
+
+/* One operation, as the kernels define it: 16-bit and f32 arithmetic rounds once. */
+static void reference(rank_dtype_t d, rank_op_t op, const char *a, const char *b, char *out)
+{
+    struct value x = value_load(d, a), y = value_load(d, b), v;
+
+    if (d == RANK_C32 || d == RANK_C64 || d == RANK_F32) { /* each step rounds to the type */
+        v = x;
+        if (d == RANK_C64) {
+            v.re = op == RANK_PROD ? x.re * y.re - x.im * y.im : x.re + y.re;
+            v.im = op == RANK_PROD ? x.re * y.im + x.im * y.re : x.im + y.im;
+        } else if (d == RANK_C32) {
+            float p = (float)x.re * (float)y.re, q = (float)x.im * (float)y.im;
+            float r = (float)x.re * (float)y.im, s = (float)x.im * (float)y.re;
+            v.re = op == RANK_PROD ? p - q : (float)x.re + (float)y.re;
+            v.im = op == RANK_PROD ? r + s : (float)x.im + (float)y.im;
+        } else {
+            v = value_op(d, op, x, y);
+        }
+    } else {
+        v = value_op(d, op, x, y);
+    }
+    value_store(d, out, v);
+}
+
+static void kernels(void **state)
+{
+    static const int lengths[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 67};
+    char a[MAX * 16 + 1], b[MAX * 16 + 1], want[MAX * 16], got[MAX * 16 + 32];
+
+    (void)state;
+    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
+        size_t n = value_size((rank_dtype_t)d);
+        for (int op = 0; op < RANK_OP_COUNT; op++) {
+            rk_op_fn fn = rk_op_kernel((rank_op_t)op, (rank_dtype_t)d);
+            for (int round = 0; fn && round < 60; round++) {
+                int len = lengths[round % 14];
+                size_t odd = (size_t)(round & 1); /* anywhere in memory */
+                char *x = a + odd, *y = b + odd, *out = got + odd;
+
+                for (int i = 0; i < len; i++) {
+                    random_element((rank_dtype_t)d, x + (size_t)i * n);
+                    random_element((rank_dtype_t)d, y + (size_t)i * n);
+                    reference((rank_dtype_t)d, (rank_op_t)op, x + (size_t)i * n,
+                              y + (size_t)i * n, want + (size_t)i * n);
+                }
+                memset(got, 0x5a, sizeof(got));
+                fn(out, x, y, (size_t)len);
+                assert_memory_equal(out, want, (size_t)len * n);
+                assert_int_equal(out[(size_t)len * n], 0x5a);
+                memcpy(out, x, (size_t)len * n);
+                fn(out, out, y, (size_t)len); /* onto the first */
+                assert_memory_equal(out, want, (size_t)len * n);
+                memcpy(out, y, (size_t)len * n);
+                fn(out, x, out, (size_t)len); /* onto the second */
+                assert_memory_equal(out, want, (size_t)len * n);
+            }
+        }
+    }
+}
+
+static void divide(void **state)
+{
+    static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_C32, RANK_C64};
+    char buf[MAX * 16], want[MAX * 16];
+
+    (void)state;
+    for (int t = 0; t < 6; t++) {
+        size_t n = value_size(types[t]);
+        for (int by = 1; by < 20; by++) {
+            for (int i = 0; i < MAX; i++) {
+                struct value v;
+                random_element(types[t], buf + (size_t)i * n);
+                v = value_load(types[t], buf + (size_t)i * n);
+                v.re = types[t] == RANK_F64 || types[t] == RANK_C64 ? v.re / by
+                                                                      : (float)v.re / (float)by;
+                v.im = types[t] == RANK_C64 ? v.im / by : (float)v.im / (float)by;
+                value_store(types[t], want + (size_t)i * n, v);
+            }
+            rk_op_divide(types[t], buf, MAX, by);
+            assert_memory_equal(buf, want, MAX * n);
+        }
+    }
+}
+
+/* All 65536 of each: to float and back. */
+static void halves_widen(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 65536; h++) {
+        uint16_t bits = (uint16_t)h;
+        double f16 = value_load(RANK_F16, &bits).re, bf16 = value_load(RANK_BF16, &bits).re;
+
+        if (isnan(f16)) {
+            assert_true(isnan(rk_f16_to_f32(bits)));
+            assert_true(isnan(rk_f16_to_f32(rk_f32_to_f16(rk_f16_to_f32(bits)))));
+        } else {
+            assert_true(rk_f16_to_f32(bits) == f16);
+            assert_int_equal(signbit(rk_f16_to_f32(bits)) != 0, bits >> 15);
+            assert_int_equal(rk_f32_to_f16(rk_f16_to_f32(bits)), bits);
+        }
+        if (isnan(bf16)) {
+            assert_true(isnan(rk_bf16_to_f32(bits)));
+            assert_true(isnan(rk_bf16_to_f32(rk_f32_to_bf16(rk_bf16_to_f32(bits)))));
+        } else {
+            assert_true(rk_bf16_to_f32(bits) == bf16);
+            assert_int_equal(rk_f32_to_bf16(rk_bf16_to_f32(bits)), bits);
+        }
+    }
+}
+
+static void check_narrow(float f)
+{
+    struct value v = {0, f, 0, 0};
+    uint16_t want;
+
+    value_store(RANK_F16, &want, v);
+    assert_int_equal(rk_f32_to_f16(f), want);
+    value_store(RANK_BF16, &want, v);
+    assert_int_equal(rk_f32_to_bf16(f), want);
+}
+
+/* Rounding: ties, their neighbours, subnormals, overflow, and a million others. */
+static void halves_narrow(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x7c00; h++) {
+        float low = rk_f16_to_f32((uint16_t)h), high = rk_f16_to_f32((uint16_t)(h + 1));
+        float middle = isinf(high) ? 65520.0f : (low + high) / 2;
+        check_narrow(middle);
+        check_narrow(-middle);
+        check_narrow(nextafterf(middle, 0));
+        check_narrow(nextafterf(middle, INFINITY));
+    }
+    for (int i = 0; i < 1000000; i++) {
+        float f = rk_bits_float((uint32_t)next_random());
+        if (!isnan(f))
+            check_narrow(f);
+    }
+    check_narrow(0);
+    check_narrow(-0.0f);
+    check_narrow(INFINITY);
+    check_narrow(-INFINITY);
+    check_narrow(3.4e38f);
+    assert_true(isnan(rk_f16_to_f32(rk_f32_to_f16(NAN))));
+    assert_true(isnan(rk_bf16_to_f32(rk_f32_to_bf16(NAN))));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_is_as_documented), cmocka_unit_test(kernels),
+        cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
+        cmocka_unit_test(halves_narrow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

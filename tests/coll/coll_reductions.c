@@ -1,0 +1,164 @@
+/* coll_reductions.c: every datatype x operation x in place x root, short and long. */
+#include "tests/coll/mp_coll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Around buffers: written beyond their end? */
+enum { GUARD = 64, GUARD_BYTE = 0xa5 };
+
+static char *guarded(size_t bytes)
+{
+    char *p = mp_alloc(bytes + GUARD);
+
+    memset(p, GUARD_BYTE, bytes + GUARD);
+    return p;
+}
+
+static void check_guard(const char *p, size_t bytes)
+{
+    for (int i = 0; i < GUARD; i++)
+        MP_CHECK_EQ((unsigned char)p[bytes + (size_t)i], GUARD_BYTE);
+}
+
+static void say(const char *what, rank_op_t op, rank_dtype_t d, int64_t count, int64_t at)
+{
+    if (at >= 0)
+        mp_fail(__FILE__, __LINE__, "%s, op %d, dtype %d, %lld elements: element %lld is wrong", what,
+                (int)op, (int)d, (long long)count, (long long)at);
+}
+
+static void allreduce(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place)
+{
+    size_t bytes = (size_t)count * value_size(d);
+    char *in = guarded(bytes), *out = guarded(bytes), *copy = mp_alloc(bytes);
+    rank_request_t req;
+
+    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count);
+    memcpy(copy, in, bytes);
+    if (coll_toss(t)) {
+        MP_OK(rank_allreduce(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team));
+    } else {
+        MP_OK(rank_iallreduce(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    say("allreduce", op, d, count, value_check(out, d, op, t->size, 0, count));
+    MP_CHECK(memcmp(in, copy, bytes) == 0);
+    check_guard(out, bytes);
+    t->checks++;
+    free(in);
+    free(out);
+    free(copy);
+}
+
+static void reduce(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place,
+                   int root)
+{
+    size_t bytes = (size_t)count * value_size(d);
+    char *in = guarded(bytes), *out = t->rank == root ? guarded(bytes) : NULL;
+    const void *sbuf = in;
+    rank_request_t req;
+
+    value_fill(in, d, op, t->rank, t->size, 0, count);
+    if (in_place && t->rank == root) {
+        memcpy(out, in, bytes);
+        sbuf = RANK_IN_PLACE;
+    }
+    if (coll_toss(t)) {
+        MP_OK(rank_reduce(sbuf, out, count, d, op, root, t->team));
+    } else {
+        MP_OK(rank_ireduce(sbuf, out, count, d, op, root, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    if (t->rank == root) {
+        say("reduce", op, d, count, value_check(out, d, op, t->size, 0, count));
+        check_guard(out, bytes);
+    }
+    check_guard(in, bytes);
+    t->checks++;
+    free(in);
+    free(out);
+}
+
+static void reduce_scatter(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count,
+                           bool in_place)
+{
+    size_t bytes = (size_t)count * value_size(d), whole = bytes * (size_t)t->size;
+    char *in = guarded(whole), *out = guarded(in_place ? whole : bytes);
+    rank_request_t req;
+
+    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count * t->size);
+    if (coll_toss(t)) {
+        MP_OK(rank_reduce_scatter(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team));
+    } else {
+        MP_OK(rank_ireduce_scatter(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team,
+                                   &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    say("reduce_scatter", op, d, count,
+        value_check(out, d, op, t->size, (int64_t)t->rank * count, count));
+    check_guard(out, in_place ? whole : bytes);
+    t->checks++;
+    free(in);
+    free(out);
+}
+
+static void all_three(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)
+{
+    for (int in_place = 0; in_place < 2; in_place++) {
+        allreduce(t, op, d, count, in_place);
+        reduce(t, op, d, count, in_place, root);
+        reduce_scatter(t, op, d, count, in_place);
+    }
+}
+
+/* Every pair: short ones of all roots in turn. */
+static void every_pair(struct coll_test *t)
+{
+    static const int64_t quick[] = {1, 7, 53}, all[] = {0, 1, 2, 3, 7, 8, 53, 64, 255, 511, 1030};
+    const int64_t *counts = t->full ? all : quick;
+    int n = t->full ? (int)(sizeof(all) / sizeof(all[0])) : 3, root = 0;
+
+    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
+        for (int op = 0; op < RANK_OP_COUNT; op++) {
+            MP_CHECK_EQ(rank_op_defined((rank_op_t)op, (rank_dtype_t)d),
+                        value_defined((rank_op_t)op, (rank_dtype_t)d));
+            for (int i = 0; value_defined((rank_op_t)op, (rank_dtype_t)d) && i < n; i++) {
+                all_three(t, (rank_op_t)op, (rank_dtype_t)d, counts[i], root);
+                root = (root + 1) % t->size;
+            }
+        }
+    }
+}
+
+/* Long ones, past every threshold and segment. */
+static void long_ones(struct coll_test *t)
+{
+    static const struct {
+        rank_op_t op;
+        rank_dtype_t d;
+        int64_t count;
+        bool full;
+    } cases[] = {
+        {RANK_SUM, RANK_F64, 512, false},        {RANK_SUM, RANK_F64, 513, false},
+        {RANK_SUM, RANK_F32, 3001, false},       {RANK_MAX, RANK_INT8, 20011, false},
+        {RANK_AVG, RANK_F16, 9973, false},       {RANK_MINLOC, RANK_PAIR_F64, 2053, false},
+        {RANK_SUM, RANK_INT32, 70001, false},    {RANK_PROD, RANK_C64, 40009, true},
+        {RANK_SUM, RANK_F64, 300007, true},      {RANK_BXOR, RANK_UINT64, 131072, true},
+        {RANK_MAXLOC, RANK_PAIR_INT32, 65537, true}, {RANK_AVG, RANK_BF16, 400009, true},
+        {RANK_SUM, RANK_F32, 2500003, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int root = (int)i % t->size;
+        if (cases[i].full && !t->full)
+            continue;
+        all_three(t, cases[i].op, cases[i].d, cases[i].count, root);
+    }
+}
+
+void coll_reductions(struct coll_test *t)
+{
+    every_pair(t);
+    long_ones(t);
+}

@@ -1,0 +1,253 @@
+/* coll_select_test.c: the table of algorithms, the rules, RANK_COLL. */
+#include "tests/unit/unit.h"
+
+#include "collectives/coll.h"
+#include "collectives/select.h"
+#include "collectives/coll_shm.h"
+#include "lib/base/conf.h"
+
+static const struct rk_forced nothing;
+
+static struct rk_case a_case(int kind, int size, size_t bytes, bool one_node, bool arena)
+{
+    return (struct rk_case){.kind = (enum rk_coll_kind)kind, .mem = RANK_MEM_HOST,
+                            .one_node = one_node, .arena = arena, .size = size,
+                            .count = (int64_t)bytes, .bytes = bytes};
+}
+
+static void table(void **state)
+{
+    const struct rk_cost_model m = {1, 0.001, 0.0005};
+
+    (void)state;
+    for (int k = 0; k < RK_COLL_COUNT; k++)
+        assert_true(strlen(rk_coll_name[k]) > 0);
+    for (int i = 0; i < rk_nalgos; i++) {
+        const struct rk_algo *a = &rk_algos[i];
+        assert_ptr_equal(rk_algo_find(a->kind, a->name, strlen(a->name)), a); /* names are unique */
+        assert_true(strlen(a->why) > 0);
+        assert_int_equal(a->build == NULL, (a->needs & RK_NEEDS_ARENA) != 0);
+        for (int p = 2; p <= 64; p++) {
+            assert_true(a->cost(&m, p, 8) > 0);
+            assert_true(a->cost(&m, p, 1 << 20) >= a->cost(&m, p, 8));
+        }
+    }
+    assert_null(rk_algo_find(RK_COLL_BCAST, "ring", 4));
+    assert_null(rk_algo_find(RK_COLL_BCAST, "binomia", 7));
+}
+
+/* The formulas say what the algorithms are for. */
+static void costs_order(void **state)
+{
+    const struct rk_cost_model m = {1, 0.001, 0.0005};
+    const struct rk_algo *doubling = rk_algo_find(RK_COLL_ALLREDUCE, "recursive_doubling", 18);
+    const struct rk_algo *ring = rk_algo_find(RK_COLL_ALLREDUCE, "ring", 4);
+    const struct rk_algo *binomial = rk_algo_find(RK_COLL_BCAST, "binomial", 8);
+    const struct rk_algo *scatter = rk_algo_find(RK_COLL_BCAST, "scatter_ring", 12);
+
+    (void)state;
+    for (int p = 8; p <= 64; p++) {
+        assert_true(doubling->cost(&m, p, 8) < ring->cost(&m, p, 8));
+        assert_true(doubling->cost(&m, p, 1 << 24) > ring->cost(&m, p, 1 << 24));
+        assert_true(binomial->cost(&m, p, 8) < scatter->cost(&m, p, 8));
+        assert_true(binomial->cost(&m, p, 1 << 24) > scatter->cost(&m, p, 1 << 24));
+    }
+}
+
+static void rules(void **state)
+{
+    bool catch_all[RK_COLL_COUNT] = {false};
+
+    (void)state;
+    for (int i = 0; i < rk_nrules; i++) {
+        const struct rk_rule *r = &rk_rules[i];
+        const struct rk_algo *a = rk_algo_find(r->kind, r->algo, strlen(r->algo));
+        assert_non_null(a);
+        assert_true(strlen(r->why) > 0);
+        /* Straight code is for one node. */
+        assert_true(!(a->needs & RK_NEEDS_ARENA) || r->nodes == RK_NODES_ONE);
+        if (r->bytes_max == RK_ANY_BYTES && r->ranks_max == 0 && !a->needs)
+            catch_all[r->kind] = true;
+        if (r->bytes_max == RK_ANY_BYTES && r->ranks_max == 0)
+            catch_all[r->kind] = catch_all[r->kind] || !(a->needs & RK_NEEDS_POW2);
+    }
+    for (int k = 0; k < RK_COLL_COUNT; k++)
+        assert_true(catch_all[k]);
+}
+
+static void something_for_everything(void **state)
+{
+    (void)state;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int size = 1; size <= 64; size++) {
+            for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 + 1) {
+                for (int flags = 0; flags < 4; flags++) {
+                    struct rk_case c = a_case(k, size, bytes, flags & 1, flags == 3);
+                    const char *why = NULL;
+                    const struct rk_algo *a = rk_select(&nothing, &c, &why);
+                    assert_non_null(a);
+                    assert_int_equal(a->kind, k);
+                    assert_true(rk_algo_fits(a, &c));
+                    assert_non_null(why);
+                    if (!c.arena)
+                        assert_non_null(a->build);
+                }
+            }
+        }
+    }
+}
+
+static void choices(void **state)
+{
+    struct rk_case c = a_case(RK_COLL_ALLREDUCE, 8, 8, true, true);
+
+    (void)state;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "shm");
+    c.arena = false;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    c.bytes = 64 << 20;
+    c.count = 8 << 20;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
+    c = a_case(RK_COLL_ALLGATHER, 7, 64, true, false);
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "bruck"); /* not a power of two */
+    c.size = 8;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+}
+
+/* What a blocking call looks at is what the rules say. */
+static void shm_limit_agrees(void **state)
+{
+    (void)state;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int size = 2; size <= 64; size++) {
+            int64_t limit = rk_select_shm_max(&nothing, (enum rk_coll_kind)k, size);
+            for (size_t bytes = 1; bytes <= 8192; bytes += 13) {
+                struct rk_case c = a_case(k, size, bytes, true, true);
+                bool shm = rk_select(&nothing, &c, NULL)->needs & RK_NEEDS_ARENA;
+                if (k != RK_COLL_BARRIER)
+                    assert_int_equal(shm, (int64_t)bytes <= limit);
+            }
+        }
+    }
+    assert_int_equal(rk_select_shm_max(&nothing, RK_COLL_ALLGATHERV, 4), -1);
+}
+
+static void forced(void **state)
+{
+    struct rk_forced f;
+    struct rk_case c = a_case(RK_COLL_ALLREDUCE, 6, 8, true, true);
+    const char *why;
+
+    (void)state;
+    assert_int_equal(rk_forced_parse("", &f), RANK_OK);
+    assert_null(f.algo[RK_COLL_ALLREDUCE]);
+    assert_int_equal(rk_forced_parse(" allreduce:ring , bcast:binomial,", &f), RANK_OK);
+    assert_string_equal(f.algo[RK_COLL_ALLREDUCE]->name, "ring");
+    assert_string_equal(f.algo[RK_COLL_BCAST]->name, "binomial");
+    assert_string_equal(rk_select(&f, &c, &why)->name, "ring");
+    assert_contains(why, "RANK_COLL");
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6), 4096);
+
+    /* One that cannot leaves it to the table. */
+    assert_int_equal(rk_forced_parse("allgather:recursive_doubling,allreduce:shm", &f), RANK_OK);
+    c = a_case(RK_COLL_ALLGATHER, 6, 8, true, false);
+    assert_string_equal(rk_select(&f, &c, NULL)->name, "bruck");
+    c.size = 4;
+    assert_string_equal(rk_select(&f, &c, NULL)->name, "recursive_doubling");
+    c = a_case(RK_COLL_ALLREDUCE, 6, 1 << 20, true, true);
+    assert_non_null(rk_select(&f, &c, NULL)->build);
+}
+
+static void refused(const char *text, const char *name, const char *allowed)
+{
+    struct rk_forced f;
+    struct unit_stderr e;
+    rank_status_t st;
+    const char *said;
+
+    unit_stderr_begin(&e);
+    st = rk_forced_parse(text, &f);
+    said = unit_stderr_end(&e);
+    assert_int_equal(st, RANK_ERR_CONFIG);
+    assert_contains(said, "RANK_COLL");
+    assert_contains(said, name);
+    assert_contains(said, allowed);
+}
+
+static void bad_forced(void **state)
+{
+    (void)state;
+    refused("allreduce:fast", "'fast'", "shm, recursive_doubling, rabenseifner, ring");
+    refused("allreduce:rin", "'rin'", "ring");
+    refused("allreduce:", "''", "ring");
+    refused("allreduce", "allreduce", "ring");
+    refused("bcast:binomial,gothere:ring", "'gothere'", "reduce_scatter");
+    refused(":ring", "''", "allreduce");
+    refused("allreduce ring", "'allreduce ring'", "bcast");
+}
+
+/* What RANK_COLL allows, written in a lower room, is what there is. */
+static void allowed(void **state)
+{
+    const struct rk_conf_row *row = rk_conf_rows;
+    char text[1024] = "", names[256];
+    size_t at = 0;
+
+    (void)state;
+    while (strcmp(row->name, "RANK_COLL") != 0)
+        row++;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        rk_algo_names((enum rk_coll_kind)k, names, sizeof(names));
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:", k ? "," : "", rk_coll_name[k]);
+        for (const char *p = names; *p; p++) {
+            if (*p != ' ')
+                text[at++] = *p == ',' ? '|' : *p;
+        }
+    }
+    assert_string_equal(row->allowed, text);
+}
+
+static void printed(void **state)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    (void)state;
+    assert_non_null(f);
+    rk_coll_print_table(f);
+    fclose(f);
+    for (int i = 0; i < rk_nalgos; i++) {
+        assert_contains(text, rk_algos[i].name);
+        assert_contains(text, rk_algos[i].why);
+    }
+    for (int i = 0; i < rk_nrules; i++)
+        assert_contains(text, rk_rules[i].why);
+    free(text);
+}
+
+/* Names and block limits of the arenas. */
+static void arenas(void **state)
+{
+    (void)state;
+    assert_int_equal(rk_arena_region_bytes(1), 0);
+    assert_true(rk_arena_region_bytes(2) > 0);
+    for (int n = 2; n <= 128; n++) {
+        assert_true(rk_arena_region_bytes(n) > rk_arena_region_bytes(n - 1));
+        assert_true((size_t)n * rk_arena_block_max(RK_COLL_ALLTOALL, n) <= RK_SLOT_DATA);
+        assert_true(rk_arena_block_max(RK_COLL_ALLREDUCE, n) == RK_SLOT_DATA);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(choices),
+        cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
+        cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# duplicate_hosts.sh: a job on two hosts that have the ipc namespace and the boot id in common, by which programs tell hosts
+# from each other, but no memory.
+export HOSTS_TWINS=1
+. "$(dirname "$0")/../inside.sh"
+inside 2 "two hosts that look like one"
+. "$(dirname "$0")/cases.sh"
+for program in tests/mp/startup.mp tests/mp/team_create.mp examples/ring; do
+    new_case
+    on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q -n 4 --host hosta:2,hostb:2 --timeout 50 \
+        "$top_builddir/$program" >out 2>err </dev/null
+    rc=$?
+    check "$program on two hosts that look like one" 0
+done
+echo "# duplicate_hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]

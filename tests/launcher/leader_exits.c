@@ -1,0 +1,33 @@
+/*
+ * leader_exits.c: a process whose main thread ends while another thread lives: a zombie to /proc, and yet alive.
+ *
+ *   leader_exits S: the other thread sleeps for S seconds
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *stay(void *arg)
+{
+    unsigned left = (unsigned)(uintptr_t)arg;
+
+    signal(SIGTERM, SIG_IGN);
+    printf("ready\n");
+    fflush(stdout);
+    while (left)
+        left = sleep(left);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    uintptr_t seconds = argc > 1 ? (uintptr_t)atoi(argv[1]) : 1000;
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, stay, (void *)seconds))
+        return 1;
+    pthread_exit(NULL);
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# env_variables.sh: every variable of the library at its least and at its largest, one at a time and all at once: a random
+# program of two ranks comes to its end, and what it sees is right. A variable that has no line below fails the test.
+program=$top_builddir/tests/mp/random_mixed.mp
+table=$top_srcdir/lib/base/conf_table.c
+work=$(mktemp -d "$top_builddir/tests/variables.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+case "${SAN_CFLAGS:-}" in *sanitize*) slow=5 ;; *) slow=1 ;; esac
+bad=0
+
+# Name, least, largest; of words the two that are farthest from what is built in. Sizes and times: as the table has them.
+variables='RANK_LOG error debug
+RANK_ERRORS quiet abort
+RANK_CHANNELS self,ucx self,shm
+RANK_EAGER_MAX 0 1M
+RANK_EAGER_WINDOW 0 1G
+RANK_UNEXPECTED_MAX 0 1T
+RANK_AHEAD_MAX 0 1T
+RANK_SPIN 0 3600s
+RANK_PROGRESS_THREAD off on
+RANK_CMA off on
+RANK_XPMEM off auto
+RANK_LARGE cma streamed
+RANK_PATHS none none
+RANK_SHM_BOX 1 64M
+RANK_COLL barrier:dissemination,bcast:chain,allreduce:ring allreduce:shm
+RANK_COLL_SHM off on
+RANK_SPAWN_TIMEOUT 0 86400s
+RANK_HEARTBEAT 0 60s
+RANK_UNANSWERED 0 3600s
+RANK_UCX_RMA off on
+RANK_MODULES - -'
+
+missing=
+for name in $(grep -o '{"RANK_[A-Z0-9_]*"' "$table" | tr -d '{"'); do
+    grep -q "^$name " <<<"$variables" || missing="$missing $name"
+done
+if [ -z "$missing" ]; then echo "ok - every variable has a line here"; else echo "not ok - no line here for$missing"; bad=1; fi
+
+# Without UCX there is shared memory only.
+ucx=1
+[ -e "$top_builddir/.libs/librank-ucx.so" ] || ucx=
+
+# try NAME VARIABLE=VALUE...
+try() {
+    local name=$1 rc
+    shift
+    timeout -k 5 $((30 * slow)) env "$@" "$XRUN" -q -n 2 "$program" --rounds 1 --steps 40 --max 200000 >"$work/out" 2>"$work/err" </dev/null
+    rc=$?
+    if [ $rc = 0 ] && [ "$(grep -c 'mp: done$' "$work/out")" = 2 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name: exit code $rc"
+        tail -n 5 "$work/out" "$work/err" | sed 's/^/# /'
+        bad=1
+    fi
+}
+
+least=() largest=()
+while read -r name low high; do
+    case $low in -) continue ;; self,ucx) [ -n "$ucx" ] || low=self,shm ;; esac # the tests' own value stays
+    try "$name=$low" "$name=$low"
+    [ "$low" = "$high" ] || try "$name=$high" "$name=$high"
+    # Together.
+    least+=("$name=$low") largest+=("$name=$high")
+done <<<"$variables"
+try "all at their least" "${least[@]}" RANK_CHANNELS=self,shm
+try "all at their largest" "${largest[@]}"
+[ -z "$ucx" ] || try "all at their largest, over tcp" "${largest[@]}" RANK_CHANNELS=self,ucx UCX_TLS=tcp,self
+exit $bad

@@ -1,0 +1,42 @@
+#!/bin/bash
+# nested_launcher.sh: ranks of another launcher that runs in a rank of xrun inherit XRUN_JOB and XRUN_BOARD, and ignore
+# them: their PMIx namespace is another one.
+. "$top_srcdir/tests/env.sh"
+program=$top_builddir/tests/mp/misuse.mp
+work=$(mktemp -d "$top_builddir/tests/nested.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# two_ranks NAME COMMAND...: both ranks come to their end.
+two_ranks() {
+    local name=$1 rc
+    shift
+    TMPDIR=$work timeout -k 5 60 "$@" >"$work/out" 2>"$work/err" </dev/null
+    rc=$?
+    if [ $rc = 0 ] && [ "$(grep -c 'mp: done$' "$work/out")" = 2 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name: exit code $rc"
+        tail -n 8 "$work/out" "$work/err" | sed 's/^/# /'
+        bad=1
+    fi
+}
+
+# As under another launcher: both ranks inherit the slot of one rank of another job.
+two_ranks "another job's board is ignored" \
+    "$XRUN" -q -n 2 sh -c 'XRUN_JOB=outer XRUN_BOARD=${XRUN_BOARD%:*}:0 exec "$0"' "$program"
+
+if command -v mpirun.openmpi >/dev/null; then
+    two_ranks "Open MPI's mpirun in a rank of xrun" \
+        "$XRUN" -q -n 1 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        mpirun.openmpi --oversubscribe --bind-to none -n 2 "$program"
+    if grep -q 'world of its own' "$work/err"; then
+        echo "not ok - no word of a world of one where mpirun serves the ranks"
+        bad=1
+    else
+        echo "ok - no word of a world of one where mpirun serves the ranks"
+    fi
+else
+    echo "ok - Open MPI's mpirun in a rank of xrun # SKIP there is no mpirun.openmpi"
+fi
+exit $bad

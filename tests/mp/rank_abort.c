@@ -1,0 +1,18 @@
+/* rank_abort.c: rank_abort ends the whole job with its code; the others are in calls that would never end. */
+#include "tests/mp/mp.h"
+
+int main(int argc, char **argv)
+{
+    struct mp mp;
+    int code = (int)mp_option(argc, argv, "--code", 7);
+    char c;
+
+    if (mp_flag(argc, argv, "--before"))
+        rank_abort(code, "before rank_init");
+    mp_start(&mp, &argc, argv);
+    mp_barrier(mp.world);
+    if (mp.rank == mp.size - 1)
+        rank_abort(code, "as the test wants it");
+    MP_OK(rank_recv(&c, 1, RANK_BYTE, mp.size - 1, 1, mp.world, NULL));
+    mp_fail(__FILE__, __LINE__, "rank_recv returned");
+}

@@ -1,0 +1,60 @@
+/*
+ * shm_fifo_depth.c: a box of many ranks has a shallow ring, which gets deeper where its sender finds it full again and again (RANK_LOG=debug
+ * says so, and cases looks for it); what comes through it meanwhile is whole.
+ */
+#include "tests/mp/mp.h"
+
+#include <sched.h>
+
+enum { MOST = 1900, BURST = 60, ROUNDS = 40, TAG = 2 };
+
+/* Rank 1 sends more than fits while rank 0 makes no calls, and says so through memory; then all of it is received. */
+static void stream(struct mp *mp, uint64_t *random, rank_mem_t mem, volatile int64_t *told)
+{
+    static char buf[BURST][MOST];
+    rank_request_t req[BURST];
+
+    for (int64_t round = 1; round <= ROUNDS; round++) {
+        int64_t bytes[BURST];
+
+        for (int k = 0; k < BURST; k++)
+            bytes[k] = MOST / 2 + 1 + (int64_t)mp_below(random, MOST / 2);
+        if (mp->rank == 1) {
+            for (int k = 0; k < BURST; k++) {
+                mp_fill(buf[k], (size_t)bytes[k], (uint64_t)(round * BURST + k));
+                MP_OK(rank_isend(buf[k], bytes[k], RANK_BYTE, 0, TAG, mp->world, &req[k]));
+            }
+            MP_OK(rank_put(&round, sizeof(round), 0, mem, 0));
+            MP_OK(rank_waitall(BURST, req, NULL));
+            MP_OK(rank_send(&round, sizeof(round), RANK_BYTE, 0, TAG + 1, mp->world));
+        } else {
+            while (*told < round)
+                sched_yield();
+            for (int k = 0; k < BURST; k++) {
+                MP_OK(rank_recv(buf[0], MOST, RANK_BYTE, 1, TAG, mp->world, NULL));
+                MP_CHECK_EQ(mp_verify(buf[0], (size_t)bytes[k], (uint64_t)(round * BURST + k)), -1);
+            }
+            /* What rank 1 needs of us to go on it has by then. */
+            MP_OK(rank_recv(buf[0], MOST, RANK_BYTE, 1, TAG + 1, mp->world, NULL));
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t random;
+    rank_mem_t mem;
+    struct mp mp;
+    void *told;
+
+    mp_start(&mp, &argc, argv);
+    random = mp.seed;
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), 0, &told, &mem));
+    mp_case(&mp, "stream");
+    if (mp.rank < 2)
+        stream(&mp, &random, mem, told);
+    mp_barrier(mp.world);
+    MP_OK(rank_free(&mem));
+    mp_end(&mp);
+    return 0;
+}

@@ -1,0 +1,277 @@
+/* team_create.c: split, split_shared, dup, free; nested, undefined, many; tags of one never meet another's. */
+#include "tests/mp/mp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Everybody to everybody in a team, with world ranks to prove who is who. expect: the world rank of
+ * each member, in order. */
+static void talk(struct mp *mp, rank_team_t team, const int *expect, int n)
+{
+    int rank = rank_team_rank(team);
+    int32_t out = mp->rank, in;
+
+    MP_CHECK_EQ(rank_team_size(team), n);
+    MP_CHECK(rank >= 0 && rank < n);
+    MP_CHECK_EQ(expect[rank], mp->rank);
+    for (int d = 0; d < n; d++) {
+        int to = (rank + d) % n, from = (rank - d + n) % n;
+        rank_envelope_t env;
+        MP_OK(rank_sendrecv(&out, 1, RANK_INT32, to, 1, &in, 1, RANK_INT32, from, 1, team, &env));
+        MP_CHECK_EQ(in, expect[from]);
+        MP_CHECK_EQ(env.source, from);
+    }
+    mp_barrier(team);
+    MP_OK(rank_barrier(team));
+}
+
+static void split(struct mp *mp)
+{
+    int *expect = mp_alloc((size_t)mp->size * sizeof(int));
+    rank_team_t t;
+
+    for (int colors = 1; colors <= mp->size; colors++) {
+        for (int reverse = 0; reverse < 2; reverse++) {
+            int n = 0;
+            for (int r = 0; r < mp->size; r++) {
+                int w = reverse ? mp->size - 1 - r : r;
+                if (w % colors == mp->rank % colors)
+                    expect[n++] = w;
+            }
+            t = RANK_TEAM_NULL;
+            MP_OK(rank_team_split(mp->world, mp->rank % colors, reverse ? -mp->rank : 0, &t));
+            talk(mp, t, expect, n);
+            MP_OK(rank_team_free(&t));
+            MP_CHECK(t == RANK_TEAM_NULL);
+        }
+    }
+    free(expect);
+}
+
+/* Equal keys keep the old order; extreme keys and colors are fine. */
+static void keys(struct mp *mp)
+{
+    int *expect = mp_alloc((size_t)mp->size * sizeof(int)), n = 0;
+    rank_team_t t;
+
+    for (int r = 0; r < mp->size; r += 2)
+        expect[n++] = r;
+    for (int r = 1; r < mp->size; r += 2)
+        expect[n++] = r;
+    MP_OK(rank_team_split(mp->world, 0x7fffffff, mp->rank & 1 ? 0x7fffffff : -0x7fffffff - 1, &t));
+    talk(mp, t, expect, mp->size);
+    MP_OK(rank_team_free(&t));
+    free(expect);
+}
+
+static void undefined(struct mp *mp)
+{
+    int expect[1] = {mp->rank};
+    rank_team_t t = mp->world;
+
+    MP_OK(rank_team_split(mp->world, mp->rank == mp->size - 1 ? 4 : RANK_UNDEFINED, 0, &t));
+    if (mp->rank == mp->size - 1) {
+        talk(mp, t, expect, 1);
+        MP_OK(rank_team_free(&t));
+    } else {
+        MP_CHECK(t == RANK_TEAM_NULL);
+    }
+    t = mp->world;
+    MP_OK(rank_team_split(mp->world, RANK_UNDEFINED, 0, &t));
+    MP_CHECK(t == RANK_TEAM_NULL);
+    /* A bad color on every rank: an error, and the next split is in step. */
+    MP_STATUS(rank_team_split(mp->world, -7, 0, &t), RANK_ERR_ARG);
+}
+
+/* Those that shm reaches, and no others: not those of this host that only the network reaches. */
+static void shared(struct mp *mp)
+{
+    int *expect = mp_alloc((size_t)mp->size * sizeof(int)), n = 0;
+    rank_team_t t;
+
+    for (int r = 0; r < mp->size; r++) {
+        if (r == mp->rank || strcmp(rank_channel_name(mp->world, r), "shm") == 0)
+            expect[n++] = r;
+    }
+    MP_OK(rank_team_split_shared(mp->world, 0, &t));
+    talk(mp, t, expect, n);
+    MP_OK(rank_team_free(&t));
+    free(expect);
+}
+
+/* The same tag and source on three teams: each receive gets its own team's message, though they
+ * are asked for in another order. */
+static void apart(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    rank_team_t team[3] = {mp->world, RANK_TEAM_NULL, RANK_TEAM_NULL};
+    rank_request_t req[3];
+    int32_t out[3], in;
+    int found;
+
+    MP_OK(rank_team_dup(mp->world, &team[1]));
+    MP_OK(rank_team_dup(team[1], &team[2]));
+    for (int i = 0; i < 3; i++) {
+        MP_CHECK_EQ(rank_team_rank(team[i]), mp->rank);
+        MP_CHECK_EQ(rank_team_size(team[i]), mp->size);
+        out[i] = 100 * i + mp->rank;
+        MP_OK(rank_isend(&out[i], 1, RANK_INT32, to, 9, team[i], &req[i]));
+    }
+    for (int i = 2; i >= 0; i--) {
+        rank_envelope_t env;
+        MP_OK(rank_recv(&in, 1, RANK_INT32, RANK_ANY_SOURCE, i ? RANK_ANY_TAG : 9, team[i], &env));
+        MP_CHECK_EQ(in, 100 * i + from);
+        MP_CHECK_EQ(env.source, from);
+        MP_OK(rank_iprobe(RANK_ANY_SOURCE, 9, team[i], &found, NULL));
+        MP_CHECK_EQ(found, 0);
+    }
+    MP_OK(rank_waitall(3, req, NULL));
+    MP_OK(rank_barrier(mp->world)); /* nothing in flight on what we free */
+    MP_OK(rank_team_free(&team[2]));
+    MP_OK(rank_team_free(&team[1]));
+}
+
+/* A message may come before the receiver has heard that the team exists. */
+static void early(struct mp *mp)
+{
+    for (int i = 0; i < 30; i++) {
+        rank_team_t t;
+        int32_t v = i;
+        MP_OK(rank_team_dup(mp->world, &t));
+        if (mp->rank == i % mp->size) { /* first out of dup, perhaps */
+            for (int r = 0; r < mp->size; r++) {
+                rank_request_t req;
+                MP_OK(rank_isend(&v, 1, RANK_INT32, r, 2, t, &req));
+                MP_OK(rank_wait(&req, NULL));
+            }
+        }
+        v = -1;
+        MP_OK(rank_recv(&v, 1, RANK_INT32, i % mp->size, 2, t, NULL));
+        MP_CHECK_EQ(v, i);
+        MP_OK(rank_team_free(&t));
+    }
+}
+
+/* Halves of halves, all alive at once, down to single ranks. */
+static void nested(struct mp *mp)
+{
+    rank_team_t team[8] = {mp->world};
+    int lo = 0, n = mp->size, depth = 0;
+
+    while (n > 1) {
+        int half = (n + 1) / 2, upper = mp->rank - lo >= half;
+        int expect[64];
+        MP_OK(rank_team_split(team[depth], upper, 0, &team[depth + 1]));
+        depth++;
+        if (upper)
+            lo += half;
+        n = upper ? n - half : half;
+        for (int i = 0; i < n; i++)
+            expect[i] = lo + i;
+        talk(mp, team[depth], expect, n);
+    }
+    for (; depth > 0; depth--)
+        MP_OK(rank_team_free(&team[depth]));
+    mp_barrier(mp->world);
+}
+
+/* Disjoint teams make teams of their own at the same time: ids must not meet. */
+static void disjoint(struct mp *mp)
+{
+    rank_team_t half, sub[10];
+    int32_t out, in;
+
+    MP_OK(rank_team_split(mp->world, mp->rank & 1, 0, &half));
+    for (int i = 0; i < 10; i++)
+        MP_OK(rank_team_dup(half, &sub[i]));
+    for (int i = 9; i >= 0; i--) {
+        int r = rank_team_rank(sub[i]), n = rank_team_size(sub[i]);
+        out = i * 1000 + mp->rank;
+        MP_OK(rank_sendrecv(&out, 1, RANK_INT32, (r + 1) % n, 0, &in, 1, RANK_INT32,
+                            (r - 1 + n) % n, 0, sub[i], NULL));
+        MP_CHECK_EQ(in / 1000, i);
+        MP_CHECK_EQ(in % 1000, 2 * ((r - 1 + n) % n) + (mp->rank & 1));
+    }
+    mp_barrier(half);
+    for (int i = 0; i < 10; i++)
+        MP_OK(rank_team_free(&sub[i]));
+    MP_OK(rank_team_free(&half));
+}
+
+/* What nobody has received when its team is freed is dropped, be it here by then or not: it does not use up the memory that
+ * there is for such messages, more of which are sent than that. */
+static void unread(struct mp *mp)
+{
+    enum { ROUNDS = 100, MESSAGES = 700 /* within a window */, EACH = 200 /* bytes of memory, at least */ };
+    int64_t before, grown;
+
+    before = mp_status_kb("VmHWM");
+    for (int i = 0; i < ROUNDS; i++) {
+        rank_team_t t;
+        MP_OK(rank_team_dup(mp->world, &t));
+        for (int k = 0; k < MESSAGES; k++)
+            MP_OK(rank_send(&before, 1, RANK_INT64, (mp->rank + 1) % mp->size, 3, t));
+        mp_barrier(mp->world);
+        MP_OK(rank_team_free(&t));
+    }
+    grown = mp_status_kb("VmHWM") - before;
+    printf("teams: %d messages that nobody receives: memory grew by %lld kB\n", ROUNDS * MESSAGES, (long long)grown);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    MP_CHECK(grown < ROUNDS * MESSAGES * EACH / 2000);
+#endif
+}
+
+/* Who sends what nobody receives does not wait for ever: the team goes while the message is here, or before. */
+static void unread_sync(struct mp *mp)
+{
+    static const int64_t lengths[] = {8, 1000, 100000};
+    char *some = mp_alloc(100000);
+
+    memset(some, 1, 100000);
+    for (int i = 0; i < 6 && mp->size > 1; i++) {
+        bool before = i & 1;
+        rank_team_t t;
+        MP_OK(rank_team_dup(mp->world, &t));
+        if (mp->rank == 0) {
+            if (before)
+                MP_OK(rank_recv(NULL, 0, RANK_BYTE, 1, 4, mp->world, NULL));
+            MP_OK(rank_ssend(some, lengths[i / 2], RANK_BYTE, 1, 5, t));
+        } else if (mp->rank == 1 && !before) {
+            MP_OK(rank_probe(0, 5, t, NULL));
+        }
+        MP_OK(rank_team_free(&t));
+        if (mp->rank == 1 && before)
+            MP_OK(rank_send(NULL, 0, RANK_BYTE, 0, 4, mp->world));
+        mp_barrier(mp->world);
+    }
+    free(some);
+}
+
+int main(int argc, char **argv)
+{
+    struct mp mp;
+
+    mp_start(&mp, &argc, argv);
+    mp_case(&mp, "split");
+    split(&mp);
+    mp_case(&mp, "keys");
+    keys(&mp);
+    mp_case(&mp, "undefined");
+    undefined(&mp);
+    mp_case(&mp, "shared");
+    shared(&mp);
+    mp_case(&mp, "apart");
+    apart(&mp);
+    mp_case(&mp, "early");
+    early(&mp);
+    mp_case(&mp, "nested");
+    nested(&mp);
+    mp_case(&mp, "disjoint");
+    disjoint(&mp);
+    mp_case(&mp, "unread");
+    unread(&mp);
+    unread_sync(&mp);
+    mp_case(&mp, "end");
+    mp_end(&mp);
+    return 0;
+}

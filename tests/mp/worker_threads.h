@@ -1,0 +1,28 @@
+/* worker_threads.h: several threads that do the same, for tests of RANK_THREAD_MULTIPLE. */
+#ifndef TESTS_MP_WORKER_THREADS_H
+#define TESTS_MP_WORKER_THREADS_H
+
+#include "tests/mp/mp.h"
+
+enum { CREW_MAX = 16 };
+
+struct crew {
+    struct mp *mp;
+    int threads; /* --threads N, 3 */
+    int rounds;  /* --rounds N, 200 */
+};
+
+struct hand {
+    struct crew *crew;
+    struct mp *mp;
+    int t;           /* 0 to threads - 1 */
+    uint64_t random; /* a seed of its own, from the run's */
+    void (*work)(struct hand *me);
+    void *arg;
+};
+
+void crew_start(struct crew *crew, struct mp *mp, int *argc, char **argv);
+/* All threads of the crew do it; returns when all have. arg is everybody's. */
+void crew_run(struct crew *crew, void (*work)(struct hand *me), void *arg);
+
+#endif

@@ -1,0 +1,30 @@
+#!/bin/bash
+# pools.sh MAKE TEST...: run tests in two pools at once: those that compute two at a time, those that wait four at a time.
+#
+# Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in
+# the build folder, with all programs built. LONG: names of tests that take long, which begin first.
+
+make=$1
+shift
+unset MAKEFLAGS MFLAGS
+
+# pool compute|wait TEST...: those of this kind, the longest first
+pool() {
+    local kind=$1
+    shift
+    printf '%s\n' "$@" | awk -v long=" ${LONG:-} " -v kind="$kind" '
+    function waits(name) { return name ~ /\.sh$/ && name !~ /\/(lint|bench|install|examples|coll)\// || name ~ /\/faults\/.*\.mp$/ }
+    NF && waits($1) == (kind == "wait") { print index(long, " " $1 " ") ? 0 : 1, NR, $1 }' |
+        sort -k 1,1n -k 2,2n | cut -d ' ' -f 3 | paste -s -d ' '
+}
+
+# run_pool NAME JOBS TESTS
+run_pool() {
+    [ -z "$3" ] || "$make" -s -k -j "$2" check-TESTS TESTS="$3" TEST_SUITE_LOG="tests/$1.log"
+}
+
+computing=$(pool compute "$@") waiting=$(pool wait "$@") rc=0
+run_pool waiting 4 "$waiting" &
+run_pool computing 2 "$computing" || rc=1
+wait $! || rc=1
+exit $rc

@@ -1,0 +1,124 @@
+/*
+ * ucx_bad_frames.c: frames of the channel's own kinds that name what the sender has no
+ * business with. They are dropped and counted, each of them; what they aimed at stays as it was, and what
+ * comes after them arrives.
+ */
+#include "tests/ucx/ucx_fixture.h"
+#include "lib/channel/ucx/decode.h"
+#include "lib/channel/ucx/ucx.h"
+
+enum { BYTES = 64, LAST_TAG = 4711, INDICES = 8, GENS = 4, KINDS = (RK_KIND_COUNT - RK_KIND_USER_FIRST + 12) / 13,
+       THROWN = INDICES * GENS * 3 + 1 + KINDS };
+
+static int nlast, nother;
+static struct rk_rndv announced;
+static bool got_rndv;
+
+static void on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                     const void *payload, const struct rk_rndv *rndv)
+{
+    (void)ctx;
+    (void)peer;
+    (void)payload;
+    if (rndv) {
+        announced = *rndv;
+        got_rndv = true;
+    } else if (hdr->tag == LAST_TAG) {
+        nlast++;
+    } else {
+        nother++;
+    }
+}
+
+static bool came(void *arg)
+{
+    (void)arg;
+    return nlast > 0;
+}
+
+static bool rndv_came(void *arg)
+{
+    (void)arg;
+    return got_rndv;
+}
+
+static bool is_done(void *req)
+{
+    return ((struct rank_request *)req)->done;
+}
+
+static void throw(struct rig *r, uint8_t kind, const void *payload, size_t len)
+{
+    struct rk_hdr hdr = {.kind = kind, .len = (uint32_t)len};
+
+    RIG_CHECK(rig_send(r, 0, &hdr, payload) == RANK_OK);
+}
+
+/* Names of ops are small numbers: all that rank 0 can have in use are tried. */
+static void attack(struct rig *r)
+{
+    struct rk_hdr last = {.kind = RK_KIND_MSG, .tag = LAST_TAG}, late = last;
+    struct rk_ucx_pull pull = {.want = BYTES};
+    unsigned char data[sizeof(struct rk_id) + BYTES];
+
+    memset(data, 0xbb, sizeof(data));
+    for (uint32_t index = 0; index < INDICES; index++) {
+        for (uint32_t gen = 0; gen < GENS; gen++) {
+            struct rk_id id = {index, gen};
+            pull.sender = id;
+            memcpy(data, &id, sizeof(id));
+            throw(r, RK_UCX_PULL, &pull, sizeof(pull));
+            throw(r, RK_UCX_DATA, data, sizeof(data));
+            throw(r, RK_UCX_DROP, &id, sizeof(id));
+        }
+    }
+    pull.sender = (struct rk_id){UINT32_MAX, UINT32_MAX};
+    throw(r, RK_UCX_PULL, &pull, sizeof(pull));
+    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) /* nobody's */
+        throw(r, (uint8_t)kind, data, 16);
+    late.epoch = 9;
+    late.tag = 1;
+    RIG_CHECK(rig_send(r, 0, &late, NULL) == RANK_OK);
+    RIG_CHECK(rig_send(r, 0, &last, NULL) == RANK_OK);
+}
+
+void hostile_body(struct rig *r)
+{
+    struct rk_hdr hdr = {.kind = RK_KIND_RNDV};
+    static unsigned char out[BYTES], in[BYTES];
+    struct rank_request send = {0}, recv = {0};
+    struct rk_view out_view = {out, BYTES, NULL}, in_view = {in, BYTES, NULL};
+    const struct rk_ucx *ucx = r->state;
+    uint64_t bad = ucx->bad_frames, late = ucx->late_frames;
+    struct rk_peer *p;
+
+    nlast = nother = 0;
+    got_rndv = false;
+    memset(out, r->me + 1, BYTES);
+    r->ctx->engine->handler[RK_KIND_MSG] = on_frame;
+    r->ctx->engine->handler[RK_KIND_RNDV] = on_frame;
+    if (r->me == 1) {
+        rig_meet(r, r->n);
+        attack(r);
+        rig_meet(r, r->n);
+        return;
+    }
+    /* Ranks 0 and 2 announce to each other what rank 1 then tries to get at. */
+    p = rig_peer(r, 2 - r->me);
+    send = (struct rank_request){.type = RK_REQ_SEND, .ctx = r->ctx, .peer = p};
+    recv = (struct rank_request){.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};
+    RIG_CHECK(p->channel->rndv_send(p, &hdr, &out_view, &send) == RANK_OK);
+    rk_wait(r->ctx, rndv_came, NULL);
+    rig_meet(r, r->n);
+    if (r->me == 0)
+        rk_wait(r->ctx, came, NULL);
+    RIG_CHECK(nother == 0 && !send.done);
+    RIG_CHECK(ucx->bad_frames - bad == (r->me == 0 ? THROWN : 0) && ucx->late_frames - late == (r->me == 0));
+    rig_meet(r, r->n);
+    p->channel->rndv_recv(&announced, &in_view, &recv);
+    rk_wait(r->ctx, is_done, &recv);
+    rk_wait(r->ctx, is_done, &send);
+    RIG_CHECK(send.status == RANK_OK && recv.status == RANK_OK);
+    for (int i = 0; i < BYTES; i++)
+        RIG_CHECK(in[i] == 3 - r->me);
+}

@@ -1,0 +1,255 @@
+/*
+ * ucx_bad_rma.c: rank 1 throws questions and answers of one-sided calls at rank 0, most of them nearly right: no
+ * byte outside the memory that has a name changes, and rank 2 is served meanwhile, or refused what the memory is not for. Then
+ * rank 0 asks, and rank 1 answers wrongly.
+ */
+#include "lib/rma/rma_internal.h"
+#include "tests/ucx/ucx_fixture.h"
+
+#include <sys/mman.h>
+
+enum { BYTES = 256, GUARD = 4096, THROWS = 6000 };
+
+static uint64_t seed;
+static struct rig *cheater;
+
+static uint64_t dice(uint64_t n)
+{
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    return (seed >> 33) % n;
+}
+
+/* A number that is right, on an edge, or nonsense. */
+static uint64_t number(uint64_t right)
+{
+    static const uint64_t edges[] = {0, 1, 4, 8, BYTES - 8, BYTES - 1, BYTES, BYTES + 1, INT64_MAX,
+                                     1ull << 63, UINT64_MAX - 7, UINT64_MAX, UINT32_MAX};
+
+    switch (dice(4)) {
+    case 0:
+        return edges[dice(sizeof(edges) / sizeof(edges[0]))];
+    case 1:
+        return dice(2 * BYTES);
+    default:
+        return right;
+    }
+}
+
+static uint32_t write_question(unsigned char *p, struct rk_id mem)
+{
+    struct rk_rma_ask ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
+                             .dtype = (uint8_t)dice(RANK_DTYPE_COUNT + 1),
+                             .flags = (uint8_t)dice(2), .n = (uint32_t)dice(5),
+                             .asker = {(uint32_t)dice(3), (uint32_t)dice(3)}};
+    size_t len = sizeof(ask);
+
+    ask.mem = dice(8) ? mem : (struct rk_id){(uint32_t)dice(100), mem.gen};
+    ask.offset = number(dice(BYTES));
+    if (dice(50) == 0)
+        ask.n = UINT32_MAX >> dice(10);
+    memcpy(p, &ask, sizeof(ask));
+    for (uint32_t i = 0; i < 4 && len + 24 < 1000; i++) { /* operands, a signal, pieces: as it comes */
+        uint64_t words[3];
+        memcpy(&words[0], &mem, 8);
+        words[0] = dice(2) ? words[0] : number(8);
+        words[1] = number(8);
+        words[2] = number(8);
+        memcpy(p + len, words, sizeof(words));
+        len += dice(3) * 8;
+    }
+    return (uint32_t)(len + (dice(2) ? dice(200) : 0));
+}
+
+static uint32_t write_answer(unsigned char *p, uint32_t gen)
+{
+    struct rk_rma_answer a = {.asker = {(uint32_t)dice(4), gen + (uint32_t)dice(3)},
+                              .status = -(int32_t)dice(30), .at = number(0), .in = number(0)};
+
+    memcpy(p, &a, sizeof(a));
+    return (uint32_t)(sizeof(a) + dice(100));
+}
+
+static void attack(struct rig *r, struct rk_id mem)
+{
+    unsigned char p[2048];
+
+    for (int i = 0; i < THROWS; i++) {
+        struct rk_hdr hdr = {.kind = dice(8) ? RK_KIND_RMA_REQ : RK_KIND_RMA_REP};
+        memset(p, (int)dice(256), sizeof(p));
+        hdr.len = hdr.kind == RK_KIND_RMA_REQ ? write_question(p, mem) : write_answer(p, mem.gen);
+        if (dice(20) == 0)
+            hdr.len = (uint32_t)dice(hdr.len);
+        RIG_CHECK(rig_send(r, 0, &hdr, p) == RANK_OK);
+        if (i % 64 == 0)
+            rk_progress(r->ctx);
+    }
+}
+
+/* An answer with so many bytes, all of them c. */
+static void answer(const struct rk_rma_asked *q, uint64_t at, int32_t status, size_t bytes, int c)
+{
+    struct rk_rma_answer a = {.asker = q->ask.asker, .status = status, .at = at, .in = q->ask.in};
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .len = (uint32_t)(sizeof(a) + bytes)};
+    unsigned char p[sizeof(a) + BYTES + 1];
+
+    memcpy(p, &a, sizeof(a));
+    memset(p + sizeof(a), c, bytes);
+    rig_send(cheater, 0, &hdr, p);
+}
+
+/* Answers that are too short or too long, or to what was not asked, before the right one, and that once more. */
+static void cheat(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                  const struct rk_rndv *rndv)
+{
+    struct rk_rma_asked q;
+
+    (void)ctx;
+    (void)peer;
+    (void)rndv;
+    if (!rk_rma_decode_ask(payload, hdr->len, &q) || q.bytes < 9 || q.bytes > BYTES)
+        return;
+    answer(&q, q.ask.at, RANK_OK, 0, 'w');
+    answer(&q, q.ask.at, RANK_OK, 8, 'w'); /* the first piece alone */
+    answer(&q, q.ask.at, RANK_OK, q.bytes - 1, 'w');
+    answer(&q, q.ask.at, RANK_OK, q.bytes + 1, 'w');
+    answer(&q, q.ask.at + 1, RANK_OK, q.bytes, 'w');
+    answer(&q, q.ask.at, RANK_ERR_BOUNDS, q.bytes, 'w');
+    answer(&q, q.ask.at, RANK_OK, q.bytes, 'r');
+    answer(&q, q.ask.at, RANK_OK, q.bytes, 'w');
+}
+
+/* A get of one piece, and one of several, from who answers like that. */
+static void be_cheated(struct rig *r)
+{
+    uint64_t refused = r->ctx->rma->bad_frames;
+    unsigned char got[BYTES];
+
+    for (int i = 0; i < 2; i++) {
+        const rank_piece_t pieces[] = {{got, 8, 0}, {got + 8, 0, 8}, {got + 8, BYTES - 8, 8}};
+        struct rk_job job;
+
+        memset(got, 0, sizeof(got));
+        rk_job_init(&job, rig_peer(r, 1), RK_RMA_GET, (struct rk_id){0, 0});
+        job.ask.flags = RK_RMA_WANTS_ANSWER;
+        if (i == 0)
+            rk_job_move(&job, got, sizeof(got), 0);
+        job.pieces = i == 0 ? job.pieces : pieces;
+        job.npieces = i == 0 ? 1 : 3;
+        RIG_CHECK(rk_job_run(&job) == RANK_OK);
+        for (size_t k = 0; k < sizeof(got); k++)
+            RIG_CHECK(got[k] == 'r');
+    }
+    RIG_CHECK(r->ctx->rma->bad_frames >= refused + 12);
+}
+
+/* What the owner cannot write he is not made to. */
+static void be_refused(struct rig *r, struct rk_id mem)
+{
+    struct rk_rma_operands one = {1, 0};
+    struct rk_rma_signal sig = {.mem = mem, .value = 1};
+    static const enum rk_rma_op ops[] = {RK_RMA_PUT, RK_RMA_PUTV, RK_RMA_AMO, RK_RMA_SIGNAL, RK_RMA_GET};
+    unsigned char bytes[64] = {1};
+    const rank_piece_t pieces[] = {{bytes, 8, 0}, {bytes + 8, 8, 100}};
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        struct rk_job job;
+        rk_job_init(&job, rig_peer(r, 0), ops[i] == RK_RMA_PUTV ? RK_RMA_PUT : ops[i], mem);
+        job.ask.flags = RK_RMA_WANTS_ANSWER;
+        if (ops[i] == RK_RMA_AMO)
+            job.ask.dtype = RANK_UINT64;
+        if (ops[i] == RK_RMA_AMO)
+            rk_job_add(&job, &one, sizeof(one));
+        if (ops[i] == RK_RMA_SIGNAL)
+            rk_job_add(&job, &sig, sizeof(sig));
+        if (ops[i] == RK_RMA_PUT || ops[i] == RK_RMA_GET)
+            rk_job_move(&job, bytes, sizeof(bytes), 0);
+        if (ops[i] == RK_RMA_PUTV) {
+            job.pieces = pieces;
+            job.npieces = 2;
+        }
+        RIG_CHECK(rk_job_run(&job) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
+    }
+}
+
+/* As a rank of good faith: its word at the end of the memory counts as it should. */
+static void be_served(struct rig *r, struct rk_id mem)
+{
+    struct rk_rma_operands one = {1, 0};
+
+    for (uint64_t i = 0; i < 500; i++) {
+        struct rk_job job;
+        rk_job_init(&job, rig_peer(r, 0), RK_RMA_AMO, mem);
+        job.ask.amo = RANK_AMO_FETCH_ADD;
+        job.ask.dtype = RANK_UINT64;
+        job.ask.flags = RK_RMA_WANTS_ANSWER;
+        rk_job_add(&job, &one, sizeof(one));
+        RIG_CHECK(rk_job_run(&job) == RANK_OK);
+        RIG_CHECK(job.before == i);
+    }
+}
+
+void hostile_rma_body(struct rig *r)
+{
+    unsigned char *mine = malloc(BYTES + 2 * GUARD);
+    struct rank_mem mem = {.magic = RK_MEM_MAGIC, .bytes = BYTES}, other = mem, sealed = mem;
+    uint64_t word[3], *ours;
+
+    seed = 4711;
+    RIG_CHECK(mine && rk_rma_open(r->ctx) == RANK_OK);
+    memset(mine, 0x5c, BYTES + 2 * GUARD);
+    mem.mine = (char *)mine + GUARD;
+    ours = calloc(1, BYTES); /* rank 2's, which rank 1 does not aim at */
+    RIG_CHECK(ours && rk_names_take(&r->ctx->rma->mem_names, &mem, &mem.id));
+    other.mine = (char *)ours;
+    RIG_CHECK(rk_names_take(&r->ctx->rma->mem_names, &other, &other.id));
+    sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    RIG_CHECK(sealed.mine != MAP_FAILED);
+    RIG_CHECK(rk_shared_find(sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(mine, BYTES, NULL) == 0);
+    sealed.denied = RK_NO_WRITES;
+    RIG_CHECK(rk_names_take(&r->ctx->rma->mem_names, &sealed, &sealed.id));
+    if (r->me == 0) {
+        memcpy(&word[0], &mem.id, 8);
+        memcpy(&word[1], &other.id, 8);
+        memcpy(&word[2], &sealed.id, 8);
+        atomic_store(&r->shared->word[2], word[2]);
+        atomic_store(&r->shared->word[0], word[0]);
+        atomic_store(&r->shared->word[1], word[1]);
+    }
+    rig_meet(r, r->n);
+    word[0] = atomic_load(&r->shared->word[0]);
+    word[1] = atomic_load(&r->shared->word[1]);
+    word[2] = atomic_load(&r->shared->word[2]);
+    if (r->me == 1) {
+        struct rk_id id;
+        memcpy(&id, &word[0], 8);
+        attack(r, id);
+    } else if (r->me == 2) {
+        struct rk_id id;
+        memcpy(&id, &word[1], 8);
+        be_served(r, id);
+        memcpy(&id, &word[2], 8);
+        be_refused(r, id);
+    }
+    rig_meet(r, r->n);
+    for (int i = 0; i < 1000; i++) /* what is still on its way */
+        rk_progress(r->ctx);
+    rig_meet(r, r->n);
+    cheater = r;
+    if (r->me == 1)
+        r->ctx->engine->handler[RK_KIND_RMA_REQ] = cheat;
+    rig_meet(r, r->n);
+    if (r->me == 0)
+        be_cheated(r);
+    rig_meet(r, r->n);
+    for (int i = 0; r->me != 1 && i < GUARD; i++)
+        RIG_CHECK(mine[i] == 0x5c && mine[GUARD + BYTES + i] == 0x5c);
+    RIG_CHECK(r->me != 0 || r->ctx->rma->bad_frames > 0);
+    r->ctx->rma->bad_frames = 0; /* that were meant to be */
+    rk_names_drop(&r->ctx->rma->mem_names, mem.id);
+    rk_names_drop(&r->ctx->rma->mem_names, other.id);
+    rk_names_drop(&r->ctx->rma->mem_names, sealed.id);
+    munmap(sealed.mine, 4096);
+    rk_rma_close(r->ctx);
+    free(mine);
+    free(ours);
+}

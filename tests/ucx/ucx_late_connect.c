@@ -1,0 +1,183 @@
+/*
+ * ucx_late_connect.c: a rank that leaves while another one connects.
+ *
+ * Ranks are pairs: the odd one sends a frame, makes progress a few times, once in a turn, and stands still;
+ * the even one, who knows nothing of it, makes progress between these and closes its channel. Each pair stops at another
+ * turn. In one of them UCP's request for a connection has come, and its answer cannot leave before the caller goes on:
+ * there UCX 1.13 aborted. The caller hears of the end when it goes on: at once, or, if it is in the last meeting
+ * itself, later, for who has gone may have left in peace; unless its host did not answer any more.
+ *
+ * However UCX is left, nobody is let in any more, and a connection of the program's own stays, though its port is one of UCX's.
+ */
+#include "lib/base/clock.h"
+#include "lib/channel/ucx/ucx.h"
+#include "lib/node/node.h"
+#include "tests/ucx/ucx_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { LOOPBACK = 0x7f000001, OTHER = 0x7f00004d };
+enum { BOUT_NS = 3 * 1000 * 1000, PAUSE_NS = 100 * 1000, GONE = 1000 };
+#define PATIENCE_NS 30000000000ull
+#define PEACE_NS 2000000000ull /* less than the channel's */
+
+static void on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                     const struct rk_rndv *rndv)
+{
+    (void)ctx;
+    (void)peer;
+    (void)hdr;
+    (void)payload;
+    (void)rndv;
+}
+
+static void await_word(const _Atomic uint64_t *word, uint64_t value)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    uint64_t since = rk_clock_ns();
+
+    while (atomic_load(word) < value) {
+        if (rk_clock_ns() - since > PATIENCE_NS)
+            _exit(1); /* the other one has failed, and said why */
+        nanosleep(&pause, NULL);
+    }
+}
+
+static bool is_dead(void *peer)
+{
+    return ((struct rk_peer *)peer)->state == RK_PEER_DEAD;
+}
+
+static void call(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
+{
+    const struct rk_hdr hdr = {.kind = RK_KIND_MSG};
+    struct rk_peer *peer = rig_peer(r, r->me - 1);
+    bool parting = turns % 2 == 0, unanswered = turns % 4 == 0;
+    struct rk_ucx_link *l;
+    uint64_t since;
+
+    RIG_CHECK(rig_send(r, r->me - 1, &hdr, NULL) == RANK_OK);
+
+    for (uint64_t t = 0; t < turns; t++) {
+        await_word(word, 2 * t);
+        rk_progress(r->ctx);
+        atomic_store(word, 2 * t + 1);
+    }
+    await_word(word, GONE);
+    l = peer->ep;
+    RIG_CHECK(l && !l->failed);
+    r->ctx->engine->finalizing = r->ctx->engine->parting = parting;
+    l->unanswered = unanswered;
+    since = rk_clock_ns();
+    while (!l->failed && rk_clock_ns() - since < PATIENCE_NS)
+        rk_progress(r->ctx);
+    RIG_CHECK(l->failed && (l->lost_ns != 0) == (parting && !unanswered));
+    rk_wait(r->ctx, is_dead, peer);
+    RIG_CHECK(!parting || unanswered || rk_clock_ns() - since >= PEACE_NS);
+    rk_engine_close(r->ctx);
+}
+
+static struct sockaddr_in here(uint32_t address, uint16_t port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
+}
+
+static int connected_to(uint32_t address, uint16_t port)
+{
+    struct sockaddr_in at = here(address, port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Where UCX listens on the loopback, at 127.0.0.1; 0: nowhere. */
+static uint16_t ucx_port(const struct rk_ucx *ucx)
+{
+    static const uint8_t at[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+
+    for (uint32_t i = 0; i < ucx->ndoors; i++) {
+        if (memcmp(ucx->doors[i].address, at, sizeof(at)) == 0)
+            return ucx->doors[i].port;
+    }
+    return 0;
+}
+
+/* The program's own connection, to a service at that port of another address. */
+static int own_connection(struct rig *r, uint16_t port)
+{
+    struct sockaddr_in at = here(OTHER, port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    RIG_CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 1) == 0);
+    return connected_to(OTHER, port);
+}
+
+static void leave(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
+{
+    uint16_t port = ucx_port(r->state);
+    int own = port ? own_connection(r, port) : -1;
+
+    RIG_CHECK(port == 0 || own >= 0);
+    r->ctx->engine->handler[RK_KIND_MSG] = on_frame;
+    for (uint64_t t = 0; t < turns; t++) {
+        uint64_t since;
+        await_word(word, 2 * t + 1);
+        since = rk_clock_ns();
+        while (rk_clock_ns() - since < BOUT_NS)
+            rk_progress(r->ctx);
+        atomic_store(word, 2 * t + 2);
+    }
+    rk_engine_close(r->ctx);
+    RIG_CHECK(port == 0 || (send(own, "x", 1, MSG_NOSIGNAL) == 1 && connected_to(LOOPBACK, port) < 0));
+    atomic_store(word, GONE);
+    rk_node_close(r->ctx->node);
+    _exit(0); /* what UCX keeps then, with pointers in memory that no leak check reads, would be taken for lost */
+}
+
+void late_body(struct rig *r)
+{
+    _Atomic uint64_t *word = &r->shared->word[r->me / 2];
+    uint64_t turns = (uint64_t)r->me / 2 + 1;
+
+    if (turns > 1) /* those before it have come to where they stop: they are not to keep this one from its core */
+        await_word(word - 1, 2 * (turns - 1));
+    if (r->me % 2)
+        call(r, word, turns);
+    else
+        leave(r, word, turns);
+    rk_node_close(r->ctx->node);
+    exit(0);
+}
+
+/* One of two connections breaks in the last meeting, and what the peer said last comes over the other. */
+void goodbye_body(struct rig *r)
+{
+    const struct rk_hdr hdr = {.kind = RK_KIND_MSG};
+    struct rk_peer *peer = rig_peer(r, !r->me);
+    struct rk_ucx_link *l;
+
+    r->ctx->engine->handler[RK_KIND_MSG] = on_frame;
+    RIG_CHECK(rig_send(r, !r->me, &hdr, NULL) == RANK_OK);
+    rig_meet(r, 2);
+    r->ctx->engine->finalizing = r->ctx->engine->parting = true;
+    if (r->me == 0) {
+        l = peer->ep;
+        l->failed = true; /* as rk_ucx_link_ended has it */
+        l->lost_ns = rk_clock_ns();
+        rig_meet(r, 2);
+        for (uint64_t since = rk_clock_ns(); !l->bye && rk_clock_ns() - since < PATIENCE_NS;)
+            rk_progress(r->ctx);
+        RIG_CHECK(l->bye && l->lost_ns == 0 && peer->state == RK_PEER_UP);
+    } else {
+        rig_meet(r, 2);
+    }
+    rk_engine_close(r->ctx);
+    rk_node_close(r->ctx->node);
+    exit(0);
+}

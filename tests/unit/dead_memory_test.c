@@ -1,0 +1,145 @@
+/*
+ * dead_memory_test.c: memory of a rank that is gone is not touched by the kernel's copies, though a process of that
+ * number lives: it may be another's by now. And who is not reached, and may have died, keeps nobody waiting for the news.
+ */
+#include "lib/base/clock.h"
+#include "lib/boot/boot.h"
+#include "lib/core/engine.h"
+#include "lib/node/node.h"
+#include "lib/p2p/p2p_internal.h"
+#include "lib/p2p/team.h"
+#include "lib/rma/rma_internal.h"
+
+#include "tests/unit/unit.h"
+
+static void test_gone(void **state)
+{
+    static const uint32_t states[] = {RK_SLOT_EMPTY, RK_SLOT_DONE, RK_SLOT_DEAD};
+    static struct rk_node_slot slots[2];
+    char there[64] = "before", here[64] = "after";
+    struct rk_node node = {.slots = slots, .nlocal = 2};
+    struct rk_engine engine = {.threads = NULL};
+    struct rk_ctx ctx = {.node = &node, .engine = &engine};
+    struct rk_peer peer = {.local = 1, .state = RK_PEER_UP, .ctx = &ctx}, *peers[1] = {&peer};
+    struct rank_team team = {.ctx = &ctx, .size = 1, .peers = peers};
+    struct rk_way way = {.how = RK_WAY_CMA, .pid = getpid(), .base = (uint64_t)(uintptr_t)there};
+    struct rank_mem mem = {.ctx = &ctx, .team = &team, .ways = &way, .bytes = sizeof(there)};
+
+    (void)state;
+    for (size_t i = 0; i < RK_ARRAY_LEN(states); i++) {
+        atomic_store(&slots[1].state, states[i]);
+        assert_int_equal(rk_far_put(here, sizeof(here), 0, &mem, 0), RANK_ERR_PEER_DEAD);
+        assert_string_equal(there, "before");
+        assert_int_equal(rk_far_get(here, sizeof(here), 0, &mem, 0), RANK_ERR_PEER_DEAD);
+        assert_string_equal(here, "after");
+    }
+    /* The same, of a rank that is there: so it was the state that refused. */
+    atomic_store(&slots[1].state, RK_SLOT_UP);
+    if (rk_far_put(here, sizeof(here), 0, &mem, 0) != RANK_OK)
+        skip(); /* the kernel refuses CMA here */
+    assert_string_equal(there, "after");
+}
+
+/* A send to who is not reached waits where sends wait for room, until it is known why. */
+static void test_doubt(void **state)
+{
+    struct rk_boot boot = {.rank = 0, .size = 3};
+    struct rk_node node = {.slots = NULL};
+    _Atomic uint64_t dead[1] = {0};
+    struct rk_peer *peers[3] = {NULL};
+    struct rk_engine engine = {.npeers = 3, .peers = peers, .boot_dead = dead, .deaths_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
+    struct rk_peer peer[3] = {{.ctx = &ctx}, {.ctx = &ctx, .number = 1, .local = -1}, {.ctx = &ctx, .number = 2, .local = -1}};
+    struct rank_team team = {.ctx = &ctx, .lane = &ctx, .size = 3, .peers = peers};
+    struct rank_request to_dead, to_none;
+    uint64_t word = 5;
+
+    (void)state;
+    rk_list_init(&engine.busy);
+    rk_list_init(&engine.calls);
+    rk_list_init(&engine.leavings);
+    for (int i = 0; i < 3; i++) {
+        rk_list_init(&peer[i].pending);
+        rk_list_init(&peer[i].busy);
+        peers[i] = &peer[i];
+    }
+    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    rk_req_init(&to_dead, NULL, NULL);
+    rk_req_init(&to_none, NULL, NULL);
+    rk_p2p_isend(&team, &word, 8, 1, 0, 0, &to_dead);
+    rk_p2p_isend(&team, &word, 8, 2, 0, 0, &to_none);
+    engine.flush_pending(&ctx, &peer[1]);
+    engine.flush_pending(&ctx, &peer[2]);
+    assert_false(to_dead.done); /* and we are here again, to see to others */
+    assert_false(to_none.done);
+    rk_engine_report_death(&ctx, 1);
+    engine.flush_pending(&ctx, &peer[1]);
+    assert_true(to_dead.done);
+    assert_int_equal(to_dead.status, RANK_ERR_PEER_DEAD);
+    for (uint64_t until = rk_clock_ns() + 5000000000ull; !to_none.done && rk_clock_ns() < until; usleep(10000))
+        engine.flush_pending(&ctx, &peer[2]);
+    assert_true(to_none.done);
+    assert_int_equal(to_none.status, RANK_ERR_UNREACHABLE);
+    rk_p2p_close(&ctx);
+}
+
+static int npolls;
+
+static int poll_others(struct rk_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    npolls++;
+    return 0;
+}
+
+/* An answer waits as a send does, and who is not answered at last is given up. A call that has to make contact waits, and makes
+ * the progress by which all that goes on. */
+static void test_doubt_elsewhere(void **state)
+{
+    struct rk_boot boot = {.rank = 0, .size = 3};
+    struct rk_node node = {.head = calloc(1, sizeof(*node.head))};
+    _Atomic uint64_t dead[1] = {0};
+    struct rk_peer *peers[3] = {NULL};
+    struct rk_engine engine = {.npeers = 3, .peers = peers, .boot_dead = dead, .deaths_lock = PTHREAD_MUTEX_INITIALIZER,
+                               .polled = {{poll_others, NULL}}, .npolled = 1, .next_check_ns = UINT64_MAX,
+                               .spin_ns = UINT64_MAX};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
+    struct rk_peer peer[3] = {{.ctx = &ctx}, {.ctx = &ctx, .number = 1, .local = -1}, {.ctx = &ctx, .number = 2, .local = -1}};
+
+    (void)state;
+    assert_non_null(node.head);
+    rk_list_init(&engine.busy);
+    rk_list_init(&engine.calls);
+    rk_list_init(&engine.leavings);
+    for (int i = 0; i < 3; i++) {
+        rk_list_init(&peer[i].pending);
+        rk_list_init(&peer[i].busy);
+        peers[i] = &peer[i];
+    }
+    assert_int_equal(rk_requests_open(&ctx), RANK_OK);
+    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    rk_send_reply(&peer[1], RK_KIND_MATCHED, (struct rk_id){1, 1});
+    rk_send_credit(&peer[1]);
+    assert_false(rk_list_empty(&peer[1].pending)); /* and we are here again */
+    assert_int_equal(atomic_load(&engine.boot_deaths), 0);
+    assert_int_equal(npolls, 0);
+    assert_int_equal(rk_peer_connect(&peer[2]), RANK_ERR_UNREACHABLE);
+    assert_true(npolls > 0);
+    for (uint64_t until = rk_clock_ns() + 5000000000ull; peer[1].state != RK_PEER_DEAD && rk_clock_ns() < until; usleep(1000))
+        rk_progress(&ctx);
+    assert_int_equal(peer[1].state, RK_PEER_DEAD);
+    assert_true(rk_list_empty(&peer[1].pending));
+    assert_int_equal(peer[2].state, RK_PEER_NEW);
+    rk_p2p_close(&ctx);
+    rk_requests_close(&ctx);
+    free(node.head);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_doubt),
+                                       cmocka_unit_test(test_doubt_elsewhere)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* rma_wire_test.c: frames of one-sided calls and keys, as strangers may write them; names and their generations. */
+#include "lib/rma/amo.h"
+#include "lib/rma/rma_wire.h"
+#include "lib/rma/rkey.h"
+#include "lib/rma/names.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A question of just its length, so that a sanitizer sees a byte too many. */
+static bool decodes(const struct rk_rma_ask *ask, const void *extra, size_t extra_len, size_t data,
+                    struct rk_rma_asked *out)
+{
+    size_t len = sizeof(*ask) + extra_len + data;
+    unsigned char *p = malloc(len);
+    bool good;
+
+    assert_non_null(p);
+    memcpy(p, ask, sizeof(*ask));
+    if (extra_len)
+        memcpy(p + sizeof(*ask), extra, extra_len);
+    memset(p + sizeof(*ask) + extra_len, 'x', data);
+    good = rk_rma_decode_ask(p, len, out);
+    free(p);
+    return good;
+}
+
+static void test_short_and_unknown(void **state)
+{
+    struct rk_rma_ask ask = {.op = RK_RMA_PUT};
+    struct rk_rma_asked out;
+
+    (void)state;
+    assert_false(rk_rma_decode_ask(NULL, 0, &out));
+    for (size_t len = 0; len < sizeof(ask); len++)
+        assert_false(rk_rma_decode_ask(&ask, len, &out));
+    for (int op = 0; op < 256; op++) {
+        ask.op = (uint8_t)op;
+        /* with nothing behind it only a put of nothing and a flush make sense */
+        assert_int_equal(decodes(&ask, NULL, 0, 0, &out), op == RK_RMA_PUT || op == RK_RMA_FLUSH);
+    }
+}
+
+static void test_lengths(void **state)
+{
+    struct rk_rma_operands operands = {1, 2};
+    struct rk_rma_signal sig = {.value = 3};
+    struct rk_rma_piece want = {0, 100};
+    struct rk_rma_ask ask = {.op = RK_RMA_PUT};
+    struct rk_rma_asked out;
+
+    (void)state;
+    assert_true(decodes(&ask, NULL, 0, 77, &out));
+    assert_int_equal(out.bytes, 77);
+    ask.op = RK_RMA_GET;
+    assert_true(decodes(&ask, &want, sizeof(want), 0, &out));
+    assert_int_equal(out.bytes, 100);
+    assert_false(decodes(&ask, &want, sizeof(want), 1, &out));
+    want.bytes = 1ull << 40;
+    assert_false(decodes(&ask, &want, sizeof(want), 0, &out));
+    ask.op = RK_RMA_AMO;
+    ask.dtype = RANK_INT64;
+    assert_true(decodes(&ask, &operands, sizeof(operands), 0, &out));
+    assert_int_equal(out.operands.compare, 2);
+    assert_false(decodes(&ask, &operands, sizeof(operands), 8, &out));
+    assert_false(decodes(&ask, &operands, sizeof(operands) - 1, 0, &out));
+    ask.op = RK_RMA_SIGNAL;
+    ask.amo = RANK_SIGNAL_ADD;
+    assert_true(decodes(&ask, &sig, sizeof(sig), 9, &out));
+    assert_int_equal(out.bytes, 9);
+    assert_int_equal(out.signal.value, 3);
+    ask.amo = RANK_SIGNAL_ADD + 1;
+    assert_false(decodes(&ask, &sig, sizeof(sig), 9, &out));
+    ask.op = RK_RMA_KEY;
+    assert_true(decodes(&ask, &operands, sizeof(operands), 0, &out));
+    assert_false(decodes(&ask, &operands, sizeof(operands), 1, &out));
+    ask.op = RK_RMA_FLUSH;
+    assert_false(decodes(&ask, NULL, 0, 1, &out));
+}
+
+static void test_which_amo(void **state)
+{
+    struct rk_rma_operands operands = {1, 2};
+    struct rk_rma_ask ask = {.op = RK_RMA_AMO};
+    struct rk_rma_asked out;
+
+    (void)state;
+    for (unsigned amo = 0; amo < 256; amo++) {
+        for (unsigned dtype = 0; dtype < 256; dtype++) {
+            bool integer = dtype == RANK_INT32 || dtype == RANK_UINT32 || dtype == RANK_INT64 ||
+                           dtype == RANK_UINT64;
+            bool real = dtype == RANK_F32 || dtype == RANK_F64;
+            bool good = (integer && amo <= RK_AMO_CSWAP) ||
+                        (real && (amo <= RANK_AMO_SWAP || amo == RK_AMO_CSWAP));
+            ask.amo = (uint8_t)amo;
+            ask.dtype = (uint8_t)dtype;
+            assert_int_equal(decodes(&ask, &operands, sizeof(operands), 0, &out), good);
+        }
+    }
+}
+
+static void test_pieces(void **state)
+{
+    struct rk_rma_piece p[3] = {{10, 5}, {0, 0}, {70, 8}};
+    struct rk_rma_ask ask = {.op = RK_RMA_PUTV, .n = 3};
+    struct rk_rma_asked out;
+
+    (void)state;
+    assert_true(decodes(&ask, p, sizeof(p), 13, &out));
+    assert_false(decodes(&ask, p, sizeof(p), 12, &out));
+    assert_false(decodes(&ask, p, sizeof(p), 14, &out));
+    ask.n = 4;
+    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
+    ask.n = 0;
+    assert_false(decodes(&ask, NULL, 0, 0, &out));
+    ask.n = UINT32_MAX; /* times a piece's size it wraps in 32 bits */
+    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
+    ask.n = 3;
+    p[0].bytes = UINT64_MAX - 4; /* so does the sum in 64: 13 again if nobody looks */
+    p[2].bytes = 18;
+    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
+    ask.op = RK_RMA_GETV;
+    assert_false(decodes(&ask, p, sizeof(p), 0, &out));
+    p[0].bytes = p[2].bytes = 5;
+    assert_true(decodes(&ask, p, sizeof(p), 0, &out));
+    assert_int_equal(out.bytes, 10);
+    assert_false(decodes(&ask, p, sizeof(p), 1, &out));
+}
+
+static void test_answers(void **state)
+{
+    unsigned char p[sizeof(struct rk_rma_answer) + 5] = {0};
+    struct rk_rma_answer a = {.status = RANK_ERR_BOUNDS, .before = 9}, out;
+    const void *data;
+    size_t bytes;
+
+    (void)state;
+    memcpy(p, &a, sizeof(a));
+    assert_true(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
+    assert_int_equal(bytes, 5);
+    assert_ptr_equal(data, p + sizeof(a));
+    assert_int_equal(out.before, 9);
+    for (size_t len = 0; len < sizeof(a); len++)
+        assert_false(rk_rma_decode_answer(p, len, &out, &data, &bytes));
+    a.status = 1;
+    memcpy(p, &a, sizeof(a));
+    assert_false(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
+    a.status = INT32_MIN;
+    memcpy(p, &a, sizeof(a));
+    assert_false(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
+    assert_false(rk_rma_decode_answer(NULL, 0, &out, &data, &bytes));
+}
+
+static void test_names(void **state)
+{
+    struct rk_names names;
+    struct rk_id id[100], again;
+    int what[100];
+
+    (void)state;
+    rk_names_init(&names, UINT32_MAX - 1);
+    assert_null(rk_names_find(&names, (struct rk_id){0, UINT32_MAX - 1}));
+    for (int i = 0; i < 100; i++)
+        assert_true(rk_names_take(&names, &what[i], &id[i]));
+    for (int i = 0; i < 100; i++)
+        assert_ptr_equal(rk_names_find(&names, id[i]), &what[i]);
+    for (int i = 0; i < 100; i += 2)
+        rk_names_drop(&names, id[i]);
+    rk_names_drop(&names, id[0]); /* once is enough */
+    for (int i = 0; i < 100; i++) {
+        if (i & 1)
+            assert_ptr_equal(rk_names_find(&names, id[i]), &what[i]);
+        else
+            assert_null(rk_names_find(&names, id[i]));
+    }
+    for (int i = 0; i < 50; i++) { /* indices come again, names do not */
+        assert_true(rk_names_take(&names, &what[0], &again));
+        assert_true(again.index < 128);
+        for (int k = 0; k < 100; k++)
+            assert_false(again.index == id[k].index && again.gen == id[k].gen);
+    }
+    assert_null(rk_names_find(&names, (struct rk_id){UINT32_MAX, 0}));
+    rk_names_destroy(&names);
+    assert_null(rk_names_find(&names, id[1]));
+}
+
+static void test_keys(void **state)
+{
+    unsigned char buf[RANK_RKEY_MAX], bad[RANK_RKEY_MAX];
+    struct rk_key key = {.nonce = 1, .job = 2, .rank = 3, .channel_len = 100, .bytes = 77}, out;
+    unsigned char part[100];
+    const void *channel_key;
+    uint64_t sum;
+    size_t len;
+
+    (void)state;
+    memset(part, 0xab, sizeof(part));
+    len = rk_key_write(key, part, buf);
+    assert_true(rk_key_read(buf, len, &out, &channel_key, &sum));
+    assert_int_equal(out.channel_len, 100);
+    assert_int_equal(out.bytes, 77);
+    assert_memory_equal(channel_key, part, sizeof(part));
+    for (size_t i = 0; i < len * 8; i++) {
+        memcpy(bad, buf, len);
+        bad[i / 8] ^= (unsigned char)(1 << i % 8);
+        assert_false(rk_key_read(bad, len, &out, &channel_key, &sum));
+    }
+    for (size_t i = 0; i < len; i++)
+        assert_false(rk_key_read(buf, i, &out, &channel_key, &sum));
+    assert_false(rk_key_read(buf, RANK_RKEY_MAX + 1, &out, &channel_key, &sum));
+    key.bytes = 1ull << 63; /* well made, and still no size */
+    len = rk_key_write(key, part, buf);
+    assert_false(rk_key_read(buf, len, &out, &channel_key, &sum));
+}
+
+static void test_amo(void **state)
+{
+    uint64_t word = 0xffffffff00000005ull, r;
+    uint32_t *low = (uint32_t *)(void *)&word;
+    double d = 1.5;
+    uint64_t bits;
+
+    (void)state;
+    r = rk_amo_apply(low, RANK_AMO_FETCH_ADD, RANK_INT32, (uint64_t)-6, 0);
+    assert_int_equal(r, 5);
+    assert_int_equal(word, UINT64_MAX); /* no borrow from the neighbour */
+    assert_int_equal(rk_amo_apply(&word, RANK_AMO_FETCH_AND, RANK_UINT64, 0xff, 0), UINT64_MAX);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RANK_UINT64, 1, 0xfe), 0xff);
+    assert_int_equal(word, 0xff);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RANK_UINT64, 1, 0xff), 0xff);
+    assert_int_equal(word, 1);
+    memcpy(&word, &d, sizeof(d));
+    d = 2.25;
+    memcpy(&bits, &d, sizeof(d));
+    rk_amo_apply(&word, RANK_AMO_ADD, RANK_F64, bits, 0);
+    memcpy(&d, &word, sizeof(d));
+    assert_true(d == 3.75);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_short_and_unknown), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_which_amo),         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_answers),           cmocka_unit_test(test_names),
+        cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
