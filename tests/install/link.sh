@@ -1,6 +1,8 @@
 # link.sh: how programs of users link with an installed librank: pkg-config (also --static), xcc++, CMake; symbol versions.
 bad=0
-cc=${CC:-cc} cc=${cc##* }
+for cc in ${CC:-cc}; do # cmake wants the compiler without what stands around it
+    case $cc in *ccache | -*) ;; *) break ;; esac
+done
 work=$(mktemp -d "$top_builddir/tests/link.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
