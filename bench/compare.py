@@ -144,7 +144,7 @@ def rate(n, name, size, *more, hosts=False):
 
 def bandwidth(n, name, size, *more, hosts=False):
     """GB/s."""
-    return bench(n, name, size, *more, field='algbw_gbps', hosts=hosts)
+    return bench(n, name, size, *more, field='algbw_gbyte_per_s', hosts=hosts)
 
 
 # Columns of ucx_perftest's last line. Its median counts in steps of 10 ns or so: short latencies are by the mean.
@@ -452,9 +452,8 @@ print('%s%s, %d cores, Linux %s, %s; medians of %d alternating runs' % (
 if opt.limits:
     text = subprocess.run([top + '/bench/limits/run_limits.sh', build], stdout=subprocess.PIPE, text=True).stdout
     print('\n```\n%s```' % text if opt.md else ''.join('# %s\n' % line for line in text.splitlines()), flush=True)
-head = ['', 'ours'] + peers + extra + ['ratio', 'spread', 'reach', '']
-if opt.md:
-    print('\n| ' + ' | '.join(head) + ' |\n|' + ' --- |' * len(head))
+head = ['what (unit)', 'ours'] + peers + extra + ['ratio', 'spread', 'reach', 'verdict']
+print('\n| ' + ' | '.join(head) + ' |\n|' + ' --- |' * len(head) if opt.md else '# ' + '  '.join(head), flush=True)
 for row in rows:
     # Who is measured how, and the groups of whom our figure has a ratio to the best.
     how = {w: row.measure for w in ['us'] + peers}

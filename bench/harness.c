@@ -163,6 +163,7 @@ static void agree(char **argv)
 static int run(struct frame *f, int argc, char **argv)
 {
     const struct bench_entry *e;
+    const char *option;
     char err[512];
 
     agree(argv);
@@ -180,17 +181,19 @@ static int run(struct frame *f, int argc, char **argv)
     be_library(f->library, sizeof(f->library));
     if (gethostname(f->host, sizeof(f->host)))
         snprintf(f->host, sizeof(f->host), "unknown");
-    snprintf(f->channel, sizeof(f->channel), "%s", be_channel(be_size() > 1 ? (be_rank() + 1) % be_size() : 0));
-    if (frame_speaks() && f->opts.json[0] && rk_json_open(&f->json, f->opts.json)) {
-        snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
+    if (frame_speaks() && (option = bench_records_open(&f->records, f->opts.json, f->opts.csv))) {
+        snprintf(err, sizeof(err), "%s %s: %m", option, strcmp(option, "--csv") == 0 ? f->opts.csv : f->opts.json);
         be_abort(2, err);
     }
+    if (bench_setting_collect(&f->setting, f->opts.mem == BENCH_MEM_ALLOC))
+        be_abort(1, "out of memory for the description of hosts and devices");
+    frame_print_setting(f);
     for (int i = 0; i < f->opts.names_n; i++) {
         for (int k = 0; (e = find(f->opts.names[i], k)); k++)
             frame_run_entry(f, e);
     }
-    if (rk_json_close(&f->json)) {
-        snprintf(err, sizeof(err), "--json %s: %m", f->opts.json);
+    if (frame_speaks() && (option = bench_records_close(&f->records))) {
+        snprintf(err, sizeof(err), "%s %s: %m", option, strcmp(option, "--csv") == 0 ? f->opts.csv : f->opts.json);
         be_abort(1, err);
     }
     written(err, sizeof(err));
@@ -209,6 +212,7 @@ int main(int argc, char **argv)
     free(f.samples);
     free(f.extras);
     bench_opts_free(&f.opts);
+    bench_setting_free(&f.setting);
     be_finalize();
     return rc;
 }

@@ -3,24 +3,31 @@
  *
  *   harness.c          the command line, and the benchmarks it names
  *   harness_measure.c  one benchmark, size by size: how often, how long, and is it right
- *   harness_print.c    what is printed of it, and written as JSON
+ *   harness_print.c    what is printed of it
+ *   harness_records.c  and written as JSON and CSV
+ *   harness_setting.c  where: hosts, placement, transport, device, date
  */
 #ifndef RK_BENCH_HARNESS_H
 #define RK_BENCH_HARNESS_H
 
 #include "bench/bench.h"
+#include "bench/harness_records.h"
+#include "bench/harness_setting.h"
 #include "bench/harness_stats.h"
-#include "lib/base/json_writer.h"
 
 #include <limits.h>
 
 /* Samples of a size: ever, in 100 ms of its time, the same with --hist, and at least. */
 enum { FRAME_MAX_SAMPLES = 1 << 24, FRAME_TIME_SAMPLES = 20000, FRAME_HIST_SAMPLES = 200000, FRAME_MIN_SAMPLES = 10 };
+/* Fewer have no 99th percentile: it is the largest of them. */
+enum { FRAME_P99_SAMPLES = 100 };
 
 struct frame {
     struct bench_opts opts;
-    struct rk_json json; /* out is NULL: no file */
-    char library[128], host[HOST_NAME_MAX + 1], channel[16];
+    struct bench_records records;
+    struct bench_setting setting;
+    char library[128], host[HOST_NAME_MAX + 1];
+    const struct bench_entry *few; /* the last one of which few samples have been reported */
     double *samples, *extras; /* room for as many as the next */
     int64_t room;
     int64_t wrong; /* of all */
@@ -35,6 +42,8 @@ static inline bool frame_speaks(void)
 /* Every rank calls it: all types, operations, roots and sizes that the options ask for. */
 void frame_run_entry(struct frame *f, const struct bench_entry *e);
 
+/* Once: where all this is measured. */
+void frame_print_setting(const struct frame *f);
 void frame_print_head(const struct frame *f, const struct bench_entry *e);
 /* In place of all sizes: none of them would do. */
 void frame_print_nothing(const struct bench_run *run, int64_t min, int64_t max);
@@ -45,7 +54,7 @@ struct frame_result {
     double alg, bus;     /* GB/s, of all messages that move at a time */
     double rate;         /* of these, messages a second */
     double extra;        /* median */
-    int64_t iters, wrong;
+    int64_t iters, samples, wrong;
 };
 
 /* Prints the row and writes the record. */

@@ -5,6 +5,7 @@
 #include "bench/harness_options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void bench_ctl_bcast(void *buf, size_t bytes)
 {
@@ -14,6 +15,17 @@ void bench_ctl_bcast(void *buf, size_t bytes)
     }
     for (int r = 1; r < be_size(); r++)
         be_send(buf, bytes, r, BE_TAG_CTL);
+}
+
+void bench_ctl_gather(const void *mine, size_t bytes, void *all)
+{
+    if (be_rank()) {
+        be_send(mine, bytes, 0, BE_TAG_CTL);
+        return;
+    }
+    memcpy(all, mine, bytes);
+    for (int r = 1; r < be_size(); r++)
+        be_recv((char *)all + (size_t)r * bytes, bytes, r, BE_TAG_CTL);
 }
 
 int64_t bench_ctl_sum(int64_t value)

@@ -15,6 +15,8 @@
 void bench_ctl_bcast(void *buf, size_t bytes);
 /* The sum over all ranks, at rank 0; elsewhere value. */
 int64_t bench_ctl_sum(int64_t value);
+/* The same number of bytes of every rank, one after another, in all of rank 0. */
+void bench_ctl_gather(const void *mine, size_t bytes, void *all);
 /* Element by element, the way of --average; v of rank 0 holds the result. */
 void bench_ctl_combine(double *v, size_t n, int average);
 /* No rank is through before every rank has come. */

@@ -201,7 +201,7 @@ static size_t lay_out(struct bench_run *run)
 static void conclude(struct frame *f, const struct bench_run *run, int64_t n, int64_t wrong)
 {
     const struct bench_entry *e = run->entry;
-    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = run->iters, .wrong = wrong};
+    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = run->iters, .samples = n, .wrong = wrong};
 
     if (r.s.median > 0) {
         r.rate = run->lanes * 1e6 / r.s.median;

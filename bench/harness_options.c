@@ -60,13 +60,15 @@ static const struct rk_conf_row rows[] = {
      "time each iteration by itself and print how the times are spread", NULL, 0, 0, AT(hist)},
     {"--json", RK_CONF_STRING, "", "", "write an array with one record a size to this file", NULL,
      0, 0, AT(json)},
+    {"--csv", RK_CONF_STRING, "", "", "write a line of headings and one with the same fields a size to this file", NULL,
+     0, 0, AT(csv)},
     {"--list", RK_CONF_BOOL, "off", "", "name the benchmarks", NULL, 0, 0, AT(list)},
     {"--help", RK_CONF_BOOL, "off", "", "this text", NULL, 0, 0, AT(help)},
     {NULL, RK_CONF_BOOL, NULL, NULL, NULL, NULL, 0, 0, 0},
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora   m   j h";
+static const char letters[] = "befinwcdora   m   j  h";
 
 /* Words that nccl-tests' users know. */
 static const char *known_as(const char *row, const char *text)
@@ -187,7 +189,8 @@ int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, 
 void bench_opts_free(struct bench_opts *opts)
 {
     free((char *)opts->json);
-    opts->json = NULL;
+    free((char *)opts->csv);
+    opts->json = opts->csv = NULL;
 }
 
 /* Text in lines of at most width characters, each after the first behind indent blanks. */

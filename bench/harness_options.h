@@ -24,7 +24,7 @@ struct bench_opts {
     int target;                     /* enum be_sort: of windows */
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
-    const char *json; /* "": none */
+    const char *json, *csv; /* "": none */
     bool help, list;
     const char *names[BENCH_MAX_NAMES]; /* benchmarks, as given */
     int names_n;

@@ -1,10 +1,25 @@
-/* harness_print.c: what is printed of a benchmark, and written as JSON. See harness.h. */
+/* harness_print.c: what is printed of a benchmark, and the fields of its records. See harness.h. */
 #include "config.h"
 
 #include "bench/harness.h"
 #include "bench/harness_hist.h"
 
 #include <stdio.h>
+#include <string.h>
+
+void frame_print_setting(const struct frame *f)
+{
+    enum { SHOWN = 400 }; /* of a text that grows with the ranks; records have all */
+    const struct bench_setting *s = &f->setting;
+
+    if (!frame_speaks())
+        return;
+    printf("# %s, %s\n", s->date, f->library);
+    printf("# hosts: %.*s%s\n", SHOWN, s->hosts, strlen(s->hosts) > SHOWN ? "..." : "");
+    printf("# placement: %.*s%s\n", SHOWN, s->placement, strlen(s->placement) > SHOWN ? "..." : "");
+    if (s->device[0])
+        printf("# device: %s\n", s->device);
+}
 
 void frame_print_head(const struct frame *f, const struct bench_entry *e)
 {
@@ -13,7 +28,7 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
     if (!frame_speaks())
         return;
     printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), f->host,
-           f->channel[0] ? ", by " : "", f->channel);
+           f->setting.channel[0] ? ", by " : "", f->setting.channel);
     if (o->untouched)
         printf("# buffers are not touched between iterations\n");
     else if (e->root || e->outside)
@@ -90,58 +105,86 @@ static void print_row(const struct bench_run *run, const struct frame_result *re
            e->root ? root : "-1", s->median, s->min, s->p99, res->alg, res->bus, bad);
 }
 
-static void write_record(struct frame *f, const struct bench_run *run,
-                         const struct frame_result *res)
+static struct bench_field text_field(const char *key, const char *text)
 {
-    const struct bench_stats *s = &res->s;
-    struct rk_json *j = &f->json;
-    char word[24];
+    return (struct bench_field){.key = key, .kind = BENCH_FIELD_TEXT, .text = text};
+}
 
-    if (!j->out)
-        return;
-    rk_json_flat_object(j, NULL);
-    rk_json_text(j, "bench", run->entry->name);
-    rk_json_int(j, "bytes", run->message);
-    if (run->entry->table == BENCH_DEPTH)
-        rk_json_int(j, "depth", run->bytes);
-    if (run->entry->table == BENCH_IDLE)
-        rk_json_int(j, "idle_us", run->bytes);
-    rk_json_int(j, "iters", res->iters);
-    rk_json_real(j, "min_us", s->min);
-    rk_json_real(j, "median_us", s->median);
-    rk_json_real(j, "p99_us", s->p99);
-    rk_json_real(j, "p999_us", s->p999);
-    rk_json_real(j, "max_us", s->max);
-    rk_json_real(j, "algbw_gbps", res->alg);
-    rk_json_real(j, "busbw_gbps", res->bus);
-    rk_json_real(j, "messages_per_s", res->rate);
-    if (run->entry->extra[0])
-        rk_json_real(j, run->entry->extra[0], res->extra);
+static struct bench_field int_field(const char *key, int64_t number)
+{
+    return (struct bench_field){.key = key, .kind = BENCH_FIELD_INT, .number = number};
+}
+
+static struct bench_field real_field(const char *key, double real)
+{
+    return (struct bench_field){.key = key, .kind = BENCH_FIELD_REAL, .real = real};
+}
+
+static struct bench_field field_if(bool there, struct bench_field field)
+{
+    field.kind = there ? field.kind : BENCH_FIELD_NONE;
+    return field;
+}
+
+static bool has_extra(const struct bench_entry *e, const char *name)
+{
+    return e->extra[0] && strcmp(e->extra[0], name) == 0;
+}
+
+static void write_record(struct frame *f, const struct bench_run *run, const struct frame_result *res)
+{
+    const struct bench_entry *e = run->entry;
+    const struct bench_stats *s = &res->s;
+    char type[24], op[24];
+    struct bench_field wrong = int_field("wrong", res->wrong);
+
     if (run->opts->check == 0 && res->wrong == 0)
-        rk_json_null(j, "wrong"); /* not checked */
-    else
-        rk_json_int(j, "wrong", res->wrong);
-    if (run->entry->dtype)
-        rk_json_text(j, "type", bench_word(bench_dtype_words, (int)run->dtype, word, sizeof(word)));
-    if (run->entry->op)
-        rk_json_text(j, "redop", bench_word(bench_op_words, (int)run->op, word, sizeof(word)));
-    if (run->entry->root)
-        rk_json_int(j, "root", run->root);
-    rk_json_text(j, "program", be_program);
-    rk_json_text(j, "version", PACKAGE_VERSION);
-    rk_json_text(j, "library", f->library);
-    rk_json_text(j, "host", f->host);
-    rk_json_int(j, "ranks", be_size());
-    rk_json_text(j, "channel", f->channel);
-    rk_json_text(j, "mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any");
-    rk_json_bool(j, "untouched", run->opts->untouched);
-    rk_json_end(j);
-    rk_json_checkpoint(j); /* a failure later leaves what was measured */
+        wrong.kind = BENCH_FIELD_NULL; /* not checked */
+    const struct bench_field field[] = {
+        text_field("bench", e->name),
+        int_field("bytes", run->message),
+        field_if(e->table == BENCH_DEPTH, int_field("depth", run->bytes)),
+        field_if(e->table == BENCH_IDLE, int_field("idle_us", run->bytes)),
+        int_field("iters", res->iters),
+        int_field("samples", res->samples),
+        real_field("min_us", s->min),
+        real_field("median_us", s->median),
+        real_field("p99_us", s->p99),
+        real_field("p999_us", s->p999),
+        real_field("max_us", s->max),
+        real_field("algbw_gbyte_per_s", res->alg),
+        real_field("busbw_gbyte_per_s", res->bus),
+        real_field("messages_per_s", res->rate),
+        field_if(has_extra(e, "overlap_pct"), real_field("overlap_pct", res->extra)),
+        field_if(has_extra(e, "waiting_cpu_pct"), real_field("waiting_cpu_pct", res->extra)),
+        wrong,
+        field_if(e->dtype, text_field("type", bench_word(bench_dtype_words, (int)run->dtype, type, sizeof(type)))),
+        field_if(e->op, text_field("redop", bench_word(bench_op_words, (int)run->op, op, sizeof(op)))),
+        field_if(e->root, int_field("root", run->root)),
+        text_field("program", be_program),
+        text_field("version", PACKAGE_VERSION),
+        text_field("library", f->library),
+        text_field("date", f->setting.date),
+        text_field("host", f->host),
+        text_field("hosts", f->setting.hosts),
+        int_field("ranks", be_size()),
+        text_field("placement", f->setting.placement),
+        text_field("channel", f->setting.channel),
+        text_field("device", f->setting.device),
+        text_field("mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any"),
+        {.key = "untouched", .kind = BENCH_FIELD_BOOL, .number = run->opts->untouched},
+    };
+
+    bench_records_add(&f->records, field, (int)(sizeof(field) / sizeof(field[0])));
 }
 
 void frame_print_size(struct frame *f, const struct bench_run *run, const struct frame_result *res)
 {
     print_row(run, res);
+    if (res->samples < FRAME_P99_SAMPLES && f->few != run->entry) {
+        printf("# p99 is the slowest of %lld samples, no percentile: it needs %d\n", (long long)res->samples, FRAME_P99_SAMPLES);
+        f->few = run->entry;
+    }
     fflush(stdout);
     write_record(f, run, res);
 }

@@ -152,8 +152,12 @@ AC_DEFUN([RK_CHECK_LINKING], [
   done
   AC_SUBST([RANK_RPATH])
   # The build folder is no place to link with later.
-  RANK_PC_PRIVATE="$PMIX_PC_LIBS $LIBS"
+  RANK_PC_PRIVATE="$PMIX_PC_LIBS $LIBS -ldl -lpthread -lm"
   AC_SUBST([RANK_PC_PRIVATE])
+  # With librank.a alone, every program needs them.
+  RANK_PC_ALWAYS=
+  AS_IF([test "x$enable_shared" = xno], [RANK_PC_ALWAYS=$RANK_PC_PRIVATE])
+  AC_SUBST([RANK_PC_ALWAYS])
 
   AS_CASE([$CC], [*clang*], [AC_CHECK_TOOLS([CXX], [clang++ g++ c++], [c++])],
     [AC_CHECK_TOOLS([CXX], [g++ c++ clang++], [c++])])

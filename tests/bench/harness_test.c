@@ -3,6 +3,7 @@
 
 #include "bench/bench.h"
 #include "bench/harness_hist.h"
+#include "bench/harness_setting.h"
 #include "bench/harness_stats.h"
 #include "lib/base/json_writer.h"
 
@@ -230,6 +231,48 @@ static void json_is_written_and_quoted(void **state)
     assert_int_equal(rk_json_close(&json), -1);
 }
 
+static void hosts_and_placement_as_text(void **state)
+{
+    static const struct bench_place block[] = {{"a", "0"}, {"a", "1-2"}, {"b", "0"}, {"b", "1-2"}};
+    static const struct bench_place cyclic[] = {{"a", "0-7"}, {"b", "0-7"}, {"a", "0-7"}, {"a", "0-7"}, {"b", "0-7"}};
+    char *text = bench_setting_hosts(block, 4);
+
+    (void)state;
+    assert_string_equal(text, "a: ranks 0-1; b: ranks 2-3");
+    free(text);
+    text = bench_setting_placement(block, 4);
+    assert_string_equal(text, "ranks 0,2: cpus 0; ranks 1,3: cpus 1-2");
+    free(text);
+    text = bench_setting_hosts(cyclic, 5);
+    assert_string_equal(text, "a: ranks 0,2-3; b: ranks 1,4");
+    free(text);
+    text = bench_setting_placement(cyclic, 5);
+    assert_string_equal(text, "ranks 0-4: cpus 0-7");
+    free(text);
+    text = bench_setting_hosts(cyclic, 1);
+    assert_string_equal(text, "a: rank 0");
+    free(text);
+}
+
+static void protocols_out_of_rankinfo(void **state)
+{
+    static const char said[] = "  RANK_EAGER_MAX = 16K\n      default: 16K; value: a size\n"
+                               "  from     takes     if mapped    mapped\n"
+                               "  4 KiB    cma       mapped         29.3  only if\n  8 KiB    cma       mapped\n"
+                               "  16 KiB   ring      mapped         39.9\n  32 KiB   cma       mapped         42.0\n"
+                               "  64 KiB   cma       mapped         42.0\n  1 MiB    both      mboth          43.8\n";
+    char *text = bench_setting_shm(said, 0);
+
+    (void)state;
+    assert_string_equal(text, "eager up to 16K, ring above 16K, cma from 32K, both from 1M");
+    free(text);
+    text = bench_setting_shm(said, 1);
+    assert_string_equal(text, "eager up to 16K, mapped above 16K, mboth from 1M");
+    free(text);
+    assert_null(bench_setting_shm("no such table\n", 0));
+    assert_null(bench_setting_shm("", 0));
+}
+
 static void bus_factors_of_nccl_tests(void **state)
 {
     static const struct {
@@ -361,6 +404,8 @@ int main(void)
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(words_follow_rank_h),
         cmocka_unit_test(json_is_written_and_quoted),
+        cmocka_unit_test(hosts_and_placement_as_text),
+        cmocka_unit_test(protocols_out_of_rankinfo),
         cmocka_unit_test(bus_factors_of_nccl_tests),
         cmocka_unit_test(patterns_tell_ranks_and_places),
         cmocka_unit_test(sums_are_judged),

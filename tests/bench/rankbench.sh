@@ -29,7 +29,7 @@ json() {
 import json, sys
 records = json.load(open(sys.argv[1]))
 for r in records:
-    for key in 'min_us median_us p99_us algbw_gbps busbw_gbps'.split():
+    for key in 'min_us median_us p99_us algbw_gbyte_per_s busbw_gbyte_per_s'.split():
         assert isinstance(r[key], (int, float)), (key, r)
     assert r['wrong'] == 0 and r['iters'] > 0 and r['bytes'] >= 0, r
     assert r['min_us'] <= r['median_us'] <= r['p99_us'], r

@@ -1,6 +1,8 @@
 # link.sh: how programs of users link with an installed librank: pkg-config (also --static), xcc++, CMake; symbol versions.
 bad=0
-cc=${CC:-cc} cc=${cc##* }
+for cc in ${CC:-cc}; do # cmake wants the compiler without what stands around it
+    case $cc in *ccache | -*) ;; *) break ;; esac
+done
 work=$(mktemp -d "$top_builddir/tests/link.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
@@ -73,7 +75,7 @@ if command -v cmake >/dev/null; then
 fi
 
 # A program asks for the version that it was linked with.
-if grep -q 'version-script' "$top_builddir/Makefile"; then
+if [ -s "$here/lib/librank.so" ] && grep -q 'version-script' "$top_builddir/Makefile"; then
     nm -D --defined-only "$here/lib/librank.so" | grep -E ' T rank_' >"$work/log"
     [ "$(wc -l <"$work/log")" = "$(wc -l <"$top_srcdir/lib/rank.sym")" ] && ! grep -v '@@RANK_0\.1$' "$work/log"
     judge $? "every exported function has the version RANK_0.1"

@@ -4,7 +4,7 @@
  * A child writes a buffer, as a sender has just done, and its parent gets it by the library's own
  * steps: the mapped copy, the kernel's copy, that by both sides, and the ring of a box. What came is
  * checked. The paths take turns, so that what else happens on the machine hits all alike; the
- * median of several counts.
+ * median of several counts. A rate that is far from those of the sizes around it is measured again.
  */
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -13,6 +13,7 @@
 #include "lib/channel/shm/split_copy.h"
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
+#include "tools/rankinfo/outlier.h"
 #include "tools/rankinfo/paths.h"
 
 #include <errno.h>
@@ -24,14 +25,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SAMPLES = 15, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
+enum { SAMPLES = 15, AGAIN = 3 /* times at most that a rate is measured again */, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
        ID_BYTES = 8 /* what a piece of a stream begins with */ };
 
 #define PATIENCE_NS 30000000000u
 
 struct shared {
-    /* the parent's turn numbers: what is to be written, what is on its way, what has come */
+    /* the parent's turn numbers: what is to be written, what is on its way, what has come; and what the turn is about */
     _Atomic uint64_t wanted RK_ALIGNED_LINE, begun, got;
+    _Atomic int class, path; /* path RK_PATHS: there is no more */
     /* the child's */
     _Atomic uint64_t written RK_ALIGNED_LINE, helped;
     _Atomic uint64_t claims RK_ALIGNED_LINE;
@@ -180,8 +182,6 @@ static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_
 
 static bool give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
-    if (!await(w, &w->s->wanted, turn))
-        return false;
     fill(source(w, path), bytes, turn);
     atomic_store_explicit(&w->s->written, turn, memory_order_release);
     if (!await(w, &w->s->begun, turn))
@@ -252,12 +252,19 @@ static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn
     }
 }
 
+static void announce(struct side *w, int class, enum rk_path path, uint64_t turn)
+{
+    atomic_store(&w->s->class, class);
+    atomic_store(&w->s->path, path);
+    atomic_store(&w->s->wanted, turn);
+}
+
 static bool take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn, uint64_t *ns)
 {
     uint64_t t;
 
     atomic_store(&w->s->claims, rk_claims_begin((uint32_t)turn));
-    atomic_store(&w->s->wanted, turn);
+    announce(w, rk_path_class(bytes), path, turn);
     if (!await(w, &w->s->written, turn))
         return false;
     t = rk_clock_ns();
@@ -309,40 +316,99 @@ static bool meet(struct side *w, bool parent, uint32_t *ns)
     return true;
 }
 
-/* Both sides go through the same list; ns is the parent's. The first sample of each warms up. */
-static bool go_through(struct side *w, bool parent, struct rk_paths *paths)
+/* The child does what the parent announces. */
+static bool serve(struct side *w)
 {
-    uint64_t turn = 0, ns[RK_PATHS][SAMPLES];
-
-    if (!meet(w, parent, parent ? &paths->meet : NULL))
+    if (!meet(w, false, NULL))
         return false;
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        size_t bytes = (size_t)rk_path_bytes(i);
+    for (uint64_t turn = 1;; turn++) {
+        enum rk_path path;
 
-        for (int k = -1; k < SAMPLES; k++) {
-            for (int p = 0; p < RK_PATHS; p++) {
-                enum rk_path path = (enum rk_path)p;
+        if (!await(w, &w->s->wanted, turn))
+            return false;
+        path = (enum rk_path)atomic_load(&w->s->path);
+        if (path == RK_PATHS)
+            return true;
+        if (!give(w, (size_t)rk_path_bytes(atomic_load(&w->s->class)), path, turn))
+            return false;
+    }
+}
 
-                if (!possible(w, path))
-                    continue;
-                turn++;
-                if (parent ? !take(w, bytes, path, turn, &ns[p][k < 0 ? 0 : k])
-                           : !give(w, bytes, path, turn))
-                    return false;
-            }
-        }
-        for (int p = 0; parent && p < RK_PATHS; p++) {
-            uint64_t median;
+/* The rate of each path that is wanted, at one size. The first sample of each warms up. */
+static bool measure_class(struct side *w, int class, const bool *wanted, uint64_t *turn, uint32_t *rate)
+{
+    uint64_t ns[RK_PATHS][SAMPLES], median;
+    size_t bytes = (size_t)rk_path_bytes(class);
 
-            if (!possible(w, (enum rk_path)p))
-                continue;
-            qsort(ns[p], SAMPLES, sizeof(ns[p][0]), ascending);
-            median = ns[p][SAMPLES / 2];
-            paths->rate[i][p] = (uint32_t)(bytes * 1000 / (median ? median : 1));
-            paths->rate[i][p] += paths->rate[i][p] == 0;
+    for (int k = -1; k < SAMPLES; k++) {
+        for (int p = 0; p < RK_PATHS; p++) {
+            if (wanted[p] && !take(w, bytes, (enum rk_path)p, ++*turn, &ns[p][k < 0 ? 0 : k]))
+                return false;
         }
     }
+    for (int p = 0; p < RK_PATHS; p++) {
+        if (!wanted[p])
+            continue;
+        qsort(ns[p], SAMPLES, sizeof(ns[p][0]), ascending);
+        median = ns[p][SAMPLES / 2];
+        rate[p] = (uint32_t)(bytes * 1000 / (median ? median : 1));
+        rate[p] += rate[p] == 0;
+    }
     return true;
+}
+
+/* Measure outliers again; of two rates the one counts that fits the sizes around it better. True: there were some. */
+static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_paths *paths, bool *failed)
+{
+    bool some = false;
+
+    for (int i = 0; i < RK_PATH_CLASSES && !*failed; i++) {
+        uint32_t expected[RK_PATHS], again[RK_PATHS], of[RK_PATH_CLASSES];
+        bool wanted[RK_PATHS] = {false}, here = false;
+
+        for (int p = 0; p < RK_PATHS; p++) {
+            if (!possible(w, (enum rk_path)p))
+                continue;
+            for (int k = 0; k < RK_PATH_CLASSES; k++)
+                of[k] = paths->rate[k][p];
+            expected[p] = info_expected_rate(of, RK_PATH_CLASSES, i);
+            wanted[p] = info_is_outlier(of, RK_PATH_CLASSES, i);
+            here = here || wanted[p];
+        }
+        if (!here)
+            continue;
+        some = true;
+        *failed = !measure_class(w, i, wanted, turn, again);
+        for (int p = 0; p < RK_PATHS && !*failed; p++) {
+            if (wanted[p])
+                paths->rate[i][p] = info_nearer_rate(expected[p], paths->rate[i][p], again[p]);
+        }
+    }
+    return some;
+}
+
+/* The parent: every size, then those again whose rates are far from the others'. */
+static bool go_through(struct side *w, struct rk_paths *paths)
+{
+    uint64_t turn = 0;
+    bool wanted[RK_PATHS], failed = false;
+
+    if (!meet(w, true, &paths->meet))
+        return false;
+    for (int p = 0; p < RK_PATHS; p++)
+        wanted[p] = possible(w, (enum rk_path)p);
+    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        if (!measure_class(w, i, wanted, &turn, paths->rate[i]))
+            return false;
+    }
+    /* On a machine that is too busy for it, the first rates stay. */
+    for (int k = 0; k < AGAIN && rk_clock_ns() < w->until - PATIENCE_NS / 2; k++) {
+        if (!measure_outliers(w, &turn, paths, &failed) || failed)
+            break;
+    }
+    if (!failed)
+        announce(w, 0, RK_PATHS, turn + 1);
+    return !failed;
 }
 
 /* The i-th core of those that we may use. */
@@ -365,7 +431,7 @@ static void child(struct side *w)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != w->parent)
         _exit(1);
-    if (!pin(1) || !attach(w, false) || !go_through(w, false, NULL)) {
+    if (!pin(1) || !attach(w, false) || !serve(w)) {
         atomic_store(&w->s->failed, 1);
         _exit(1);
     }
@@ -395,7 +461,7 @@ static bool measure(struct side *w, struct rk_paths *paths)
     }
     if (w->child == 0)
         child(w);
-    ok = pin(0) && attach(w, true) && go_through(w, true, paths);
+    ok = pin(0) && attach(w, true) && go_through(w, paths);
     rk_xpmem_close(w->far);
     if (!ok) {
         atomic_store(&w->s->failed, 1);

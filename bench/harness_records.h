@@ -1,0 +1,32 @@
+/* harness_records.h: write one record a size, as JSON (an array of objects) and as CSV (a line of headings first). */
+#ifndef RK_BENCH_HARNESS_RECORDS_H
+#define RK_BENCH_HARNESS_RECORDS_H
+
+#include "lib/base/json_writer.h"
+
+enum bench_field_kind { BENCH_FIELD_NONE, BENCH_FIELD_NULL, BENCH_FIELD_INT, BENCH_FIELD_REAL, BENCH_FIELD_BOOL, BENCH_FIELD_TEXT };
+
+/* BENCH_FIELD_NONE: this benchmark has no such field. JSON leaves it out; in CSV it is empty, as NULL is. */
+struct bench_field {
+    const char *key;
+    enum bench_field_kind kind;
+    int64_t number;
+    double real;
+    const char *text;
+};
+
+/* out is NULL: that file is not asked for. */
+struct bench_records {
+    struct rk_json json;
+    FILE *csv;
+    bool headed;
+};
+
+/* path is "": none. Returns NULL, or with errno the option whose file cannot be opened. */
+const char *bench_records_open(struct bench_records *r, const char *json, const char *csv);
+/* Every record has the same keys in the same order. */
+void bench_records_add(struct bench_records *r, const struct bench_field *field, int n);
+/* Returns NULL, or with errno the option whose file is not whole. */
+const char *bench_records_close(struct bench_records *r);
+
+#endif
