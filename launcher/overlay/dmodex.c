@@ -9,10 +9,10 @@
 struct question {
     struct rk_link link;
     struct xr_modexes *all;
-    struct event *late; /* of one that we asked: when it waits no longer; or NULL */
-    uint32_t id, node, rank; /* node: who is asked, or who asks */
-    uint32_t their_id;       /* of one asked here: what the asker calls it */
-    void *token;             /* of one that we asked */
+    struct event *late; /* time-out of our own request, or NULL */
+    uint32_t id, node, rank; /* node: the target of the request, or its origin */
+    uint32_t their_id;       /* of an incoming request: its number at the origin */
+    void *token;             /* of our own request */
 };
 
 struct xr_modexes {
@@ -23,7 +23,7 @@ struct xr_modexes {
     uint32_t self, next_id;
     const struct xr_modex_ops *ops;
     void *arg;
-    struct rk_link asked, asking; /* by us; us */
+    struct rk_link asked, asking; /* outgoing; incoming requests */
 };
 
 static struct question *add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
@@ -78,7 +78,7 @@ static void answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found,
                    size_t len)
 {
     struct xr_packer p = {0};
-    const uint32_t most = XR_MESSAGE_MAX - 12; /* what goes before it; of a longer message the wire would break */
+    const uint32_t most = XR_MESSAGE_MAX - 12; /* minus the header; the connection rejects longer messages */
 
     if (len > most) {
         rk_error("a rank has committed %zu bytes, which is more than another host can be told (%u)", len, most);
@@ -156,7 +156,7 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
     if (!xr_unpack_done(u))
         return false;
     q = find(&m->asked, a);
-    if (q) /* else it waits no longer */
+    if (q) /* else the request has timed out */
         give(q, b ? XR_FOUND : XR_FOUND_NEVER, data, len);
     return true;
 }

@@ -8,25 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST (-2)     /* a status: somebody is gone */
-#define TOO_MUCH (-3) /* a status: what all have to say is more than a message holds */
-/* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
+#define LOST (-2)     /* status: a participant failed */
+#define TOO_MUCH (-3) /* status: the data exceed one message */
+/* Results kept for ranks that stopped waiting: these may never return, or only with other ranks. */
 #define MOST_KEPT 256
-#define MOST_NAMED 4 /* hosts that are waited for */
+#define MOST_NAMED 4 /* hosts named in a text */
 
 struct xr_fence {
     struct rk_link link;
     uint32_t space;
     uint32_t *ranks; /* NULL: all */
     uint32_t nranks;
-    bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
-    bool *part; /* [nchildren + 2]: who has ranks that take part; then this node, and any outside */
-    bool sent;  /* up; the answer is awaited */
+    bool *from; /* [nchildren + 1]: arrived; the last is this node */
+    bool *part; /* [nchildren + 2]: has participating ranks; then this node, then any outside */
+    bool sent;  /* sent up; the result is pending */
     int status;
     struct xr_packer data;
     void *token; /* of our own ranks */
-    bool abandoned; /* they have come, but wait no longer */
-    bool over;      /* and it is over; how, is kept for when they ask again */
+    bool abandoned; /* our ranks arrived, but wait no longer */
+    bool over;      /* complete; the result is kept until our ranks return */
 };
 
 struct xr_fences {
@@ -37,14 +37,14 @@ struct xr_fences {
     uint32_t self, nchildren;
     xr_fence_done_fn done;
     void *arg;
-    bool *used;  /* [job->nhosts]: it has ranks */
+    bool *used;  /* [job->nhosts]: has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
-    bool *live;  /* [nchildren + 2], for a while */
-    uint32_t nkept; /* of the active ones those that are over */
-    struct rk_link active; /* in the order in which they began */
+    bool *live;  /* [nchildren + 2], scratch */
+    uint32_t nkept; /* complete ones among the active */
+    struct rk_link active; /* in order of their start */
 };
 
-/* ------------------------------------------------------------------ who takes part */
+/* ---------------------------------------------------------- participants */
 
 static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
 {
@@ -55,8 +55,10 @@ static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool go
         fs->live[at] = true;
 }
 
-/* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
- * are. */
+/*
+ * Find the branches with participants, and (fs->live) those with live ones, in one pass for any number of
+ * children.
+ */
 static void look_round(struct xr_fences *fs, struct xr_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
@@ -99,7 +101,7 @@ static bool same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks
     return f->nranks == n && memcmp(f->ranks, ranks, n * sizeof(*ranks)) == 0;
 }
 
-/* The fence of these ranks that source has not come to; a new one if there is none. */
+/* Return the fence of these ranks at which source has not arrived, or a new one. */
 static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
                              uint32_t source)
 {
@@ -133,12 +135,12 @@ static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_
         if (f->from[i] && f->part[i])
             f->status = LOST;
     }
-    /* The source itself comes now, even if by the map it has no part. */
+    /* The source arrives now, even if the map gives it no part. */
     f->from[source] = false;
     return f;
 }
 
-/* How long pack's message is with so many bytes of data. */
+/* Return the size of pack's message with len bytes of data. */
 static size_t message_of(const struct xr_fence *f, size_t len)
 {
     return 4 * (4 + (size_t)f->nranks) + len;
@@ -154,7 +156,7 @@ static void pack(const struct xr_fence *f, const void *data, size_t len, struct 
     xr_pack_bytes(p, data, len);
 }
 
-/* ------------------------------------------------------------------------ moving on */
+/* -------------------------------------------------------------- progress */
 
 static void forget_oldest(struct xr_fences *fs)
 {
@@ -167,7 +169,10 @@ static void forget_oldest(struct xr_fences *fs)
     }
 }
 
-/* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
+/*
+ * Send the result down to all participants, this node last. Frees the fence unless our own ranks may still fetch
+ * the result.
+ */
 static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
@@ -215,7 +220,7 @@ static void move_on(struct xr_fences *fs, struct xr_fence *f)
     release(fs, f, f->data.data, f->data.len);
 }
 
-/* A message that is too long would cost the agent that it comes to its wire. So that fence fails, and no more. */
+/* Append data. A message that is too long would break the connection, so this fence fails instead. */
 static void add_data(struct xr_fence *f, const void *data, size_t len)
 {
     if (f->status == TOO_MUCH)
@@ -287,7 +292,7 @@ void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status
     join(fs, f, fs->nchildren, status, data, len);
 }
 
-/* The first that waits for an answer. */
+/* Return the first fence that awaits a result. */
 static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
@@ -298,7 +303,7 @@ static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uin
     return NULL;
 }
 
-/* ---------------------------------------------------------------------- who waits */
+/* --------------------------------------------------------- waiting ranks */
 
 static bool takes_part(const struct xr_fence *f, uint32_t rank)
 {
@@ -318,7 +323,7 @@ const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_sp
         return NULL;
     for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         const struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
-        /* Ours that have given up do not wait. */
+        /* Our own ranks that abandoned the fence do not wait. */
         if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
             continue;
         if (found)
@@ -354,7 +359,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
     return hosts > 0;
 }
 
-/* --------------------------------------------------------------------- what comes */
+/* -------------------------------------------------------------- messages */
 
 static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
@@ -390,7 +395,7 @@ static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struc
     return ok;
 }
 
-/* Of those that a fence waits for, some have ended. */
+/* Some participants of a fence have ended. */
 static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
 {
     look_round(fs, f);
