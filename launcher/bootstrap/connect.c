@@ -1,4 +1,6 @@
-/* connect.c: an agent connects to its parent. See listener.h. */
+/*
+ * connect.c: connect an agent to its parent. See listener.h.
+ */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
 #include "lib/base/clock.h"
@@ -64,7 +66,7 @@ static int connect_to(const char *address, uint32_t port, uint64_t deadline)
     return -1;
 }
 
-/* Say who we are, and hear that the other knows us. */
+/* Send our handshake and check the parent's answer. */
 static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
 {
     uint8_t word[XR_HELLO], answer[XR_SECRET / 2];
@@ -88,7 +90,7 @@ static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
     return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
-/* ssh and srun know at which address our parent reached us from: that way surely leads back. */
+/* Return the address from which ssh or srun says that the parent reached us: the route back surely works. */
 static const char *likely(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
@@ -120,7 +122,10 @@ static bool was_thrown_out(int error)
     return error == ECONNRESET || error == EPIPE;
 }
 
-/* At all addresses, n of them. Else errno says why not, and that we were let in and thrown out goes before all else. */
+/*
+ * Connect at any of the first n addresses. Returns the socket, or -1 with errno; a refusal after the connect
+ * takes precedence over other errors.
+ */
 static int enter_somewhere(const struct xr_setup *s, size_t n, uint64_t end)
 {
     const char *first = likely(s);
@@ -130,7 +135,7 @@ static int enter_somewhere(const struct xr_setup *s, size_t n, uint64_t end)
         uint64_t now = rk_clock_ns(), part = (end > now ? end - now : 0) / (n - i);
         if (s->addresses[i] == first)
             continue;
-        /* Each gets its part of what time is left, but little of it where another has been shown to be the one. */
+        /* Each address gets its part of the remaining time, but little of it once another one has proved right. */
         fd = enter(s, s->addresses[i], now + (was_thrown_out(error) && part > BRIEFLY_NS ? BRIEFLY_NS : part));
         if (!was_thrown_out(error))
             error = errno;
@@ -147,7 +152,10 @@ int xr_door_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
 
     for (char *const *a = s->addresses; *a; a++)
         n++;
-    /* A crowd at the door may have pushed us out before we were heard; a parent that is gone refuses. */
+    /*
+     * Many pending connections at the listener may have displaced ours. A parent that is gone refuses the
+     * connection.
+     */
     while ((fd = enter_somewhere(s, n, end)) < 0 && was_thrown_out(errno) && left(end) > AGAIN_MS)
         poll(NULL, 0, AGAIN_MS);
     if (fd < 0 && errlen) {

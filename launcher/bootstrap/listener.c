@@ -17,12 +17,12 @@
 
 #include "launcher/bootstrap/handshake.h"
 
-#define PATIENCE_S 5   /* for a hello */
-#define MAX_GUESTS 256 /* who have not said one yet: for more, the first of them have to go */
+#define PATIENCE_S 5   /* time limit of a handshake */
+#define MAX_GUESTS 256 /* connections without a handshake: beyond this the oldest are closed */
 #define FEW_GUESTS 16
 #define BACKLOG 1024
 #define AGAIN_US 100000
-#define HASTE_NS 500000000ull /* within which an agent has surely said its hello: who needs longer makes room if it is needed */
+#define HASTE_NS 500000000ull /* time that surely suffices for a handshake: slower connections are closed first */
 
 struct guest {
     struct rk_link link;
@@ -40,11 +40,11 @@ struct xr_door {
     uint8_t secret[XR_SECRET];
     int fd;
     struct event *ev, *again;
-    struct rk_link guests; /* those who came first are first */
+    struct rk_link guests; /* oldest first */
     uint32_t nguests, room, strangers;
 };
 
-/* Who waits makes the socket readable without end: let them wait a little. */
+/* A pending connection keeps the socket readable, so pause for a while. */
 static void pause_listening(struct xr_door *d)
 {
     static const struct timeval soon = {0, AGAIN_US};
@@ -75,7 +75,7 @@ static int leave(struct guest *g, bool close_it)
     return fd;
 }
 
-/* What somebody has said lies unread where xrun stood still for a while. */
+/* Data of a peer may be unread if xrun itself was stopped. */
 static bool has_spoken(const struct guest *g)
 {
     uint8_t byte;
@@ -83,7 +83,7 @@ static bool has_spoken(const struct guest *g)
     return recv(event_get_fd(g->ev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Fewer than that many guests: those who came first, and still say nothing, have to go. */
+/* Leave fewer than this many pending connections: the oldest silent ones are closed. */
 static bool make_room(struct xr_door *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
@@ -127,7 +127,7 @@ static void judge(struct guest *g)
         close(fd);
 }
 
-/* For the whole of its hello: byte by byte it gets no more time than at once. */
+/* The limit holds for the whole handshake: single bytes do not extend it. */
 static bool has_time(struct guest *g)
 {
     uint64_t us = (rk_clock_ns() - g->since) / 1000;
@@ -149,7 +149,7 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
         return;
     if (n > 0)
         g->len += (size_t)n;
-    /* The first wrong byte shows a stranger, who need not be waited for. */
+    /* The first wrong byte identifies a stranger; the rest is not awaited. */
     if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
         g->door->strangers++;
         leave(g, true);
@@ -159,8 +159,8 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Where memory or descriptors are short, the others in this process need some too: fewer are let in from now on. A few
- * guests have not used them up, and the next one's place is made by the first of them. Other errors say nothing of that.
+ * Memory or descriptors are short: accept fewer from now on, so that this process keeps some. With few pending
+ * connections these are not the cause; the oldest makes room for the next. Other errors change nothing.
  */
 static void too_many(struct xr_door *d, int error)
 {
@@ -209,7 +209,7 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ addresses */
 
-/* Both families where there are both; only one address if an interface was named. */
+/* Listen in both address families if available; on one address only if an interface was named. */
 static int listen_at(const char *address, uint32_t *port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};

@@ -16,8 +16,8 @@
 #define MAX_ANSWER 65536
 
 struct guest {
-    struct event *ev; /* NULL: it is not here */
-    char **addresses; /* of its own door; NULL: not known */
+    struct event *ev; /* NULL: not connected */
+    char **addresses; /* of its own listener; NULL: not known */
     uint32_t port;
 };
 
@@ -27,7 +27,7 @@ struct xr_usher {
     struct guest *guests; /* [shape.nodes] */
 };
 
-/* ---------------------------------------------------------------------- xrun's */
+/* ------------------------------------------------------------ xrun's side */
 
 static void leave(struct guest *g)
 {
@@ -38,7 +38,7 @@ static void leave(struct guest *g)
     g->ev = NULL;
 }
 
-/* It has nothing to say: it is gone, or makes no sense. */
+/* An agent sends nothing here: it closed the connection, or it is malformed. */
 static void on_word(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -46,7 +46,7 @@ static void on_word(evutil_socket_t fd, short what, void *arg)
     leave(arg);
 }
 
-/* The answer is short and the connection new: the kernel takes it at once. */
+/* The answer is short and the connection new, so the kernel accepts it at once. */
 static void answer(struct guest *g, const struct guest *parent)
 {
     struct xr_packer p = {0}, framed = {0};
@@ -56,7 +56,7 @@ static void answer(struct guest *g, const struct guest *parent)
     xr_pack_bytes(&framed, p.data, p.len);
     if (!p.failed && !framed.failed && p.len <= MAX_ANSWER &&
         send(event_get_fd(g->ev), framed.data, framed.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)framed.len)
-        errno = 0; /* it sees the connection's end */
+        errno = 0; /* the agent sees the end of the connection */
     xr_packer_free(&p);
     xr_packer_free(&framed);
     leave(g);
@@ -71,7 +71,7 @@ void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
 {
     struct guest *g = &s->guests[node], *parent = &s->guests[xr_shape_above(&s->shape, node)];
 
-    leave(g); /* one that comes again has lost its first connection */
+    leave(g); /* a second connection replaces the first */
     xr_keepalive_enable(fd);
     g->ev = event_new(s->base, fd, EV_READ, on_word, g);
     if (!g->ev)
@@ -132,9 +132,9 @@ void xr_usher_close(struct xr_usher *s)
     free(s);
 }
 
-/* -------------------------------------------------------------------- an agent's */
+/* ----------------------------------------------------------- agent's side */
 
-/* The address of this end, as text, or "". */
+/* Store the local address of a socket as text, or "". */
 static void own_address(int fd, char *to, socklen_t len)
 {
     struct sockaddr_storage at = {0};

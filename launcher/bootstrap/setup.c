@@ -28,7 +28,7 @@ void xr_setup_clear(struct xr_setup *s)
     memset(s, 0, sizeof(*s));
 }
 
-/* Is the node one of which node is told the name? */
+/* Return whether node needs the name of node i. */
 static bool is_told(const struct xr_setup *s, uint32_t node, uint32_t i)
 {
     return node == XR_NODE_ALL || xr_shape_is_below(&s->shape, node, i);
@@ -135,7 +135,7 @@ bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
     return true;
 }
 
-/* -------------------------------------------------------------------- the greeting */
+/* -------------------------------------------------------- version header */
 
 static const char greeting[9] = "xrunword";
 
@@ -168,7 +168,7 @@ void xr_setup_say(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
     xr_packer_free(&words);
 }
 
-/* A field of a greeting; what it holds is shown to somebody. */
+/* Copy a text field; it may be shown to the user. */
 static void take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
@@ -208,7 +208,7 @@ rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, siz
     u = (struct xr_unpacker){head + GREETING - 4, 4, false};
     st = protocol == XR_PROTOCOL ? read_rest(fd, ms, xr_unpack_u32(&u), out) : RANK_ERR_ARG;
     own_name(own);
-    /* Of another version that speaks the same the parent hears at its door. */
+    /* The parent detects another version with the same protocol at its listener. */
     if (protocol != XR_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
         snprintf(err, errlen,
                  "xrun is version %s (protocol %u) on %s, and version %s (protocol %u) on %s, which starts it; install "

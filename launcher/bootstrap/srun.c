@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define TALK_S 2 /* whoever waits so long wants to hear what srun has to say */
+#define TALK_S 2 /* after this time srun's messages are shown to the user */
 #define NAMES 8  /* named before "and N more" */
-#define OWN_WORDS 24 /* ours, at most */
+#define OWN_WORDS 24 /* our own arguments, at most */
 
 struct xr_step {
     const struct xr_setup *setup;
@@ -30,14 +30,14 @@ struct xr_step {
     char **user_words, *path;
     char *nodelist;
     char **env;
-    char reason[1024]; /* why srun ends, as well as its words tell */
-    char killed[64];   /* that somebody has killed it */
-    bool judging; /* its words are looked at, and not passed on */
+    char reason[1024]; /* why srun ends, from its messages */
+    char killed[64];   /* text that it was killed */
+    bool judging; /* its messages are examined, and not passed on */
 };
 
-/* ------------------------------------------------------------------- its words */
+/* -------------------------------------------------------------- messages */
 
-/* That a task or the step has ended says less than why. */
+/* Return whether a line reports only the end of a task or step, without a reason. */
 static bool says_only_end(const char *line)
 {
     static const char *const ends[] = {": task", "CANCELLED", "Terminat", "step aborted"};
@@ -53,7 +53,7 @@ static void on_line(void *arg, const char *line)
 {
     struct xr_step *s = arg;
 
-    /* Nobody wants it. */
+    /* Irrelevant: no binding is requested. */
     if (strstr(line, "lacks support for cpu binding"))
         return;
     if (!*s->reason || !says_only_end(line))
@@ -123,9 +123,9 @@ static void on_talk(evutil_socket_t fd, short what, void *arg)
     xr_command_pass(s->run);
 }
 
-/* ----------------------------------------------------------------------- start */
+/* ----------------------------------------------------------------- start */
 
-/* The names of all hosts that it is for, with commas. */
+/* Return the names of all its hosts, with commas. */
 static char *make_list(const struct xr_step *s)
 {
     size_t len = 1, at = 0;
@@ -146,12 +146,14 @@ static char *make_list(const struct xr_step *s)
 
 static rank_status_t run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
 {
-    /* Memory, cores and devices: all that the job has. No core is chosen: that is the agent's matter. */
+    /* Request all memory, cores and devices of the job. No binding: the agent binds the ranks. */
     static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
                 no_mpi[] = "--mpi=none", export[] = "--export=ALL", dir[] = "--chdir=/", input[] = "--input=all",
                 distribution[] = "--distribution=block", process[] = "--agent-process";
-    /* An agent that does not come is noticed by srun's end. But where the others are to go on, one that is killed must
-     * not take them along. */
+    /*
+     * srun's end shows that an agent did not connect. With --on-failure continue a killed agent must not end the
+     * others.
+     */
     static char all_end[] = "--kill-on-bad-exit=1", go_on[] = "--kill-on-bad-exit=0", no_kill[] = "--no-kill";
     char nodes[32], tasks[32], *list, **argv;
     size_t n = 0;
@@ -203,7 +205,7 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
                            size_t errlen)
 {
     const struct timeval talk = {TALK_S, 0};
-    const char *wrong; /* xr_where_check has told */
+    const char *wrong; /* reported by xr_where_check */
     struct xr_step *s = calloc(1, sizeof(*s));
 
     *out = s;
@@ -262,7 +264,7 @@ bool xr_step_reaped(struct xr_step *s, pid_t pid, int status)
 {
     if (!s || !xr_command_reaped(s->run, pid, status))
         return false;
-    /* Its helper holds what it writes to until it has had the agents killed. */
+    /* srun's helper holds its output back until the agents are killed. */
     if (WIFSIGNALED(status))
         snprintf(s->killed, sizeof(s->killed), "srun was killed by signal %d", WTERMSIG(status));
     return true;
