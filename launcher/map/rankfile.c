@@ -58,7 +58,7 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
     const char *wrong;
     char *end;
 
-    /* An address of IPv6 stands in brackets, as elsewhere; the list has it without. */
+    /* An IPv6 address stands in brackets, as elsewhere; the list has it without. */
     if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
         name[len - 1] = '\0';
         name++;
@@ -84,12 +84,12 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
     return true;
 }
 
-/* No number in it is more than any machine has: what is between two of them is counted one by one. */
+/* Limit numbers to what any machine has: a range is expanded one by one. */
 static bool numbers_are_small(const char *list)
 {
     while (*list) {
         char *end;
-        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range for a number's */
+        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range as a number's */
             list++;
             continue;
         }
@@ -100,7 +100,7 @@ static bool numbers_are_small(const char *list)
     return true;
 }
 
-/* "0-3,6" or "1:0-3" */
+/* Parse "0-3,6" or "1:0-3". */
 static bool take_cores(struct line *l, struct xr_place_pin *pin, const char *text)
 {
     const char *list = text, *colon = strchr(text, ':');
