@@ -1,4 +1,6 @@
-/* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
+/*
+ * hostlist.c: keep lists of hosts and expand ranges. See hostlist.h.
+ */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/fnv.h"
@@ -12,7 +14,7 @@
 #define MAX_HOSTS (1u << 17)
 #define MAX_SLOTS (1u << 20)
 #define MAX_NAME 255
-#define SEVERAL (1u << 31) /* in brief: the name before the domain is that of others, too */
+#define SEVERAL (1u << 31) /* in brief: several names share the part before the domain */
 
 void xr_hostlist_clear(struct xr_hostlist *list)
 {
@@ -26,7 +28,7 @@ void xr_hostlist_clear(struct xr_hostlist *list)
     memset(list, 0, sizeof(*list));
 }
 
-/* Where the name stands in one of the tables, or would; there it ends by that character. */
+/* Return the slot of a name in one of the tables, or a free one. end terminates the name there. */
 static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
     uint32_t at = rk_fnv32(RK_FNV32_START, name, len) & (list->ntable - 1);
@@ -43,7 +45,7 @@ static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t l
     return slot_of(list, list->table, '\0', name, len);
 }
 
-/* Put a host into the tables. Of several that differ in their domains one stands for all. */
+/* Put a host into the tables. Of several that differ only in the domain, one stands for all. */
 static void enter(struct xr_hostlist *list, uint32_t i)
 {
     const char *name = list->host[i].name, *domain = xr_here_domain(name);
@@ -63,7 +65,7 @@ static uint32_t find(const struct xr_hostlist *list, const char *name, size_t le
     return at ? at - 1 : UINT32_MAX;
 }
 
-/* Half of it stays empty. */
+/* Grow the tables: half of each stays empty. */
 static bool grow(struct xr_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
@@ -120,7 +122,7 @@ void xr_hostlist_limit(struct xr_hostlist *list, const char *name, uint32_t most
         list->host[at].most += most;
 }
 
-/* ----------------------------------------------------------------- what is a name */
+/* ----------------------------------------------------------------- names */
 
 static bool is_v6(const char *text, size_t len)
 {
@@ -134,7 +136,7 @@ static bool is_v6(const char *text, size_t len)
     return inet_pton(AF_INET6, address, bytes) == 1;
 }
 
-/* NULL: it is one. */
+/* Return what is wrong with a name, or NULL. */
 static const char *not_a_name(const char *name, size_t len)
 {
     const char *at = memrchr(name, '@', len);
@@ -185,13 +187,13 @@ void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
         enter(list, i);
 }
 
-/* ---------------------------------------------------------------- the short way */
+/* ---------------------------------------------------------------- ranges */
 
 struct spelling {
     struct xr_hostlist *list;
     uint32_t slots;
     char name[MAX_NAME + 1];
-    const char *wrong; /* what is wrong, or NULL */
+    const char *wrong; /* the error, or NULL */
 };
 
 static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len);
@@ -202,7 +204,7 @@ static rank_status_t wrong(struct spelling *s, const char *what)
     return RANK_ERR_ARG;
 }
 
-/* "07": its value and how many digits it is written with. */
+/* Parse a number like "07": its value and its width. */
 static bool number(const char *text, size_t len, size_t *used, unsigned long *value)
 {
     size_t n = 0;
@@ -214,7 +216,7 @@ static bool number(const char *text, size_t len, size_t *used, unsigned long *va
     return n > 0;
 }
 
-/* One of the parts between the commas of a bracket: "3" or "01-16". */
+/* Expand one part between the commas of a bracket: "3" or "01-16". */
 static rank_status_t expand_part(struct spelling *s, size_t at, const char *part, size_t len,
                                  const char *rest, size_t restlen)
 {
@@ -245,7 +247,7 @@ static rank_status_t expand_part(struct spelling *s, size_t at, const char *part
     return RANK_OK;
 }
 
-/* name[0..at) is settled; what is left of the spelling may hold brackets. */
+/* Expand rest, which may hold brackets; name[0..at) is complete. */
 static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len)
 {
     const char *open = memchr(rest, '[', len), *close;
@@ -276,13 +278,13 @@ static rank_status_t expand(struct spelling *s, size_t at, const char *rest, siz
     return RANK_OK;
 }
 
-/* An address of IPv6 in brackets, as in a URL, is a name and no range. */
+/* Return whether text is an IPv6 address in brackets, as in a URL; it is a name and no range. */
 static bool is_address(const char *text, size_t len)
 {
     return len > 2 && text[0] == '[' && text[len - 1] == ']' && memchr(text, ':', len);
 }
 
-/* What it says of text, which is shown as a terminal may see it. */
+/* Format an error about text, made safe for a terminal. */
 static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
 {
     snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
@@ -339,7 +341,7 @@ rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char
     }
 }
 
-/* The only one that is the same but for a domain, which the one has and the other has not. No address has any. */
+/* Return the only host that equals name except for a domain that one of them lacks. Addresses have no domain. */
 static uint32_t find_alike(const struct xr_hostlist *list, const char *name)
 {
     const char *domain = xr_here_domain(name);
@@ -365,7 +367,7 @@ uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, 
     }
     if (found != UINT32_MAX)
         return found;
-    /* Names that nobody has listed are found in a rankfile one after the other: each may be a new one. */
+    /* Without a list, names of a rankfile are added one after the other: each may be a new host. */
     return list->source ? find_alike(list, name) : UINT32_MAX;
 }
 
@@ -375,7 +377,7 @@ rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hos
     struct xr_hostlist kept = {.source = only->source};
     rank_status_t st = RANK_OK;
 
-    /* By the names of list, which others know them by; two names of one are that one twice, as a,a is. */
+    /* Use the names of list, which other hosts use. Two names of one host count as that host twice, as a,a does. */
     for (uint32_t i = 0; !st && i < only->n; i++) {
         uint32_t at = xr_hostlist_mean(list, here, only->host[i].name);
         const char *name = at != UINT32_MAX ? list->host[at].name : NULL;
