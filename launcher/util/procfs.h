@@ -1,5 +1,5 @@
 /*
- * procfs.h: which files a process has mapped or open.
+ * procfs.h: list the files that a process has mapped or open.
  */
 #ifndef XR_LAUNCHER_UTIL_PROCFS_H
 #define XR_LAUNCHER_UTIL_PROCFS_H
@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Call fn with the path of each, and of each file that it has open, more than once where it has several mappings, until it returns
- * false. Nothing where the process is gone or another's. */
+/*
+ * Call fn with the path of each mapped or open file until it returns false. A file with several mappings is
+ * repeated. No-op if the process is gone or another user's.
+ */
 void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
 
-/* The first of its children, or 0; 0, too, where the kernel does not tell. */
+/* Return its first child, or 0 if it has none or the kernel does not report it. */
 pid_t xr_maps_child(pid_t pid);
 
 #endif
