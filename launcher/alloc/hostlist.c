@@ -46,7 +46,7 @@ static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t l
 }
 
 /* Put a host into the tables. Of several that differ only in the domain, one stands for all. */
-static void enter(struct xr_hostlist *list, uint32_t i)
+static void index_host(struct xr_hostlist *list, uint32_t i)
 {
     const char *name = list->host[i].name, *domain = xr_here_domain(name);
     uint32_t *at;
@@ -86,7 +86,7 @@ static bool grow(struct xr_hostlist *list)
     list->ntable = 2 * cap;
     list->cap = cap;
     for (uint32_t i = 0; i < list->n; i++)
-        enter(list, i);
+        index_host(list, i);
     return true;
 }
 
@@ -110,7 +110,7 @@ rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t
     list->host[list->n] = (struct xr_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
-    enter(list, list->n++);
+    index_host(list, list->n++);
     return RANK_OK;
 }
 
@@ -184,7 +184,7 @@ void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
     memset(list->table, 0, list->ntable * sizeof(*list->table));
     memset(list->brief, 0, list->ntable * sizeof(*list->brief));
     for (uint32_t i = 0; i < n; i++)
-        enter(list, i);
+        index_host(list, i);
 }
 
 /* ---------------------------------------------------------------- ranges */
@@ -285,7 +285,7 @@ static bool is_address(const char *text, size_t len)
 }
 
 /* Format an error about text, made safe for a terminal. */
-static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
+static rank_status_t format_error(const char *text, size_t len, const char *what, char *err, size_t errlen)
 {
     snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
     xr_words_show(err);
@@ -302,22 +302,23 @@ static rank_status_t parse_one(struct xr_hostlist *list, const char *text, size_
     rank_status_t st;
 
     if (colon && !bracket && memchr(text, ':', (size_t)(colon - text)))
-        return explain(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err, errlen);
+        return format_error(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err,
+                            errlen);
     if (colon && (!bracket || colon > bracket)) {
         namelen = (size_t)(colon - text);
         if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
             slots < 1 || slots > MAX_SLOTS)
-            return explain(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
+            return format_error(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
     }
     s.slots = (uint32_t)slots;
     if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
-        return explain(text, len, "this is no address of IPv6", err, errlen);
+        return format_error(text, len, "this is no address of IPv6", err, errlen);
     if (is_address(text, namelen))
         st = xr_hostlist_take(list, text, namelen, s.slots, &s.wrong);
     else
         st = expand(&s, 0, text, namelen);
     if (st)
-        explain(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
+        format_error(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
     return st;
 }
 
@@ -342,7 +343,7 @@ rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char
 }
 
 /* Return the only host that equals name except for a domain that one of them lacks. Addresses have no domain. */
-static uint32_t find_alike(const struct xr_hostlist *list, const char *name)
+static uint32_t find_except_domain(const struct xr_hostlist *list, const char *name)
 {
     const char *domain = xr_here_domain(name);
     size_t len = strlen(name);
@@ -368,7 +369,7 @@ uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, 
     if (found != UINT32_MAX)
         return found;
     /* Without a list, names of a rankfile are added one after the other: each may be a new host. */
-    return list->source ? find_alike(list, name) : UINT32_MAX;
+    return list->source ? find_except_domain(list, name) : UINT32_MAX;
 }
 
 rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,

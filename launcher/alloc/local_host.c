@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool leads_elsewhere(struct xr_here *h, const char *name);
+static bool resolves_elsewhere(struct xr_here *h, const char *name);
 
 void xr_here_look(struct xr_here *h)
 {
     memset(h, 0, sizeof(*h));
-    h->elsewhere = leads_elsewhere;
+    h->elsewhere = resolves_elsewhere;
     if (gethostname(h->name, sizeof(h->name) - 1) || !h->name[0])
         snprintf(h->name, sizeof(h->name), "localhost");
 }
@@ -81,7 +81,7 @@ static bool is_loopback(const struct sockaddr_in *at)
 }
 
 /* Return whether the name resolves to another host. A name that does not resolve belongs to no other host. */
-static bool leads_elsewhere(struct xr_here *h, const char *name)
+static bool resolves_elsewhere(struct xr_here *h, const char *name)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;

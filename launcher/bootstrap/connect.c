@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define AGAIN_MS 100
-#define BRIEFLY_NS 1000000000ull
+#define RETRY_MS 100
+#define BRIEF_NS 1000000000ull
 
 static int left(uint64_t deadline)
 {
@@ -67,7 +67,7 @@ static int connect_to(const char *address, uint32_t port, uint64_t deadline)
 }
 
 /* Send our handshake and check the parent's answer. */
-static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
+static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
 {
     uint8_t word[XR_HELLO], answer[XR_SECRET / 2];
     size_t have = 0;
@@ -91,7 +91,7 @@ static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
 }
 
 /* Return the address from which ssh or srun says that the parent reached us: the route back surely works. */
-static const char *likely(const struct xr_setup *s)
+static const char *reverse_address(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
     size_t len = from ? strcspn(from, " ") : 0;
@@ -103,11 +103,11 @@ static const char *likely(const struct xr_setup *s)
     return NULL;
 }
 
-static int enter(const struct xr_setup *s, const char *address, uint64_t deadline)
+static int connect_parent(const struct xr_setup *s, const char *address, uint64_t deadline)
 {
     int fd = connect_to(address, s->port, deadline);
 
-    if (fd >= 0 && greet(fd, s, deadline))
+    if (fd >= 0 && authenticate(fd, s, deadline))
         return fd;
     if (fd >= 0) {
         int error = errno;
@@ -117,7 +117,7 @@ static int enter(const struct xr_setup *s, const char *address, uint64_t deadlin
     return -1;
 }
 
-static bool was_thrown_out(int error)
+static bool was_disconnected(int error)
 {
     return error == ECONNRESET || error == EPIPE;
 }
@@ -126,18 +126,18 @@ static bool was_thrown_out(int error)
  * Connect at any of the first n addresses. Returns the socket, or -1 with errno; a refusal after the connect
  * takes precedence over other errors.
  */
-static int enter_somewhere(const struct xr_setup *s, size_t n, uint64_t end)
+static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
 {
-    const char *first = likely(s);
-    int fd = first ? enter(s, first, end) : -1, error = first ? errno : 0;
+    const char *first = reverse_address(s);
+    int fd = first ? connect_parent(s, first, end) : -1, error = first ? errno : 0;
 
     for (size_t i = 0; fd < 0 && i < n; i++) {
         uint64_t now = rk_clock_ns(), part = (end > now ? end - now : 0) / (n - i);
         if (s->addresses[i] == first)
             continue;
         /* Each address gets its part of the remaining time, but little of it once another one has proved right. */
-        fd = enter(s, s->addresses[i], now + (was_thrown_out(error) && part > BRIEFLY_NS ? BRIEFLY_NS : part));
-        if (!was_thrown_out(error))
+        fd = connect_parent(s, s->addresses[i], now + (was_disconnected(error) && part > BRIEF_NS ? BRIEF_NS : part));
+        if (!was_disconnected(error))
             error = errno;
     }
     errno = error;
@@ -156,8 +156,8 @@ int xr_door_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
      * Many pending connections at the listener may have displaced ours. A parent that is gone refuses the
      * connection.
      */
-    while ((fd = enter_somewhere(s, n, end)) < 0 && was_thrown_out(errno) && left(end) > AGAIN_MS)
-        poll(NULL, 0, AGAIN_MS);
+    while ((fd = connect_any(s, n, end)) < 0 && was_disconnected(errno) && left(end) > RETRY_MS)
+        poll(NULL, 0, RETRY_MS);
     if (fd < 0 && errlen) {
         int at = snprintf(err, errlen, "cannot connect to its parent at port %u of", s->port);
         for (size_t i = 0; i < n && at < (int)errlen; i++)

@@ -20,7 +20,7 @@ struct xr_branches {
     struct xr_usher *usher; /* present with step */
     const struct xr_branch_ops *ops;
     void *arg;
-    uint32_t strangers; /* unauthenticated peers of the closed listener */
+    uint32_t unauthenticated; /* peers of the closed listener */
 };
 
 static void on_agent(void *arg, uint32_t node, int fd)
@@ -177,7 +177,7 @@ bool xr_branches_has(const struct xr_branches *b, pid_t pid)
 
 uint32_t xr_branches_strangers(const struct xr_branches *b)
 {
-    return b ? b->strangers + xr_door_strangers(b->door) : 0;
+    return b ? b->unauthenticated + xr_door_strangers(b->door) : 0;
 }
 
 void xr_branches_shut_door(struct xr_branches *b)
@@ -185,7 +185,7 @@ void xr_branches_shut_door(struct xr_branches *b)
     if (!b)
         return;
     xr_step_shut(b->step);
-    b->strangers += xr_door_strangers(b->door);
+    b->unauthenticated += xr_door_strangers(b->door);
     xr_door_close(b->door);
     b->door = NULL;
     xr_usher_close(b->usher);

@@ -29,7 +29,7 @@ void xr_setup_clear(struct xr_setup *s)
 }
 
 /* Return whether node needs the name of node i. */
-static bool is_told(const struct xr_setup *s, uint32_t node, uint32_t i)
+static bool needs_name(const struct xr_setup *s, uint32_t node, uint32_t i)
 {
     return node == XR_NODE_ALL || xr_shape_is_below(&s->shape, node, i);
 }
@@ -51,7 +51,7 @@ void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
     xr_pack_string(p, s->library_path);
     xr_pack_string(p, s->interface);
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
-        if (is_told(s, node, i))
+        if (needs_name(s, node, i))
             xr_pack_string(p, s->names[i]);
     }
 }
@@ -97,7 +97,7 @@ rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < out->shape.nodes && !u->failed; i++) {
-        if (is_told(out, out->node, i))
+        if (needs_name(out, out->node, i))
             out->names[i] = copy(u, true);
     }
     return xr_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;

@@ -19,7 +19,7 @@ struct command {
     struct xr_starter *starter;
     uint32_t node;
     struct xr_command *run; /* NULL: not started */
-    bool connected, told;
+    bool connected, reported;
 };
 
 struct xr_starter {
@@ -70,15 +70,15 @@ static bool is_ssh(const char *command)
 
 /* ----------------------------------------------------------------- ends */
 
-static void tell_failed(struct command *c, int status)
+static void report_failed(struct command *c, int status)
 {
     const char *agent = c->starter->setup->agent, *said = xr_command_last(c->run), *sep = *said ? ": " : "";
     char *text;
     int n;
 
-    if (c->told)
+    if (c->reported)
         return;
-    c->told = true;
+    c->reported = true;
     if (WIFSIGNALED(status))
         n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
     else if (WEXITSTATUS(status) == 127)
@@ -103,7 +103,7 @@ static void on_end(void *arg, int status)
     struct command *c = arg;
 
     if (!c->connected)
-        tell_failed(c, status);
+        report_failed(c, status);
 }
 
 static const struct xr_command_ops command_ops = {on_line, on_end};

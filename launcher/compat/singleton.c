@@ -9,7 +9,7 @@
 
 /* Delays of process probes: the first after this time, each further one after three times as long. */
 #define FIRST_MS 17
-#define LOOKS 6 /* the last after 6 s */
+#define PROBES 6 /* the last after 6 s */
 /* A wrapper's child may be the program, or its child. */
 #define GENERATIONS 4
 
@@ -82,10 +82,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         if (a->over)
             continue;
         look(a);
-        if (s->looks == LOOKS && a->uses[0])
+        if (s->looks == PROBES && a->uses[0])
             tell(s, a);
     }
-    if (s->looks == LOOKS || s->open == 0)
+    if (s->looks == PROBES || s->open == 0)
         return;
     for (unsigned i = 0; i < s->looks; i++)
         ms *= 3;

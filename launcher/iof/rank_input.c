@@ -31,7 +31,7 @@ struct xr_inputs {
     uint32_t last; /* open inputs that have received nothing of the buffer */
     bool ended;    /* end of input after the buffer */
     bool newline;  /* the input before this point ends with a newline */
-    bool told;     /* reported to the front end that no reader is left */
+    bool reported;     /* reported to the front end that no reader is left */
     size_t len;
     char data[XR_INPUT_WINDOW];
 };
@@ -39,7 +39,7 @@ struct xr_inputs {
 /* ---------------------------------------------------------------- buffer */
 
 /* Remove from the buffer what all ranks have received. */
-static void settle(struct xr_inputs *all)
+static void drop_consumed(struct xr_inputs *all)
 {
     struct xr_packer p = {0};
     size_t least = all->len;
@@ -58,8 +58,8 @@ static void settle(struct xr_inputs *all)
     }
     if (!*all->at->wire)
         return;
-    if (!all->open && !all->ended && !all->told) {
-        all->told = true;
+    if (!all->open && !all->ended && !all->reported) {
+        all->reported = true;
         xr_pack_u32(&p, all->at->node);
         xr_wire_send(*all->at->wire, XR_MSG_INPUT_CLOSED, &p);
     } else if (least && all->open) {
@@ -120,7 +120,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
             shut(in);
         }
     }
-    settle(all);
+    drop_consumed(all);
 }
 
 /* ------------------------------------------------------------ all inputs */

@@ -34,7 +34,7 @@
 #define MOST_WINDOW (1 << 20)
 
 /* A rank that loses its core in the middle of a long line, or of much output, is not at a prompt. */
-#define LONGEST_PROMPT 1024
+#define PROMPT_MAX 1024
 #define MUCH 4096
 static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
 
@@ -62,12 +62,12 @@ struct xr_outputs {
     uint32_t open;
     struct xr_stream *direct; /* standard output, if the agent writes it */
     uint32_t large; /* pipes that were enlarged */
-    uint64_t under_way; /* bytes not yet acknowledged by the front end */
+    uint64_t unacked; /* bytes not yet acknowledged by the front end */
     uint64_t window;
     bool stalled;
 };
 
-static void emit(struct pipe *p, bool all);
+static void forward(struct pipe *p, bool all);
 static void stop_all(struct xr_outputs *all);
 static void resume(struct xr_outputs *all);
 
@@ -88,7 +88,7 @@ static void on_drained(void *arg)
     show_direct(all);
     if (xr_stream_backlog(all->direct))
         return;
-    if (all->stalled && all->under_way <= all->window / 2)
+    if (all->stalled && all->unacked <= all->window / 2)
         resume(all);
     all->at->on_progress(all->at->arg);
 }
@@ -137,13 +137,13 @@ void xr_outputs_share(struct xr_outputs *all)
         xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
         xr_pack_bytes(&msg, data, n);
         xr_wire_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
-        all->under_way += n;
+        all->unacked += n;
     }
     free(data);
     atomic_store(&all->at->direct->queued, 0);
     xr_stream_close(all->direct);
     all->direct = NULL;
-    if (all->stalled && all->under_way <= all->window / 2)
+    if (all->stalled && all->unacked <= all->window / 2)
         resume(all);
 }
 
@@ -174,7 +174,7 @@ static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
         xr_pack_u32(&msg, flags);
         xr_pack_bytes(&msg, p->data, n);
         xr_wire_send(wire, XR_MSG_OUTPUT, &msg);
-        p->all->under_way += n;
+        p->all->unacked += n;
     }
     memmove(p->data, p->data + n, p->len - n);
     p->len -= n;
@@ -204,7 +204,7 @@ static void release(struct xr_outputs *all, int stream)
         if (!p->held || p->stream != stream)
             continue;
         p->held = false;
-        emit(p, p->ended);
+        forward(p, p->ended);
         if (p->ended && !p->held) {
             all->open--;
             forget(p);
@@ -215,7 +215,7 @@ static void release(struct xr_outputs *all, int stream)
 }
 
 /* Forward what may be forwarded; all: also a partial line. */
-static void emit(struct pipe *p, bool all)
+static void forward(struct pipe *p, bool all)
 {
     struct pipe **owner = &p->all->owner[p->stream];
     const char *nl;
@@ -297,7 +297,7 @@ static void watch_silence(struct pipe *p)
     bool passing = p->all->owner[p->stream] == p;
 
     if (p->len || passing)
-        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time
+        event_add(p->silence, passing || p->len > PROMPT_MAX ? &long_line_time
                               : p->burst > MUCH                  ? &much_time
                                                                  : &prompt_time);
     p->burst = 0;
@@ -307,7 +307,7 @@ static void watch_silence(struct pipe *p)
 static void finish(struct pipe *p)
 {
     p->ended = true;
-    emit(p, true);
+    forward(p, true);
     event_del(p->ev);
     if (!p->held) {
         p->all->open--;
@@ -316,7 +316,7 @@ static void finish(struct pipe *p)
 }
 
 /* Read once. Returns false if there is no more for now. */
-static bool take(struct pipe *p)
+static bool read_pipe(struct pipe *p)
 {
     struct xr_outputs *all = p->all;
     ssize_t n;
@@ -325,7 +325,7 @@ static bool take(struct pipe *p)
         return false;
     if (!make_room(p)) {
         /* Out of memory: forward it as it is. */
-        emit(p, true);
+        forward(p, true);
         if (p->len == p->cap)
             return false;
     }
@@ -344,10 +344,10 @@ static bool take(struct pipe *p)
     p->len += (size_t)n;
     p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
-    emit(p, p->terminal);
+    forward(p, p->terminal);
     if (p->held)
         event_del(p->ev);
-    if (*all->at->wire && all->under_way > all->window && !all->stalled)
+    if (*all->at->wire && all->unacked > all->window && !all->stalled)
         stop_all(all);
     return true;
 }
@@ -360,7 +360,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Limit the rounds, so that other pipes get their turn. */
-    for (int i = 0; i < 4 && take(p); i++)
+    for (int i = 0; i < 4 && read_pipe(p); i++)
         ;
     all->at->on_progress(all->at->arg);
 }
@@ -371,7 +371,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    emit(p, true);
+    forward(p, true);
     if (p->held) /* its wait may take long: do not poll meanwhile */
         event_del(p->ev);
 }
@@ -469,11 +469,11 @@ rank_status_t xr_outputs_add_terminal(struct xr_outputs *all, uint32_t local, in
 void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
 {
     for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
-        while (take(&all->pipes[i]))
+        while (read_pipe(&all->pipes[i]))
             ;
         /* All of its output was read, even if other processes hold the pipe. */
         if (all->pipes[i].fd >= 0 && !all->stalled)
-            emit(&all->pipes[i], true);
+            forward(&all->pipes[i], true);
     }
 }
 
@@ -524,8 +524,8 @@ void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
 {
     if (!all)
         return;
-    all->under_way -= bytes < all->under_way ? bytes : all->under_way;
-    if (all->stalled && all->under_way <= all->window / 2 &&
+    all->unacked -= bytes < all->unacked ? bytes : all->unacked;
+    if (all->stalled && all->unacked <= all->window / 2 &&
         !(all->direct && xr_stream_backlog(all->direct)))
         resume(all);
 }

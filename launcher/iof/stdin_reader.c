@@ -16,7 +16,7 @@
  * Period at which a background reader checks whether it is still in the background: fg of a shell may send no
  * signal.
  */
-#define LOOK_MS 500
+#define CHECK_MS 500
 
 struct xr_reader {
     int fd;
@@ -33,7 +33,7 @@ static const struct timeval at_once = {0, 0};
 
 static void go_on(struct xr_reader *r)
 {
-    const struct timeval soon = {0, LOOK_MS * 1000};
+    const struct timeval soon = {0, CHECK_MS * 1000};
 
     if (!r->ev || !r->credit)
         return;

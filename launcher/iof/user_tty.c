@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Period at which a background process checks whether it is still in the background. */
-#define LOOK_MS 500
+#define CHECK_MS 500
 
 struct xr_user_terminal {
     struct event *resized, *look;
@@ -80,7 +80,7 @@ struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool key
 
 void xr_user_terminal_take(struct xr_user_terminal *t)
 {
-    const struct timeval soon = {0, LOOK_MS * 1000};
+    const struct timeval soon = {0, CHECK_MS * 1000};
     struct termios raw;
 
     if (!t || !t->keys || t->taken)

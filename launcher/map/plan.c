@@ -50,7 +50,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
  * Return whether srun starts the agents: inside Slurm, if it knows the hosts and the user selects no other
  * command.
  */
-static bool by_step(const struct xr_plan *p)
+static bool uses_srun(const struct xr_plan *p)
 {
     if (p->where->agent)
         return xr_command_is(p->where->agent, "srun");
@@ -61,7 +61,7 @@ static bool by_step(const struct xr_plan *p)
  * Return whether the host is this one and runs xrun's own agent. Inside Slurm this process must be a part of the
  * job: else its ranks had neither the cores nor the end that Slurm gives.
  */
-static bool is_ours(const struct xr_plan *p, const char *name, struct xr_here *here)
+static bool is_local_host(const struct xr_plan *p, const char *name, struct xr_here *here)
 {
     const char *node = xr_slurm_node();
 
@@ -71,7 +71,7 @@ static bool is_ours(const struct xr_plan *p, const char *name, struct xr_here *h
 }
 
 /* Format the list as --host has it. NULL: out of memory. */
-static char *spell(const struct xr_hostlist *hosts)
+static char *format_hosts(const struct xr_hostlist *hosts)
 {
     char *text = NULL;
     size_t len = 0;
@@ -102,7 +102,7 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
 
     if (st)
         return st;
-    if (by_step(p)) /* then names are Slurm's */
+    if (uses_srun(p)) /* then names are Slurm's */
         own = NULL;
     else
         st = xr_twins_merge(&p->hosts, here);
@@ -115,7 +115,7 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
     if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
         *n = 1;
     if (p->hosts.source || p->where->rankfile) {
-        p->given = spell(&p->hosts);
+        p->given = format_hosts(&p->hosts);
         if (!p->given)
             return RANK_ERR_NO_MEMORY;
     }
@@ -125,12 +125,12 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
     for (uint32_t i = needed; i < p->hosts.n; i++)
         p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;
     xr_hostlist_cut(&p->hosts, needed);
-    p->step = by_step(p);
+    p->step = uses_srun(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < p->hosts.n && p->local == XR_NO_HOST; i++) {
-        if (is_ours(p, p->hosts.host[i].name, here))
+        if (is_local_host(p, p->hosts.host[i].name, here))
             p->local = i;
     }
     if (p->local != XR_NO_HOST)
@@ -237,7 +237,7 @@ static rank_status_t load_cores(bool full, hwloc_topology_t *t)
 }
 
 /* xrun reads this host's topology itself, before it creates any process. */
-static rank_status_t look_here(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
+static rank_status_t load_own_topology(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
 {
     struct xr_plan_host *k = &p->known[p->local];
     bool full = p->where->rankfile || xr_place_wants_topology(&p->where->request) ||
@@ -264,7 +264,7 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
     rank_status_t st = hosts ? RANK_OK : RANK_ERR_NO_MEMORY;
 
     if (!st && p->local != XR_NO_HOST)
-        st = look_here(p, n, err, errlen);
+        st = load_own_topology(p, n, err, errlen);
     for (uint32_t i = 0; !st && i < p->hosts.n; i++)
         hosts[i] = (struct xr_place_host){.name = xr_plan_name(p, i),
                                           .slots = p->hosts.host[i].slots,

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #define LOST (-2)     /* status: a participant failed */
-#define TOO_MUCH (-3) /* status: the data exceed one message */
+#define OVERSIZED (-3) /* status: the data exceed one message */
 /* Results kept for ranks that stopped waiting: these may never return, or only with other ranks. */
-#define MOST_KEPT 256
-#define MOST_NAMED 4 /* hosts named in a text */
+#define KEPT_MAX 256
+#define NAMED_MAX 4 /* hosts named in a text */
 
 struct xr_fence {
     struct rk_link link;
@@ -46,7 +46,7 @@ struct xr_fences {
 
 /* ---------------------------------------------------------- participants */
 
-static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
+static void scan_node(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
@@ -59,15 +59,15 @@ static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool go
  * Find the branches with participants, and (fs->live) those with live ones, in one pass for any number of
  * children.
  */
-static void look_round(struct xr_fences *fs, struct xr_fence *f)
+static void scan_participants(struct xr_fences *fs, struct xr_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            see(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
+            scan_node(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        see(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
+        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
 }
 
 bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t n)
@@ -129,7 +129,7 @@ static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_
         destroy(fs, f);
         return NULL;
     }
-    look_round(fs, f);
+    scan_participants(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
         f->from[i] = !fs->live[i];
         if (f->from[i] && f->part[i])
@@ -196,7 +196,7 @@ static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, 
     }
     f->over = true;
     f->sent = false;
-    if (++fs->nkept > MOST_KEPT)
+    if (++fs->nkept > KEPT_MAX)
         forget_oldest(fs);
 }
 
@@ -223,7 +223,7 @@ static void move_on(struct xr_fences *fs, struct xr_fence *f)
 /* Append data. A message that is too long would break the connection, so this fence fails instead. */
 static void add_data(struct xr_fence *f, const void *data, size_t len)
 {
-    if (f->status == TOO_MUCH)
+    if (f->status == OVERSIZED)
         return;
     if (message_of(f, f->data.len + len) <= XR_MESSAGE_MAX) {
         xr_pack_raw(&f->data, data, len);
@@ -232,7 +232,7 @@ static void add_data(struct xr_fence *f, const void *data, size_t len)
     rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
              f->space == XR_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), XR_MESSAGE_MAX);
     xr_packer_free(&f->data);
-    f->status = TOO_MUCH;
+    f->status = OVERSIZED;
 }
 
 static void join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
@@ -349,7 +349,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
         hosts++;
     }
     at = (size_t)snprintf(out, len, "%s", hosts == 0 ? "other hosts" : hosts > branches ? "some of hosts" : hosts > 1 ? "hosts" : "host");
-    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < MOST_NAMED && at < len; i++) {
+    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < NAMED_MAX && at < len; i++) {
         if (late[i])
             at += (size_t)snprintf(out + at, len - at, "%c%s", named++ ? ',' : ' ', fs->job->hosts[i]);
     }
@@ -398,7 +398,7 @@ static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struc
 /* Some participants of a fence have ended. */
 static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
 {
-    look_round(fs, f);
+    scan_participants(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
         if (f->from[i] || fs->live[i])
             continue;

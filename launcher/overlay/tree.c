@@ -15,18 +15,18 @@
 #define BUSY_S 120
 #define FOR_EVER UINT32_MAX
 /* Time for the supervisor of a stalled agent to end all below it: supervisor.c. */
-#define KEEPER_S 9
+#define SUPERVISOR_S 9
 
 struct link {
     struct xr_tree *tree;
     struct xr_wire *wire; /* NULL: not connected */
     uint32_t node;        /* of the other end; XR_NODE_FRONT: the parent */
     bool remote;
-    bool hung_up; /* nothing more is sent, and only the end is expected */
-    bool patient; /* the kernel's time-out for unsent data is suspended */
+    bool disconnected; /* nothing more is sent, and only the end is expected */
+    bool timeout_suspended; /* the kernel's time-out for unsent data is suspended */
     bool lost;    /* reported to the owner; waits for the supervisor to end its processes */
     uint32_t silent; /* our heartbeats since the last byte; grows slower if this process gets no time */
-    uint32_t may_be; /* limit of silent */
+    uint32_t silent_max;
     uint64_t lost_ns;
 };
 
@@ -85,7 +85,7 @@ static struct link *child_of(struct xr_tree *t, uint32_t node)
 }
 
 /* Return the child on the route to a descendant, or NULL. */
-static struct link *way_to(struct xr_tree *t, uint32_t node)
+static struct link *next_hop(struct xr_tree *t, uint32_t node)
 {
     uint32_t i = xr_shape_way(&t->shape, t->self, node);
 
@@ -94,22 +94,22 @@ static struct link *way_to(struct xr_tree *t, uint32_t node)
 
 /* -------------------------------------------------------------------- sending */
 
-static void to_children(struct xr_tree *t, uint32_t kind, const void *data, size_t len)
+static void send_to_children(struct xr_tree *t, uint32_t kind, const void *data, size_t len)
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
-        if (t->child[i].wire && !t->child[i].hung_up)
+        if (t->child[i].wire && !t->child[i].disconnected)
             xr_wire_forward(t->child[i].wire, XR_NODE_ALL, kind, data, len);
     }
 }
 
 /* Send to another node. Drops a message without a route. */
-static void pass_on(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+static void forward(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
 {
-    struct link *l = node == XR_NODE_FRONT ? NULL : way_to(t, node);
+    struct link *l = node == XR_NODE_FRONT ? NULL : next_hop(t, node);
 
     if (!l)
         l = &t->parent;
-    if (l->wire && !l->hung_up)
+    if (l->wire && !l->disconnected)
         xr_wire_forward(l->wire, node, kind, data, len);
 }
 
@@ -120,12 +120,12 @@ void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_pac
     p = p ? p : &none;
     if (!p->failed) {
         if (node == XR_NODE_ALL)
-            to_children(t, kind, p->data, p->len);
+            send_to_children(t, kind, p->data, p->len);
         else if (node == t->self) {
             struct xr_unpacker u = {p->data, p->len, false};
             t->ops->on_message(t->arg, kind, &u);
         } else {
-            pass_on(t, node, kind, p->data, p->len);
+            forward(t, node, kind, p->data, p->len);
         }
     }
     xr_packer_free(p);
@@ -133,9 +133,9 @@ void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_pac
 
 void xr_tree_step(struct xr_tree *t, uint32_t child, uint32_t kind, struct xr_packer *p)
 {
-    struct link *l = child == XR_NODE_FRONT ? &t->parent : way_to(t, child);
+    struct link *l = child == XR_NODE_FRONT ? &t->parent : next_hop(t, child);
 
-    if (l && l->wire && !l->hung_up)
+    if (l && l->wire && !l->disconnected)
         xr_wire_send_to(l->wire, XR_NODE_NEXT, kind, p);
     else if (p)
         xr_packer_free(p);
@@ -169,7 +169,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpack
     struct link *l = arg;
     struct xr_tree *t = l->tree;
 
-    l->may_be = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
+    l->silent_max = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
     if (kind == XR_MSG_BEAT || kind == XR_MSG_BUSY || l->lost)
         return true;
     if (node == XR_NODE_NEXT)
@@ -177,14 +177,14 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpack
     if (node == XR_NODE_ALL) {
         if (l != &t->parent) /* only the root sends to all */
             return false;
-        to_children(t, kind, u->at, u->left);
+        send_to_children(t, kind, u->at, u->left);
         return t->ops->on_message(t->arg, kind, u);
     }
     if (node == t->self)
         return t->ops->on_message(t->arg, kind, u);
     if (node != XR_NODE_FRONT && node >= t->shape.nodes)
         return false;
-    pass_on(t, node, kind, u->at, u->left);
+    forward(t, node, kind, u->at, u->left);
     return true;
 }
 
@@ -246,21 +246,21 @@ static void lose(struct link *l, uint64_t now)
     l->lost = true;
     l->lost_ns = now;
     xr_tree_hang_up(t, l->node);
-    snprintf(why, sizeof(why), "it has not answered for %u s", l->may_be * BEAT_S);
+    snprintf(why, sizeof(why), "it has not answered for %u s", l->silent_max * BEAT_S);
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
 static void look_at(struct link *l, uint64_t now)
 {
-    if (l->wire && l->lost && now - l->lost_ns > KEEPER_S * 1000000000ull)
+    if (l->wire && l->lost && now - l->lost_ns > SUPERVISOR_S * 1000000000ull)
         end_lost(l, false);
-    if (!l->wire || !l->remote || l->hung_up)
+    if (!l->wire || !l->remote || l->disconnected)
         return;
     if (l == &l->tree->parent)
-        l->patient = xr_keepalive_suspend(xr_wire_fd(l->wire), l->patient);
+        l->timeout_suspended = xr_keepalive_suspend(xr_wire_fd(l->wire), l->timeout_suspended);
     xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
     /* A silent parent may be xrun, stopped by its user. The kernel's keepalive detects a dead host. */
-    if (l != &l->tree->parent && l->silent++ >= l->may_be)
+    if (l != &l->tree->parent && l->silent++ >= l->silent_max)
         lose(l, now);
 }
 
@@ -296,7 +296,7 @@ static rank_status_t add(struct link *l, int fd, bool remote)
     }
     l->remote = remote;
     l->silent = 0;
-    l->may_be = FOR_EVER;
+    l->silent_max = FOR_EVER;
     if (!remote)
         return RANK_OK;
     xr_keepalive_enable(fd);
@@ -386,8 +386,8 @@ void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
 {
     struct link *l = xr_tree_has_child(t, node) ? child_of(t, node) : NULL;
 
-    if (!l || l->hung_up)
+    if (!l || l->disconnected)
         return;
-    l->hung_up = true;
+    l->disconnected = true;
     xr_wire_finish(l->wire);
 }
