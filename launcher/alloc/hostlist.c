@@ -1,4 +1,6 @@
-/* hostlist.c: lists of hosts, and the short way to write them. See hostlist.h. */
+/*
+ * hostlist.c: keep lists of hosts and expand ranges. See hostlist.h.
+ */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/fnv.h"
@@ -12,7 +14,7 @@
 #define MAX_HOSTS (1u << 17)
 #define MAX_SLOTS (1u << 20)
 #define MAX_NAME 255
-#define SEVERAL (1u << 31) /* in brief: the name before the domain is that of others, too */
+#define SEVERAL (1u << 31) /* in brief: several names share the part before the domain */
 
 void xr_hostlist_clear(struct xr_hostlist *list)
 {
@@ -26,7 +28,7 @@ void xr_hostlist_clear(struct xr_hostlist *list)
     memset(list, 0, sizeof(*list));
 }
 
-/* Where the name stands in one of the tables, or would; there it ends by that character. */
+/* Return the slot of a name in one of the tables, or a free one. end terminates the name there. */
 static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
     uint32_t at = rk_fnv32(RK_FNV32_START, name, len) & (list->ntable - 1);
@@ -43,8 +45,8 @@ static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t l
     return slot_of(list, list->table, '\0', name, len);
 }
 
-/* Put a host into the tables. Of several that differ in their domains one stands for all. */
-static void enter(struct xr_hostlist *list, uint32_t i)
+/* Put a host into the tables. Of several that differ only in the domain, one stands for all. */
+static void index_host(struct xr_hostlist *list, uint32_t i)
 {
     const char *name = list->host[i].name, *domain = xr_here_domain(name);
     uint32_t *at;
@@ -63,7 +65,7 @@ static uint32_t find(const struct xr_hostlist *list, const char *name, size_t le
     return at ? at - 1 : UINT32_MAX;
 }
 
-/* Half of it stays empty. */
+/* Grow the tables: half of each stays empty. */
 static bool grow(struct xr_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
@@ -84,7 +86,7 @@ static bool grow(struct xr_hostlist *list)
     list->ntable = 2 * cap;
     list->cap = cap;
     for (uint32_t i = 0; i < list->n; i++)
-        enter(list, i);
+        index_host(list, i);
     return true;
 }
 
@@ -108,7 +110,7 @@ rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t
     list->host[list->n] = (struct xr_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
-    enter(list, list->n++);
+    index_host(list, list->n++);
     return RANK_OK;
 }
 
@@ -120,7 +122,7 @@ void xr_hostlist_limit(struct xr_hostlist *list, const char *name, uint32_t most
         list->host[at].most += most;
 }
 
-/* ----------------------------------------------------------------- what is a name */
+/* ----------------------------------------------------------------- names */
 
 static bool is_v6(const char *text, size_t len)
 {
@@ -134,7 +136,7 @@ static bool is_v6(const char *text, size_t len)
     return inet_pton(AF_INET6, address, bytes) == 1;
 }
 
-/* NULL: it is one. */
+/* Return what is wrong with a name, or NULL. */
 static const char *not_a_name(const char *name, size_t len)
 {
     const char *at = memrchr(name, '@', len);
@@ -182,16 +184,16 @@ void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
     memset(list->table, 0, list->ntable * sizeof(*list->table));
     memset(list->brief, 0, list->ntable * sizeof(*list->brief));
     for (uint32_t i = 0; i < n; i++)
-        enter(list, i);
+        index_host(list, i);
 }
 
-/* ---------------------------------------------------------------- the short way */
+/* ---------------------------------------------------------------- ranges */
 
 struct spelling {
     struct xr_hostlist *list;
     uint32_t slots;
     char name[MAX_NAME + 1];
-    const char *wrong; /* what is wrong, or NULL */
+    const char *wrong; /* the error, or NULL */
 };
 
 static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len);
@@ -202,7 +204,7 @@ static rank_status_t wrong(struct spelling *s, const char *what)
     return RANK_ERR_ARG;
 }
 
-/* "07": its value and how many digits it is written with. */
+/* Parse a number like "07": its value and its width. */
 static bool number(const char *text, size_t len, size_t *used, unsigned long *value)
 {
     size_t n = 0;
@@ -214,7 +216,7 @@ static bool number(const char *text, size_t len, size_t *used, unsigned long *va
     return n > 0;
 }
 
-/* One of the parts between the commas of a bracket: "3" or "01-16". */
+/* Expand one part between the commas of a bracket: "3" or "01-16". */
 static rank_status_t expand_part(struct spelling *s, size_t at, const char *part, size_t len,
                                  const char *rest, size_t restlen)
 {
@@ -245,7 +247,7 @@ static rank_status_t expand_part(struct spelling *s, size_t at, const char *part
     return RANK_OK;
 }
 
-/* name[0..at) is settled; what is left of the spelling may hold brackets. */
+/* Expand rest, which may hold brackets; name[0..at) is complete. */
 static rank_status_t expand(struct spelling *s, size_t at, const char *rest, size_t len)
 {
     const char *open = memchr(rest, '[', len), *close;
@@ -276,14 +278,14 @@ static rank_status_t expand(struct spelling *s, size_t at, const char *rest, siz
     return RANK_OK;
 }
 
-/* An address of IPv6 in brackets, as in a URL, is a name and no range. */
+/* Return whether text is an IPv6 address in brackets, as in a URL; it is a name and no range. */
 static bool is_address(const char *text, size_t len)
 {
     return len > 2 && text[0] == '[' && text[len - 1] == ']' && memchr(text, ':', len);
 }
 
-/* What it says of text, which is shown as a terminal may see it. */
-static rank_status_t explain(const char *text, size_t len, const char *what, char *err, size_t errlen)
+/* Format an error about text, made safe for a terminal. */
+static rank_status_t format_error(const char *text, size_t len, const char *what, char *err, size_t errlen)
 {
     snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
     xr_words_show(err);
@@ -300,22 +302,23 @@ static rank_status_t parse_one(struct xr_hostlist *list, const char *text, size_
     rank_status_t st;
 
     if (colon && !bracket && memchr(text, ':', (size_t)(colon - text)))
-        return explain(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err, errlen);
+        return format_error(text, len, "an address of IPv6 stands in brackets, as in [fd00::2] or [fd00::2]:4", err,
+                            errlen);
     if (colon && (!bracket || colon > bracket)) {
         namelen = (size_t)(colon - text);
         if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
             slots < 1 || slots > MAX_SLOTS)
-            return explain(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
+            return format_error(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
     }
     s.slots = (uint32_t)slots;
     if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
-        return explain(text, len, "this is no address of IPv6", err, errlen);
+        return format_error(text, len, "this is no address of IPv6", err, errlen);
     if (is_address(text, namelen))
         st = xr_hostlist_take(list, text, namelen, s.slots, &s.wrong);
     else
         st = expand(&s, 0, text, namelen);
     if (st)
-        explain(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
+        format_error(text, len, s.wrong ? s.wrong : rank_status_string(st), err, errlen);
     return st;
 }
 
@@ -339,8 +342,8 @@ rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char
     }
 }
 
-/* The only one that is the same but for a domain, which the one has and the other has not. No address has any. */
-static uint32_t find_alike(const struct xr_hostlist *list, const char *name)
+/* Return the only host that equals name except for a domain that one of them lacks. Addresses have no domain. */
+static uint32_t find_except_domain(const struct xr_hostlist *list, const char *name)
 {
     const char *domain = xr_here_domain(name);
     size_t len = strlen(name);
@@ -365,8 +368,8 @@ uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, 
     }
     if (found != UINT32_MAX)
         return found;
-    /* Names that nobody has listed are found in a rankfile one after the other: each may be a new one. */
-    return list->source ? find_alike(list, name) : UINT32_MAX;
+    /* Without a list, names of a rankfile are added one after the other: each may be a new host. */
+    return list->source ? find_except_domain(list, name) : UINT32_MAX;
 }
 
 rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,
@@ -375,7 +378,7 @@ rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hos
     struct xr_hostlist kept = {.source = only->source};
     rank_status_t st = RANK_OK;
 
-    /* By the names of list, which others know them by; two names of one are that one twice, as a,a is. */
+    /* Use the names of list, which other hosts use. Two names of one host count as that host twice, as a,a does. */
     for (uint32_t i = 0; !st && i < only->n; i++) {
         uint32_t at = xr_hostlist_mean(list, here, only->host[i].name);
         const char *name = at != UINT32_MAX ? list->host[at].name : NULL;

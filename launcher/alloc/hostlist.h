@@ -1,8 +1,10 @@
 /*
- * hostlist.h: the hosts that a job may use, and how many ranks each takes.
+ * hostlist.h: keep the hosts that a job may use, and their slots.
  *
- * They come from --host, from a hostfile, or from the resource manager that
- * xrun was started under. Nothing here asks a network.
+ * Room: the allocation: --host, hostfiles, Slurm, PBS and LSF; names of this host.
+ * Called by: agent, bootstrap, map.
+ * Never: starts a process; places ranks.
+ * Tests: tests/launcher/{habits,local_host}_test.c, tests/fuzz/fuzz_files.c.
  */
 #ifndef XR_LAUNCHER_ALLOC_HOSTLIST_H
 #define XR_LAUNCHER_ALLOC_HOSTLIST_H
@@ -18,64 +20,70 @@
 
 struct xr_hostspec {
     char *name;
-    uint32_t slots; /* 0: not said */
-    uint32_t most;  /* it takes no more ranks than these; 0: any number */
+    uint32_t slots; /* 0: not given */
+    uint32_t most;  /* limit of its ranks; 0: none */
 };
 
 struct xr_hostlist {
     struct xr_hostspec *host;
     uint32_t n, cap;
-    uint32_t *table, ntable; /* places in host by name: an open hash table, 0 for none and else the place + 1 */
-    uint32_t *brief; /* [ntable]: those that have a domain, by the name before it */
-    const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: nobody named any */
+    uint32_t *table, ntable; /* indices into host by name: an open hash table, 0 for none, else the index + 1 */
+    uint32_t *brief; /* [ntable]: hosts with a domain, by the name before it */
+    const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: no hosts given */
 };
 
-/* NULL and a zeroed one are fine. */
+/* No-op if NULL or zeroed. */
 void xr_hostlist_clear(struct xr_hostlist *list);
 
-/* Named once more, a host gets the slots of both. RANK_ERR_NO_MEMORY. */
+/* Add a host. A repeated name gets the slots of both. Returns RANK_ERR_NO_MEMORY on failure. */
 rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t len,
                               uint32_t slots);
-/* One that is there takes this many more ranks at most; 0: nothing is said. */
+/* Add to the limit of a host in the list; 0: no change. */
 void xr_hostlist_limit(struct xr_hostlist *list, const char *name, uint32_t most);
-/* Adds a name that somebody wrote, which may be an address of IPv6 in brackets. RANK_ERR_ARG: *wrong says why
- * it is none; one that ssh would take for an option or that would steer a terminal is none either. */
+/*
+ * Add a name from the user, perhaps an IPv6 address in brackets. RANK_ERR_ARG: *wrong is the reason. Rejects
+ * names that ssh would take for an option or that would steer a terminal.
+ */
 rank_status_t xr_hostlist_take(struct xr_hostlist *list, const char *name, size_t len, uint32_t slots,
                                const char **wrong);
-/* The host of that name, or UINT32_MAX. */
+/* Return the index of the host of that name, or UINT32_MAX. */
 uint32_t xr_hostlist_find(const struct xr_hostlist *list, const char *name);
 
-/* Keep the first n, if there are more. */
+/* Keep at most the first n hosts. */
 void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n);
 
 /*
- * "a,b:4,node[01-16,20]:2": names, ranges in them, and slots behind a colon.
- * RANK_ERR_ARG: err says what is wrong with which part.
+ * Parse "a,b:4,node[01-16,20]:2": names, ranges in them, and slots after a colon. RANK_ERR_ARG: err names the
+ * bad part.
  */
 rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char *err,
                                 size_t errlen);
 
 /*
- * Adds the hosts of a file. A line a host: "name", "name:4" or "name slots=4", with ranges in names and
- * # before a comment. Each bad line is logged as FILE:LINE; RANK_ERR_ARG then,
- * and err counts them.
+ * Add the hosts of a file, one a line: "name", "name:4" or "name slots=4", with ranges in names and # before a
+ * comment. Logs each bad line as FILE:LINE; then returns RANK_ERR_ARG with their number in err.
  */
 rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char *err,
                                size_t errlen);
 
-/* What Slurm, PBS or LSF say in the environment and in the files that they name there. Leaves the
- * list empty if none of them does. */
+/*
+ * Add what Slurm, PBS or LSF give in the environment and in the files named there. Leaves the list empty without
+ * them.
+ */
 rank_status_t xr_hostlist_allocated(struct xr_hostlist *list, char *err, size_t errlen);
 
-/* Keep those of list that are in only, in the order and with the slots (if said) of only. One that list has not is
- * an error. here as below. */
+/*
+ * Keep the hosts of list that are in only, in the order and with the slots (if given) of only. A host that is
+ * not in list is an error. here as below.
+ */
 rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,
                                    char *err, size_t errlen);
 
 /*
- * The one of the list that somebody means by a name: that of this name; any that is this host, if the name is one of
- * its names (here; NULL: they are as others' names); or the only one that is the same but for a domain, which the one
- * has and the other has not. UINT32_MAX: there is none.
+ * Return the host that a name means, or UINT32_MAX. It is the first of these that exists:
+ * - the host of that name;
+ * - any that is this host, if the name is one of its names (here; NULL: skipped);
+ * - the only one that equals it except for a domain that one of them lacks.
  */
 uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, const char *name);
 

@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool leads_elsewhere(struct xr_here *h, const char *name);
+static bool resolves_elsewhere(struct xr_here *h, const char *name);
 
 void xr_here_look(struct xr_here *h)
 {
     memset(h, 0, sizeof(*h));
-    h->elsewhere = leads_elsewhere;
+    h->elsewhere = resolves_elsewhere;
     if (gethostname(h->name, sizeof(h->name) - 1) || !h->name[0])
         snprintf(h->name, sizeof(h->name), "localhost");
 }
@@ -41,7 +41,7 @@ void xr_here_clear(struct xr_here *h)
     memset(h, 0, sizeof(*h));
 }
 
-/* The bytes of an interface's address, if it has one. */
+/* Return the bytes of an interface's address, or NULL. */
 static const void *bytes_of(const struct ifaddrs *i, int *family, size_t *len)
 {
     *family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
@@ -74,14 +74,14 @@ static bool own_address(struct xr_here *h, const char *name)
     return inet_pton(family, name, want) == 1 && has_address(h, family, want);
 }
 
-/* 127.0.1.1, where some systems keep the host's own name, is no interface's. */
+/* 127.0.1.1, where some systems keep the host's own name, belongs to no interface. */
 static bool is_loopback(const struct sockaddr_in *at)
 {
     return ntohl(at->sin_addr.s_addr) >> 24 == 127;
 }
 
-/* A name that leads nowhere is nobody else's. */
-static bool leads_elsewhere(struct xr_here *h, const char *name)
+/* Return whether the name resolves to another host. A name that does not resolve belongs to no other host. */
+static bool resolves_elsewhere(struct xr_here *h, const char *name)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
@@ -132,7 +132,7 @@ bool xr_here_differ(const char *a, const char *b)
     return x && y && strcmp(x, y) != 0;
 }
 
-/* ---------------------------------------------------------------- which machine */
+/* -------------------------------------------------------------- machine */
 
 static bool mix_file(uint64_t *h, const char *path)
 {
@@ -158,8 +158,8 @@ static bool mix_namespace(uint64_t *h, const char *path)
 }
 
 /*
- * Machines that were copied while they ran have one boot id, and all have the same number for their first
- * namespaces; but to talk to each other they must have other addresses. In whichever order these come. 0: there are none.
+ * Return a sum of all addresses, in any order; 0: none. Machines cloned while they ran share a boot id and
+ * namespace numbers, but need different addresses to communicate.
  */
 static uint64_t sum_addresses(void)
 {

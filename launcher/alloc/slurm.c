@@ -45,7 +45,10 @@ const char *xr_slurm_node(void)
     return name && *name ? name : NULL;
 }
 
-/* Is it a variable that becomes an option of srun, or says what the caller is? Those that find the job stay. */
+/*
+ * Return whether the variable becomes an option of srun or describes the caller. Variables that identify the job
+ * stay.
+ */
 static bool is_option(const char *variable)
 {
     static const char *const kept[] = {"SLURM_CONF=",       "SLURM_JOB_ID=",         "SLURM_JOBID=",
@@ -66,8 +69,10 @@ static bool is_option(const char *variable)
 char **xr_slurm_environ(const char *library_path)
 {
     char **env = NULL, *word = NULL;
-    /* The job's cores and devices are for its ranks, whichever step they are in. As a variable, because older ones do
-     * not know the option. */
+    /*
+     * Ranks may use the job's cores and devices in any step. A variable, because older versions do not know the
+     * option.
+     */
     bool ok = xr_environ_put(&env, "SLURM_OVERLAP=1");
 
     for (char **v = environ; ok && *v; v++) {

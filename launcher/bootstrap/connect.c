@@ -1,4 +1,6 @@
-/* connect.c: an agent connects to its parent. See listener.h. */
+/*
+ * connect.c: connect an agent to its parent. See listener.h.
+ */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
 #include "lib/base/clock.h"
@@ -13,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define AGAIN_MS 100
-#define BRIEFLY_NS 1000000000ull
+#define RETRY_MS 100
+#define BRIEF_NS 1000000000ull
 
 static int left(uint64_t deadline)
 {
@@ -64,8 +66,8 @@ static int connect_to(const char *address, uint32_t port, uint64_t deadline)
     return -1;
 }
 
-/* Say who we are, and hear that the other knows us. */
-static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
+/* Send our handshake and check the parent's answer. */
+static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
 {
     uint8_t word[XR_HELLO], answer[XR_SECRET / 2];
     size_t have = 0;
@@ -88,8 +90,8 @@ static bool greet(int fd, const struct xr_setup *s, uint64_t deadline)
     return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
-/* ssh and srun know at which address our parent reached us from: that way surely leads back. */
-static const char *likely(const struct xr_setup *s)
+/* Return the address from which ssh or srun says that the parent reached us: the route back surely works. */
+static const char *reverse_address(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
     size_t len = from ? strcspn(from, " ") : 0;
@@ -101,11 +103,11 @@ static const char *likely(const struct xr_setup *s)
     return NULL;
 }
 
-static int enter(const struct xr_setup *s, const char *address, uint64_t deadline)
+static int connect_parent(const struct xr_setup *s, const char *address, uint64_t deadline)
 {
     int fd = connect_to(address, s->port, deadline);
 
-    if (fd >= 0 && greet(fd, s, deadline))
+    if (fd >= 0 && authenticate(fd, s, deadline))
         return fd;
     if (fd >= 0) {
         int error = errno;
@@ -115,24 +117,27 @@ static int enter(const struct xr_setup *s, const char *address, uint64_t deadlin
     return -1;
 }
 
-static bool was_thrown_out(int error)
+static bool was_disconnected(int error)
 {
     return error == ECONNRESET || error == EPIPE;
 }
 
-/* At all addresses, n of them. Else errno says why not, and that we were let in and thrown out goes before all else. */
-static int enter_somewhere(const struct xr_setup *s, size_t n, uint64_t end)
+/*
+ * Connect at any of the first n addresses. Returns the socket, or -1 with errno; a refusal after the connect
+ * takes precedence over other errors.
+ */
+static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
 {
-    const char *first = likely(s);
-    int fd = first ? enter(s, first, end) : -1, error = first ? errno : 0;
+    const char *first = reverse_address(s);
+    int fd = first ? connect_parent(s, first, end) : -1, error = first ? errno : 0;
 
     for (size_t i = 0; fd < 0 && i < n; i++) {
         uint64_t now = rk_clock_ns(), part = (end > now ? end - now : 0) / (n - i);
         if (s->addresses[i] == first)
             continue;
-        /* Each gets its part of what time is left, but little of it where another has been shown to be the one. */
-        fd = enter(s, s->addresses[i], now + (was_thrown_out(error) && part > BRIEFLY_NS ? BRIEFLY_NS : part));
-        if (!was_thrown_out(error))
+        /* Each address gets its part of the remaining time, but little of it once another one has proved right. */
+        fd = connect_parent(s, s->addresses[i], now + (was_disconnected(error) && part > BRIEF_NS ? BRIEF_NS : part));
+        if (!was_disconnected(error))
             error = errno;
     }
     errno = error;
@@ -147,9 +152,12 @@ int xr_door_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
 
     for (char *const *a = s->addresses; *a; a++)
         n++;
-    /* A crowd at the door may have pushed us out before we were heard; a parent that is gone refuses. */
-    while ((fd = enter_somewhere(s, n, end)) < 0 && was_thrown_out(errno) && left(end) > AGAIN_MS)
-        poll(NULL, 0, AGAIN_MS);
+    /*
+     * Many pending connections at the listener may have displaced ours. A parent that is gone refuses the
+     * connection.
+     */
+    while ((fd = connect_any(s, n, end)) < 0 && was_disconnected(errno) && left(end) > RETRY_MS)
+        poll(NULL, 0, RETRY_MS);
     if (fd < 0 && errlen) {
         int at = snprintf(err, errlen, "cannot connect to its parent at port %u of", s->port);
         for (size_t i = 0; i < n && at < (int)errlen; i++)

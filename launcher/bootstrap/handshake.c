@@ -1,4 +1,6 @@
-/* handshake.c: the 64 bytes that an agent sends first. See handshake.h. */
+/*
+ * handshake.c: pack and check the 64 bytes that an agent sends first.
+ */
 #include "launcher/bootstrap/handshake.h"
 
 #include <stdio.h>

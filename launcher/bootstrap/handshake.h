@@ -1,8 +1,8 @@
 /*
- * handshake.h: what is said at a door, see listener.h.
+ * handshake.h: authenticate an agent at a listener, see listener.h.
  *
- * A hello is always 64 bytes, in every version: 8 of name, the protocol's
- * number, the node's number, 16 of secret, and the version as text.
+ * A handshake has 64 bytes in every version: 8 of name, the protocol's number, the
+ * node's number, 16 of secret, and the version as text.
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_HANDSHAKE_H
 #define XR_LAUNCHER_BOOTSTRAP_HANDSHAKE_H
@@ -18,9 +18,9 @@ enum xr_hello { XR_HELLO_STRANGER, XR_HELLO_OTHER_VERSION, XR_HELLO_AGENT };
 bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
 void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node);
-/* Could the bytes up to now become one? */
+/* Return whether the received bytes may be the start of a handshake. */
 bool xr_hello_begins(const uint8_t *word, size_t len);
-/* version: XR_HELLO_VERSION + 1 bytes. */
+/* Check a whole handshake. version: XR_HELLO_VERSION + 1 bytes. */
 enum xr_hello xr_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
                              char *version);
 

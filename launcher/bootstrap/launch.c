@@ -13,14 +13,14 @@
 
 struct xr_branches {
     struct xr_tree *tree;
-    struct xr_setup setup; /* a copy that owns only what concerns the door */
+    struct xr_setup setup; /* a copy that owns only the parent's addresses */
     struct xr_door *door;
     struct xr_starter *starter;
-    struct xr_step *step; /* instead of it, inside Slurm */
-    struct xr_usher *usher; /* with it */
+    struct xr_step *step; /* replaces starter inside Slurm */
+    struct xr_usher *usher; /* present with step */
     const struct xr_branch_ops *ops;
     void *arg;
-    uint32_t strangers; /* who came to the door before it was closed */
+    uint32_t unauthenticated; /* peers of the closed listener */
 };
 
 static void on_agent(void *arg, uint32_t node, int fd)
@@ -31,7 +31,7 @@ static void on_agent(void *arg, uint32_t node, int fd)
         xr_usher_take(b->usher, node, fd);
         return;
     }
-    /* One that comes twice, or is not ours, does not get in. */
+    /* Reject a second connection of a node, or one that is not a child. */
     if (xr_tree_add_child(b->tree, node, fd, true) != RANK_OK)
         return;
     xr_branches_connected(b, node);
@@ -177,7 +177,7 @@ bool xr_branches_has(const struct xr_branches *b, pid_t pid)
 
 uint32_t xr_branches_strangers(const struct xr_branches *b)
 {
-    return b ? b->strangers + xr_door_strangers(b->door) : 0;
+    return b ? b->unauthenticated + xr_door_strangers(b->door) : 0;
 }
 
 void xr_branches_shut_door(struct xr_branches *b)
@@ -185,7 +185,7 @@ void xr_branches_shut_door(struct xr_branches *b)
     if (!b)
         return;
     xr_step_shut(b->step);
-    b->strangers += xr_door_strangers(b->door);
+    b->unauthenticated += xr_door_strangers(b->door);
     xr_door_close(b->door);
     b->door = NULL;
     xr_usher_close(b->usher);
@@ -194,7 +194,7 @@ void xr_branches_shut_door(struct xr_branches *b)
 
 bool xr_branches_hear_door(struct xr_branches *b, struct xr_unpacker *u)
 {
-    /* One that comes when nobody is waited for any more is late, and no fault. */
+    /* A message that arrives after all agents connected is late, and no error. */
     return b && (!b->usher || xr_usher_hear(b->usher, u));
 }
 

@@ -1,10 +1,16 @@
 /*
- * launch.h: the agents below a node of the tree, from their start on.
+ * launch.h: start the agents below a node and connect them to the tree.
  *
- * Used by xrun and by every agent that has others below it: it opens a door,
- * starts the agents and takes their wires into the tree as they come in.
- * Where one srun starts all agents, xrun's door also tells those that are not
- * its own whose they are (parent_lookup.h), and the others only wait for theirs.
+ * Room: start agents on other hosts and authenticate them.
+ * Called by: agent, frontend, main.c.
+ * Never: decides which hosts are used, or what runs on them.
+ * Tests: tests/launcher/listener_test.c, listener_hosts.sh;
+ * tests/fuzz/fuzz_wire.c.
+ *
+ * Used by xrun and by each agent with children. It opens a listener, starts the
+ * agents, and adds their connections to the tree as they arrive. Where one srun
+ * starts all agents, xrun's listener also tells the others where their parents are
+ * (parent_lookup.h).
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_LAUNCH_H
 #define XR_LAUNCHER_BOOTSTRAP_LAUNCH_H
@@ -16,52 +22,52 @@
 
 struct xr_branches;
 
-/* node XR_NODE_ALL: of the one command that starts them all. */
+/* node is XR_NODE_ALL for the one command that starts all agents. */
 struct xr_branch_ops {
-    /* It has not come, or came and makes no sense; text is a line. */
+    /* The agent did not connect, or sent a malformed handshake; text is a line. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
-    /* A line that the command which started it wrote. */
+    /* A line of output of the command that started the agent. */
     void (*on_said)(void *arg, uint32_t node, const char *line);
 };
 
 /*
- * Start all children in the tree but skip, which the caller starts itself
- * (XR_NODE_FRONT: none). setup: names, secret, commands; what children are told
- * of the door is filled in. Failures of single ones come by on_failed; a status
- * and err say that nothing could be started at all.
+ * Start all children in the tree except skip, which the caller starts itself (XR_NODE_FRONT: none). setup:
+ * names, secret, commands; the listener's addresses are filled in. Single failures are reported by on_failed. A
+ * failure status, with err, means that nothing could be started.
  */
 rank_status_t xr_branches_open(struct event_base *base, struct xr_tree *tree,
                                const struct xr_setup *setup, uint32_t skip,
                                const struct xr_branch_ops *ops, void *arg,
                                struct xr_branches **out, char *err, size_t errlen);
-/* A node below says where its door is (the payload of XR_MSG_DOOR): those who wait for that are told. False: it makes
- * no sense. */
+/*
+ * Handle XR_MSG_DOOR of a descendant: pass its listener's address to the agents that wait for it. Returns false
+ * if the message is malformed.
+ */
 bool xr_branches_hear_door(struct xr_branches *branches, struct xr_unpacker *u);
-/* What such a message says of our own door; fd: the wire up, whose address here is the likeliest to be reached. */
+/* Pack XR_MSG_DOOR for our own listener. fd: the connection to the parent, whose local address comes first. */
 void xr_branches_pack_door(const struct xr_branches *branches, uint32_t node, int fd, struct xr_packer *p);
-/* A node below is in the tree, by whichever way it came. */
+/* A descendant is in the tree, by any route. */
 void xr_branches_connected(struct xr_branches *branches, uint32_t node);
-/* What the command that starts them all has said of its end, or "". NULL is fine. */
+/* Return the last message of the command that starts all agents, or "". NULL is accepted. */
 const char *xr_branches_words(const struct xr_branches *branches);
-/* That this command was killed, or "". NULL is fine. */
+/* Return the text that this command was killed, or "". NULL is accepted. */
 const char *xr_branches_killed(const struct xr_branches *branches);
-/* NULL is fine. Kills the commands that still run. */
+/* No-op if NULL. Kills the commands that still run. */
 void xr_branches_close(struct xr_branches *branches);
 
-/* A child of this process ended; true if it belongs here. */
+/* Handle the end of a child process. Returns true if it belongs here. */
 bool xr_branches_reaped(struct xr_branches *branches, pid_t pid, int status);
-/* The commands that run, for those who signal descendants: at most max. pids NULL: how many there are. */
+/* Store the pids of running commands, at most max. pids NULL: only count them. */
 size_t xr_branches_pids(const struct xr_branches *branches, pid_t *pids, size_t max);
-/* A child in the tree is lost: the command that started it need not be waited for. */
+/* A child in the tree is lost: do not wait for the command that started it. */
 void xr_branches_lost(struct xr_branches *branches, uint32_t node);
-/* The user does not want to wait: commands whose agents have not come are killed. Not srun, which Slurm knows to end.
- * NULL is fine. */
+/* Kill the commands whose agents have not connected. Not srun: Slurm ends it. No-op if NULL. */
 void xr_branches_give_up(struct xr_branches *branches);
-/* Is it one of them? */
+/* Return whether pid is one of the commands. */
 bool xr_branches_has(const struct xr_branches *branches, pid_t pid);
-/* How many strangers came to the door. */
+/* Return the number of unauthenticated peers. */
 uint32_t xr_branches_strangers(const struct xr_branches *branches);
-/* No more agents are expected: close the door. */
+/* No more agents are expected: close the listener. */
 void xr_branches_shut_door(struct xr_branches *branches);
 
 #endif

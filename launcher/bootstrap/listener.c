@@ -17,14 +17,14 @@
 
 #include "launcher/bootstrap/handshake.h"
 
-#define PATIENCE_S 5   /* for a hello */
-#define MAX_GUESTS 256 /* who have not said one yet: for more, the first of them have to go */
-#define FEW_GUESTS 16
+#define HANDSHAKE_S 5   /* time limit of a handshake */
+#define PENDING_MAX 256 /* connections without a handshake: beyond this the oldest are closed */
+#define PENDING_FEW 16
 #define BACKLOG 1024
 #define AGAIN_US 100000
-#define HASTE_NS 500000000ull /* within which an agent has surely said its hello: who needs longer makes room if it is needed */
+#define HANDSHAKE_FAST_NS 500000000ull /* a slower handshake is closed first */
 
-struct guest {
+struct pending_conn {
     struct rk_link link;
     struct xr_door *door;
     struct event *ev;
@@ -40,11 +40,11 @@ struct xr_door {
     uint8_t secret[XR_SECRET];
     int fd;
     struct event *ev, *again;
-    struct rk_link guests; /* those who came first are first */
-    uint32_t nguests, room, strangers;
+    struct rk_link pending; /* oldest first */
+    uint32_t npending, room, unauthenticated;
 };
 
-/* Who waits makes the socket readable without end: let them wait a little. */
+/* A pending connection keeps the socket readable, so pause for a while. */
 static void pause_listening(struct xr_door *d)
 {
     static const struct timeval soon = {0, AGAIN_US};
@@ -62,12 +62,12 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
     event_add(d->ev, NULL);
 }
 
-static int leave(struct guest *g, bool close_it)
+static int remove_pending(struct pending_conn *g, bool close_it)
 {
     int fd = event_get_fd(g->ev);
 
     rk_list_remove(&g->link);
-    g->door->nguests--;
+    g->door->npending--;
     event_free(g->ev);
     free(g);
     if (close_it)
@@ -75,33 +75,33 @@ static int leave(struct guest *g, bool close_it)
     return fd;
 }
 
-/* What somebody has said lies unread where xrun stood still for a while. */
-static bool has_spoken(const struct guest *g)
+/* Data of a peer may be unread if xrun itself was stopped. */
+static bool has_unread_data(const struct pending_conn *g)
 {
     uint8_t byte;
 
     return recv(event_get_fd(g->ev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Fewer than that many guests: those who came first, and still say nothing, have to go. */
+/* Leave fewer than this many pending connections: the oldest silent ones are closed. */
 static bool make_room(struct xr_door *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
 
-    for (struct rk_link *l = d->guests.next, *next; d->nguests >= many && l != &d->guests; l = next) {
-        struct guest *g = rk_list_entry(l, struct guest, link);
+    for (struct rk_link *l = d->pending.next, *next; d->npending >= many && l != &d->pending; l = next) {
+        struct pending_conn *g = rk_list_entry(l, struct pending_conn, link);
         next = l->next;
-        if (now - g->since < HASTE_NS)
+        if (now - g->since < HANDSHAKE_FAST_NS)
             break;
-        if (has_spoken(g))
+        if (has_unread_data(g))
             continue;
-        d->strangers++;
-        leave(g, true);
+        d->unauthenticated++;
+        remove_pending(g, true);
     }
-    return d->nguests < many;
+    return d->npending < many;
 }
 
-static void judge(struct guest *g)
+static void check_handshake(struct pending_conn *g)
 {
     struct xr_door *d = g->door;
     char version[XR_HELLO_VERSION + 1];
@@ -110,74 +110,74 @@ static void judge(struct guest *g)
 
     switch (xr_hello_check(g->word, d->secret, &node, version)) {
     case XR_HELLO_STRANGER:
-        d->strangers++;
-        leave(g, true);
+        d->unauthenticated++;
+        remove_pending(g, true);
         return;
     case XR_HELLO_OTHER_VERSION:
-        leave(g, true);
+        remove_pending(g, true);
         d->ops->on_other_version(d->arg, node, version);
         return;
     default:
         break;
     }
-    fd = leave(g, false);
+    fd = remove_pending(g, false);
     if (send(fd, d->secret + XR_SECRET / 2, XR_SECRET / 2, MSG_NOSIGNAL) == XR_SECRET / 2)
         d->ops->on_agent(d->arg, node, fd);
     else
         close(fd);
 }
 
-/* For the whole of its hello: byte by byte it gets no more time than at once. */
-static bool has_time(struct guest *g)
+/* The limit holds for the whole handshake: single bytes do not extend it. */
+static bool has_time(struct pending_conn *g)
 {
     uint64_t us = (rk_clock_ns() - g->since) / 1000;
     struct timeval left;
 
-    if (us >= PATIENCE_S * 1000000ull)
+    if (us >= HANDSHAKE_S * 1000000ull)
         return false;
-    us = PATIENCE_S * 1000000ull - us;
+    us = HANDSHAKE_S * 1000000ull - us;
     left = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
     return event_add(g->ev, &left) == 0;
 }
 
-static void on_word(evutil_socket_t fd, short what, void *arg)
+static void on_handshake(evutil_socket_t fd, short what, void *arg)
 {
-    struct guest *g = arg;
+    struct pending_conn *g = arg;
     ssize_t n = what & EV_READ ? read(fd, g->word + g->len, sizeof(g->word) - g->len) : -1;
 
     if (n < 0 && !(what & EV_TIMEOUT) && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0)
         g->len += (size_t)n;
-    /* The first wrong byte shows a stranger, who need not be waited for. */
+    /* The first wrong byte identifies a stranger; the rest is not awaited. */
     if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
-        g->door->strangers++;
-        leave(g, true);
+        g->door->unauthenticated++;
+        remove_pending(g, true);
     } else if (g->len == sizeof(g->word)) {
-        judge(g);
+        check_handshake(g);
     }
 }
 
 /*
- * Where memory or descriptors are short, the others in this process need some too: fewer are let in from now on. A few
- * guests have not used them up, and the next one's place is made by the first of them. Other errors say nothing of that.
+ * Memory or descriptors are short: accept fewer from now on, so that this process keeps some. With few pending
+ * connections these are not the cause; the oldest makes room for the next. Other errors change nothing.
  */
 static void too_many(struct xr_door *d, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
-        if (d->nguests > FEW_GUESTS)
-            d->room = d->nguests - d->nguests / 4;
-        else if (d->nguests)
-            make_room(d, d->nguests);
+        if (d->npending > PENDING_FEW)
+            d->room = d->npending - d->npending / 4;
+        else if (d->npending)
+            make_room(d, d->npending);
     }
     pause_listening(d);
 }
 
-static void on_guest(evutil_socket_t fd, short what, void *arg)
+static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct timeval patience = {PATIENCE_S, 0};
+    static const struct timeval time_limit = {HANDSHAKE_S, 0};
     struct xr_door *d = arg;
-    struct guest *g;
+    struct pending_conn *g;
     int s;
 
     (void)what;
@@ -193,8 +193,8 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
     }
     g = calloc(1, sizeof(*g));
     if (g)
-        g->ev = event_new(d->base, s, EV_READ | EV_PERSIST, on_word, g);
-    if (!g || !g->ev || event_add(g->ev, &patience)) {
+        g->ev = event_new(d->base, s, EV_READ | EV_PERSIST, on_handshake, g);
+    if (!g || !g->ev || event_add(g->ev, &time_limit)) {
         if (g && g->ev)
             event_free(g->ev);
         free(g);
@@ -203,13 +203,13 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
     }
     g->door = d;
     g->since = rk_clock_ns();
-    rk_list_append(&d->guests, &g->link);
-    d->nguests++;
+    rk_list_append(&d->pending, &g->link);
+    d->npending++;
 }
 
 /* ------------------------------------------------------------------ addresses */
 
-/* Both families where there are both; only one address if an interface was named. */
+/* Listen in both address families if available; on one address only if an interface was named. */
 static int listen_at(const char *address, uint32_t *port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
@@ -268,13 +268,13 @@ rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const
     d->ops = ops;
     d->arg = arg;
     memcpy(d->secret, secret, XR_SECRET);
-    d->room = MAX_GUESTS;
-    rk_list_init(&d->guests);
+    d->room = PENDING_MAX;
+    rk_list_init(&d->pending);
     d->fd = listen_at(interface ? (*addresses)[0] : NULL, port);
     if (d->fd < 0)
         snprintf(err, errlen, "cannot listen for the agents of other hosts: %s", strerror(errno));
     else
-        d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_guest, d);
+        d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_pending, d);
     d->again = evtimer_new(base, on_again, d);
     if (!d->ev || !d->again || event_add(d->ev, NULL)) {
         xr_door_close(d);
@@ -290,8 +290,8 @@ void xr_door_close(struct xr_door *d)
 {
     if (!d)
         return;
-    while (!rk_list_empty(&d->guests))
-        leave(rk_list_entry(d->guests.next, struct guest, link), true);
+    while (!rk_list_empty(&d->pending))
+        remove_pending(rk_list_entry(d->pending.next, struct pending_conn, link), true);
     if (d->ev)
         event_free(d->ev);
     if (d->again)
@@ -303,5 +303,5 @@ void xr_door_close(struct xr_door *d)
 
 uint32_t xr_door_strangers(const struct xr_door *d)
 {
-    return d ? d->strangers + d->nguests : 0;
+    return d ? d->unauthenticated + d->npending : 0;
 }

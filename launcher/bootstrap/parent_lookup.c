@@ -15,21 +15,21 @@
 
 #define MAX_ANSWER 65536
 
-struct guest {
-    struct event *ev; /* NULL: it is not here */
-    char **addresses; /* of its own door; NULL: not known */
+struct waiting_agent {
+    struct event *ev; /* NULL: not connected */
+    char **addresses; /* of its own listener; NULL: not known */
     uint32_t port;
 };
 
 struct xr_usher {
     struct event_base *base;
     struct xr_shape shape;
-    struct guest *guests; /* [shape.nodes] */
+    struct waiting_agent *agents; /* [shape.nodes] */
 };
 
-/* ---------------------------------------------------------------------- xrun's */
+/* ------------------------------------------------------------ xrun's side */
 
-static void leave(struct guest *g)
+static void close_agent(struct waiting_agent *g)
 {
     if (!g->ev)
         return;
@@ -38,16 +38,16 @@ static void leave(struct guest *g)
     g->ev = NULL;
 }
 
-/* It has nothing to say: it is gone, or makes no sense. */
-static void on_word(evutil_socket_t fd, short what, void *arg)
+/* An agent sends nothing here: it closed the connection, or it is malformed. */
+static void on_agent_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    leave(arg);
+    close_agent(arg);
 }
 
-/* The answer is short and the connection new: the kernel takes it at once. */
-static void answer(struct guest *g, const struct guest *parent)
+/* The answer is short and the connection new, so the kernel accepts it at once. */
+static void send_parent(struct waiting_agent *g, const struct waiting_agent *parent)
 {
     struct xr_packer p = {0}, framed = {0};
 
@@ -56,10 +56,10 @@ static void answer(struct guest *g, const struct guest *parent)
     xr_pack_bytes(&framed, p.data, p.len);
     if (!p.failed && !framed.failed && p.len <= MAX_ANSWER &&
         send(event_get_fd(g->ev), framed.data, framed.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)framed.len)
-        errno = 0; /* it sees the connection's end */
+        errno = 0; /* the agent sees the end of the connection */
     xr_packer_free(&p);
     xr_packer_free(&framed);
-    leave(g);
+    close_agent(g);
 }
 
 bool xr_usher_wants(const struct xr_usher *s, uint32_t node)
@@ -69,17 +69,17 @@ bool xr_usher_wants(const struct xr_usher *s, uint32_t node)
 
 void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
 {
-    struct guest *g = &s->guests[node], *parent = &s->guests[xr_shape_above(&s->shape, node)];
+    struct waiting_agent *g = &s->agents[node], *parent = &s->agents[xr_shape_above(&s->shape, node)];
 
-    leave(g); /* one that comes again has lost its first connection */
+    close_agent(g); /* a second connection replaces the first */
     xr_keepalive_enable(fd);
-    g->ev = event_new(s->base, fd, EV_READ, on_word, g);
+    g->ev = event_new(s->base, fd, EV_READ, on_agent_readable, g);
     if (!g->ev)
         close(fd);
     else if (parent->addresses)
-        answer(g, parent);
+        send_parent(g, parent);
     else if (event_add(g->ev, NULL))
-        leave(g);
+        close_agent(g);
 }
 
 bool xr_usher_hear(struct xr_usher *s, struct xr_unpacker *u)
@@ -87,19 +87,19 @@ bool xr_usher_hear(struct xr_usher *s, struct xr_unpacker *u)
     uint32_t node = xr_unpack_u32(u);
     char **addresses = xr_unpack_strings(u);
     uint32_t port = xr_unpack_u32(u);
-    struct guest *parent;
+    struct waiting_agent *parent;
 
-    if (!xr_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->guests[node].addresses) {
+    if (!xr_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->agents[node].addresses) {
         xr_strings_free(addresses);
         return false;
     }
-    parent = &s->guests[node];
+    parent = &s->agents[node];
     parent->addresses = addresses;
     parent->port = port;
     for (uint32_t i = 0; i < xr_shape_children(&s->shape, node); i++) {
-        struct guest *child = &s->guests[xr_shape_child(&s->shape, node, i)];
+        struct waiting_agent *child = &s->agents[xr_shape_child(&s->shape, node, i)];
         if (child->ev)
-            answer(child, parent);
+            send_parent(child, parent);
     }
     return true;
 }
@@ -111,8 +111,8 @@ rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shap
     if (!s)
         return RANK_ERR_NO_MEMORY;
     *s = (struct xr_usher){.base = base, .shape = *shape};
-    s->guests = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->guests));
-    if (!s->guests) {
+    s->agents = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->agents));
+    if (!s->agents) {
         free(s);
         return RANK_ERR_NO_MEMORY;
     }
@@ -125,16 +125,16 @@ void xr_usher_close(struct xr_usher *s)
     if (!s)
         return;
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
-        leave(&s->guests[i]);
-        xr_strings_free(s->guests[i].addresses);
+        close_agent(&s->agents[i]);
+        xr_strings_free(s->agents[i].addresses);
     }
-    free(s->guests);
+    free(s->agents);
     free(s);
 }
 
-/* -------------------------------------------------------------------- an agent's */
+/* ----------------------------------------------------------- agent's side */
 
-/* The address of this end, as text, or "". */
+/* Store the local address of a socket as text, or "". */
 static void own_address(int fd, char *to, socklen_t len)
 {
     struct sockaddr_storage at = {0};

@@ -1,12 +1,12 @@
 /*
- * parent_lookup.h: where agents that one srun started find their parents.
+ * parent_lookup.h: tell agents that one srun started where their parents are.
  *
- * They all know xrun's door and no other. One that is not xrun's own child in
- * the tree comes to that door first and waits; its parent tells xrun, along the
- * tree, where its own door is; xrun passes that on to those who wait and closes
- * their connections. So the tree grows from its root, and each node that is
- * named as a parent has a way up already. A parent that dies before it is
- * connected to is an error of the child's, which ends the step.
+ * All of them know only xrun's listener. An agent that is not a child of xrun
+ * connects there first and waits. Its parent sends the address of its own listener
+ * to xrun, along the tree. xrun passes the address to the waiting agents and
+ * closes their connections. So the tree grows from its root, and each parent named
+ * has a route up already. A parent that dies before its child connects is an error
+ * of the child, which ends the step.
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_PARENT_LOOKUP_H
 #define XR_LAUNCHER_BOOTSTRAP_PARENT_LOOKUP_H
@@ -18,23 +18,23 @@
 struct xr_usher;
 
 rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shape, struct xr_usher **out);
-/* NULL is fine. Whoever still waits is sent away. */
+/* No-op if NULL. Closes the connections of waiting agents. */
 void xr_usher_close(struct xr_usher *usher);
 
-/* Is it a node that has its parent elsewhere? */
+/* Return whether the node has its parent elsewhere. */
 bool xr_usher_wants(const struct xr_usher *usher, uint32_t node);
-/* Such a node has come; takes fd over. */
+/* Such a node connected. Takes ownership of fd. */
 void xr_usher_take(struct xr_usher *usher, uint32_t node, int fd);
-/* XR_MSG_DOOR: a node's door is open. False: it makes no sense. */
+/* Handle XR_MSG_DOOR: a node's listener is open. Returns false if the message is malformed. */
 bool xr_usher_hear(struct xr_usher *usher, struct xr_unpacker *u);
 
-/* What a node says of its door; up: a connection to its parent, whose address here is told first. */
+/* Pack XR_MSG_DOOR. up: a connection to the parent, whose local address comes first. */
 void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p);
 
 /*
- * The other side: setup's addresses and port are xrun's door; on success they are
- * the parent's, which may be the same. Connecting takes at most about ms; the answer takes as
- * long as xrun waits for all hosts, and no longer than xrun lives.
+ * The agent's side: replace xrun's addresses and port in setup by the parent's, which may be the same. The
+ * connect takes about ms at most; the answer takes as long as xrun waits for all hosts, and at most until xrun
+ * ends.
  */
 rank_status_t xr_usher_ask(struct xr_setup *setup, int ms, char *err, size_t errlen);
 

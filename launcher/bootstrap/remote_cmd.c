@@ -11,22 +11,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEPT 1024 /* bytes of what it said last */
-#define LAST_READS 64 /* of that, once it has ended */
+#define KEPT 1024 /* bytes of its last output that are kept */
+#define LAST_READS 64 /* reads of that, after its end */
 
 struct xr_command {
     const struct xr_command_ops *ops;
     void *arg;
-    pid_t pid; /* 0: does not run */
+    pid_t pid; /* 0: not running */
     int status;
     bool passing, ended;
     struct event *input, *output; /* its standard input, its standard error */
     struct evbuffer *queue;       /* for its input */
-    char text[KEPT];              /* what it said, not yet passed on */
+    char text[KEPT];              /* output not yet passed on */
     size_t len;
 };
 
-/* ------------------------------------------------------------------- its words */
+/* ------------------------------------------------------------------ output */
 
 static void pass_lines(struct xr_command *c, bool all)
 {
@@ -83,12 +83,12 @@ static void settle(struct xr_command *c)
     c->ops->on_end(c->arg, c->status);
 }
 
-/* False: for now there is no more. */
+/* Read output once. Returns false if there is no more for now. */
 static bool take_output(struct xr_command *c)
 {
     ssize_t n;
 
-    if (c->len == KEPT - 1) { /* while it is kept only the last counts */
+    if (c->len == KEPT - 1) { /* while it is kept only the last bytes count */
         memmove(c->text, c->text + KEPT / 2, c->len - KEPT / 2);
         c->len -= KEPT / 2;
     }
@@ -120,7 +120,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     if ((n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(c->queue) == 0)
-        shut(&c->input); /* all said, or nobody listens, which its end will explain */
+        shut(&c->input); /* all sent, or the reader is gone: its end explains why */
 }
 
 /* ---------------------------------------------------------------------- start */
@@ -223,7 +223,7 @@ bool xr_command_reaped(struct xr_command *c, pid_t pid, int status)
         return false;
     c->pid = 0;
     c->status = status;
-    /* Its last words are there; whoever waits for its end only may not wait for them. (Some ssh leave a child that has the pipe.) */
+    /* Its last output is in the pipe. Some ssh leave a child that holds the pipe open, so do not wait for its end. */
     for (uint32_t i = 0; c->output && i < LAST_READS && take_output(c); i++)
         ;
     c->ended = true;

@@ -28,8 +28,8 @@ void xr_setup_clear(struct xr_setup *s)
     memset(s, 0, sizeof(*s));
 }
 
-/* Is the node one of which node is told the name? */
-static bool is_told(const struct xr_setup *s, uint32_t node, uint32_t i)
+/* Return whether node needs the name of node i. */
+static bool needs_name(const struct xr_setup *s, uint32_t node, uint32_t i)
 {
     return node == XR_NODE_ALL || xr_shape_is_below(&s->shape, node, i);
 }
@@ -51,7 +51,7 @@ void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
     xr_pack_string(p, s->library_path);
     xr_pack_string(p, s->interface);
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
-        if (is_told(s, node, i))
+        if (needs_name(s, node, i))
             xr_pack_string(p, s->names[i]);
     }
 }
@@ -97,7 +97,7 @@ rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < out->shape.nodes && !u->failed; i++) {
-        if (is_told(out, out->node, i))
+        if (needs_name(out, out->node, i))
             out->names[i] = copy(u, true);
     }
     return xr_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
@@ -135,7 +135,7 @@ bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len)
     return true;
 }
 
-/* -------------------------------------------------------------------- the greeting */
+/* -------------------------------------------------------- version header */
 
 static const char greeting[9] = "xrunword";
 
@@ -168,7 +168,7 @@ void xr_setup_say(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
     xr_packer_free(&words);
 }
 
-/* A field of a greeting; what it holds is shown to somebody. */
+/* Copy a text field; it may be shown to the user. */
 static void take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
@@ -208,7 +208,7 @@ rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, siz
     u = (struct xr_unpacker){head + GREETING - 4, 4, false};
     st = protocol == XR_PROTOCOL ? read_rest(fd, ms, xr_unpack_u32(&u), out) : RANK_ERR_ARG;
     own_name(own);
-    /* Of another version that speaks the same the parent hears at its door. */
+    /* The parent detects another version with the same protocol at its listener. */
     if (protocol != XR_PROTOCOL || (st && strcmp(version, rank_version()) != 0))
         snprintf(err, errlen,
                  "xrun is version %s (protocol %u) on %s, and version %s (protocol %u) on %s, which starts it; install "

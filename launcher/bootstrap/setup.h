@@ -1,14 +1,13 @@
 /*
- * setup.h: what an agent on another host is told before anything else.
+ * setup.h: pass the launch parameters to an agent on another host.
  *
- * It arrives on the agent's standard input, because that is the one way that
- * neither other users of the host (as with arguments and, to root, the
- * environment) nor the network (as with a port) can read.
+ * They arrive on the agent's standard input. Neither other users of the host
+ * (arguments; for root, the environment) nor the network (a port) can read them
+ * there.
  *
- * Before it comes a greeting whose form never changes, whatever becomes of the
- * rest: eight letters, the number of the protocol, the version and the host of
- * who sends it, and the length of what follows. So two versions that do not
- * understand each other can say so.
+ * A version header of fixed form precedes them: eight letters, the number of the
+ * protocol, the version and the host of the sender, and the length of the rest. So
+ * two incompatible versions can report that.
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_SETUP_H
 #define XR_LAUNCHER_BOOTSTRAP_SETUP_H
@@ -17,47 +16,52 @@
 #include "launcher/overlay/kary.h"
 #include "lib/rank.h"
 
-#define XR_SECRET 32 /* bytes; the first half proves a child, the second half its parent */
-#define XR_PROTOCOL 8 /* one more with each change of what xrun and its agents say to each other */
+#define XR_SECRET 32 /* bytes; the first half authenticates a child, the second half its parent */
+#define XR_PROTOCOL 8 /* increment with each change of the messages between xrun and agents */
 
 struct xr_setup {
     uint8_t secret[XR_SECRET];
     uint32_t node;
     struct xr_shape shape;
-    char **names;     /* [shape.nodes]; known are this one's and those below it, others are NULL */
+    char **names;     /* [shape.nodes]; this node and its descendants, others are NULL */
     char **addresses; /* of the parent, numeric */
     uint32_t port;
-    char *agent;    /* the command that starts agents: "ssh" or like it */
-    char **ssh_args; /* what the user adds to it */
+    char *agent;    /* the launcher command: "ssh" or similar */
+    char **ssh_args; /* the user's additional arguments */
     char *program;  /* xrun's path on the hosts */
     char *library_path; /* LD_LIBRARY_PATH for it, or NULL */
     char *interface; /* --if, or NULL */
     /* not sent */
-    bool step;  /* one srun starts them all, see srun.h; nobody starts those below it */
+    bool step;  /* one srun starts all agents, see srun.h; agents start none */
     bool go_on; /* --on-failure continue */
-    uint64_t nofile; /* soft limit of open files for the commands that start agents; 0: as it is */
+    uint64_t nofile; /* soft limit of open files for launcher commands; 0: unchanged */
     struct {
-        const char *job, *host; /* job NULL: it knows nothing before it is told the job */
+        const char *job, *host; /* job NULL: the agent has nothing to do before it receives the job */
         uint32_t ranks;
         bool no_mpi;
-    } early; /* where xrun's own agent can begin before the ranks are placed; borrowed */
+    } early; /* lets xrun's own agent begin before the ranks are placed; borrowed */
 };
 
-/* What node is told by its parent; for XR_NODE_ALL one for all, in which each has to find itself: setup's node is then
- * XR_NODE_ALL too. */
+/*
+ * Pack the parameters of node. XR_NODE_ALL: one for all, in which each node finds itself; its node is
+ * XR_NODE_ALL too.
+ */
 void xr_setup_pack(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 /* Clear the setup whatever is returned. */
 rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out);
-/* In one for all: become the node of that name. False: there is none. */
+/* In a setup for all: select the node of that name. Returns false if there is none. */
 bool xr_setup_become(struct xr_setup *setup, const char *name);
 void xr_setup_clear(struct xr_setup *setup);
 
-/* The greeting and what node is told. */
+/* Pack the version header and the parameters of node. */
 void xr_setup_say(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 
-/* All of these bytes, waiting at most ms for each piece (-1: as long as it takes). */
+/* Read exactly len bytes, waiting at most ms for each piece (-1: without limit). */
 bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len);
-/* Read the greeting and a setup from a descriptor. Blocks at most ms for each piece. On failure err says why. */
+/*
+ * Read a version header and a setup from a descriptor. Blocks at most ms for each piece. On failure err holds a
+ * text.
+ */
 rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, size_t errlen);
 
 #endif

@@ -14,15 +14,15 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define TALK_S 2 /* whoever waits so long wants to hear what srun has to say */
+#define VERBOSE_AFTER_S 2 /* after this time srun's messages are shown to the user */
 #define NAMES 8  /* named before "and N more" */
-#define OWN_WORDS 24 /* ours, at most */
+#define OWN_ARGS 24 /* our own arguments, at most */
 
 struct xr_step {
     const struct xr_setup *setup;
     const struct xr_step_ops *ops;
     void *arg;
-    bool *here; /* [setup->shape.nodes]: connected */
+    bool *connected; /* [setup->shape.nodes] */
     uint32_t missing;
     struct xr_command *run;
     struct xr_spawner spawner;
@@ -30,15 +30,15 @@ struct xr_step {
     char **user_words, *path;
     char *nodelist;
     char **env;
-    char reason[1024]; /* why srun ends, as well as its words tell */
-    char killed[64];   /* that somebody has killed it */
-    bool judging; /* its words are looked at, and not passed on */
+    char reason[1024]; /* why srun ends, from its messages */
+    char killed[64];   /* text that it was killed */
+    bool examining; /* its messages are not passed on */
 };
 
-/* ------------------------------------------------------------------- its words */
+/* -------------------------------------------------------------- messages */
 
-/* That a task or the step has ended says less than why. */
-static bool says_only_end(const char *line)
+/* Return whether a line reports only the end of a task or step, without a reason. */
+static bool reports_only_end(const char *line)
 {
     static const char *const ends[] = {": task", "CANCELLED", "Terminat", "step aborted"};
 
@@ -53,12 +53,12 @@ static void on_line(void *arg, const char *line)
 {
     struct xr_step *s = arg;
 
-    /* Nobody wants it. */
+    /* Irrelevant: no binding is requested. */
     if (strstr(line, "lacks support for cpu binding"))
         return;
-    if (!*s->reason || !says_only_end(line))
+    if (!*s->reason || !reports_only_end(line))
         snprintf(s->reason, sizeof(s->reason), "%s", line);
-    if (!s->judging)
+    if (!s->examining)
         s->ops->on_said(s->arg, line);
 }
 
@@ -66,7 +66,7 @@ const char *xr_step_words(struct xr_step *s)
 {
     if (!s)
         return "";
-    s->judging = true;
+    s->examining = true;
     xr_command_pass(s->run);
     return s->reason;
 }
@@ -83,7 +83,7 @@ static void name_missing(const struct xr_step *s, char *to, size_t len)
 
     to[0] = '\0';
     for (uint32_t i = 0; i < s->setup->shape.nodes && named < NAMES; i++) {
-        if (s->here[i])
+        if (s->connected[i])
             continue;
         at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "", s->setup->names[i]);
         if (at >= len)
@@ -123,9 +123,9 @@ static void on_talk(evutil_socket_t fd, short what, void *arg)
     xr_command_pass(s->run);
 }
 
-/* ----------------------------------------------------------------------- start */
+/* ----------------------------------------------------------------- start */
 
-/* The names of all hosts that it is for, with commas. */
+/* Return the names of all its hosts, with commas. */
 static char *make_list(const struct xr_step *s)
 {
     size_t len = 1, at = 0;
@@ -138,7 +138,7 @@ static char *make_list(const struct xr_step *s)
         return NULL;
     list[0] = '\0';
     for (uint32_t i = 0; i < s->setup->shape.nodes; i++) {
-        if (!s->here[i])
+        if (!s->connected[i])
             at += (size_t)snprintf(list + at, len - at, "%s%s", at ? "," : "", s->setup->names[i]);
     }
     return list;
@@ -146,12 +146,14 @@ static char *make_list(const struct xr_step *s)
 
 static rank_status_t run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
 {
-    /* Memory, cores and devices: all that the job has. No core is chosen: that is the agent's matter. */
+    /* Request all memory, cores and devices of the job. No binding: the agent binds the ranks. */
     static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
                 no_mpi[] = "--mpi=none", export[] = "--export=ALL", dir[] = "--chdir=/", input[] = "--input=all",
                 distribution[] = "--distribution=block", process[] = "--agent-process";
-    /* An agent that does not come is noticed by srun's end. But where the others are to go on, one that is killed must
-     * not take them along. */
+    /*
+     * srun's end shows that an agent did not connect. With --on-failure continue a killed agent must not end the
+     * others.
+     */
     static char all_end[] = "--kill-on-bad-exit=1", go_on[] = "--kill-on-bad-exit=0", no_kill[] = "--no-kill";
     char nodes[32], tasks[32], *list, **argv;
     size_t n = 0;
@@ -160,7 +162,7 @@ static rank_status_t run(struct xr_step *s, struct event_base *base, char *err, 
     s->path = xr_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    argv = calloc(xr_words_count(s->user_words) + OWN_WORDS, sizeof(*argv));
+    argv = calloc(xr_words_count(s->user_words) + OWN_ARGS, sizeof(*argv));
     if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
         free(argv);
         return RANK_ERR_NO_MEMORY;
@@ -202,8 +204,8 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
                            const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
                            size_t errlen)
 {
-    const struct timeval talk = {TALK_S, 0};
-    const char *wrong; /* xr_where_check has told */
+    const struct timeval talk = {VERBOSE_AFTER_S, 0};
+    const char *wrong; /* reported by xr_where_check */
     struct xr_step *s = calloc(1, sizeof(*s));
 
     *out = s;
@@ -211,12 +213,12 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
     if (!s)
         return RANK_ERR_NO_MEMORY;
     *s = (struct xr_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
-    s->here = calloc(setup->shape.nodes, sizeof(*s->here));
-    if (s->here && skip < setup->shape.nodes) {
-        s->here[skip] = true;
+    s->connected = calloc(setup->shape.nodes, sizeof(*s->connected));
+    if (s->connected && skip < setup->shape.nodes) {
+        s->connected[skip] = true;
         s->missing--;
     }
-    s->nodelist = s->here ? make_list(s) : NULL;
+    s->nodelist = s->connected ? make_list(s) : NULL;
     s->user_words = xr_words_split(setup->agent, &wrong);
     s->env = xr_slurm_environ(setup->library_path);
     s->talk = evtimer_new(base, on_talk, s);
@@ -234,7 +236,7 @@ void xr_step_close(struct xr_step *s)
         event_free(s->talk);
     xr_command_close(s->run);
     xr_strings_free(s->env);
-    free(s->here);
+    free(s->connected);
     free(s->nodelist);
     xr_strings_free(s->user_words);
     free(s->path);
@@ -243,9 +245,9 @@ void xr_step_close(struct xr_step *s)
 
 void xr_step_connected(struct xr_step *s, uint32_t node)
 {
-    if (!s || node >= s->setup->shape.nodes || s->here[node])
+    if (!s || node >= s->setup->shape.nodes || s->connected[node])
         return;
-    s->here[node] = true;
+    s->connected[node] = true;
     if (--s->missing)
         return;
     event_del(s->talk);
@@ -262,7 +264,7 @@ bool xr_step_reaped(struct xr_step *s, pid_t pid, int status)
 {
     if (!s || !xr_command_reaped(s->run, pid, status))
         return false;
-    /* Its helper holds what it writes to until it has had the agents killed. */
+    /* srun's helper holds its output back until the agents are killed. */
     if (WIFSIGNALED(status))
         snprintf(s->killed, sizeof(s->killed), "srun was killed by signal %d", WTERMSIG(status));
     return true;

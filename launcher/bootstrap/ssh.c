@@ -18,8 +18,8 @@ extern char **environ;
 struct command {
     struct xr_starter *starter;
     uint32_t node;
-    struct xr_command *run; /* NULL: it has not been started */
-    bool connected, told;
+    struct xr_command *run; /* NULL: not started */
+    bool connected, reported;
 };
 
 struct xr_starter {
@@ -34,9 +34,9 @@ struct xr_starter {
     char *path; /* of the command */
 };
 
-/* ------------------------------------------------------------------ what it is */
+/* --------------------------------------------------------- command line */
 
-/* NULL: no memory. */
+/* Return the command for the remote shell. NULL: out of memory. */
 static char *remote_command(const struct xr_setup *s)
 {
     char *text = NULL;
@@ -68,17 +68,17 @@ static bool is_ssh(const char *command)
     return strcmp(base ? base + 1 : command, "ssh") == 0;
 }
 
-/* -------------------------------------------------------------------- its end */
+/* ----------------------------------------------------------------- ends */
 
-static void tell_failed(struct command *c, int status)
+static void report_failed(struct command *c, int status)
 {
     const char *agent = c->starter->setup->agent, *said = xr_command_last(c->run), *sep = *said ? ": " : "";
     char *text;
     int n;
 
-    if (c->told)
+    if (c->reported)
         return;
-    c->told = true;
+    c->reported = true;
     if (WIFSIGNALED(status))
         n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
     else if (WEXITSTATUS(status) == 127)
@@ -103,17 +103,17 @@ static void on_end(void *arg, int status)
     struct command *c = arg;
 
     if (!c->connected)
-        tell_failed(c, status);
+        report_failed(c, status);
 }
 
 static const struct xr_command_ops command_ops = {on_line, on_end};
 
-/* ---------------------------------------------------------------------- start */
+/* ---------------------------------------------------------------- start */
 
 /*
- * What ssh is told after the user's own words, of which it heeds the first on each matter. The key exchange: since 9.0
- * ssh prefers one that withstands quantum computers and costs 50 ms of each side's time, half of what a host takes
- * to start. All that passes here is a secret that dies with the job, so the quick ones come first.
+ * Options after the user's own; ssh uses the first of each kind. Key exchange: since 9.0 ssh prefers a
+ * post-quantum one that costs 50 ms on each side, half of a host's start-up. Only a secret of the job's lifetime
+ * passes here, so fast ones come first.
  */
 static const char *const ssh_words[] = {
     "-x",
@@ -125,7 +125,7 @@ static const char *const ssh_words[] = {
     "diffie-hellman-group14-sha256",
 };
 
-/* The words of the command line; its own are words' and setup's, which outlive it. NULL: no memory. */
+/* Build the argument vector. Its strings belong to words and setup, which outlive it. NULL: out of memory. */
 static char **make_line(const struct xr_starter *s, uint32_t node, char **words, char *command)
 {
     static char end_of_options[] = "--";
@@ -149,7 +149,7 @@ static char **make_line(const struct xr_starter *s, uint32_t node, char **words,
     return line;
 }
 
-/* NULL: it is not one that would be started here. */
+/* Return the command of a node, or NULL if it is not started here. */
 static struct command *command_of(const struct xr_starter *s, uint32_t node)
 {
     uint32_t i = s ? xr_tree_index(s->tree, node) : XR_NODE_FRONT;
@@ -191,7 +191,7 @@ rank_status_t xr_starter_start(struct xr_starter *s, uint32_t node, char *err, s
     char **words = xr_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
     rank_status_t st = RANK_ERR_NO_MEMORY;
 
-    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* where_check has looked for what is wrong */
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* reported by xr_where_check */
     if (words && command)
         st = start_line(s, node, words, command, err, errlen);
     xr_strings_free(words);

@@ -1,9 +1,9 @@
 /*
- * ssh.h: start agents on other hosts, by ssh or a command like it.
+ * ssh.h: start agents on other hosts, by ssh or a similar command.
  *
- * "ssh HOST COMMAND" with a setup on its standard input. The command stays as
- * long as the agent does: it carries what the agent has to say before it is
- * connected, and the reason if it never is.
+ * Runs "ssh HOST COMMAND" with a setup on its standard input. The command runs as
+ * long as the agent. It carries the agent's output before it is connected, and the
+ * reason if it never is.
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_SSH_H
 #define XR_LAUNCHER_BOOTSTRAP_SSH_H
@@ -17,30 +17,30 @@
 struct xr_starter;
 
 struct xr_starter_ops {
-    /* The command ended before the agent was connected; text is what it last said, and how it ended. */
+    /* The command ended before the agent connected; text: its last output, and its exit status. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
-    /* A line that it wrote, once the agent is connected. */
+    /* A line of its output after the agent connected. */
     void (*on_said)(void *arg, uint32_t node, const char *line);
 };
 
-/* For the children in the tree. Clear setup only after it. */
+/* For the children in the tree. setup must outlive the starter. */
 rank_status_t xr_starter_open(struct event_base *base, const struct xr_setup *setup, const struct xr_tree *tree,
                               const struct xr_starter_ops *ops, void *arg, struct xr_starter **out);
-/* NULL is fine. Kills what still runs. */
+/* No-op if NULL. Kills the commands that still run. */
 void xr_starter_close(struct xr_starter *starter);
 
-/* Start the agent of a node. RANK_ERR_SYSTEM: err says why. */
+/* Start the agent of a node. RANK_ERR_SYSTEM: err holds a text. */
 rank_status_t xr_starter_start(struct xr_starter *starter, uint32_t node, char *err, size_t errlen);
-/* The agent is there: what its command says from now on is passed on. */
+/* The agent connected: pass the further output of its command on. */
 void xr_starter_connected(struct xr_starter *starter, uint32_t node);
-/* A child of this process has ended; true if it was a starter's. */
+/* Handle the end of a child process. Returns true if it was one of ours. */
 bool xr_starter_reaped(struct xr_starter *starter, pid_t pid, int status);
 bool xr_starter_has(const struct xr_starter *starter, pid_t pid);
-/* The pids of all that run, at most max. Returns how many; pids NULL: all of them are counted. */
+/* Store the pids of running commands, at most max. Returns the number; pids NULL: only count them. */
 size_t xr_starter_pids(const struct xr_starter *starter, pid_t *pids, size_t max);
-/* Nobody waits any more for agents that have not come. */
+/* Kill the commands whose agents have not connected. */
 void xr_starter_give_up(struct xr_starter *starter);
-/* The agent is lost: its command has no use any more. */
+/* The agent is lost: kill its command. */
 void xr_starter_kill(struct xr_starter *starter, uint32_t node);
 
 #endif

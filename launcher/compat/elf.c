@@ -1,4 +1,6 @@
-/* elf.c: see elf.h. The file may be anything: each offset is checked by reading it. */
+/*
+ * elf.c: read a program's libraries. Checks each offset by reading it.
+ */
 #include "launcher/compat/elf.h"
 
 #include <elf.h>
@@ -16,7 +18,7 @@ static bool read_at(int fd, void *to, size_t len, uint64_t at)
     return at <= INT64_MAX && pread(fd, to, len, (off_t)at) == (ssize_t)len;
 }
 
-/* Where in the file lies what will be at this address? */
+/* Return where the file holds the data of this address. */
 static bool file_offset(const ElfW(Phdr) *seg, size_t n, uint64_t address, uint64_t *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -29,7 +31,7 @@ static bool file_offset(const ElfW(Phdr) *seg, size_t n, uint64_t address, uint6
     return false;
 }
 
-/* A name of the string table, or nothing. */
+/* Read a name of the string table, or nothing. */
 static bool read_name(int fd, uint64_t at, char *name, size_t len)
 {
     ssize_t n = at <= INT64_MAX ? pread(fd, name, len - 1, (off_t)at) : -1;
@@ -40,7 +42,7 @@ static bool read_name(int fd, uint64_t at, char *name, size_t len)
     return true;
 }
 
-/* How many entries the dynamic section has before its end. */
+/* Return the number of entries of the dynamic section before its end. */
 static size_t read_dynamic(int fd, const ElfW(Phdr) *segment, ElfW(Dyn) *dyn)
 {
     size_t all = segment->p_filesz / sizeof(*dyn), n = 0;

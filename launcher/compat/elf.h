@@ -1,5 +1,5 @@
 /*
- * elf.h: which shared libraries a program names.
+ * elf.h: list the shared libraries that a program needs (DT_NEEDED).
  */
 #ifndef XR_LAUNCHER_COMPAT_ELF_H
 #define XR_LAUNCHER_COMPAT_ELF_H
@@ -8,9 +8,8 @@
 #include <stddef.h>
 
 /*
- * Look through the libraries that the program at path names itself (not those
- * that they need) for one that wanted accepts. Scripts and whatever else is no
- * ELF file of this machine's kind name none.
+ * Return whether wanted accepts a library that the program at path itself needs (not those of its libraries).
+ * Scripts and files that are no ELF file of this machine's kind need none.
  */
 bool xr_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len);
 /* The same for an open file. */

@@ -1,9 +1,9 @@
 /*
- * mpi_env.c: one environment for programs of every MPI. See mpi_env.h.
+ * mpi_env.c: set one environment for every MPI library. See mpi_env.h.
  *
- * What a program speaks is known only when it speaks. So each rank gets what
- * any of them needs, and none minds what is meant for another. Open MPI 5 needs
- * nothing but PMIx's own variables.
+ * A program's library is known only when it connects. So each rank gets the
+ * variables of all of them, and each library ignores the others'. Open MPI 5 needs
+ * only PMIx's own variables.
  */
 #include "launcher/compat/mpi_env.h"
 #include "launcher/util/pack.h"
@@ -31,21 +31,23 @@ char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
         const char *name, *text; /* text, or the number */
         uint32_t number;
         bool wanted;
-        bool yields; /* to what the user has set */
+        bool yields; /* the user's setting takes precedence */
     } vars[] = {
-        /* MPICH and what derives from it. */
+        /* MPICH and its derivatives. */
         {"PMI_FD", NULL, XR_PMI1_FD, w->pmi1, false},
         {"PMI_RANK", NULL, w->rank, w->pmi1, false},
         {"PMI_SIZE", NULL, w->size, w->pmi1, false},
         {"PMI_SPAWNED", NULL, 1, w->pmi1 && w->spawned, false},
         {"MPI_LOCALRANKID", NULL, w->local_rank, w->pmi1, false},
         {"MPI_LOCALNRANKS", NULL, w->local_size, w->pmi1, false},
-        /* MPICH 5 sees PMIx's variables too, and would not know which is meant. */
+        /* MPICH 5 finds PMIx's variables too, and would choose the wrong ones. */
         {"MPIR_CVAR_PMI_VERSION", "1", 0, w->pmi1, true},
-        /* Open MPI 4 takes itself for a singleton if it has neither this nor its own mpirun's. It
-         * must have the form of an address; nobody connects to it. */
+        /*
+         * Open MPI 4 runs as a singleton without this or its own mpirun's. It must have the form of an address;
+         * nothing connects to it.
+         */
         {"OMPI_MCA_orte_local_daemon_uri", "0.0;tcp://127.0.0.1:1", 0, true, true},
-        /* It does not ask PMIx whether ranks outnumber cores; Open MPI 5 does. */
+        /* Open MPI 4 does not query PMIx whether ranks outnumber cores; Open MPI 5 does. */
         {"OMPI_MCA_mpi_yield_when_idle", "1", 0, w->oversubscribed, true},
     };
     char **out = calloc(RK_ARRAY_LEN(vars) + 1, sizeof(*out));

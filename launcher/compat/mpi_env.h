@@ -1,5 +1,10 @@
 /*
- * mpi_env.h: what programs of MPI libraries other than ours find in their environment.
+ * mpi_env.h: set the variables that other MPI libraries need in a rank.
+ *
+ * Room: support for programs of other MPI libraries.
+ * Called by: agent, frontend.
+ * Never: includes a header of an MPI library; is needed by librank's own programs.
+ * Tests: tests/launcher/{elf,pmi1}_test.c, tests/foreign.
  */
 #ifndef XR_LAUNCHER_COMPAT_MPI_ENV_H
 #define XR_LAUNCHER_COMPAT_MPI_ENV_H
@@ -11,14 +16,13 @@ struct xr_foreign {
     uint32_t rank, size;
     uint32_t local_rank, local_size;
     bool oversubscribed; /* more ranks than cores on this host */
-    bool spawned;        /* a rank of another job has asked for this one */
+    bool spawned;        /* spawned by a rank of another job */
     bool pmi1;           /* XR_PMI1_FD is a connection */
 };
 
 /*
- * A rank's variables, as a NULL-terminated array of NAME=value; free with
- * xr_strings_free. Settings of libraries that the user's environment (env)
- * holds are left as they are. NULL: out of memory.
+ * Return a rank's variables, as a NULL-terminated array of NAME=value. Caller frees with xr_strings_free.
+ * Settings of libraries in the user's environment (env) are not replaced. NULL: out of memory.
  */
 char **xr_foreign_env(const struct xr_foreign *where, char *const *env);
 

@@ -20,27 +20,30 @@
 
 #define SHM "/dev/shm/"
 #define FILES_MAX 1024
-/* Looking at a process takes about 0.1 ms, while all wait to be ended. Of the others it is found out afterwards. */
+/*
+ * Reading a process takes about 0.1 ms, while all wait to be ended. Files of further processes are found
+ * afterwards.
+ */
 #define PROCESSES_MAX 256
 #define DEPTH_MAX 16
-/* Who reads /proc/PID/maps just then holds what a dead process had for a moment longer. */
+/* A reader of /proc/PID/maps keeps the mappings of a dead process a moment longer. */
 #define HELD_TRIES 10
 #define HELD_MS 10
 
 struct xr_leftovers {
     char *folder;
-    char mpich[32];        /* how MPICH 5's names of this job begin there */
+    char mpich[32];        /* prefix of MPICH 5's names of this job */
     char *file[FILES_MAX]; /* names in /dev/shm */
     size_t nfiles;
-    struct timespec since; /* nothing of the job's is older */
-    bool missed;           /* there may be some that nobody has seen with a process */
+    struct timespec since; /* nothing of the job is older */
+    bool missed;           /* some files may not have been seen in any process */
 };
 
 struct timespec xr_leftovers_now(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_REALTIME_COARSE, &now); /* which files have */
+    clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the clock of file times */
     return now;
 }
 
@@ -55,7 +58,7 @@ rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out)
         free(l);
         return RANK_ERR_NO_MEMORY;
     }
-    /* MPICH makes a number of the name that PMI-1 gives its job, by this hash. */
+    /* MPICH hashes the job's name of PMI-1 into a number, in this way. */
     snprintf(l->mpich, sizeof(l->mpich), "mpich_shm_%x_", rk_fnv32(RK_FNV32_START, job, strlen(job)));
     l->since = xr_leftovers_now();
     *out = l;
@@ -77,8 +80,10 @@ const char *xr_leftovers_folder(const struct xr_leftovers *l)
     return l->folder;
 }
 
-/* MPICH 4 and 5; Open MPI 4 and 5; UCX, which takes the name away, but not in the same instant. Nobody else's file is
- * touched. */
+/*
+ * Return whether the name is one of MPICH 4 and 5, Open MPI 4 and 5, or UCX (which unlinks its file soon after).
+ * No other files are touched.
+ */
 static bool known(const char *name)
 {
     static const char *const prefix[] = {"mpich_shm_", "mpich_shar_tmp", "vader_segment.",
@@ -122,7 +127,7 @@ void xr_leftovers_note(struct xr_leftovers *l)
     free(pids);
 }
 
-/* Everything of ours below a folder, then it itself; links are removed, not followed. */
+/* Remove all files of this user below a folder, then the folder. Links are removed, not followed. */
 static void remove_tree(int at, const char *name, int depth)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -162,7 +167,7 @@ static void remove_file(const char *name)
         unlink(path);
 }
 
-/* When it was made; where the file system does not keep that, no earlier than it was. */
+/* Return whether the file was made since then; by modification time if the file system keeps no birth time. */
 static bool made_since(int fd, const struct timespec *since)
 {
     struct statx st;
@@ -176,9 +181,9 @@ static bool made_since(int fd, const struct timespec *since)
 }
 
 /*
- * The kernel grants a lease for writing only while nobody else has the file open or mapped, whoever and in whichever container
- * that is; and until it is given back, whoever opens it waits. It is told to take it back by SIGURG, which is
- * ignored, in place of SIGIO, which kills. False: somebody has it.
+ * Remove a file that is not in use; returns false if it is. The kernel grants a write lease only while no other
+ * process of any container has the file open or mapped, and delays new opens meanwhile. It breaks the lease with
+ * SIGURG, which is ignored, instead of SIGIO, which kills.
  */
 static bool remove_if_unheld(int dir, const char *name, const struct timespec *since)
 {
@@ -197,7 +202,7 @@ static bool remove_if_unheld(int dir, const char *name, const struct timespec *s
     return unheld;
 }
 
-/* False: some are held, perhaps by other jobs. */
+/* Returns false if some are in use, perhaps by other jobs. */
 static bool remove_all_unheld(const struct timespec *since)
 {
     DIR *dir = opendir(SHM);
@@ -221,7 +226,7 @@ void xr_leftovers_remove_unheld(const struct timespec *since)
         nanosleep(&pause, NULL);
 }
 
-/* A rank that died alone on its host has taken its maps with it: nobody is there to be looked at. But these names are known. */
+/* A rank that died alone on its host leaves no process to read, but these names are known. */
 static void remove_by_name(const char *begin)
 {
     DIR *dir = opendir(SHM);

@@ -7,29 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looks at the processes: the first after this, each other after three times as long. */
+/* Delays of process probes: the first after this time, each further one after three times as long. */
 #define FIRST_MS 17
-#define LOOKS 6 /* the last after 6 s */
+#define PROBES 6 /* the last after 6 s */
 /* A wrapper's child may be the program, or its child. */
 #define GENERATIONS 4
 
 struct app {
     struct xr_singletons_app is;
-    uint32_t left;             /* of its ranks here have not ended */
-    bool over;                 /* nothing more is to be said of it */
+    uint32_t left;             /* ranks here that have not ended */
+    bool over;                 /* nothing more to report */
     char uses[64];
 };
 
 struct xr_singletons {
     struct event *timer;
     struct app *apps; /* [napps] */
-    uint32_t napps, open; /* those that are not over */
+    uint32_t napps, open; /* open: those that are not over */
     void (*say)(void *arg, uint32_t app, bool over, const char *uses);
     void *arg;
     unsigned looks;
 };
 
-/* Open MPI, MPICH and all that derive from it name their libraries so. */
+/* Return whether the name is a library of Open MPI, MPICH or a derivative. */
 static bool is_mpi(const char *name)
 {
     return strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpi_", 7) == 0 ||
@@ -97,10 +97,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         if (a->over)
             continue;
         look(a);
-        if (s->looks == LOOKS && a->uses[0])
+        if (s->looks == PROBES && a->uses[0])
             tell(s, a);
     }
-    if (s->looks == LOOKS || s->open == 0)
+    if (s->looks == PROBES || s->open == 0)
         return;
     for (unsigned i = 0; i < s->looks; i++)
         ms *= 3;

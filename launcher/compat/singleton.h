@@ -1,12 +1,11 @@
 /*
- * singleton.h: did a program of several ranks turn out to be as many jobs of one?
+ * singleton.h: detect a program that runs as singletons.
  *
- * An MPI program whose library finds no launcher that it understands does not
- * fail: each of its processes takes itself for rank 0 of 1. So whether nobody
- * of a program has joined the job by PMIx or PMI-1 is looked at when all its ranks on the
- * host have ended well (the first may be done before the others have come so far),
- * and once after some seconds; and whether the program uses MPI is looked up
- * then, and now and then before. xrun knows of the ranks of other hosts, and of other programs.
+ * An MPI program without a launcher that its library supports does not fail: each
+ * process runs as rank 0 of 1. The check is whether any rank of a program joined
+ * the job by PMIx or PMI-1. It runs when all its ranks on the host have ended
+ * normally, and once after some seconds. Whether the program uses MPI is probed
+ * then, and a few times before. xrun combines the reports of hosts and programs.
  */
 #ifndef XR_LAUNCHER_COMPAT_SINGLETON_H
 #define XR_LAUNCHER_COMPAT_SINGLETON_H
@@ -20,21 +19,23 @@
 
 struct xr_singletons;
 
-/* A program as this host has it. */
+/* A program and its ranks on this host. */
 struct xr_singletons_app {
-    const char *program; /* its path, which stays */
-    uint32_t local;      /* its ranks here; 0: it is somebody else's matter */
+    const char *program; /* its path; borrowed */
+    uint32_t local;      /* its ranks here; 0: it is not checked here */
     pid_t pid;           /* of the first of them */
 };
 
-/* say: it is program number app whose ranks here have not joined although it uses that; once each, if at all. over: all of them
- * have ended. */
+/*
+ * say reports, at most once for a program, that the ranks here of program number app have not joined although it
+ * uses that library. over: all of them have ended.
+ */
 rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singletons_app *apps, uint32_t napps,
                                   void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
                                   struct xr_singletons **out);
 void xr_singletons_destroy(struct xr_singletons *singletons);
 
-/* What follows may be NULL. */
+/* The functions below accept NULL. */
 /* A rank of the program is a client. */
 void xr_singletons_joined(struct xr_singletons *singletons, uint32_t app);
 /* A rank of it has ended; well: with code 0. */

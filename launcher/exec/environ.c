@@ -14,7 +14,7 @@ static const struct {
     const char *prefix;
     bool stays;
 } rules[] = {
-    /* The first that fits decides. */
+    /* The first match decides. */
     {"PMIX_MCA_", true},
     {"PMIX_INSTALL_PREFIX", true},
     {"PMIX_", false},
@@ -54,7 +54,7 @@ bool xr_environ_foreign(const char *name)
     return false;
 }
 
-/* This xrun is a rank, or below one, of an xrun with --env torch. */
+/* This xrun runs in a rank of an xrun with --env torch. */
 static void scrub_torch(void)
 {
     static const char *const names[] = {"RANK",           "WORLD_SIZE",  "LOCAL_RANK",
@@ -111,7 +111,7 @@ static size_t count(char *const *v)
     return n;
 }
 
-/* The place of a variable of s's name (up to = or the end) among the first n; n: it is not there. */
+/* Return the index of a variable with the name of s (up to = or the end) among the first n; n: none. */
 static size_t place(char *const *env, size_t n, const char *s)
 {
     size_t len = strcspn(s, "="), i = 0;
@@ -171,17 +171,17 @@ const char *xr_environ_value(char *const *env, const char *name)
 /* ------------------------------------------------------------------- --env-file */
 
 /*
- * A line is NAME=value. The value is what follows = up to the end of the line: there are no quotes, and nothing is
- * replaced in it. Empty lines and those that begin with # are left out.
+ * A line is NAME=value. The value extends to the end of the line, without quotes or expansion. Empty lines and
+ * those that begin with # are skipped.
  */
 struct lines {
     const char *path;
-    int number, bad; /* bad: how many are */
+    int number, bad; /* bad: number of bad lines */
     char *err;
     size_t errlen;
 };
 
-/* The first bad one is said, and how many there are in all. */
+/* Report the first bad line; the number of all is reported later. */
 static void env_complain(struct lines *l, const char *what)
 {
     if (l->bad++ == 0)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Is there a . or .. among its parts? */
+/* Return whether the path has a part . or .. */
 static bool has_dots(const char *path)
 {
     for (const char *p = path; *p;) {
@@ -22,7 +22,7 @@ static bool has_dots(const char *path)
     return false;
 }
 
-/* Where we are, by the name that the user's shell has for it: what it leads to may differ between hosts. */
+/* Return the current directory as the shell names it: symbolic links may differ between hosts. */
 static char *here_by_name(void)
 {
     const char *pwd = rk_env("PWD");
@@ -34,7 +34,7 @@ static char *here_by_name(void)
     return realpath(".", NULL);
 }
 
-/* Absolute, and without . and .. as far as can be told from here. */
+/* Make a path absolute, and remove . and .. as far as possible here. */
 static char *absolute(const char *dir)
 {
     char *base = dir && dir[0] == '/' ? NULL : here_by_name(), *path = NULL, *real;
@@ -57,7 +57,7 @@ static char *absolute(const char *dir)
     return path;
 }
 
-/* 0, or errno. */
+/* Return 0, or errno. */
 static int why_not_enter(const char *path)
 {
     struct stat st;
@@ -86,7 +86,7 @@ char *xr_program_wdir(const char *dir, bool here, char *err, size_t errlen)
     return NULL;
 }
 
-/* 0: can be executed; else why not, as errno, where ENOENT is weaker than all others. */
+/* Return 0 if the path is executable, else errno; other errors take precedence over ENOENT. */
 static int why_not(const char *path)
 {
     struct stat st;
@@ -100,7 +100,7 @@ static int why_not(const char *path)
     return access(path, X_OK) ? errno : 0;
 }
 
-/* dir/name, where dir may be empty or relative (then seen from base). */
+/* Return dir/name. dir may be empty or relative to base. */
 static char *join(const char *base, const char *dir, size_t dirlen, const char *name)
 {
     char *path;
@@ -127,7 +127,7 @@ static const char *reason(int why)
     }
 }
 
-/* Try one path; keeps the first that is there but cannot be executed. */
+/* Try one path. Keeps the first that exists but is not executable. */
 static char *try_path(char *path, char **bad, int *why)
 {
     int w;
@@ -146,7 +146,7 @@ static char *try_path(char *path, char **bad, int *why)
     return NULL;
 }
 
-/* The first of the directories in list that has it. */
+/* Return the path in the first directory of list that has name. */
 static char *search(const char *list, const char *wdir, const char *name, char **bad, int *why)
 {
     for (;;) {

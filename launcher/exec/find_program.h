@@ -1,5 +1,5 @@
 /*
- * find_program.h: find the program before anything is started.
+ * find_program.h: find the program before any process is started.
  */
 #ifndef XR_LAUNCHER_EXEC_FIND_PROGRAM_H
 #define XR_LAUNCHER_EXEC_FIND_PROGRAM_H
@@ -10,20 +10,18 @@
 #include <stddef.h>
 
 /*
- * The absolute path of the directory that ranks start in; dir may be NULL
- * (where xrun is). Links in it stay as they are. here: ranks may be on this host,
- * and it has to be there. NULL: err holds why.
+ * Return the absolute path of the ranks' working directory; dir may be NULL (xrun's). Symbolic links stay. here:
+ * ranks may run on this host, so it must exist here. NULL: err holds a text.
  */
 char *xr_program_wdir(const char *dir, bool here, char *err, size_t errlen);
 
-/* Where name is if it holds a slash, else the name itself, which is still to be looked for. NULL: no memory. */
+/* Return the path of name if it holds a slash, else name itself, to be searched for later. NULL: out of memory. */
 char *xr_program_path(const char *name, const char *wdir);
 
 /*
- * The path to execute for name: as it stands if it holds a slash (seen from
- * wdir), else the first executable of that name in the directories of dirs (or
- * NULL), of path (NULL: the usual ones), then in wdir. NULL: err holds what was looked for and
- * where, and *exit_code is 126 or 127.
+ * Return the path to execute for name. With a slash: as given, relative to wdir. Else the first executable of
+ * that name in the directories of dirs (or NULL), of path (NULL: the default), then in wdir. NULL: err holds
+ * what was searched for and where, and *exit_code is 126 or 127.
  */
 char *xr_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
                       char *err, size_t errlen, int *exit_code);

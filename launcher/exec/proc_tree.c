@@ -15,11 +15,11 @@
 
 struct process {
     pid_t pid, parent;
-    bool ended; /* a zombie, all threads of it */
+    bool ended; /* all threads are zombies */
     signed char ours; /* 1, 0, or -1: not known yet */
 };
 
-/* Without a child there is no descendant either; then /proc, which may be long, need not be read. */
+/* Without a child there is no descendant, and a long /proc need not be read. */
 static bool has_children(void)
 {
     siginfo_t info;
@@ -27,7 +27,7 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* "pid (name, which may hold anything) state parent ..." */
+/* Parse "pid (name, which may hold anything) state parent ...". */
 static bool read_process(const char *pid, struct process *p)
 {
     char path[64], text[512], *after, state;
@@ -50,7 +50,7 @@ static bool read_process(const char *pid, struct process *p)
     if (!after || sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &p->parent,
                          &threads) != 3)
         return false;
-    p->ended = state == 'Z' && threads <= 1; /* a main thread that has called pthread_exit is a zombie, too */
+    p->ended = state == 'Z' && threads <= 1; /* a main thread that called pthread_exit is a zombie, too */
     return true;
 }
 
@@ -61,7 +61,7 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All processes, sorted by pid; NULL if /proc cannot be read. */
+/* Return all processes, sorted by pid; NULL if /proc cannot be read. */
 static struct process *list_all(size_t *count)
 {
     DIR *proc = opendir("/proc");
@@ -97,13 +97,13 @@ static struct process *find(struct process *list, size_t n, pid_t pid)
     return bsearch(&key, list, n, sizeof(*list), by_pid);
 }
 
-/* Settle whether p comes from this process, by going up until that is known. */
+/* Determine whether p is a descendant of this process: follow parents until one is known. */
 static int settle(struct process *list, size_t n, struct process *p, pid_t self)
 {
     struct process *up = p;
     int ours;
 
-    /* Each step goes to a parent; a table read while processes come and go could hold a loop. */
+    /* Limit the steps: a table read while processes start and end may hold a loop. */
     for (size_t steps = 0; up && up->ours < 0 && up->parent != self && steps < n; steps++)
         up = find(list, n, up->parent);
     ours = up && (up->ours >= 0 ? up->ours : up->parent == self);
@@ -153,7 +153,7 @@ bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
         int left = xr_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
         siginfo_t info;
 
-        /* Reap all but the kept: those are others' to wait for. */
+        /* Reap all except the kept: the caller waits for those. */
         for (;;) {
             info.si_pid = 0;
             if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
@@ -166,8 +166,7 @@ bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
             return true;
         if (rk_clock_ns() > deadline)
             return false;
-        /* A killed process takes a moment to go; there is nothing to wait on for those that are
-         * not children yet. */
+        /* A killed process takes a moment to end, and processes that are not children yet cannot be waited for. */
         nanosleep(&pause, NULL);
     }
 }

@@ -8,11 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Descriptors of an agent for each rank: two pipes, whose other ends may still be open while ranks
- * are started, a pidfd, connections of PMIx and PMI-1, and a part of those of the threads that start
- * them. */
+/*
+ * Descriptors of an agent for each rank: two pipes, perhaps with their other ends at start, a pidfd, connections
+ * of PMIx and PMI-1, and a share of those of the starting threads.
+ */
 #define FDS_PER_RANK 8
-/* libpmix's server has frames of more than half of it. */
+/* libpmix's server has stack frames of more than half of it. */
 #define LEAST_STACK (256 << 10)
 
 uint64_t xr_limits_files(void)
@@ -43,10 +44,7 @@ bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t e
     return false;
 }
 
-/*
- * Memory that may be locked is only ever raised: where it is little, that is most often what a login host has by default,
- * and not the user's wish, and networks need it.
- */
+/* Lockable memory is only ever raised: a low limit is mostly the default of a login host, and networks need it. */
 static const struct {
     int resource;
     bool raise_only;

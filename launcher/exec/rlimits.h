@@ -1,5 +1,5 @@
 /*
- * rlimits.h: check, raise and pass on limits of resources.
+ * rlimits.h: check, raise and pass on resource limits.
  */
 #ifndef XR_LAUNCHER_EXEC_RLIMITS_H
 #define XR_LAUNCHER_EXEC_RLIMITS_H
@@ -8,35 +8,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Open files of a process that starts others, without those. */
+/* Open files of an agent or front end, without those of its children. */
 #define XR_FDS_OWN 64
-/* For each agent just below: its wire, the command that started it, and pipes to that one while it starts. */
+/* Open files for each child agent: its connection, its launcher command, and pipes to that while it starts. */
 #define XR_FDS_PER_AGENT 6u
 
-/* The soft limit of open files, 0: not known. As long as nobody has raised it, the user's, which ranks shall have. */
+/* Return the soft limit of open files, 0: not known. Until it is raised it is the user's, which ranks inherit. */
 uint64_t xr_limits_files(void);
-/* Let this process open so many files. False: err holds why not, beginning with "WHOSE N open files"; whose ends with a
- * verb. */
+/*
+ * Raise the limit so that this process can open this many files. Returns false with a text "WHOSE N open files
+ * ..." in err; whose ends with a verb.
+ */
 bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen);
 
 /*
- * What the shell that xrun was started from has set for its commands: ranks of other hosts have it, too, and not what
- * ssh's daemon has there. Open files are not among them, see above; nor processes, which are the user's on a host.
+ * Limits of the user's shell, which ranks of other hosts get instead of those of ssh's daemon. Open files are
+ * separate, see above; processes are not included, because they count for a user on a host.
  */
 #define XR_ULIMITS 7
 struct xr_ulimits {
     uint32_t umask;
-    uint64_t soft[XR_ULIMITS]; /* in an order of our own: the kernel's numbers are not alike everywhere */
+    uint64_t soft[XR_ULIMITS]; /* in our own order: the kernel's numbers differ between architectures */
 };
 
-/* Of this process, while it has one thread. */
+/* Read the limits of this process. Call while it has one thread. */
 void xr_ulimits_read(struct xr_ulimits *out);
-/* For this process, as far as its hard limits let it. Calls nothing but the kernel. */
+/* Set the limits of this process, as far as its hard limits allow. Makes only system calls. */
 void xr_ulimits_set(const struct xr_ulimits *limits);
 
 /*
- * Raise the soft limit of open files to what an agent of n ranks needs (with more than the usual for each) that has below
- * agents under it, and check the limit of the stack. Returns false with the limit that is too low in err.
+ * Raise the soft limit of open files to what an agent of n ranks with below child agents needs (more: extra
+ * files of each rank), and check the stack limit. Returns false with the limit that is too low in err.
  */
 bool xr_limits_check(int n, int more, uint32_t below, char *err, size_t errlen);
 

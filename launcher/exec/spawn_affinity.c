@@ -9,7 +9,7 @@
 void xr_aside_open(struct xr_aside *aside)
 {
     memset(aside, 0, sizeof(*aside));
-    /* The kernel refuses a set that is too small. */
+    /* The kernel rejects a set that is too small. */
     for (size_t cpus = 1024; cpus <= MOST_CPUS; cpus *= 2) {
         aside->size = CPU_ALLOC_SIZE(cpus);
         aside->all = CPU_ALLOC(cpus);
@@ -31,14 +31,14 @@ void xr_aside_keep_off(struct xr_aside *aside, const cpu_set_t *cpus, size_t siz
 {
     bool fine;
 
-    if (!aside->rest) /* threads that share one which is not open come here at once: nothing may be written */
+    if (!aside->rest) /* threads share a closed one and come here concurrently: write nothing */
         return;
     fine = cpus && !aside->last;
     for (size_t cpu = 0; fine && cpu < 8 * size && cpu < 8 * aside->size; cpu++) {
         if (CPU_ISSET_S(cpu, size, cpus))
             CPU_CLR_S(cpu, aside->size, aside->rest);
     }
-    /* On any other core the last child would begin behind a program. */
+    /* On any other core the last child would start behind a running program. */
     aside->last = fine && CPU_COUNT_S(aside->size, aside->rest) == 0;
     if (aside->last)
         fine = sched_setaffinity(0, size, cpus) == 0;

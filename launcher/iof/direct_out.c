@@ -21,7 +21,7 @@ struct xr_direct *xr_direct_open(void)
 
 void xr_direct_leave_fd(struct xr_direct *direct)
 {
-    /* Not marked as closed: the number is the agent's, too. */
+    /* The descriptor is not marked as closed: the agent uses the same number. */
     if (direct)
         close(direct->fd);
 }

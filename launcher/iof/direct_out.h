@@ -1,8 +1,8 @@
 /*
- * direct_out.h: the agent of xrun's own host writes to the user's standard output by itself.
+ * direct_out.h: let xrun's own agent write to the user's standard output.
  *
- * Where all ranks are on that host and nothing is put before their lines, output need not take the way over
- * the front end, which would copy it twice more and wake a third process for each piece.
+ * Used if all ranks are on that host and their lines have no label. The detour
+ * over the front end costs two more copies and a wake-up for each piece.
  */
 #ifndef XR_LAUNCHER_IOF_DIRECT_OUT_H
 #define XR_LAUNCHER_IOF_DIRECT_OUT_H
@@ -10,17 +10,20 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* In memory that front end and agent share. The agent writes the numbers, the front end looks whether the reader moves. */
+/*
+ * Shared memory of front end and agent. The agent writes the counters; the front end reads them to see whether
+ * the reader progresses.
+ */
 struct xr_direct {
     int fd;                           /* the user's standard output: the agent's own copy */
     _Atomic uint64_t written, queued; /* bytes */
 };
 
-/* Before the agent is forked. NULL: no memory, or there is no standard output. */
+/* Call before the agent is forked. NULL: out of memory, or no standard output. */
 struct xr_direct *xr_direct_open(void);
-/* Once it is forked: the descriptor is the agent's. NULL is fine. */
+/* Call after the fork: the descriptor belongs to the agent. No-op if NULL. */
 void xr_direct_leave_fd(struct xr_direct *direct);
-/* NULL is fine. */
+/* No-op if NULL. */
 void xr_direct_close(struct xr_direct *direct);
 
 #endif

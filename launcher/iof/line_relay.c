@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define AT_ONCE (64 << 10)
-#define LINE_MAX_KEPT (256 << 10) /* a longer line is passed on in pieces */
+#define LINE_MAX_KEPT (256 << 10) /* longer lines are passed on in pieces */
 
 #define LAST_ROUNDS 32 /* more than a pipe holds */
 
@@ -20,7 +20,7 @@ struct xr_relay {
     void *arg;
 };
 
-/* all: also what does not end a line. */
+/* Pass complete lines on; all: also an incomplete one. */
 static void pass(struct xr_relay *r, bool all)
 {
     size_t len = evbuffer_get_length(r->in);
@@ -80,7 +80,7 @@ void xr_relay_close(struct xr_relay *r)
 {
     if (!r)
         return;
-    /* What is in the pipe, if somebody else still holds its other end. */
+    /* Read what the pipe still holds; another process may keep its other end open. */
     for (int i = 0; r->fd >= 0 && i < LAST_ROUNDS && evbuffer_read(r->in, r->fd, AT_ONCE) > 0; i++)
         ;
     if (r->fd >= 0)

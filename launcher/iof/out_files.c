@@ -24,7 +24,7 @@ struct xr_output_dir {
     void *arg;
 };
 
-/* Rank numbers have the width of the last, so that a listing is in their order. */
+/* Pad rank numbers to equal width, so that a listing is in their order. */
 static char *name_of(const char *dir, uint32_t n, uint32_t rank, int stream)
 {
     char *path, last[16];
@@ -35,7 +35,7 @@ static char *name_of(const char *dir, uint32_t n, uint32_t rank, int stream)
     return path;
 }
 
-/* With all above it. */
+/* Make dir and its parents. */
 static bool make_dirs(const char *dir, char *err, size_t errlen)
 {
     char *path = strdup(dir);
@@ -62,7 +62,7 @@ static bool make_dirs(const char *dir, char *err, size_t errlen)
 
 static bool make_file(const char *path, char *err, size_t errlen)
 {
-    /* Not to wait for the reader of a pipe. */
+    /* Nonblocking: do not wait for the reader of a FIFO. */
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     struct stat st;
     bool ok = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
@@ -107,7 +107,7 @@ static void lose(struct file *f, int error)
 
 static void on_drained(void *arg)
 {
-    (void)arg; /* files do not lag behind */
+    (void)arg; /* files never lag behind */
 }
 
 static void on_broken(void *arg, struct xr_stream *stream, int error)

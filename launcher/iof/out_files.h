@@ -1,8 +1,8 @@
 /*
- * out_files.h: ranks' output in files: DIR/rank.07.out and DIR/rank.07.err.
+ * out_files.h: write ranks' output to DIR/rank.07.out and DIR/rank.07.err.
  *
- * Written by the front end. When one cannot be written (a full disk), the job
- * goes on without what should be in it, and xrun says so once.
+ * The front end writes them. If a file cannot be written (a full disk), the job
+ * continues without it, and xrun reports that once.
  */
 #ifndef XR_LAUNCHER_IOF_OUT_FILES_H
 #define XR_LAUNCHER_IOF_OUT_FILES_H
@@ -16,17 +16,17 @@
 
 struct xr_output_dir;
 
-/* Make dir and, of n ranks, all files, empty: before anything is started. False: err holds why. */
+/* Make dir and, for n ranks, all files, empty, before any process is started. Returns false with a text in err. */
 bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen);
 
-/* Open them to be written. on_lost is called once, when a first one cannot be. */
+/* Open the files for writing. on_lost is called once, for the first that cannot be written. */
 rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
                                  const struct xr_label *label,
                                  void (*on_lost)(void *arg, const char *file, int error), void *arg,
                                  struct xr_output_dir **out);
 void xr_output_dir_close(struct xr_output_dir *od);
 
-/* Output of a rank, as xr_stream_put has it. */
+/* Write output of a rank; arguments as in xr_stream_put. */
 void xr_output_dir_put(struct xr_output_dir *od, uint32_t rank, int stream, const char *data,
                        size_t len, bool partial);
 

@@ -22,17 +22,17 @@
 
 struct xr_stream {
     int fd, reopened; /* reopened: fd or -1 */
-    size_t at_once;   /* bytes that a write may have without blocking; 0: any number */
+    size_t at_once;   /* largest write that does not block; 0: any size */
     bool socket;
-    bool always; /* cannot be polled, because it is always ready: a file */
+    bool always; /* a file: always ready, cannot be polled */
     struct xr_label label;
-    bool colour;   /* a terminal that shows them */
-    bool separate; /* end another's partial line before going on */
+    bool colour;   /* a terminal with colours */
+    bool separate; /* end the partial line of another writer before the next output */
     bool broken;
-    bool large; /* the pipe was made so */
-    bool open_line; /* the last byte put did not end a line */
+    bool large; /* the pipe was enlarged */
+    bool open_line; /* the last byte written did not end a line */
     uint32_t open_rank;
-    struct xr_stream *twin; /* goes to the same terminal, pipe or file; or NULL */
+    struct xr_stream *twin; /* stream with the same terminal, pipe or file; or NULL */
     struct event *ev;
     struct evbuffer *queue;
     uint64_t written;
@@ -45,7 +45,7 @@ static bool labels(const struct xr_stream *s)
     return s->label.time || s->label.rank || s->label.host;
 }
 
-/* NO_COLOR is what many programs ask; "dumb" is a terminal that can nothing. */
+/* Return whether colours may be used. NO_COLOR is a convention of many programs; a "dumb" terminal has none. */
 static bool shows_colours(void)
 {
     const char *no = rk_env("NO_COLOR"), *term = rk_env("TERM");
@@ -54,9 +54,8 @@ static bool shows_colours(void)
 }
 
 /*
- * A pipe or terminal is opened once more, so that only our view of it is
- * nonblocking. Where that is refused, writes are kept to what fits after poll
- * has said that there is room.
+ * Reopen a pipe or terminal, so that only our open file is nonblocking. If that fails, a write is at most what
+ * fits after poll has reported room.
  */
 static void prepare(struct xr_stream *s, int fd)
 {
@@ -115,7 +114,7 @@ static void flush(struct xr_stream *s)
         else if (n < 0 && errno != EINTR)
             give_up(s, errno);
         if (s->at_once)
-            break; /* ask poll before each */
+            break; /* poll before each write */
     }
     if (xr_stream_backlog(s) && s->ev)
         event_add(s->ev, NULL);
@@ -179,14 +178,14 @@ void xr_stream_close(struct xr_stream *s)
     free(s);
 }
 
-/* Its reader is behind, or we write more than it holds. */
+/* Enlarge the pipe: its reader is behind, or one write exceeds it. */
 static void enlarge(struct xr_stream *s)
 {
     if (s->reopened >= 0 && !s->large)
         s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
 }
 
-/* What goes out at once, without a copy; the rest is to be queued. */
+/* Write as much as possible without a copy; the caller queues the rest. */
 static size_t put_at_once(struct xr_stream *s, const char *data, size_t len)
 {
     ssize_t n;
@@ -195,14 +194,14 @@ static size_t put_at_once(struct xr_stream *s, const char *data, size_t len)
         return 0;
     n = write(s->fd, data, len);
     if (n <= 0)
-        return 0; /* writing from the queue will meet the reason again */
+        return 0; /* the write from the queue reports the error */
     s->written += (uint64_t)n;
     if ((size_t)n < len)
         enlarge(s);
     return (size_t)n;
 }
 
-/* Before rank's output (or xrun's own: UINT32_MAX): somebody else's line may still be open, here or in the twin. */
+/* End a line that another writer left open, here or in the twin, before output of rank (UINT32_MAX: xrun). */
 static void separate(struct xr_stream *s, uint32_t rank)
 {
     struct xr_stream *open = s->twin && s->twin->open_line ? s->twin : s;
@@ -213,7 +212,7 @@ static void separate(struct xr_stream *s, uint32_t rank)
     }
 }
 
-/* What stands before each line of a rank that comes now; returns its length. */
+/* Format the label of a rank's line. Returns its length. */
 static size_t label_text(const struct xr_stream *s, uint32_t rank, char *text, size_t len)
 {
     const struct xr_label *l = &s->label;
@@ -248,7 +247,7 @@ static const char *line_end(const char *p, const char *end)
     return nl ? nl + 1 : end;
 }
 
-/* Many lines at once, in one piece of memory. fresh: the first of them begins here. */
+/* Label many lines in one block of memory. fresh: the first one begins here. */
 static void put_labelled(struct xr_stream *s, uint32_t rank, const char *data, size_t len, bool fresh)
 {
     char label[LABEL_MAX], *to;
@@ -259,7 +258,7 @@ static void put_labelled(struct xr_stream *s, uint32_t rank, const char *data, s
     for (const char *p = data; p < end; p = line_end(p, end))
         lines++;
     if (evbuffer_reserve_space(s->queue, (ev_ssize_t)(len + lines * nlabel), &v, 1) != 1)
-        return; /* no memory: as when libevent finds none */
+        return; /* out of memory: lost, as inside libevent */
     to = v.iov_base;
     for (const char *p = data; p < end; p = next, fresh = true) {
         next = line_end(p, end);

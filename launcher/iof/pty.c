@@ -1,5 +1,5 @@
 /*
- * pty.c: a terminal for one rank (--pty). See pty.h.
+ * pty.c: open a terminal for one rank (--pty). See pty.h.
  */
 #include "launcher/iof/pty.h"
 
@@ -38,5 +38,5 @@ void xr_terminal_resize(int master, const struct xr_window *window)
     struct winsize size = {.ws_row = window->rows, .ws_col = window->cols};
 
     if (master >= 0)
-        ioctl(master, TIOCSWINSZ, &size); /* tells the programs there by SIGWINCH */
+        ioctl(master, TIOCSWINSZ, &size); /* sends SIGWINCH to the programs there */
 }

@@ -1,12 +1,12 @@
 /*
- * pty.h: a terminal for one rank (--pty).
+ * pty.h: open a terminal for one rank (--pty).
  */
 #ifndef XR_LAUNCHER_IOF_PTY_H
 #define XR_LAUNCHER_IOF_PTY_H
 
 #include "launcher/job/job.h"
 
-/* A new terminal: the master's descriptor, and the one that a rank gets. 0, or -1 with errno. */
+/* Open a terminal: the master's descriptor, and the rank's. Returns 0, or -1 with errno. */
 int xr_terminal_open(const struct xr_window *window, int *master, int *slave);
 void xr_terminal_resize(int master, const struct xr_window *window);
 

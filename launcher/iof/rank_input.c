@@ -1,10 +1,9 @@
 /*
- * rank_input.c: the ranks' standard input. See rank_input.h.
+ * rank_input.c: forward standard input to ranks. See rank_input.h.
  *
- * One rank reads it, or all of them do, each a copy. The front end sends no
- * more than a window of bytes ahead of what the slowest has been given, so the
- * one buffer for all stays small and the wire is never held up by it. Who reads
- * no more does not count.
+ * One rank reads it, or all do, each a copy. The front end sends at most a window
+ * ahead of the slowest reader. So one small buffer suffices, and input never
+ * blocks the connection. A rank that has closed its input does not count.
  */
 #include "launcher/iof/rank_input.h"
 #include "launcher/overlay/protocol.h"
@@ -21,7 +20,7 @@ struct input {
     int fd; /* -1: closed */
     bool terminal;
     struct event *ev;
-    size_t at; /* how much of the buffer it has been given */
+    size_t at; /* bytes of the buffer passed to it */
 };
 
 struct xr_inputs {
@@ -29,18 +28,18 @@ struct xr_inputs {
     struct input *list; /* [n] */
     uint32_t n, added;
     uint32_t open;
-    uint32_t last; /* of the open ones, those that have been given nothing of the buffer */
-    bool ended;    /* nothing comes after the buffer */
-    bool newline;  /* it ends, or what was before it ended, with one */
-    bool told;     /* the front end knows that nobody reads */
+    uint32_t last; /* open inputs that have received nothing of the buffer */
+    bool ended;    /* end of input after the buffer */
+    bool newline;  /* the input before this point ends with a newline */
+    bool reported;     /* reported to the front end that no reader is left */
     size_t len;
     char data[XR_INPUT_WINDOW];
 };
 
-/* ------------------------------------------------------------------ the buffer */
+/* ---------------------------------------------------------------- buffer */
 
-/* The slowest has moved: what all have been given is taken out. */
-static void settle(struct xr_inputs *all)
+/* Remove from the buffer what all ranks have received. */
+static void drop_consumed(struct xr_inputs *all)
 {
     struct xr_packer p = {0};
     size_t least = all->len;
@@ -59,8 +58,8 @@ static void settle(struct xr_inputs *all)
     }
     if (!*all->at->wire)
         return;
-    if (!all->open && !all->ended && !all->told) {
-        all->told = true;
+    if (!all->open && !all->ended && !all->reported) {
+        all->reported = true;
         xr_pack_u32(&p, all->at->node);
         xr_wire_send(*all->at->wire, XR_MSG_INPUT_CLOSED, &p);
     } else if (least && all->open) {
@@ -84,7 +83,7 @@ static void shut(struct input *in)
         in->all->last--;
 }
 
-/* At a terminal the end is a character, for each who reads there; another ends the line before it. */
+/* Write the end of input to a terminal: one character for each reader; another ends the line before it. */
 static void end_terminal(const struct input *in)
 {
     struct termios t;
@@ -94,7 +93,7 @@ static void end_terminal(const struct input *in)
         return;
     c[0] = c[1] = (char)t.c_cc[VEOF];
     if (write(in->fd, c, in->all->newline ? 1 : 2) < 0)
-        return; /* nobody is there */
+        return; /* no reader */
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -109,7 +108,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     if (in->at < all->len)
         n = write(in->fd, all->data + in->at, all->len - in->at);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        shut(in); /* EPIPE: it reads no more */
+        shut(in); /* EPIPE: the rank closed its input */
     } else {
         in->at += n > 0 ? (size_t)n : 0;
         all->last -= had == 0 && in->at > 0;
@@ -121,10 +120,10 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
             shut(in);
         }
     }
-    settle(all);
+    drop_consumed(all);
 }
 
-/* ------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------ all inputs */
 
 bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank)
 {
@@ -198,7 +197,7 @@ void xr_inputs_put(struct xr_inputs *all, const void *data, size_t len)
     if (!all || !all->open || all->ended)
         return;
     if (len > sizeof(all->data) - all->len)
-        len = sizeof(all->data) - all->len; /* more than the window: not what our front end does */
+        len = sizeof(all->data) - all->len; /* exceeds the window: not sent by our front end */
     if (len) {
         memcpy(all->data + all->len, data, len);
         all->len += len;

@@ -1,5 +1,5 @@
 /*
- * rank_input.h: pass standard input to the ranks of this host that shall have it.
+ * rank_input.h: forward standard input to the ranks of this host that read it.
  */
 #ifndef XR_LAUNCHER_IOF_RANK_INPUT_H
 #define XR_LAUNCHER_IOF_RANK_INPUT_H
@@ -10,11 +10,11 @@
 struct xr_inputs;
 
 bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank);
-/* at: stays until the close. each: every rank of this host reads it; else one does. */
+/* at must outlive the object. each: every rank of this host reads it; else one does. */
 rank_status_t xr_inputs_open(const struct xr_local_io *at, bool each, struct xr_inputs **out);
-/* A pipe for one more of them: *fd is the end for the rank. */
+/* Add a pipe for one more rank: *fd is the rank's end. */
 rank_status_t xr_inputs_add(struct xr_inputs *inputs, int *fd);
-/* One that has a terminal; its master is taken over. */
+/* Add a rank with a terminal. Takes ownership of master. */
 rank_status_t xr_inputs_add_terminal(struct xr_inputs *inputs, int master);
 void xr_inputs_close(struct xr_inputs *inputs);
 void xr_inputs_put(struct xr_inputs *inputs, const void *data, size_t len);

@@ -1,16 +1,17 @@
 /*
- * rank_output.c: the pipes that ranks write to. See rank_output.h.
+ * rank_output.c: read and forward what ranks write. See rank_output.h.
  *
- * What is sent on ends with a newline, so that the front end can put output of
- * many ranks together line by line. There are two exceptions: a partial line on
- * which nothing came for 100 ms (a prompt; 2 s, if it is too long for one; half a second, if it
- * is the end of much), and a line too long to be held, which is passed through while other ranks' output
- * on that stream waits.
+ * Forwarded data end with a newline, so that the front end can merge the output of
+ * many ranks line by line. Two exceptions:
+ * - A partial line without new data is forwarded after a while: a prompt after 100
+ *   ms, the end of much output after 0.5 s, a longer line after 2 s.
+ * - A line too long for the buffer is passed through, while output of other ranks
+ *   on that stream waits.
  *
- * On xrun's own host we may write to the user's standard output ourselves
- * (direct_out.h). Else the front end says how much of it the user has taken. If too much is under
- * way, reading stops, and then the ranks' writes do; PMIx, on the same wire,
- * goes on.
+ * On xrun's own host the agent may write to the user's standard output itself
+ * (direct_out.h). Else the front end acknowledges what the user's reader has
+ * taken. If too much is unacknowledged, reading stops, and then the ranks' writes
+ * block. PMIx on the same connection continues.
  */
 #include "launcher/iof/rank_output.h"
 #include "launcher/overlay/protocol.h"
@@ -27,13 +28,13 @@
 #define FIRST_BUFFER 4096
 #define GROWN_BUFFER (64 << 10) /* for much output */
 #define LAST_BUFFER (256 << 10) /* for a long line, and where the pipe is as large */
-#define LARGE_PIPES 64          /* so many pipes may be: a user may have 64 MiB in all before the kernel is mean */
-#define LEAST_WINDOW (64 << 10)  /* bytes under way to the front end and not yet passed on */
+#define LARGE_PIPES 64          /* a user may have 64 MiB of pipes in all before the kernel limits them */
+#define LEAST_WINDOW (64 << 10)  /* bytes sent to the front end and not yet acknowledged */
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
 
-/* A rank that is kept off its core in the middle of a long line, or of much that it writes, has not come to rest. */
-#define LONGEST_PROMPT 1024
+/* A rank that loses its core in the middle of a long line, or of much output, is not at a prompt. */
+#define PROMPT_MAX 1024
 #define MUCH 4096
 static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
 
@@ -45,32 +46,32 @@ struct pipe {
     struct event *ev, *silence;
     char *data;
     size_t len, cap;
-    size_t burst; /* so much came since the pipe was found empty */
-    bool held;  /* has something to say, but another's long line is not over */
-    bool ended; /* the last was read; may still be held */
-    bool terminal; /* passed on as it comes: somebody is typing there */
+    size_t burst; /* bytes since the pipe was last empty */
+    bool held;  /* has data, but waits for the end of another rank's long line */
+    bool ended; /* end of file; may still be held */
+    bool terminal; /* forwarded at once: interactive */
     bool grow;  /* the last read filled the buffer */
     bool large; /* the pipe holds LAST_BUFFER */
-    size_t last; /* so much of what processes of the job wrote has still to be read, once these are gone */
+    size_t last; /* bytes still to be read after the processes of the job are gone */
 };
 
 struct xr_outputs {
     const struct xr_local_io *at;
     struct pipe *pipes; /* two a rank */
-    struct pipe *owner[3]; /* by stream: whose long line is passing */
+    struct pipe *owner[3]; /* by stream: the rank whose long line is passing */
     uint32_t open;
-    struct xr_stream *direct; /* where standard output goes, if it is ours to write */
-    uint32_t large; /* pipes that were made so */
-    uint64_t under_way; /* bytes that the front end has not passed on yet */
+    struct xr_stream *direct; /* standard output, if the agent writes it */
+    uint32_t large; /* pipes that were enlarged */
+    uint64_t unacked; /* bytes not yet acknowledged by the front end */
     uint64_t window;
     bool stalled;
 };
 
-static void emit(struct pipe *p, bool all);
+static void forward(struct pipe *p, bool all);
 static void stop_all(struct xr_outputs *all);
 static void resume(struct xr_outputs *all);
 
-/* ------------------------------------------------------------- standard output, by ourselves */
+/* ------------------------------------------------ direct standard output */
 
 static void show_direct(struct xr_outputs *all)
 {
@@ -87,12 +88,12 @@ static void on_drained(void *arg)
     show_direct(all);
     if (xr_stream_backlog(all->direct))
         return;
-    if (all->stalled && all->under_way <= all->window / 2)
+    if (all->stalled && all->unacked <= all->window / 2)
         resume(all);
     all->at->on_progress(all->at->arg);
 }
 
-/* The front end knows what that means. What is put from now on is dropped. */
+/* The front end handles the error. Later output is dropped. */
 static void on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct xr_outputs *all = arg;
@@ -116,7 +117,7 @@ static rank_status_t open_direct(struct xr_outputs *all)
     return xr_stream_open(all->at->base, all->at->direct->fd, &none, &ops, all, &all->direct);
 }
 
-/* What is queued goes to the front end before whatever it is told next. */
+/* Queued data go to the front end before its next message. */
 void xr_outputs_share(struct xr_outputs *all)
 {
     size_t n = all && all->direct ? xr_stream_backlog(all->direct) : 0;
@@ -136,13 +137,13 @@ void xr_outputs_share(struct xr_outputs *all)
         xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
         xr_pack_bytes(&msg, data, n);
         xr_wire_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
-        all->under_way += n;
+        all->unacked += n;
     }
     free(data);
     atomic_store(&all->at->direct->queued, 0);
     xr_stream_close(all->direct);
     all->direct = NULL;
-    if (all->stalled && all->under_way <= all->window / 2)
+    if (all->stalled && all->unacked <= all->window / 2)
         resume(all);
 }
 
@@ -157,7 +158,7 @@ bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const cha
     return true;
 }
 
-/* ------------------------------------------------------------------------------- the pipes */
+/* ----------------------------------------------------------------- pipes */
 
 static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
 {
@@ -173,7 +174,7 @@ static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
         xr_pack_u32(&msg, flags);
         xr_pack_bytes(&msg, p->data, n);
         xr_wire_send(wire, XR_MSG_OUTPUT, &msg);
-        p->all->under_way += n;
+        p->all->unacked += n;
     }
     memmove(p->data, p->data + n, p->len - n);
     p->len -= n;
@@ -194,7 +195,7 @@ static void forget(struct pipe *p)
     }
 }
 
-/* The long line of a stream is over: the others may speak. */
+/* The long line of a stream ended: forward the output of the other ranks. */
 static void release(struct xr_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
@@ -203,7 +204,7 @@ static void release(struct xr_outputs *all, int stream)
         if (!p->held || p->stream != stream)
             continue;
         p->held = false;
-        emit(p, p->ended);
+        forward(p, p->ended);
         if (p->ended && !p->held) {
             all->open--;
             forget(p);
@@ -213,8 +214,8 @@ static void release(struct xr_outputs *all, int stream)
     }
 }
 
-/* Pass on what may be passed on; all: also a partial line. */
-static void emit(struct pipe *p, bool all)
+/* Forward what may be forwarded; all: also a partial line. */
+static void forward(struct pipe *p, bool all)
 {
     struct pipe **owner = &p->all->owner[p->stream];
     const char *nl;
@@ -230,7 +231,7 @@ static void emit(struct pipe *p, bool all)
         send_bytes(p, lines, 0);
         if (*owner == p)
             release(p->all, p->stream);
-        if (*owner) { /* one of those that waited */
+        if (*owner) { /* one of the waiting pipes */
             p->held = p->len > 0;
             return;
         }
@@ -245,7 +246,7 @@ static void emit(struct pipe *p, bool all)
     }
 }
 
-/* Much comes: the fewer and longer the reads and writes, the better. */
+/* Enlarge pipe and buffer: fewer and longer reads and writes. */
 static void enlarge(struct pipe *p)
 {
     if (p->large || p->terminal || p->all->large == LARGE_PIPES ||
@@ -255,7 +256,7 @@ static void enlarge(struct pipe *p)
     p->all->large++;
 }
 
-/* Room for a read: more where the last one filled the buffer. */
+/* Make room for a read: more if the last one filled the buffer. */
 static bool make_room(struct pipe *p)
 {
     size_t cap = p->cap ? p->cap * 2 : FIRST_BUFFER;
@@ -290,23 +291,23 @@ static void count_last(struct pipe *p, size_t n)
     p->last -= n < p->last ? n : p->last;
 }
 
-/* A line has begun that may go on. */
+/* Start the timer of a partial line. */
 static void watch_silence(struct pipe *p)
 {
     bool passing = p->all->owner[p->stream] == p;
 
     if (p->len || passing)
-        event_add(p->silence, passing || p->len > LONGEST_PROMPT ? &long_line_time
+        event_add(p->silence, passing || p->len > PROMPT_MAX ? &long_line_time
                               : p->burst > MUCH                  ? &much_time
                                                                  : &prompt_time);
     p->burst = 0;
 }
 
-/* Nothing more is read from it. */
+/* Close the pipe. */
 static void finish(struct pipe *p)
 {
     p->ended = true;
-    emit(p, true);
+    forward(p, true);
     event_del(p->ev);
     if (!p->held) {
         p->all->open--;
@@ -314,8 +315,8 @@ static void finish(struct pipe *p)
     }
 }
 
-/* Read once. False: nothing more for now. */
-static bool take(struct pipe *p)
+/* Read once. Returns false if there is no more for now. */
+static bool read_pipe(struct pipe *p)
 {
     struct xr_outputs *all = p->all;
     ssize_t n;
@@ -323,14 +324,14 @@ static bool take(struct pipe *p)
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
     if (!make_room(p)) {
-        /* No memory: pass it on as it is. */
-        emit(p, true);
+        /* Out of memory: forward it as it is. */
+        forward(p, true);
         if (p->len == p->cap)
             return false;
     }
     n = read(p->fd, p->data + p->len, p->cap - p->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        /* Only now is it sure that the rank, not we, is silent. */
+        /* Only now is it certain that the rank is silent, and not this process. */
         watch_silence(p);
         return false;
     }
@@ -343,10 +344,10 @@ static bool take(struct pipe *p)
     p->len += (size_t)n;
     p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
-    emit(p, p->terminal);
+    forward(p, p->terminal);
     if (p->held)
         event_del(p->ev);
-    if (*all->at->wire && all->under_way > all->window && !all->stalled)
+    if (*all->at->wire && all->unacked > all->window && !all->stalled)
         stop_all(all);
     return true;
 }
@@ -358,8 +359,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* Not forever: others want their turn. */
-    for (int i = 0; i < 4 && take(p); i++)
+    /* Limit the rounds, so that other pipes get their turn. */
+    for (int i = 0; i < 4 && read_pipe(p); i++)
         ;
     all->at->on_progress(all->at->arg);
 }
@@ -370,8 +371,8 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    emit(p, true);
-    if (p->held) /* what it waits for may take long; no need to look again before that */
+    forward(p, true);
+    if (p->held) /* its wait may take long: do not poll meanwhile */
         event_del(p->ev);
 }
 
@@ -415,7 +416,7 @@ void xr_outputs_close(struct xr_outputs *all)
     free(all);
 }
 
-/* Takes fd over. */
+/* Takes ownership of fd. */
 static rank_status_t add_fd(struct xr_outputs *all, uint32_t local, int stream, int fd)
 {
     struct pipe *p = &all->pipes[2 * local + (uint32_t)stream - 1];
@@ -468,11 +469,11 @@ rank_status_t xr_outputs_add_terminal(struct xr_outputs *all, uint32_t local, in
 void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
 {
     for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
-        while (take(&all->pipes[i]))
+        while (read_pipe(&all->pipes[i]))
             ;
-        /* What it had to say is said, even if others have the pipe too. */
+        /* All of its output was read, even if other processes hold the pipe. */
         if (all->pipes[i].fd >= 0 && !all->stalled)
-            emit(&all->pipes[i], true);
+            forward(&all->pipes[i], true);
     }
 }
 
@@ -523,8 +524,8 @@ void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
 {
     if (!all)
         return;
-    all->under_way -= bytes < all->under_way ? bytes : all->under_way;
-    if (all->stalled && all->under_way <= all->window / 2 &&
+    all->unacked -= bytes < all->unacked ? bytes : all->unacked;
+    if (all->stalled && all->unacked <= all->window / 2 &&
         !(all->direct && xr_stream_backlog(all->direct)))
         resume(all);
 }

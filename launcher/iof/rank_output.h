@@ -1,5 +1,5 @@
 /*
- * rank_output.h: read what the ranks of this host write, and pass it on.
+ * rank_output.h: read what the ranks of this host write, and forward it.
  */
 #ifndef XR_LAUNCHER_IOF_RANK_OUTPUT_H
 #define XR_LAUNCHER_IOF_RANK_OUTPUT_H
@@ -13,44 +13,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the streams of this host's ranks need to know of the agent. */
+/* What the streams of this host's ranks use of the agent. */
 struct xr_local_io {
     struct event_base *base;
-    struct xr_wire *const *wire; /* to the front end, or to the agent above; *wire is NULL once it is gone */
-    struct xr_direct *direct;    /* standard output is written to it; or NULL */
-    uint32_t node, nlocal;       /* this host's number; its ranks */
+    struct xr_wire *const *wire; /* to the front end, or to the parent agent; *wire is NULL after its end */
+    struct xr_direct *direct;    /* direct standard output, or NULL */
+    uint32_t node, nlocal;       /* this host's number; its number of ranks */
     uint32_t nhosts;             /* of the job */
-    uint32_t (*rank_of)(void *arg, uint32_t local); /* number in the job of the local-th rank */
-    void (*on_progress)(void *arg); /* a stream has ended, or a queue has drained */
+    uint32_t (*rank_of)(void *arg, uint32_t local); /* rank of the local-th rank of this host */
+    void (*on_progress)(void *arg); /* a stream ended, or a queue drained */
     void *arg;
 };
 
 struct xr_outputs;
 
-/* at: stays until the close. */
+/* at must outlive the object. */
 rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **out);
 void xr_outputs_close(struct xr_outputs *outputs);
-/* A pipe for a stream (1 or 2) of the local-th rank: *fd is the end for the rank. */
+/* Add a pipe for a stream (1 or 2) of the local-th rank: *fd is the rank's end. */
 rank_status_t xr_outputs_add(struct xr_outputs *outputs, uint32_t local, int stream, int *fd);
-/* Its terminal instead, for both streams; the master is taken over. */
+/* Add its terminal instead, for both streams. Takes ownership of master. */
 rank_status_t xr_outputs_add_terminal(struct xr_outputs *outputs, uint32_t local, int master);
-/* Take what its pipes hold now. */
+/* Read what the rank's pipes hold now. */
 void xr_outputs_drain(struct xr_outputs *outputs, uint32_t local);
-/* All processes of the job are gone: what the pipes hold now is the last that counts. */
+/* All processes of the job are gone: only what the pipes hold now still counts. */
 void xr_outputs_note_last(struct xr_outputs *outputs);
-/* Those outside who write on have had their time: no more is read from pipes that have brought that. */
+/* Stop reading pipes that processes outside the job keep open, once their last bytes are read. */
 void xr_outputs_cut(struct xr_outputs *outputs);
-/* Pipes that may still bring something. */
+/* Return the number of pipes that are still open. */
 uint32_t xr_outputs_open_count(const struct xr_outputs *outputs);
-/* Is reading stopped, or something still to be written, because the user does not keep up? */
+/* Return whether reading stopped or data are queued because the user's reader is slow. */
 bool xr_outputs_stalled(const struct xr_outputs *outputs);
-/* Others will write to standard output, too: leave all of it to the front end from now on. */
+/* Other processes will write to standard output too: leave all of it to the front end from now on. */
 void xr_outputs_share(struct xr_outputs *outputs);
-/* What a rank has logged, if it is ours to write. */
+/* Write what a rank logged, if standard output is direct. */
 bool xr_outputs_log(struct xr_outputs *outputs, uint32_t rank, int stream, const char *text);
 /* The front end has passed bytes on. */
 void xr_outputs_taken(struct xr_outputs *outputs, uint32_t bytes);
-/* Nobody takes them any more: they go nowhere. */
+/* The output has no reader any more: discard it. */
 void xr_outputs_let_go(struct xr_outputs *outputs);
 
 #endif

@@ -56,7 +56,7 @@ uint32_t xr_feed_taken(struct xr_feed *f, uint32_t host, uint32_t bytes)
     if (!xr_feed_reads(f, host))
         return 0;
     slowest = f->taken[host] == f->credited;
-    /* Nobody has taken what was not sent, whatever he says. */
+    /* A host cannot take more than was sent; do not trust its number. */
     if (bytes > f->sent - f->taken[host])
         bytes = (uint32_t)(f->sent - f->taken[host]);
     f->taken[host] += bytes;

@@ -12,13 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often a reader in the background looks whether it still is there: a shell's fg need not say anything. */
-#define LOOK_MS 500
+/*
+ * Period at which a background reader checks whether it is still in the background: fg of a shell may send no
+ * signal.
+ */
+#define CHECK_MS 500
 
 struct xr_reader {
     int fd;
-    int reopened; /* fd, or -1: it is the user's */
-    struct event *ev; /* of a file, which cannot be polled: a timer */
+    int reopened; /* our own open file, or -1: fd is the user's */
+    struct event *ev; /* for a file, which cannot be polled: a timer */
     struct event *look;
     bool file, terminal, socket;
     uint32_t credit;
@@ -30,11 +33,11 @@ static const struct timeval at_once = {0, 0};
 
 static void go_on(struct xr_reader *r)
 {
-    const struct timeval soon = {0, LOOK_MS * 1000};
+    const struct timeval soon = {0, CHECK_MS * 1000};
 
     if (!r->ev || !r->credit)
         return;
-    if (r->terminal && xr_terminal_is_others(r->fd)) /* reading would stop xrun */
+    if (r->terminal && xr_terminal_is_others(r->fd)) /* a read would stop xrun */
         event_add(r->look, &soon);
     else
         event_add(r->ev, r->file ? &at_once : NULL);
@@ -47,13 +50,16 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     go_on(arg);
 }
 
-/* Somebody else who has the same input may have been quicker: never waits, but for what could not be opened anew. */
+/* Read without waiting, unless the file could not be reopened. Another process with the same input may read first. */
 static ssize_t read_some(struct xr_reader *r, void *to, size_t len)
 {
     return r->socket ? recv(r->fd, to, len, MSG_DONTWAIT) : read(r->fd, to, len);
 }
 
-/* Nobody meant it to be read, or a terminal is gone: nohup leaves an input that is open for writing only. */
+/*
+ * Return whether the error means that there is no input: a terminal is gone, or nohup left an input open for
+ * writing only.
+ */
 static bool is_no_input(const struct xr_reader *r, int error)
 {
     return error == EBADF || (r->terminal && error == EIO);
@@ -89,7 +95,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* An open file of our own, which can be nonblocking without others noticing. */
+/* Reopen the input: our own open file can be nonblocking without effect on other processes. */
 static void reopen(struct xr_reader *r)
 {
     char path[64];

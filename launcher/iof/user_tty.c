@@ -9,12 +9,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* How often one that is in the background looks whether it still is there. */
-#define LOOK_MS 500
+/* Period at which a background process checks whether it is still in the background. */
+#define CHECK_MS 500
 
 struct xr_user_terminal {
     struct event *resized, *look;
-    bool keys; /* there are any, and they are the rank's */
+    bool keys; /* keys are forwarded to the rank */
     bool taken;
     struct termios own;
     void (*on_resize)(void *arg, const struct xr_window *window);
@@ -36,7 +36,7 @@ bool xr_terminal_is_others(int fd)
 {
     pid_t group = tcgetpgrp(fd);
 
-    return group >= 0 && group != getpgrp(); /* -1: it controls nobody here */
+    return group >= 0 && group != getpgrp(); /* -1: it is no controlling terminal */
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
@@ -80,12 +80,12 @@ struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool key
 
 void xr_user_terminal_take(struct xr_user_terminal *t)
 {
-    const struct timeval soon = {0, LOOK_MS * 1000};
+    const struct timeval soon = {0, CHECK_MS * 1000};
     struct termios raw;
 
     if (!t || !t->keys || t->taken)
         return;
-    /* To change a terminal from the background would stop xrun. */
+    /* Changing a terminal from the background would stop xrun. */
     if (xr_terminal_is_others(STDIN_FILENO)) {
         event_add(t->look, &soon);
         return;
@@ -94,7 +94,7 @@ void xr_user_terminal_take(struct xr_user_terminal *t)
         return;
     raw = t->own;
     cfmakeraw(&raw);
-    raw.c_oflag = t->own.c_oflag; /* other ranks' lines come without returns */
+    raw.c_oflag = t->own.c_oflag; /* lines of other ranks have no carriage returns */
     t->taken = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * user_tty.h: the user's terminal while a rank has one of its own (--pty).
+ * user_tty.h: control the user's terminal while a rank has its own (--pty).
  */
 #ifndef XR_LAUNCHER_IOF_USER_TTY_H
 #define XR_LAUNCHER_IOF_USER_TTY_H
@@ -10,27 +10,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does another process group than ours have the terminal? Who is in the background must not touch it. */
+/* Return whether another process group owns the terminal. A background process must not touch it. */
 bool xr_terminal_is_others(int fd);
 
 /*
- * The user's terminal. With keys, it passes every one on while the rank lives,
- * whose own terminal makes signals and echoes of them.
+ * The user's terminal. With keys, all keys are forwarded while the rank lives; its own terminal makes signals
+ * and echoes of them.
  */
 struct xr_user_terminal;
 
-/* on_resize: the window has another size now. NULL: no memory. */
+/* on_resize: the window size changed. NULL: out of memory. */
 struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool keys,
                                                void (*on_resize)(void *arg,
                                                                  const struct xr_window *window),
                                                void *arg);
-/* Also gives the terminal back. NULL is fine. */
+/* Restores the terminal. No-op if NULL. */
 void xr_user_terminal_close(struct xr_user_terminal *t);
-/* Take it, as soon as xrun is in the foreground; and give it back: when xrun stops. */
+/* Take the terminal as soon as xrun is in the foreground; give it back when xrun stops. */
 void xr_user_terminal_take(struct xr_user_terminal *t);
 void xr_user_terminal_give_back(struct xr_user_terminal *t);
 
-/* The window of xrun's terminal, or a usual one. */
+/* Return the window size of xrun's terminal, or a default. */
 struct xr_window xr_user_window(void);
 
 #endif

@@ -38,7 +38,7 @@ void xr_job_clear(struct xr_job *job)
     memset(job, 0, sizeof(*job));
 }
 
-/* Ranks that follow each other on one host are told together. */
+/* Pack the map. A run of ranks on one host is one entry. */
 static void pack_map(const struct xr_job *job, struct xr_packer *p)
 {
     for (uint32_t r = 0; r < job->size;) {
@@ -105,12 +105,12 @@ static char *string_copy(struct xr_unpacker *u)
     return copy;
 }
 
-/* False: the ranks of the programs are not the job's. */
+/* Returns false if the programs' ranks are not the job's. */
 static bool unpack_apps(struct xr_unpacker *u, struct xr_job *out)
 {
     uint32_t n = xr_unpack_u32(u), ranks = 0;
 
-    /* A program takes 20 bytes at least: what comes from the wire does not make us allocate. */
+    /* A program takes at least 20 bytes: do not allocate for a larger count than that allows. */
     if (n == 0 || n > u->left / 20)
         return false;
     out->apps = calloc(n, sizeof(*out->apps));
@@ -267,7 +267,7 @@ rank_status_t xr_job_map_make(const struct xr_job *job, struct xr_job_map *out)
         st = RANK_ERR_NO_MEMORY;
     for (uint32_t r = 0; !st && r < job->size; r++) {
         struct xr_packer *t = &text[job->host_of[r]];
-        /* One whose host has had ranks before, but not the last one. */
+        /* A host that has ranks already, but not the previous one. */
         bool again = t->len && job->host_of[r - 1] != job->host_of[r];
         int n = snprintf(number, sizeof(number), "%s%u", t->len ? "," : "", r);
         xr_pack_raw(t, number, (size_t)n);

@@ -19,7 +19,7 @@ static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_t unit, enum xr_bind bind
     return NULL;
 }
 
-/* What a rank is bound to of a unit: the core around a thread, if it shall have cores. */
+/* Return the binding of a rank for a unit: the core around a hardware thread, if cores are bound. */
 static hwloc_const_cpuset_t of_unit(const struct xr_place_work *w, const struct xr_place_host *h, hwloc_obj_t unit)
 {
     hwloc_obj_t core = w->rq->bind == XR_BIND_CORE
@@ -29,7 +29,7 @@ static hwloc_const_cpuset_t of_unit(const struct xr_place_work *w, const struct 
     return core ? core->cpuset : unit->cpuset;
 }
 
-/* The units from first up to end, or what holds the first. */
+/* Bind a rank to the units from first up to end, or to the object around the first. */
 static rank_status_t bind_rank(struct xr_place_work *w, struct xr_place *r, const struct xr_place_object *o,
                                uint64_t first, uint64_t end)
 {
@@ -56,7 +56,7 @@ static rank_status_t bind_rank(struct xr_place_work *w, struct xr_place *r, cons
     return RANK_OK;
 }
 
-/* The j-th rank of an object: spread over it, or packed where cores are mapped one by one and are enough. */
+/* Bind the j-th rank of an object: spread over it, or packed if cores are mapped one by one and suffice. */
 static rank_status_t bind_nth(struct xr_place_work *w, struct xr_place *r, const struct xr_place_object *o, uint32_t j)
 {
     if (w->rq->map >= XR_LEVEL_CORE && !w->rq->ppr && xr_ground_has_room(w, o))
@@ -97,7 +97,7 @@ static rank_status_t bind_pinned(struct xr_place_work *w, struct xr_place *r, ui
     return ok ? RANK_OK : RANK_ERR_ARG;
 }
 
-/* More ranks on an object than it has units: the kernel's scheduler does better than we can. */
+/* More ranks on an object than it has units: the kernel's scheduler does better than a binding. */
 void xr_bind_note_crowded(struct xr_place_work *w)
 {
     for (uint32_t h = 0; h < w->out->nhosts; h++) {
@@ -133,8 +133,8 @@ rank_status_t xr_bind_all(struct xr_place_work *w)
 }
 
 /*
- * A unit of its own for the rank among those that it may use: a free one, or one whose rank finds another. No unit is
- * asked for twice on behalf of one rank.
+ * Find a unit for the rank alone among those it may use: a free one, or one whose rank can move to another. Each
+ * unit is tried once for a rank.
  */
 static bool find_unit(struct xr_place_work *w, struct xr_place_ground *g, uint32_t rank)
 {
@@ -155,7 +155,10 @@ static bool find_unit(struct xr_place_work *w, struct xr_place_ground *g, uint32
     return false;
 }
 
-/* A rankfile may crowd some units while others are free: can each rank have one for itself? */
+/*
+ * Note whether each rank of a rankfile can have a unit for itself; some units may be crowded while others are
+ * free.
+ */
 rank_status_t xr_bind_note_crowded_pins(struct xr_place_work *w)
 {
     for (uint32_t k = 0; k < w->out->n; k++) {

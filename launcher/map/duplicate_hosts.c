@@ -1,5 +1,5 @@
 /*
- * duplicate_hosts.c: hosts of a plan that are names of one machine. See duplicate_hosts.h.
+ * duplicate_hosts.c: find names of one machine. See duplicate_hosts.h.
  */
 #include "launcher/map/duplicate_hosts.h"
 #include "launcher/util/shell_words.h"
@@ -13,7 +13,7 @@ struct seen {
     uint32_t host;
 };
 
-/* By machine, and then as the user named them. */
+/* Compare by machine, then by the user's order. */
 static int compare(const void *a, const void *b)
 {
     const struct seen *x = a, *y = b;

@@ -1,4 +1,6 @@
-/* ground.c: cut a host into the objects and units that ranks are mapped to. See mapper_internal.h. */
+/*
+ * ground.c: divide a host into the objects and units that ranks map to.
+ */
 #include "launcher/map/mapper_internal.h"
 
 #include <stdio.h>
@@ -73,10 +75,8 @@ static rank_status_t find_units(struct xr_place_work *w, const struct xr_place_h
 }
 
 /*
- * The objects of the level that hold units which no earlier one holds: memory
- * without cores, or a second kind of memory beside the same cores, is none.
- * Objects of a level lie side by side in the order of the units, so that each
- * has a stretch of them.
+ * List the objects of the level that hold units of no earlier one. Memory without cores, or a second kind of
+ * memory for the same cores, does not count. Each object has a contiguous range of the units.
  */
 static rank_status_t find_objects(const struct xr_place_host *h, hwloc_obj_type_t type,
                                   struct xr_place_ground *g)
@@ -97,7 +97,7 @@ static rank_status_t find_objects(const struct xr_place_host *h, hwloc_obj_type_
     return at == g->nunits ? RANK_OK : RANK_ERR_ARG;
 }
 
-/* Cores and threads one by one are a matter of how the units are cut, but for a number on each. */
+/* Single cores and threads are units, not objects, unless a number of ranks on each is given. */
 static bool has_objects(const struct xr_place_request *rq)
 {
     return !rq->pin && rq->map > XR_LEVEL_NODE && (rq->map < XR_LEVEL_CORE || rq->ppr);

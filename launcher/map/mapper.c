@@ -1,13 +1,12 @@
 /*
- * mapper.c: see mapper.h.
+ * mapper.c: map, number and bind ranks. See mapper.h.
  *
- * In four steps: how many ranks each host gets and in which order, on which of
- * its objects, how they are numbered, and which units each may use.
+ * Four steps: the number of ranks of each host, their objects, their numbers, and
+ * their units.
  *
- * The units that are shared out are cores, or hardware threads where the
- * request speaks of those; a machine that shows no cores counts threads. Ranks
- * of one object share its units in equal parts that lie side by side, so that
- * a part crosses as few caches as can be.
+ * Units are cores, or hardware threads if the request names those; a machine that
+ * shows no cores counts threads. Ranks of one object share its units in equal
+ * contiguous parts, so that a part crosses as few caches as possible.
  */
 #include "launcher/map/mapper_internal.h"
 #include "launcher/util/shell_words.h"
@@ -16,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_RANKS (1u << 20) /* that nobody has asked for by their number */
+#define MAX_RANKS (1u << 20) /* limit for a number of ranks that the user did not state */
 
-/* ------------------------------------------------------------- who goes where */
+/* -------------------------------------------------------------- mapping */
 
-/* The object that the next rank of a host goes to: in turn, but no full one while another is not. */
+/* Return the object of a host's next rank: round robin, but no full one while another has room. */
 static uint32_t next_object(const struct xr_place_work *w, struct xr_place_ground *g, uint32_t mapped)
 {
     uint32_t first = mapped % g->nobjects;
@@ -52,7 +51,7 @@ static bool is_full(const struct xr_place_work *w, uint32_t host)
     return !w->rq->ppr && w->hosts[host].most && w->out->host[host].ranks >= w->hosts[host].most;
 }
 
-/* As many rounds as it takes: in each, every host takes what it has slots for. */
+/* Map in rounds: in each, every host takes as many ranks as it has slots. */
 static void map_all(struct xr_place_work *w)
 {
     uint32_t n = w->out->n, nhosts = w->out->nhosts, k = 0;
@@ -87,7 +86,7 @@ static void map_pinned(struct xr_place_work *w)
     }
 }
 
-/* Where the request itself says who goes where, a host may have got more than it takes. */
+/* Check that a request that fixes the hosts itself does not exceed the limit of a host. */
 static rank_status_t check_most(struct xr_place_work *w)
 {
     for (uint32_t h = 0; h < w->out->nhosts; h++) {
@@ -101,7 +100,7 @@ static rank_status_t check_most(struct xr_place_work *w)
     return RANK_OK;
 }
 
-/* All ranks that hosts take, if each has a limit; or else 0. */
+/* Return how many ranks the hosts take if each has a limit; else 0. */
 static uint64_t count_most(const struct xr_place_work *w)
 {
     uint64_t all = 0;
@@ -153,9 +152,9 @@ static rank_status_t count_ranks(struct xr_place_work *w)
     return RANK_OK;
 }
 
-/* ------------------------------------------------------------------ numbering */
+/* ------------------------------------------------------------ numbering */
 
-/* Where a rank stands: on its host and object, in the order of mapping. */
+/* A rank's host and object, in the order of mapping. */
 struct seat {
     struct xr_place place;
     uint32_t mapped, on_host, on_object;
@@ -190,7 +189,7 @@ static rank_status_t number(struct xr_place_work *w)
 
     for (uint32_t k = 0; !st && k < p->n; k++)
         seats[k] = (struct seat){.place = p->rank[k], .mapped = k, .on_host = next[p->rank[k].host]++};
-    /* A rankfile names them itself. */
+    /* A rankfile numbers the ranks itself. */
     if (!st && !w->rq->pin && w->rq->order == XR_ORDER_NODE)
         qsort(seats, p->n, sizeof(*seats), by_round);
     else if (!st && !w->rq->pin && w->rq->order == XR_ORDER_FILL)
@@ -206,7 +205,7 @@ static rank_status_t number(struct xr_place_work *w)
     return st;
 }
 
-/* ------------------------------------------------------------------------ all */
+/* ---------------------------------------------------------------- place */
 
 static rank_status_t place(struct xr_place_work *w)
 {

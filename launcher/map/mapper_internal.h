@@ -1,16 +1,16 @@
 /*
- * mapper_internal.h: what the files of the mapper share: hosts cut into objects and units.
+ * mapper_internal.h: share hosts, objects and units among the mapper's files.
  */
 #ifndef XR_LAUNCHER_MAP_MAPPER_INTERNAL_H
 #define XR_LAUNCHER_MAP_MAPPER_INTERNAL_H
 
 #include "launcher/map/mapper.h"
 
-/* A host, cut into objects, each with its units. */
+/* An object of a host, with its units. */
 struct xr_place_object {
     hwloc_obj_t *units; /* into struct xr_place_ground's array */
     uint32_t nunits;
-    uint32_t ranks, bound; /* mapped to it; of those, how many have been given units */
+    uint32_t ranks, bound; /* ranks mapped to it; of those, how many have units */
 };
 
 struct xr_place_ground {
@@ -19,8 +19,8 @@ struct xr_place_ground {
     struct xr_place_object *objects;
     uint32_t nobjects;
     uint32_t capacity; /* ranks it takes in a round */
-    uint32_t *owner;   /* of each unit, where a rankfile says who may use which: its rank + 1, or 0 */
-    uint32_t *asked, asking; /* which have been asked for by whom: see find_unit */
+    uint32_t *owner;   /* of each unit, with a rankfile: the rank that uses it + 1, or 0 */
+    uint32_t *asked, asking; /* marks of units already tried for a rank: see find_unit */
 };
 
 struct xr_place_work {
@@ -32,17 +32,17 @@ struct xr_place_work {
     size_t errlen;
 };
 
-/* ground.c: the objects and units of a host. */
+/* ground.c: find the objects and units of a host. */
 rank_status_t xr_ground_make(struct xr_place_work *w, uint32_t host);
-/* What is shared out on the host: cores or hardware threads. */
+/* Return the type of the host's units: cores or hardware threads. */
 hwloc_obj_type_t xr_ground_unit_type(const struct xr_place_work *w, const struct xr_place_host *h);
-/* Does the object have as many units as its ranks ask for? */
+/* Return whether the object has as many units as its ranks request. */
 bool xr_ground_has_room(const struct xr_place_work *w, const struct xr_place_object *o);
 uint32_t xr_cpus_per_rank(const struct xr_place_request *rq);
-/* Are the units hardware threads? */
+/* Return whether the units are hardware threads. */
 bool xr_place_in_threads(const struct xr_place_request *rq);
 
-/* bind.c: the units that each rank may use. First note which hosts are oversubscribed. */
+/* bind.c: choose the units of each rank. First note which hosts are oversubscribed. */
 void xr_bind_note_crowded(struct xr_place_work *w);
 rank_status_t xr_bind_all(struct xr_place_work *w);
 /* A rankfile may crowd some units while others are free: note whether each rank can have one for itself. */

@@ -46,17 +46,22 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
     return st;
 }
 
-/* Inside Slurm agents are started by srun, if it knows the hosts and the user does not say otherwise. */
-static bool by_step(const struct xr_plan *p)
+/*
+ * Return whether srun starts the agents: inside Slurm, if it knows the hosts and the user selects no other
+ * command.
+ */
+static bool uses_srun(const struct xr_plan *p)
 {
     if (p->where->agent)
         return xr_command_is(p->where->agent, "srun");
     return xr_slurm_has(&p->hosts);
 }
 
-/* An agent of our own is right for this host only if we are part of the job ourselves: else its ranks would have
- * neither the cores nor the end that Slurm gives. */
-static bool is_ours(const struct xr_plan *p, const char *name, struct xr_here *here)
+/*
+ * Return whether the host is this one and runs xrun's own agent. Inside Slurm this process must be a part of the
+ * job: else its ranks had neither the cores nor the end that Slurm gives.
+ */
+static bool is_local_host(const struct xr_plan *p, const char *name, struct xr_here *here)
 {
     const char *node = xr_slurm_node();
 
@@ -65,8 +70,8 @@ static bool is_ours(const struct xr_plan *p, const char *name, struct xr_here *h
     return node && strcmp(node, name) == 0;
 }
 
-/* As --host has them. NULL: no memory. */
-static char *spell(const struct xr_hostlist *hosts)
+/* Format the list as --host has it. NULL: out of memory. */
+static char *format_hosts(const struct xr_hostlist *hosts)
 {
     char *text = NULL;
     size_t len = 0;
@@ -97,7 +102,7 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
 
     if (st)
         return st;
-    if (by_step(p)) /* then names are Slurm's */
+    if (uses_srun(p)) /* then names are Slurm's */
         own = NULL;
     else
         st = xr_twins_merge(&p->hosts, here);
@@ -110,7 +115,7 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
     if (*n == 0 && !p->fill && !p->file.n && !p->where->request.ppr)
         *n = 1;
     if (p->hosts.source || p->where->rankfile) {
-        p->given = spell(&p->hosts);
+        p->given = format_hosts(&p->hosts);
         if (!p->given)
             return RANK_ERR_NO_MEMORY;
     }
@@ -120,12 +125,12 @@ static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, 
     for (uint32_t i = needed; i < p->hosts.n; i++)
         p->spare += p->hosts.host[i].slots ? p->hosts.host[i].slots : 1;
     xr_hostlist_cut(&p->hosts, needed);
-    p->step = by_step(p);
+    p->step = uses_srun(p);
     p->known = calloc(p->hosts.n, sizeof(*p->known));
     if (!p->known)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < p->hosts.n && p->local == XR_NO_HOST; i++) {
-        if (is_ours(p, p->hosts.host[i].name, here))
+        if (is_local_host(p, p->hosts.host[i].name, here))
             p->local = i;
     }
     if (p->local != XR_NO_HOST)
@@ -197,7 +202,7 @@ bool xr_plan_wants_topology(const struct xr_plan *p, uint32_t n, uint32_t units)
 
     if (w->rankfile || xr_place_wants_topology(&w->request) || w->show_map || w->json_map)
         return true;
-    /* More ranks than units are more than cores, whatever the cores are. */
+    /* More ranks than units are also more than cores. */
     return w->request.bind != XR_BIND_NONE && n <= units;
 }
 
@@ -214,7 +219,10 @@ rank_status_t xr_plan_keep(struct xr_plan *p, hwloc_topology_t t)
     return RANK_OK;
 }
 
-/* Without hwloc's plugins (X11, OpenCL, PCI): loading them takes longer than looking. What the ranks inherit stays. */
+/*
+ * Load without hwloc's plugins (X11, OpenCL, PCI): loading them takes longer than discovery. Ranks still inherit
+ * them.
+ */
 static rank_status_t load_cores(bool full, hwloc_topology_t *t)
 {
     bool ours = !rk_env("HWLOC_PLUGINS_PATH");
@@ -228,8 +236,8 @@ static rank_status_t load_cores(bool full, hwloc_topology_t *t)
     return st;
 }
 
-/* This host is looked at by xrun itself, before it creates any process. */
-static rank_status_t look_here(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
+/* xrun reads this host's topology itself, before it creates any process. */
+static rank_status_t load_own_topology(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
 {
     struct xr_plan_host *k = &p->known[p->local];
     bool full = p->where->rankfile || xr_place_wants_topology(&p->where->request) ||
@@ -240,7 +248,7 @@ static rank_status_t look_here(struct xr_plan *p, uint32_t n, char *err, size_t 
     if (k->topology || !xr_plan_wants_topology(p, xr_plan_remote(p) ? 1 : n, k->units))
         return RANK_OK;
     if (load_cores(full, &t) || xr_plan_keep(p, t)) {
-        if (!full) /* it has been said, and ranks can do without */
+        if (!full) /* already reported, and ranks can do without */
             return RANK_OK;
         snprintf(err, errlen, "the cores of this host are not known");
         return RANK_ERR_SYSTEM;
@@ -256,7 +264,7 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
     rank_status_t st = hosts ? RANK_OK : RANK_ERR_NO_MEMORY;
 
     if (!st && p->local != XR_NO_HOST)
-        st = look_here(p, n, err, errlen);
+        st = load_own_topology(p, n, err, errlen);
     for (uint32_t i = 0; !st && i < p->hosts.n; i++)
         hosts[i] = (struct xr_place_host){.name = xr_plan_name(p, i),
                                           .slots = p->hosts.host[i].slots,
@@ -274,19 +282,19 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
     return st;
 }
 
-/* -------------------------------------------- hosts that get no ranks need no agents */
+/* --------------------------------------------------------- unused hosts */
 
 /*
- * How many ranks a host takes may be known only when its agent has reported its machine. But none takes fewer than
- * this, and hosts are taken in their order.
+ * How many ranks a host takes may be unknown until its agent reports its machine. But no host takes fewer than
+ * this minimum, and hosts are used in their order.
  */
-/* The fewest ranks that a host takes before the next one gets any. */
+/* Return the fewest ranks that a host takes before the next one gets any. */
 static uint32_t least(const struct xr_place_request *rq, const struct xr_hostspec *host)
 {
     if (rq->map == XR_LEVEL_NODE)
-        return 1; /* in turn */
+        return 1; /* round robin */
     if (rq->ppr)
-        return rq->ppr; /* on each of its objects, of which it has at least one */
+        return rq->ppr; /* on each of its objects; it has at least one */
     if (host->most && host->most < host->slots)
         return host->most;
     return host->slots ? host->slots : 1;

@@ -1,5 +1,10 @@
 /*
- * plan.h: the hosts of a job, what is known of them, and who runs where.
+ * plan.h: collect the hosts of a job and place its ranks on them.
+ *
+ * Room: mapping and binding of ranks, and the display of the map.
+ * Called by: cli, frontend, pmix (policy.h only).
+ * Never: starts a process; connects to a host.
+ * Tests: tests/launcher/{mapper,plan_trim,show_map}_test.c, mapping.sh.
  */
 #ifndef XR_LAUNCHER_MAP_PLAN_H
 #define XR_LAUNCHER_MAP_PLAN_H
@@ -12,70 +17,73 @@
 #include <stdio.h>
 
 
-/* What an agent says of its host, or xrun sees of its own. */
+/* What an agent reports of its host, or xrun detects of its own. */
 struct xr_plan_host {
-    char *real_name; /* as the host calls itself; NULL: not known yet */
+    char *real_name; /* the host's own name; NULL: not known yet */
     uint32_t units;
-    uint16_t port; /* of TCP, which nobody uses there; 0: not known, as of xrun's own */
-    hwloc_topology_t topology; /* of what may be used; may be another's that looks the same; NULL: not needed or not known */
+    uint16_t port; /* a free TCP port there; 0: not known, as of xrun's own host */
+    hwloc_topology_t topology; /* of the usable part; may be an equal one of another host; NULL: not needed or not
+                                  known */
     uint64_t machine; /* see local_host.h */
-    uint32_t names;   /* how many of the hosts that machine is; 0: not known, and so one */
+    uint32_t names;   /* how many of the hosts are that machine; 0: not known, counts as one */
 };
 
-/* One of the job's; its ranks follow those of the one before it. */
+/* A program of the job; its ranks follow those of the one before it. */
 struct xr_plan_program {
     const char *name;
-    uint32_t n; /* ranks; of the only one there is 0, while it is not known */
+    uint32_t n; /* ranks; 0 for a single program while its number is not known */
 };
 
 struct xr_plan {
     const struct xr_where *where;
     struct xr_hostlist hosts;
-    char *given; /* all that somebody has named, as --host has them, before those that no rank can need were left out; or NULL */
+    char *given; /* all named hosts, as --host has them, before unused ones were dropped; or NULL */
     struct xr_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
-    uint64_t spare; /* slots of further hosts, which no rank can need */
-    uint32_t local; /* which is this one, or XR_NO_HOST: its agent is xrun's child */
-    bool fill;      /* their slots say how many ranks there are, if nobody else does */
-    bool slots_given; /* of some host */
+    uint64_t spare; /* slots of dropped hosts */
+    uint32_t local; /* index of this host, or XR_NO_HOST: its agent is xrun's child */
+    bool fill;      /* slots give the number of ranks if nothing else does */
+    bool slots_given; /* for some host */
     bool step;      /* the other agents are started as a step of a Slurm job */
     struct xr_rankfile file;
-    const struct xr_plan_program *programs; /* [nprograms], for those who look at the map; borrowed */
+    const struct xr_plan_program *programs; /* [nprograms], for the display of the map; borrowed */
     uint32_t nprograms;
     struct xr_placement placement;
 };
 
 /*
- * The hosts: by --host, --hostfile, what a resource manager gave, or this one.
- * *n: ranks, or 0 if nobody has said how many: then it becomes 1 where hosts have not been given with slots and the
- * request does not say it either. On failure err says why. Clear the plan in any case.
+ * Collect the hosts: from --host, --hostfile, a resource manager, or this one. *n: ranks, or 0 if not given; it
+ * becomes 1 unless slots or the request give the number. On failure err holds a text. Clear the plan in any
+ * case.
  */
 rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_plan *out, char *err,
                            size_t errlen);
 void xr_plan_clear(struct xr_plan *plan);
 
-/* trim.c: n ranks (0: not said) may need this many of the hosts, and surely none behind these. */
+/* trim.c: return how many hosts, from the first, n ranks (0: not given) may need. */
 uint32_t xr_plan_needed(const struct xr_plan *plan, uint32_t n);
 
-/* Is there a host but this one? */
+/* Return whether there is a host other than this one. */
 bool xr_plan_remote(const struct xr_plan *plan);
-/* Shall cores be looked at, with n ranks on the host? */
+/* Return whether topologies are needed with n ranks on a host. */
 bool xr_plan_wants_topology(const struct xr_plan *plan, uint32_t n, uint32_t units);
-/* Take over a topology. */
+/* Takes ownership of topology. */
 rank_status_t xr_plan_keep(struct xr_plan *plan, hwloc_topology_t topology);
 
-/* All that there is to know is known: place n ranks (0: as many as the request gives). */
+/* Place n ranks (0: as many as the request gives). Call when all hosts are known. */
 rank_status_t xr_plan_place(struct xr_plan *plan, uint32_t n, char *err, size_t errlen);
 
-/* How many ranks the hosts take, once the ranks are placed: slots, or where nobody has said how many, cores. Never less
- * than there are ranks. */
+/*
+ * Return how many ranks the hosts take, after the placement: slots, or cores if no slots are given. At least the
+ * number of ranks.
+ */
 uint32_t xr_plan_universe(const struct xr_plan *plan);
 
-/* The name of host i to show. */
+/* Return the name of host i to show. */
 const char *xr_plan_name(const struct xr_plan *plan, uint32_t i);
 
-/* show_map.c: the placement as a table and a drawing of each host, and as JSON. */
+/* show_map.c: show the placement as a table and a drawing of each host, and as JSON. */
 void xr_plan_show(const struct xr_plan *plan, FILE *to);
 rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
 

@@ -1,4 +1,6 @@
-/* policy.c: the values of the options about hosts and places. See policy.h. */
+/*
+ * policy.c: parse the options about hosts and places. See policy.h.
+ */
 #include "launcher/map/policy.h"
 #include "launcher/util/pack.h"
 #include "launcher/util/cidr.h"
@@ -129,7 +131,7 @@ bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, si
     return false;
 }
 
-/* A command line in an option's value. */
+/* Check an option value that is a command line. */
 static bool check_words(const char *option, const char *value, bool needed, char *err, size_t errlen)
 {
     const char *wrong;

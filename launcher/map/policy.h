@@ -1,5 +1,5 @@
 /*
- * policy.h: what the user said about hosts and places.
+ * policy.h: parse the user's options about hosts and places.
  */
 #ifndef XR_LAUNCHER_MAP_POLICY_H
 #define XR_LAUNCHER_MAP_POLICY_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct xr_where {
-    struct xr_place_request request; /* without what stands in files */
+    struct xr_place_request request; /* without the contents of files */
     const char *hosts, *rankfile; /* or NULL */
     const char **hostfiles;       /* [nhostfiles] */
     uint32_t nhostfiles;
@@ -21,12 +21,12 @@ struct xr_where {
     const char *agent;     /* NULL: ssh */
     const char *ssh_args;  /* or NULL */
     const char *interface; /* or NULL */
-    const char *given;     /* the hosts that hosts and a hostfile would give, as --host has them; or NULL */
-    uint32_t fanout;       /* 0: not said */
-    double start_timeout;  /* seconds; 0: not said */
+    const char *given;     /* all hosts of hosts and a hostfile, as --host has them; or NULL */
+    uint32_t fanout;       /* 0: not given */
+    double start_timeout;  /* seconds; 0: not given */
 };
 
-/* Each reads the value of one option; false with a text in err. */
+/* Parse the value of one option. Returns false with a text in err. */
 bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t errlen);
 bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t errlen);
 bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errlen);
@@ -34,7 +34,7 @@ bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errl
 bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t errlen);
 bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, size_t errlen);
 
-/* What is said when all has been read: what does not go together. */
+/* Check that the options are compatible, after all are parsed. Returns false with a text in err. */
 bool xr_where_check(const struct xr_where *w, char *err, size_t errlen);
 
 #endif

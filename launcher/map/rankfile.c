@@ -11,7 +11,7 @@
 
 #define MAX_RANK (1u << 20)
 #define MAX_CORES (1u << 16)
-#define NOBODY UINT32_MAX
+#define NO_HOST UINT32_MAX
 
 void xr_rankfile_clear(struct xr_rankfile *file)
 {
@@ -48,7 +48,7 @@ static bool make_room(struct xr_rankfile *f, uint32_t rank)
         f->cap = cap;
     }
     for (; f->n <= rank; f->n++)
-        f->pin[f->n] = (struct xr_place_pin){.host = NOBODY, .package = -1};
+        f->pin[f->n] = (struct xr_place_pin){.host = NO_HOST, .package = -1};
     return true;
 }
 
@@ -58,7 +58,7 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
     const char *wrong;
     char *end;
 
-    /* An address of IPv6 stands in brackets, as elsewhere; the list has it without. */
+    /* An IPv6 address stands in brackets, as elsewhere; the list has it without. */
     if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
         name[len - 1] = '\0';
         name++;
@@ -72,7 +72,7 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
         return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
     }
     *host = xr_hostlist_mean(l->hosts, l->here, name);
-    if (*host != NOBODY)
+    if (*host != NO_HOST)
         return true;
     if (l->hosts->source)
         return bad(l, "host %s is not among those that the job may use", name);
@@ -84,12 +84,12 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
     return true;
 }
 
-/* No number in it is more than any machine has: what is between two of them is counted one by one. */
+/* Limit numbers to what any machine has: a range is expanded one by one. */
 static bool numbers_are_small(const char *list)
 {
     while (*list) {
         char *end;
-        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range for a number's */
+        if (!isdigit((unsigned char)*list)) { /* strtoul would take the sign of a range as a number's */
             list++;
             continue;
         }
@@ -100,7 +100,7 @@ static bool numbers_are_small(const char *list)
     return true;
 }
 
-/* "0-3,6" or "1:0-3" */
+/* Parse "0-3,6" or "1:0-3". */
 static bool take_cores(struct line *l, struct xr_place_pin *pin, const char *text)
 {
     const char *list = text, *colon = strchr(text, ':');
@@ -146,7 +146,7 @@ static bool take_line(struct line *l, char *text)
     if (!make_room(l->file, (uint32_t)rank))
         return bad(l, "out of memory%s", "");
     pin = &l->file->pin[rank];
-    if (pin->host != NOBODY)
+    if (pin->host != NO_HOST)
         return bad(l, "rank %s stands here a second time", word);
     pin->host = host;
     word = strtok_r(NULL, " \t", &save);
@@ -188,7 +188,7 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
         return RANK_ERR_ARG;
     }
     for (uint32_t i = 0; i < out->n && !wrong; i++) {
-        if (out->pin[i].host == NOBODY) {
+        if (out->pin[i].host == NO_HOST) {
             snprintf(err, errlen, "the rankfile %s has no line for rank %u", path, i);
             return RANK_ERR_ARG;
         }

@@ -1,5 +1,5 @@
 /*
- * rankfile.h: a user's own word on where each rank runs.
+ * rankfile.h: read a file in which the user places each rank.
  *
  *     # a comment
  *     rank 0=hosta slot=0-3      cores 0 to 3 of those that may be used on hosta, in the machine's order
@@ -19,14 +19,13 @@ struct xr_rankfile {
 };
 
 /*
- * Names of hosts are looked up in hosts; if nobody has named any (it has no
- * source), they are added to it. All names of this host are one; here may be
- * NULL, if they shall not be. Each bad line is logged as FILE:LINE;
- * RANK_ERR_ARG then, with err counting them. Clear the file whatever is returned.
+ * Looks host names up in hosts. If no hosts are given (hosts has no source), adds them. All names of this host
+ * count as one, unless here is NULL. Logs each bad line as FILE:LINE; then returns RANK_ERR_ARG with their
+ * number in err. Clear the file whatever is returned.
  */
 rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
                                struct xr_rankfile *out, char *err, size_t errlen);
-/* NULL and a zeroed one are fine. */
+/* No-op if NULL or zeroed. */
 void xr_rankfile_clear(struct xr_rankfile *file);
 
 #endif

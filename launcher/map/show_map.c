@@ -1,4 +1,6 @@
-/* show_map.c: who runs where, for people and for programs. See plan.h. */
+/*
+ * show_map.c: show the map as text and as JSON. See plan.h.
+ */
 #include "launcher/map/plan.h"
 #include "lib/base/json_writer.h"
 #include "launcher/util/shell_words.h"
@@ -7,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ the table */
+/* ---------------------------------------------------------------- table */
 
-/* Which of the programs it runs: their ranks follow each other. */
+/* Return the program of a rank: ranks of a program are contiguous. */
 static uint32_t program_of(const struct xr_plan *p, uint32_t rank)
 {
     uint32_t at = 0;
@@ -21,7 +23,7 @@ static uint32_t program_of(const struct xr_plan *p, uint32_t rank)
 
 #define PROGRAM_MAX 24 /* columns for a program's name */
 
-/* Counted from 1, as in what xrun says of programs; without its folder. */
+/* Format a program's number, counted from 1 as in messages, and its name without folder. */
 static void program_text(const struct xr_plan *p, uint32_t at, char *to, size_t len)
 {
     const char *name = p->programs[at].name, *slash = strrchr(name, '/');
@@ -30,7 +32,7 @@ static void program_text(const struct xr_plan *p, uint32_t at, char *to, size_t 
     xr_words_show(to);
 }
 
-/* Columns for the programs, if there are several; else 0. */
+/* Return the columns for programs if there are several; else 0. */
 static int program_width(const struct xr_plan *p)
 {
     char text[PROGRAM_MAX + 16];
@@ -73,9 +75,9 @@ static void table(const struct xr_plan *p, FILE *to)
     }
 }
 
-/* ---------------------------------------------------------------- the drawings */
+/* ------------------------------------------------------------- drawings */
 
-/* The ranks of each host, in their order: those of host h are rank[first[h]] to rank[first[h + 1] - 1]. */
+/* The ranks of each host in order: host h has rank[first[h]] to rank[first[h + 1] - 1]. */
 struct by_host {
     uint32_t *first, *rank;
 };
@@ -88,7 +90,7 @@ static bool by_host_make(const struct xr_plan *p, struct by_host *out)
     *out = (struct by_host){first, rank};
     if (!first || !rank)
         return false;
-    /* Counted two behind, so that filling in moves each to where it belongs. */
+    /* Count two places behind, so that filling moves each start into place. */
     for (uint32_t r = 0; r < p->placement.n; r++)
         first[p->placement.rank[r].host + 2]++;
     for (uint32_t h = 2; h < p->hosts.n + 2; h++)
@@ -98,7 +100,7 @@ static bool by_host_make(const struct xr_plan *p, struct by_host *out)
     return true;
 }
 
-/* The ranks of a core, as "3", "3+4" where its threads are apart, or "." */
+/* Format the ranks of a core, as "3", "3+4" if its threads are separate, or ".". */
 static void cell(const struct xr_plan *p, const struct by_host *by, uint32_t host, hwloc_obj_t core, FILE *to)
 {
     const char *sep = "";
@@ -116,7 +118,7 @@ static void cell(const struct xr_plan *p, const struct by_host *by, uint32_t hos
         fprintf(to, ".");
 }
 
-/* The smallest thing that keeps several cores together: they are drawn side by side. */
+/* Return the smallest object around several cores: these are drawn side by side. */
 static hwloc_obj_t group_of(hwloc_topology_t t, hwloc_obj_t core)
 {
     hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_L3CACHE, core), numa = NULL;

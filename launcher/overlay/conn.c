@@ -20,15 +20,15 @@
 #define GROWN_BUFFER (256 << 10) /* for much traffic; a longer message gets what it needs */
 
 struct xr_wire {
-    struct bufferevent *bev; /* writes */
-    /* Reading is our own: libevent's bufferevents read 4 KiB at once, however much is there. */
+    struct bufferevent *bev; /* for writing only */
+    /* Reading is separate: a bufferevent reads 4 KiB per call, however much is there. */
     struct event *readable;
     uint8_t *in;
     size_t len, cap;
-    bool full; /* by the last read: there is more */
+    bool full; /* the last read filled the buffer: there is more */
     const struct xr_wire_ops *ops;
     void *arg;
-    bool in_call; /* inside a callback: closing is put off until it returns */
+    bool in_call; /* inside a callback: close is deferred until it returns */
     bool closing;
     bool lost; /* a message could not be queued */
 };
@@ -39,7 +39,7 @@ static void destroy(struct xr_wire *wire)
         event_free(wire->readable);
     free(wire->in);
     if (wire->bev) {
-        /* libevent closes it only when its loop runs again, which may be never. */
+        /* libevent closes the socket only when its loop runs again, which may be never. */
         shutdown(bufferevent_getfd(wire->bev), SHUT_RDWR);
         bufferevent_free(wire->bev);
     }
@@ -53,7 +53,7 @@ static void broke(struct xr_wire *wire, const char *why)
     wire->ops->on_close(wire->arg, why);
 }
 
-/* Hand out what is complete. Returns false if the wire shall be given up. */
+/* Deliver complete messages. Returns false if the connection must be closed. */
 static bool deliver(struct xr_wire *wire)
 {
     size_t at = 0;
@@ -77,7 +77,7 @@ static bool deliver(struct xr_wire *wire)
     return sane;
 }
 
-/* Room to read: for the whole of the message that has begun, and more where the last read took all there was. */
+/* Make room for the whole of the current message, and more if the last read filled the buffer. */
 static bool make_room(struct xr_wire *wire)
 {
     struct xr_unpacker h = {wire->in, HEADER, false};
@@ -100,7 +100,7 @@ static bool make_room(struct xr_wire *wire)
     return true;
 }
 
-/* The end of it, why being NULL, or a failure. */
+/* End the connection. why: a failure, or NULL for an orderly end. */
 static void end(struct xr_wire *wire, const char *why)
 {
     wire->in_call = true;
@@ -157,8 +157,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct xr_wire *wire = arg;
 
-    /* The other end is gone, but what it said before may still be there to be read; reading
-     * comes to the end of it by itself. */
+    /* The peer closed, but data it sent before may still be unread. Reading reaches the end by itself. */
     if (!wire->lost)
         bufferevent_disable(bev, EV_WRITE);
     else if (what & BEV_EVENT_ERROR)
@@ -181,7 +180,7 @@ rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire
         if (wire->readable)
             event_free(wire->readable);
         if (wire->bev) {
-            bufferevent_setfd(wire->bev, -1); /* it stays the caller's */
+            bufferevent_setfd(wire->bev, -1); /* the caller keeps the descriptor */
             bufferevent_free(wire->bev);
         }
         free(wire);
@@ -207,7 +206,7 @@ void xr_wire_close(struct xr_wire *wire)
 
 static void lose(struct xr_wire *wire)
 {
-    /* Out of memory loses a message; giving up the wire is the honest end. */
+    /* Out of memory would lose a message, so close the connection instead. */
     wire->lost = true;
     bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
 }
@@ -245,7 +244,7 @@ void xr_wire_flush(struct xr_wire *wire)
 {
     struct evbuffer *out = bufferevent_get_output(wire->bev);
 
-    /* A bufferevent keeps others from taking something off its front. What fails here fails in the loop once more. */
+    /* A bufferevent freezes the front of its buffer. An error here recurs in the loop, which handles it. */
     evbuffer_unfreeze(out, 1);
     while (evbuffer_get_length(out) && evbuffer_write(out, bufferevent_getfd(wire->bev)) > 0)
         continue;

@@ -1,8 +1,8 @@
 /*
- * conn.h: a connection between front end and agent, or two agents, that carries messages.
+ * conn.h: send and receive messages between xrun and agents over a socket.
  *
- * Runs in a libevent loop. Sending never blocks and never fails for the
- * caller; a wire that broke says so once through on_close.
+ * Runs in a libevent loop. A send never blocks and never fails for the caller. A
+ * broken connection is reported once, through on_close.
  */
 #ifndef XR_LAUNCHER_OVERLAY_CONN_H
 #define XR_LAUNCHER_OVERLAY_CONN_H
@@ -12,45 +12,49 @@
 
 #include <event2/event.h>
 
-/* Whom a message is for, besides the agents, which are numbered as their hosts. */
+/* Destination of a message. Other numbers are agents, numbered as their hosts. */
 #define XR_NODE_ALL UINT32_MAX         /* every agent */
 #define XR_NODE_FRONT (UINT32_MAX - 1) /* xrun */
-#define XR_NODE_NEXT (UINT32_MAX - 2)  /* whoever is at the other end */
+#define XR_NODE_NEXT (UINT32_MAX - 2)  /* the peer of this connection */
 
 struct xr_wire;
 
 struct xr_wire_ops {
-    /* One whole message, for a node or one of XR_NODE_. Returning false says that it makes no sense; the wire is
-     * then closed. */
+    /*
+     * One whole message, for a node or one of XR_NODE_. Return false if it is malformed; the connection is then
+     * closed.
+     */
     bool (*on_message)(void *arg, uint32_t node, uint32_t kind, struct xr_unpacker *payload);
-    /* The other end is gone, or spoke nonsense; why is a text, or NULL for a plain end. */
+    /* The peer closed the connection or sent a malformed message. why: a text, or NULL for an orderly end. */
     void (*on_close)(void *arg, const char *why);
-    /* Of what was queued, little is left. May be NULL. */
+    /* Little of the queued data is left. May be NULL. */
     void (*on_drained)(void *arg);
-    /* Bytes have come, of a message that may not be whole yet. May be NULL. */
+    /* Bytes arrived, perhaps of an incomplete message. May be NULL. */
     void (*on_bytes)(void *arg);
 };
 
-/* Takes fd over. */
+/* Takes ownership of fd. */
 rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire_ops *ops,
                            void *arg, struct xr_wire **out);
-/* NULL is fine. What is queued is dropped. */
+/* No-op if NULL. Drops queued data. */
 void xr_wire_close(struct xr_wire *wire);
 
-/* Queue a message; the packer is emptied. */
+/* Queue a message. Empties the packer. */
 void xr_wire_send_to(struct xr_wire *wire, uint32_t node, uint32_t kind, struct xr_packer *payload);
 /* The same, for the front end. */
 void xr_wire_send(struct xr_wire *wire, uint32_t kind, struct xr_packer *payload);
-/* Queue what came in by another wire. */
+/* Queue a message that arrived on another connection. */
 void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len);
-/* Send of what is queued as much as the kernel takes at once: the loop, which does that else, will not run for a while. */
+/* Send as much queued data as the kernel accepts now. Call before the loop stops for a while. */
 void xr_wire_flush(struct xr_wire *wire);
-/* All has been sent: say so, and leave it to the other end to close. A socket of TCP that is closed with something
- * still to be read takes back what the other has not read yet. */
+/*
+ * Shut down writing after the last message; the peer closes. A TCP socket closed with unread input resets the
+ * connection and discards data in flight.
+ */
 void xr_wire_finish(struct xr_wire *wire);
 int xr_wire_fd(const struct xr_wire *wire);
-/* Bytes queued and not yet with the kernel. */
+/* Return the bytes that are queued and not yet accepted by the kernel. */
 size_t xr_wire_backlog(const struct xr_wire *wire);
 
 #endif

@@ -9,10 +9,10 @@
 struct question {
     struct rk_link link;
     struct xr_modexes *all;
-    struct event *late; /* of one that we asked: when it waits no longer; or NULL */
-    uint32_t id, node, rank; /* node: who is asked, or who asks */
-    uint32_t their_id;       /* of one asked here: what the asker calls it */
-    void *token;             /* of one that we asked */
+    struct event *late; /* time-out of our own request, or NULL */
+    uint32_t id, node, rank; /* node: the target of the request, or its origin */
+    uint32_t their_id;       /* of an incoming request: its number at the origin */
+    void *token;             /* of our own request */
 };
 
 struct xr_modexes {
@@ -23,7 +23,7 @@ struct xr_modexes {
     uint32_t self, next_id;
     const struct xr_modex_ops *ops;
     void *arg;
-    struct rk_link asked, asking; /* by us; us */
+    struct rk_link outgoing, incoming; /* requests */
 };
 
 static struct question *add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
@@ -78,7 +78,7 @@ static void answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found,
                    size_t len)
 {
     struct xr_packer p = {0};
-    const uint32_t most = XR_MESSAGE_MAX - 12; /* what goes before it; of a longer message the wire would break */
+    const uint32_t most = XR_MESSAGE_MAX - 12; /* minus the header; the connection rejects longer messages */
 
     if (len > most) {
         rk_error("a rank has committed %zu bytes, which is more than another host can be told (%u)", len, most);
@@ -94,7 +94,7 @@ static void answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found,
 void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : add(m, &m->asked, node, rank);
+    struct question *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : add(m, &m->outgoing, node, rank);
     struct xr_packer p = {0};
 
     if (q && timeout_s)
@@ -114,7 +114,7 @@ void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t
 
 void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void *data, size_t len)
 {
-    struct question *q = find(&m->asking, id);
+    struct question *q = find(&m->incoming, id);
 
     if (!q)
         return;
@@ -124,7 +124,7 @@ void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void 
 
 void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
 {
-    for (struct rk_link *l = m->asking.next, *next; l != &m->asking; l = next) {
+    for (struct rk_link *l = m->incoming.next, *next; l != &m->incoming; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
         if (q->rank == rank)
@@ -143,7 +143,7 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
         rank = xr_unpack_u32(u);
         if (!xr_unpack_done(u))
             return false;
-        q = add(m, &m->asking, a, rank);
+        q = add(m, &m->incoming, a, rank);
         if (!q) {
             answer(m, a, b, false, NULL, 0);
             return true;
@@ -155,8 +155,8 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
     data = xr_unpack_bytes(u, &len);
     if (!xr_unpack_done(u))
         return false;
-    q = find(&m->asked, a);
-    if (q) /* else it waits no longer */
+    q = find(&m->outgoing, a);
+    if (q) /* else the request has timed out */
         give(q, b ? XR_FOUND : XR_FOUND_NEVER, data, len);
     return true;
 }
@@ -167,7 +167,7 @@ static void on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uin
 
     if (what == XR_GONE_RANK)
         xr_modexes_ended(m, number);
-    for (struct rk_link *l = m->asked.next, *next; l != &m->asked && what == XR_GONE_AGENT; l = next) {
+    for (struct rk_link *l = m->outgoing.next, *next; l != &m->outgoing && what == XR_GONE_AGENT; l = next) {
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
         if (q->node == number)
@@ -183,8 +183,8 @@ rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, str
     if (!m)
         return RANK_ERR_NO_MEMORY;
     *m = (struct xr_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
-    rk_list_init(&m->asked);
-    rk_list_init(&m->asking);
+    rk_list_init(&m->outgoing);
+    rk_list_init(&m->incoming);
     m->watcher.told = on_gone;
     xr_gone_watch(gone, &m->watcher);
     *out = m;
@@ -195,10 +195,10 @@ void xr_modexes_close(struct xr_modexes *m)
 {
     if (!m)
         return;
-    while (!rk_list_empty(&m->asked))
-        drop(rk_list_entry(m->asked.next, struct question, link));
-    while (!rk_list_empty(&m->asking))
-        drop(rk_list_entry(m->asking.next, struct question, link));
+    while (!rk_list_empty(&m->outgoing))
+        drop(rk_list_entry(m->outgoing.next, struct question, link));
+    while (!rk_list_empty(&m->incoming))
+        drop(rk_list_entry(m->incoming.next, struct question, link));
     xr_gone_unwatch(&m->watcher);
     free(m);
 }

@@ -8,25 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST (-2)     /* a status: somebody is gone */
-#define TOO_MUCH (-3) /* a status: what all have to say is more than a message holds */
-/* Answers that are kept for ranks that gave up waiting. They may never ask again, and always for other ranks. */
-#define MOST_KEPT 256
-#define MOST_NAMED 4 /* hosts that are waited for */
+#define LOST (-2)     /* status: a participant failed */
+#define OVERSIZED (-3) /* status: the data exceed one message */
+/* Results kept for ranks that stopped waiting: these may never return, or only with other ranks. */
+#define KEPT_MAX 256
+#define NAMED_MAX 4 /* hosts named in a text */
 
 struct xr_fence {
     struct rk_link link;
     uint32_t space;
     uint32_t *ranks; /* NULL: all */
     uint32_t nranks;
-    bool *from; /* [nchildren + 1]: who has come; the last is this node itself */
-    bool *part; /* [nchildren + 2]: who has ranks that take part; then this node, and any outside */
-    bool sent;  /* up; the answer is awaited */
+    bool *from; /* [nchildren + 1]: arrived; the last is this node */
+    bool *part; /* [nchildren + 2]: has participating ranks; then this node, then any outside */
+    bool sent;  /* sent up; the result is pending */
     int status;
     struct xr_packer data;
     void *token; /* of our own ranks */
-    bool abandoned; /* they have come, but wait no longer */
-    bool over;      /* and it is over; how, is kept for when they ask again */
+    bool abandoned; /* our ranks arrived, but wait no longer */
+    bool over;      /* complete; the result is kept until our ranks return */
 };
 
 struct xr_fences {
@@ -37,16 +37,16 @@ struct xr_fences {
     uint32_t self, nchildren;
     xr_fence_done_fn done;
     void *arg;
-    bool *used;  /* [job->nhosts]: it has ranks */
+    bool *used;  /* [job->nhosts]: has ranks */
     uint32_t *where; /* [job->nhosts]: its child's number, nchildren for this node, or nchildren + 1 for outside */
-    bool *live;  /* [nchildren + 2], for a while */
-    uint32_t nkept; /* of the active ones those that are over */
-    struct rk_link active; /* in the order in which they began */
+    bool *live;  /* [nchildren + 2], scratch */
+    uint32_t nkept; /* complete ones among the active */
+    struct rk_link active; /* in order of their start */
 };
 
-/* ------------------------------------------------------------------ who takes part */
+/* ---------------------------------------------------------- participants */
 
-static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
+static void scan_node(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
@@ -55,17 +55,19 @@ static void see(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool go
         fs->live[at] = true;
 }
 
-/* Where those who take part are, and (fs->live) where some of them are left: one pass, however many children there
- * are. */
-static void look_round(struct xr_fences *fs, struct xr_fence *f)
+/*
+ * Find the branches with participants, and (fs->live) those with live ones, in one pass for any number of
+ * children.
+ */
+static void scan_participants(struct xr_fences *fs, struct xr_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            see(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
+            scan_node(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        see(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
+        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
 }
 
 bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t n)
@@ -99,7 +101,7 @@ static bool same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks
     return f->nranks == n && memcmp(f->ranks, ranks, n * sizeof(*ranks)) == 0;
 }
 
-/* The fence of these ranks that source has not come to; a new one if there is none. */
+/* Return the fence of these ranks at which source has not arrived, or a new one. */
 static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
                              uint32_t source)
 {
@@ -127,18 +129,18 @@ static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_
         destroy(fs, f);
         return NULL;
     }
-    look_round(fs, f);
+    scan_participants(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
         f->from[i] = !fs->live[i];
         if (f->from[i] && f->part[i])
             f->status = LOST;
     }
-    /* The source itself comes now, even if by the map it has no part. */
+    /* The source arrives now, even if the map gives it no part. */
     f->from[source] = false;
     return f;
 }
 
-/* How long pack's message is with so many bytes of data. */
+/* Return the size of pack's message with len bytes of data. */
 static size_t message_of(const struct xr_fence *f, size_t len)
 {
     return 4 * (4 + (size_t)f->nranks) + len;
@@ -154,7 +156,7 @@ static void pack(const struct xr_fence *f, const void *data, size_t len, struct 
     xr_pack_bytes(p, data, len);
 }
 
-/* ------------------------------------------------------------------------ moving on */
+/* -------------------------------------------------------------- progress */
 
 static void forget_oldest(struct xr_fences *fs)
 {
@@ -167,7 +169,10 @@ static void forget_oldest(struct xr_fences *fs)
     }
 }
 
-/* Down to all that take part, this node last; the fence is gone then, unless our own ranks may come for the answer. */
+/*
+ * Send the result down to all participants, this node last. Frees the fence unless our own ranks may still fetch
+ * the result.
+ */
 static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
@@ -191,7 +196,7 @@ static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, 
     }
     f->over = true;
     f->sent = false;
-    if (++fs->nkept > MOST_KEPT)
+    if (++fs->nkept > KEPT_MAX)
         forget_oldest(fs);
 }
 
@@ -215,10 +220,10 @@ static void move_on(struct xr_fences *fs, struct xr_fence *f)
     release(fs, f, f->data.data, f->data.len);
 }
 
-/* A message that is too long would cost the agent that it comes to its wire. So that fence fails, and no more. */
+/* Append data. A message that is too long would break the connection, so this fence fails instead. */
 static void add_data(struct xr_fence *f, const void *data, size_t len)
 {
-    if (f->status == TOO_MUCH)
+    if (f->status == OVERSIZED)
         return;
     if (message_of(f, f->data.len + len) <= XR_MESSAGE_MAX) {
         xr_pack_raw(&f->data, data, len);
@@ -227,7 +232,7 @@ static void add_data(struct xr_fence *f, const void *data, size_t len)
     rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
              f->space == XR_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), XR_MESSAGE_MAX);
     xr_packer_free(&f->data);
-    f->status = TOO_MUCH;
+    f->status = OVERSIZED;
 }
 
 static void join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
@@ -287,7 +292,7 @@ void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status
     join(fs, f, fs->nchildren, status, data, len);
 }
 
-/* The first that waits for an answer. */
+/* Return the first fence that awaits a result. */
 static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
@@ -298,7 +303,7 @@ static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uin
     return NULL;
 }
 
-/* ---------------------------------------------------------------------- who waits */
+/* --------------------------------------------------------- waiting ranks */
 
 static bool takes_part(const struct xr_fence *f, uint32_t rank)
 {
@@ -318,7 +323,7 @@ const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_sp
         return NULL;
     for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         const struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
-        /* Ours that have given up do not wait. */
+        /* Our own ranks that abandoned the fence do not wait. */
         if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
             continue;
         if (found)
@@ -344,7 +349,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
         hosts++;
     }
     at = (size_t)snprintf(out, len, "%s", hosts == 0 ? "other hosts" : hosts > branches ? "some of hosts" : hosts > 1 ? "hosts" : "host");
-    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < MOST_NAMED && at < len; i++) {
+    for (uint32_t i = 0; hosts && i < fs->job->nhosts && named < NAMED_MAX && at < len; i++) {
         if (late[i])
             at += (size_t)snprintf(out + at, len - at, "%c%s", named++ ? ',' : ' ', fs->job->hosts[i]);
     }
@@ -354,7 +359,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
     return hosts > 0;
 }
 
-/* --------------------------------------------------------------------- what comes */
+/* -------------------------------------------------------------- messages */
 
 static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
@@ -390,10 +395,10 @@ static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struc
     return ok;
 }
 
-/* Of those that a fence waits for, some have ended. */
+/* Some participants of a fence have ended. */
 static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
 {
-    look_round(fs, f);
+    scan_participants(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
         if (f->from[i] || fs->live[i])
             continue;

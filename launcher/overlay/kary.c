@@ -1,7 +1,7 @@
 /* kary.c: see kary.h. */
 #include "launcher/overlay/kary.h"
 
-/* Agents' places count from 1 here, and the root's is 0. */
+/* Return the place of a node. Places of agents count from 1 here; the root is 0. */
 static uint64_t place_of(const struct xr_shape *s, uint32_t node)
 {
     if (node == XR_NODE_FRONT)
@@ -34,7 +34,7 @@ bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
     return at == want;
 }
 
-/* The place of its first child. */
+/* Return the place of the node's first child. */
 static uint64_t first_below(const struct xr_shape *s, uint32_t node)
 {
     return place_of(s, node) * s->fanout + 1;

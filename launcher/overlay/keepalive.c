@@ -15,8 +15,8 @@ static void set_user_timeout(int fd, int ms)
 }
 
 /*
- * The socket of a stopped process takes in what it has room for, and no more. TCP_USER_TIMEOUT counts on while the
- * rest waits for room, though the other host answers each probe: so it is taken away then.
+ * The socket of a stopped process accepts data until its buffer is full. TCP_USER_TIMEOUT then expires although
+ * the host answers each probe, so it is removed for that time.
  */
 bool xr_keepalive_suspend(int fd, bool suspended)
 {

@@ -1,9 +1,9 @@
 /*
- * liveness.h: who is gone, as far as this node of the tree was told.
+ * liveness.h: keep which ranks, hosts and agents have ended.
  *
- * The one place where it is kept: which ranks have ended, on which hosts no rank
- * is left, which agents answer no more. Nobody comes back. Whoever has waits to
- * end by it (fence.h, dmodex.h) asks here, and is told what is new.
+ * The only place for this state, as far as this node was notified. An entry is
+ * never cleared. Objects that wait for a remote rank (fence.h, dmodex.h) query it
+ * and register for changes.
  */
 #ifndef XR_LAUNCHER_OVERLAY_LIVENESS_H
 #define XR_LAUNCHER_OVERLAY_LIVENESS_H
@@ -16,19 +16,19 @@
 #include <stdint.h>
 
 enum xr_gone_what {
-    XR_GONE_RANK, /* it has ended, well or not */
-    XR_GONE_HOST, /* no rank is left on it */
-    XR_GONE_AGENT /* of a host: it answers no more, and no rank is left there */
+    XR_GONE_RANK, /* it has ended, normally or not */
+    XR_GONE_HOST, /* no rank is left on this host */
+    XR_GONE_AGENT /* the agent of a host is dead, and no rank is left there */
 };
 
 struct xr_gone;
 
-/* job must have its map and stay. */
+/* job must have its map and outlive the object. */
 rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out);
-/* NULL is fine. Nobody may watch any more. */
+/* No-op if NULL. Call after all watchers are removed. */
 void xr_gone_close(struct xr_gone *gone);
 
-/* Who is told what is new, once it is kept, in the order in which they began to watch. */
+/* Called for each change, after it is stored, in the order of registration. */
 struct xr_gone_watcher {
     struct rk_link link;
     void (*told)(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number);
@@ -36,9 +36,9 @@ struct xr_gone_watcher {
 void xr_gone_watch(struct xr_gone *gone, struct xr_gone_watcher *watcher);
 void xr_gone_unwatch(struct xr_gone_watcher *watcher);
 
-/* number: of a rank, or of a host. gone NULL, numbers that the job does not have and what is known are fine. */
+/* number: of a rank, or of a host. No-op if gone is NULL, the number is out of range or the entry is set. */
 void xr_gone_note(struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
-/* Also a rank of a host on which none is left. */
+/* Also true for a rank of a host on which no rank is left. */
 bool xr_gone(const struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
 
 #endif

@@ -9,24 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A host that was cut off says nothing; the kernel asks it, and so do we, should only its agent hang. */
+/* Period of heartbeats. The kernel detects a host that was cut off; heartbeats detect an agent that hangs. */
 #define BEAT_S 1
-/* For who has said that it is busy: with the table of a million ranks, a file system that wakes up. */
+/* Silence allowed to a busy sender: the table of a million ranks, a file system that wakes up. */
 #define BUSY_S 120
 #define FOR_EVER UINT32_MAX
-/* For the keeper of an agent that stands still to end all that was below it: supervisor.c. */
-#define KEEPER_S 9
+/* Time for the supervisor of a stalled agent to end all below it: supervisor.c. */
+#define SUPERVISOR_S 9
 
 struct link {
     struct xr_tree *tree;
-    struct xr_wire *wire; /* NULL: not there */
+    struct xr_wire *wire; /* NULL: not connected */
     uint32_t node;        /* of the other end; XR_NODE_FRONT: the parent */
     bool remote;
-    bool hung_up; /* nothing more is sent, and nothing but its end expected */
-    bool patient; /* the kernel may not give it up for what waits to be sent */
-    bool lost;    /* the owner knows; only the end of what its keeper ends is waited for */
-    uint32_t silent; /* beats of ours since something came from it: if we get no time ourselves, it has more */
-    uint32_t may_be; /* so many */
+    bool disconnected; /* nothing more is sent, and only the end is expected */
+    bool timeout_suspended; /* the kernel's time-out for unsent data is suspended */
+    bool lost;    /* reported to the owner; waits for the supervisor to end its processes */
+    uint32_t silent; /* our heartbeats since the last byte; grows slower if this process gets no time */
+    uint32_t silent_max;
     uint64_t lost_ns;
 };
 
@@ -40,7 +40,7 @@ struct xr_tree {
     struct link *child; /* [nchildren] */
     uint32_t nchildren;
     struct event *beat;
-    uint64_t beat_ns; /* when we last looked */
+    uint64_t beat_ns; /* time of the last check */
 };
 
 bool xr_tree_below(const struct xr_tree *t, uint32_t top, uint32_t node)
@@ -84,8 +84,8 @@ static struct link *child_of(struct xr_tree *t, uint32_t node)
     return i == XR_NODE_FRONT ? NULL : &t->child[i];
 }
 
-/* The child through which a node below is reached, or NULL. */
-static struct link *way_to(struct xr_tree *t, uint32_t node)
+/* Return the child on the route to a descendant, or NULL. */
+static struct link *next_hop(struct xr_tree *t, uint32_t node)
 {
     uint32_t i = xr_shape_way(&t->shape, t->self, node);
 
@@ -94,22 +94,22 @@ static struct link *way_to(struct xr_tree *t, uint32_t node)
 
 /* -------------------------------------------------------------------- sending */
 
-static void to_children(struct xr_tree *t, uint32_t kind, const void *data, size_t len)
+static void send_to_children(struct xr_tree *t, uint32_t kind, const void *data, size_t len)
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
-        if (t->child[i].wire && !t->child[i].hung_up)
+        if (t->child[i].wire && !t->child[i].disconnected)
             xr_wire_forward(t->child[i].wire, XR_NODE_ALL, kind, data, len);
     }
 }
 
-/* To a node that is not this one. What has no way any more goes nowhere. */
-static void pass_on(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+/* Send to another node. Drops a message without a route. */
+static void forward(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
 {
-    struct link *l = node == XR_NODE_FRONT ? NULL : way_to(t, node);
+    struct link *l = node == XR_NODE_FRONT ? NULL : next_hop(t, node);
 
     if (!l)
         l = &t->parent;
-    if (l->wire && !l->hung_up)
+    if (l->wire && !l->disconnected)
         xr_wire_forward(l->wire, node, kind, data, len);
 }
 
@@ -120,12 +120,12 @@ void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_pac
     p = p ? p : &none;
     if (!p->failed) {
         if (node == XR_NODE_ALL)
-            to_children(t, kind, p->data, p->len);
+            send_to_children(t, kind, p->data, p->len);
         else if (node == t->self) {
             struct xr_unpacker u = {p->data, p->len, false};
             t->ops->on_message(t->arg, kind, &u);
         } else {
-            pass_on(t, node, kind, p->data, p->len);
+            forward(t, node, kind, p->data, p->len);
         }
     }
     xr_packer_free(p);
@@ -133,9 +133,9 @@ void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_pac
 
 void xr_tree_step(struct xr_tree *t, uint32_t child, uint32_t kind, struct xr_packer *p)
 {
-    struct link *l = child == XR_NODE_FRONT ? &t->parent : way_to(t, child);
+    struct link *l = child == XR_NODE_FRONT ? &t->parent : next_hop(t, child);
 
-    if (l && l->wire && !l->hung_up)
+    if (l && l->wire && !l->disconnected)
         xr_wire_send_to(l->wire, XR_NODE_NEXT, kind, p);
     else if (p)
         xr_packer_free(p);
@@ -169,22 +169,22 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpack
     struct link *l = arg;
     struct xr_tree *t = l->tree;
 
-    l->may_be = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
+    l->silent_max = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
     if (kind == XR_MSG_BEAT || kind == XR_MSG_BUSY || l->lost)
         return true;
     if (node == XR_NODE_NEXT)
         return t->ops->on_step && t->ops->on_step(t->arg, l->node, kind, u);
     if (node == XR_NODE_ALL) {
-        if (l != &t->parent) /* only the root speaks to all */
+        if (l != &t->parent) /* only the root sends to all */
             return false;
-        to_children(t, kind, u->at, u->left);
+        send_to_children(t, kind, u->at, u->left);
         return t->ops->on_message(t->arg, kind, u);
     }
     if (node == t->self)
         return t->ops->on_message(t->arg, kind, u);
     if (node != XR_NODE_FRONT && node >= t->shape.nodes)
         return false;
-    pass_on(t, node, kind, u->at, u->left);
+    forward(t, node, kind, u->at, u->left);
     return true;
 }
 
@@ -200,7 +200,7 @@ static void on_close(void *arg, const char *why)
     struct link *l = arg;
     struct xr_tree *t = l->tree;
 
-    if (l->lost) { /* by the keeper if why is NULL, else by our kernel: that host is not there any more */
+    if (l->lost) { /* the supervisor closed it if why is NULL, else the kernel gave up: the host is gone */
         end_lost(l, true);
         return;
     }
@@ -221,7 +221,7 @@ static void on_drained(void *arg)
         t->ops->on_drained(t->arg);
 }
 
-/* A long message takes its time on a thin link, and beats come behind it. */
+/* A long message takes its time on a slow link, with heartbeats behind it. */
 static void on_bytes(void *arg)
 {
     struct link *l = arg;
@@ -234,9 +234,9 @@ static const struct xr_wire_ops wire_ops = {on_message, on_close, on_drained, on
 /* ----------------------------------------------------------------- heartbeats */
 
 /*
- * It stands still, or its host is cut off. The owner goes on without it at once, but its keeper, which sees that our
- * end of the wire is closed, needs a while to end it and its ranks, and closes the other end only then. If the host
- * is cut off the kernel gives up soon.
+ * The agent hangs, or its host is cut off. The owner continues without it at once. Its supervisor sees our end
+ * closed, ends the agent and its ranks, and closes the other end only then. If the host is cut off, the kernel
+ * gives up soon.
  */
 static void lose(struct link *l, uint64_t now)
 {
@@ -246,22 +246,21 @@ static void lose(struct link *l, uint64_t now)
     l->lost = true;
     l->lost_ns = now;
     xr_tree_hang_up(t, l->node);
-    snprintf(why, sizeof(why), "it has not answered for %u s", l->may_be * BEAT_S);
+    snprintf(why, sizeof(why), "it has not answered for %u s", l->silent_max * BEAT_S);
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
 static void look_at(struct link *l, uint64_t now)
 {
-    if (l->wire && l->lost && now - l->lost_ns > KEEPER_S * 1000000000ull)
+    if (l->wire && l->lost && now - l->lost_ns > SUPERVISOR_S * 1000000000ull)
         end_lost(l, false);
-    if (!l->wire || !l->remote || l->hung_up)
+    if (!l->wire || !l->remote || l->disconnected)
         return;
     if (l == &l->tree->parent)
-        l->patient = xr_keepalive_suspend(xr_wire_fd(l->wire), l->patient);
+        l->timeout_suspended = xr_keepalive_suspend(xr_wire_fd(l->wire), l->timeout_suspended);
     xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
-    /* A parent that says nothing may be xrun, stopped by its user; the kernel's keepalive tells
-     * whether its host is there. */
-    if (l != &l->tree->parent && l->silent++ >= l->may_be)
+    /* A silent parent may be xrun, stopped by its user. The kernel's keepalive detects a dead host. */
+    if (l != &l->tree->parent && l->silent++ >= l->silent_max)
         lose(l, now);
 }
 
@@ -272,7 +271,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* If we were stopped ourselves, the others' words still wait to be read. */
+    /* This process was stopped itself: data of the peers are still unread. */
     if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
         for (uint32_t i = 0; i < t->nchildren; i++) {
             t->child[i].silent = 0;
@@ -297,7 +296,7 @@ static rank_status_t add(struct link *l, int fd, bool remote)
     }
     l->remote = remote;
     l->silent = 0;
-    l->may_be = FOR_EVER;
+    l->silent_max = FOR_EVER;
     if (!remote)
         return RANK_OK;
     xr_keepalive_enable(fd);
@@ -387,8 +386,8 @@ void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
 {
     struct link *l = xr_tree_has_child(t, node) ? child_of(t, node) : NULL;
 
-    if (!l || l->hung_up)
+    if (!l || l->disconnected)
         return;
-    l->hung_up = true;
+    l->disconnected = true;
     xr_wire_finish(l->wire);
 }

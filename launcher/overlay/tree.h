@@ -1,9 +1,14 @@
 /*
- * tree.h: xrun and its agents as a tree of wires.
+ * tree.h: connect xrun and its agents as one tree and route messages in it.
  *
- * The front end is the root, agents are numbered as the job's hosts; kary.h says
- * who is above whom. Messages find their way by themselves; those for
- * XR_NODE_NEXT go one step.
+ * Room: connections of xrun and agents; liveness, fences, direct modex on them.
+ * Called by: agent, bootstrap, dpm, frontend, iof, monitor, pmix.
+ * Never: starts a process; includes a PMIx header.
+ * Tests: tests/launcher/{tree,fence}_test.c, tests/launcher/tree_hosts.sh.
+ *
+ * The front end is the root; agents are numbered as the job's hosts; kary.h
+ * computes parents. Messages are routed hop by hop; those for XR_NODE_NEXT go one
+ * hop.
  */
 #ifndef XR_LAUNCHER_OVERLAY_TREE_H
 #define XR_LAUNCHER_OVERLAY_TREE_H
@@ -14,62 +19,64 @@
 struct xr_tree;
 
 struct xr_tree_ops {
-    /* For this node: from the front end or another agent. False: it makes no sense. */
+    /* For this node: from the front end or another agent. Return false if it is malformed. */
     bool (*on_message)(void *arg, uint32_t kind, struct xr_unpacker *payload);
-    /* One step, from a child, or from the parent (then from is XR_NODE_FRONT). May be NULL. */
+    /* One hop, from a child, or from the parent (then from is XR_NODE_FRONT). May be NULL. */
     bool (*on_step)(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *payload);
-    /* A child has closed its wire or does not answer, and with it all below; why is NULL for a plain end. */
+    /* A child closed its connection or does not answer; all below it is lost too. why: NULL for an orderly end. */
     void (*on_child_gone)(void *arg, uint32_t node, const char *why);
     /*
-     * One that did not answer is gone since then, but its wire still counts as there until this is called. seen: the
-     * other end is closed, so that what the agent had started has ended, or its host is not there; else nothing has
-     * shown so in the time that this may take.
+     * Second report for a child that did not answer: its connection counts as open until this call. seen: the
+     * other end is closed, so what the agent started has ended, or its host is gone. Else the time limit passed
+     * without such a sign.
      */
     void (*on_lost_ended)(void *arg, uint32_t node, bool seen);
     void (*on_parent_gone)(void *arg, const char *why);
-    /* Little is left of what was queued for the parent. May be NULL. */
+    /* Little of the data queued for the parent is left. May be NULL. */
     void (*on_drained)(void *arg);
 };
 
 /* self: XR_NODE_FRONT or an agent's number. */
 rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_shape *shape,
                            const struct xr_tree_ops *ops, void *arg, struct xr_tree **out);
-/* NULL is fine. Closes all wires; whoever is below ends with that. */
+/* No-op if NULL. Closes all connections, which ends all descendants. */
 void xr_tree_close(struct xr_tree *tree);
 
-/* How many are just below, the i-th of them, and which of them a node is (XR_NODE_FRONT: none). */
+/* The number of children, the i-th child, and the index of a child (XR_NODE_FRONT: none). */
 uint32_t xr_tree_children(const struct xr_tree *tree);
 uint32_t xr_tree_child(const struct xr_tree *tree, uint32_t i);
 uint32_t xr_tree_index(const struct xr_tree *tree, uint32_t node);
-/* Is node in the part of the tree that top is the top of? */
+/* Return whether node is top or a descendant of top. */
 bool xr_tree_below(const struct xr_tree *tree, uint32_t top, uint32_t node);
 bool xr_tree_is_root(const struct xr_tree *tree);
-/* The child of this node that the way to another one, which is below it, goes by; XR_NODE_FRONT: that is not below. */
+/* Next hop: the child on the route to node, or XR_NODE_FRONT if node is not a descendant. */
 uint32_t xr_tree_way(const struct xr_tree *tree, uint32_t node);
 
 /*
- * Take over a connection. remote: it crosses a network, and is watched with heartbeats. A child is expected to speak at least
- * every 6 s once it has said its first word; until then who waits for it has a limit (wait_hosts.h).
+ * Takes ownership of fd. remote: it crosses a network and uses heartbeats. A child must send at least every 6 s
+ * after its first message; until then the caller sets a limit (wait_hosts.h).
  */
 rank_status_t xr_tree_add_parent(struct xr_tree *tree, int fd, bool remote);
 rank_status_t xr_tree_add_child(struct xr_tree *tree, uint32_t node, int fd, bool remote);
-/* The loop will not run for a while, for up to two minutes: those below are sent what waits for them as far as it goes, and
- * the parent is told, so that it does not take silence for death. That the host is there its kernel says all the while. */
+/*
+ * The loop will not run for up to two minutes. Sends queued data to the children as far as the kernel accepts,
+ * and notifies the parent, so that silence does not count as death. The kernel still answers keepalive probes.
+ */
 void xr_tree_excuse(struct xr_tree *tree);
 
-/* The parent's wire, or NULL. */
+/* The parent's connection, or NULL. */
 struct xr_wire *xr_tree_parent(const struct xr_tree *tree);
 bool xr_tree_has_child(const struct xr_tree *tree, uint32_t node);
-/* Wires to children that are there. */
+/* The number of connected children. */
 uint32_t xr_tree_child_count(const struct xr_tree *tree);
-/* Say no more to a child, which shows its keeper that the agent's time is over; its end is heard of all the same. */
+/* Send nothing more to a child: its supervisor then knows that the agent must end. Its end is still reported. */
 void xr_tree_hang_up(struct xr_tree *tree, uint32_t node);
 
-/* To one agent, to XR_NODE_FRONT, or from the root to XR_NODE_ALL. The packer is emptied. */
+/* Send to an agent, to XR_NODE_FRONT, or from the root to XR_NODE_ALL. Empties the packer. */
 void xr_tree_send(struct xr_tree *tree, uint32_t node, uint32_t kind, struct xr_packer *payload);
-/* One step down. */
+/* Send one hop down. */
 void xr_tree_step(struct xr_tree *tree, uint32_t child, uint32_t kind, struct xr_packer *payload);
-/* Bytes that wait for the kernel in all wires. */
+/* The bytes queued in all connections. */
 size_t xr_tree_backlog(const struct xr_tree *tree);
 
 #endif

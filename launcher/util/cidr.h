@@ -1,5 +1,5 @@
 /*
- * cidr.h: a network as --if names it: 10.1.0.0/16, fd00::/8.
+ * cidr.h: match addresses against a network of --if: 10.1.0.0/16, fd00::/8.
  */
 #ifndef XR_LAUNCHER_UTIL_CIDR_H
 #define XR_LAUNCHER_UTIL_CIDR_H
@@ -14,9 +14,9 @@ struct xr_network {
     uint8_t address[16];
 };
 
-/* False: it is none. */
+/* Returns false if text is no network. */
 bool xr_network_parse(const char *text, struct xr_network *out);
-/* Is the address in it? */
+/* Return whether the address is in the network. */
 bool xr_network_has(const struct xr_network *network, const struct sockaddr *address);
 
 #endif

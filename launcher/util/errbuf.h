@@ -1,5 +1,5 @@
 /*
- * errbuf.h: what a parser of the user's words returns when they make no sense.
+ * errbuf.h: report a parse error of the user's input.
  */
 #ifndef XR_LAUNCHER_UTIL_ERRBUF_H
 #define XR_LAUNCHER_UTIL_ERRBUF_H
@@ -13,7 +13,7 @@
 
 static inline bool fail(char *err, size_t errlen, const char *fmt, ...) RK_PRINTF(3, 4);
 
-/* Put the reason into err. False, always. */
+/* Format the reason into err. Always returns false. */
 static inline bool fail(char *err, size_t errlen, const char *fmt, ...)
 {
     va_list ap;

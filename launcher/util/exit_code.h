@@ -1,10 +1,10 @@
 /*
- * exit_code.h: exit codes of xrun itself.
+ * exit_code.h: define the exit codes of xrun itself.
  */
 #ifndef XR_LAUNCHER_UTIL_EXIT_CODE_H
 #define XR_LAUNCHER_UTIL_EXIT_CODE_H
 
-/* The shells' exit codes for these, sysexits.h's for lost output. */
+/* The values of shells, and of sysexits.h for lost output. */
 enum {
     XR_EXIT_USAGE = 2,
     XR_EXIT_OUTPUT_LOST = 74,

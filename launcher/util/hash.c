@@ -12,7 +12,7 @@ uint32_t xr_table_hash(uint32_t before, const void *data, size_t len)
     return rk_fnv32(before ? before : RK_FNV32_START, data, len);
 }
 
-/* The low bits of such a hash are its worst. */
+/* The low bits of such a hash are its worst, so mix the high ones in. */
 static struct xr_table_item **head_of(const struct xr_table *t, uint32_t hash)
 {
     return &t->heads[(hash ^ hash >> 15) & (t->size - 1)];
@@ -43,7 +43,7 @@ static void put(struct xr_table *t, struct xr_table_item *item)
     *head = item;
 }
 
-/* To twice the size. One that cannot grow is slow, but right. */
+/* Double the size. If that fails the table is slower, but correct. */
 static bool grow(struct xr_table *t)
 {
     struct xr_table old = *t;

@@ -1,5 +1,5 @@
 /*
- * netif.c: addresses of this host's network interfaces, and a free port. See netif.h.
+ * netif.c: list this host's addresses, find a free port. See netif.h.
  */
 #include "launcher/util/netif.h"
 #include "launcher/util/cidr.h"
@@ -19,7 +19,7 @@
 #define FIRST_PORT 10000 /* below are the ports of known services */
 #define TRIES 200
 
-/* Is the address in a network as "10.0.0.0/8"? */
+/* Return whether the address is in a network as "10.0.0.0/8". */
 static bool in_network(const struct sockaddr *a, const char *network)
 {
     struct xr_network net;
@@ -91,7 +91,7 @@ bool xr_netif_usable(const char *interface, char *err, size_t errlen)
     return true;
 }
 
-/* Bind to a port, or to any for 0; on IPv6 and thereby IPv4, or where there is no IPv6, on IPv4. */
+/* Bind to a port, 0 for any: on IPv6 including IPv4, or on IPv4 if there is no IPv6. */
 static uint16_t try_port(uint16_t port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -118,9 +118,8 @@ static uint16_t try_port(uint16_t port)
 }
 
 /*
- * Nothing keeps the port until rank 0 has it. So it is none of those that the
- * kernel itself gives out (to every connection that somebody opens), and which
- * one it is differs from job to job.
+ * Nothing reserves the port until rank 0 binds it. So it is outside the kernel's ephemeral range, and differs
+ * from job to job.
  */
 uint16_t xr_netif_free_port(void)
 {

@@ -149,7 +149,7 @@ char **xr_unpack_strings(struct xr_unpacker *u)
     uint32_t n = xr_unpack_u32(u);
     char **v;
 
-    /* Each takes at least four bytes: a count that cannot be true allocates nothing. */
+    /* Each string takes at least four bytes: reject a count that cannot be true before allocating. */
     if (u->failed || n > u->left / 4) {
         u->failed = true;
         return NULL;

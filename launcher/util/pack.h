@@ -1,10 +1,14 @@
 /*
- * pack.h: how the launcher's messages are packed.
+ * pack.h: pack and unpack the launcher's messages.
+ *
+ * Room: helpers that depend on no other room of the launcher.
+ * Called by: every room but iof.
+ * Never: holds state of a job; writes to the user.
+ * Tests: tests/launcher/launcher_test.c, tests/fuzz/fuzz_wire.c, fuzz_files.c.
  *
  * Little-endian fixed-width integers and length-prefixed bytes. A packer or
- * unpacker remembers its first failure, so that a message is written or read
- * in one go and checked once at its end. Nothing is read past the length given
- * and no length from the wire is trusted.
+ * unpacker keeps its first failure, so one check at the end of a message suffices.
+ * Nothing is read past the given length, and no received length is trusted.
  */
 #ifndef XR_LAUNCHER_UTIL_PACK_H
 #define XR_LAUNCHER_UTIL_PACK_H
@@ -22,11 +26,11 @@ struct xr_packer {
 void xr_pack_u32(struct xr_packer *p, uint32_t v);
 void xr_pack_u64(struct xr_packer *p, uint64_t v);
 void xr_pack_bytes(struct xr_packer *p, const void *data, size_t len);
-/* Bytes as they are, without their length. */
+/* Append bytes without their length. */
 void xr_pack_raw(struct xr_packer *p, const void *data, size_t len);
-/* NULL is kept apart from "". */
+/* NULL and "" are distinct. */
 void xr_pack_string(struct xr_packer *p, const char *s);
-/* A NULL-terminated array. */
+/* Append a NULL-terminated array. */
 void xr_pack_strings(struct xr_packer *p, char *const *v);
 void xr_packer_free(struct xr_packer *p);
 
@@ -42,9 +46,9 @@ uint64_t xr_unpack_u64(struct xr_unpacker *u);
 const void *xr_unpack_bytes(struct xr_unpacker *u, size_t *len);
 /* Points into the message; the terminating NUL is checked. */
 const char *xr_unpack_string(struct xr_unpacker *u);
-/* Copies; free with xr_strings_free. */
+/* Returns copies; caller frees with xr_strings_free. */
 char **xr_unpack_strings(struct xr_unpacker *u);
-/* All was read and nothing is left over. */
+/* Return whether all was read without failure and nothing is left. */
 bool xr_unpack_done(const struct xr_unpacker *u);
 
 void xr_strings_free(char **v);

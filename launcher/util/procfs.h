@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Call fn with the path of each, and of each file that it has open, more than once where it has several mappings, until it returns
- * false. Nothing where the process is gone or another's. */
+/*
+ * Call fn with the path of each mapped or open file until it returns false. A file with several mappings is
+ * repeated. No-op if the process is gone or another user's.
+ */
 void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
 
 /* The value of a variable that the process was started with. Returns false if it has none, or cannot be read. */

@@ -11,13 +11,13 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* What stands in "..." and behind a \ in it: only these four lose it. */
+/* Return whether a \ inside "..." escapes this character: only these four. */
 static bool is_escape(const char *at)
 {
     return at[0] == '\\' && at[1] && strchr("\"\\$`", at[1]);
 }
 
-/* One word, from *text on, which is moved behind it; to has room for it. Returns what is wrong, or NULL. */
+/* Read one word into to, which has room for it, and advance *text. Returns the error, or NULL. */
 static const char *take_word(const char **text, char *to)
 {
     const char *at = *text;
