@@ -1,4 +1,4 @@
-/* protocol.c: names of messages for logs. See protocol.h. */
+/* protocol.c: name messages for logs. See protocol.h. */
 #include "launcher/overlay/protocol.h"
 
 const char *xr_message_name(uint32_t kind)

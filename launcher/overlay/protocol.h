@@ -1,8 +1,8 @@
 /*
- * protocol.h: what front end and agents say to each other, along the tree (tree.h).
+ * protocol.h: define the messages of front end and agents (see tree.h).
  *
  * A frame is a header (payload length, kind, node) and a payload packed by pack.h.
- * Each kind's payload is listed in order.
+ * Each row lists the payload in order.
  */
 #ifndef XR_LAUNCHER_OVERLAY_PROTOCOL_H
 #define XR_LAUNCHER_OVERLAY_PROTOCOL_H
@@ -10,104 +10,100 @@
 #include <stdint.h>
 
 /*
- * All messages: name, number, direction, payload in the order in which it is packed, and the files that handle it.
- * The enum, the names in logs and tests/lint/messages.sh are made of it. Numbers change only together with XR_PROTOCOL.
+ * All messages: name, number, direction, payload in packing order, and the files that handle it. The source of the
+ * enum, the names in logs and tests/lint/messages.sh. Numbers change only together with XR_PROTOCOL.
  */
 #define XR_MESSAGES(X) \
     /* front end to agents */ \
     X(JOB, 1, DOWN, "a job, see job.c; to all", "agent/agent.c") \
-    X(SEATS, 2, DOWN, "what one host alone is told, see job.c; before the job", "agent/agent.c") \
+    X(SEATS, 2, DOWN, "the part of one host, see job.c; before the job", "agent/agent.c") \
     X(ASK_TOPOLOGY, 3, DOWN, "nothing", "agent/agent.c") \
     X(OUTPUT_TAKEN, 4, DOWN, "u32 bytes of output that have been passed on", "agent/agent.c") \
-    X(ERRAND_DONE, 5, DOWN, "u32 its number for the errand, then as rpc.h says", "agent/agent.c") \
-    X(OTHER_DIED, 6, DOWN, "as XR_DOWN_DIED: to all", "agent/agent.c") \
-    X(OTHER_NOTICE, 7, DOWN, "as XR_DOWN_NOTICE: to all", "agent/agent.c") \
-    X(OVER, 8, DOWN, "u32 nodes, u32 each: they have ended well, while others go on; to all", \
-      "agent/agent.c") \
-    X(DIED, 9, DOWN, "u32 rank, u32 by a signal: to all but its own agent, with --on-failure continue", \
+    X(ERRAND_DONE, 5, DOWN, "u32 the agent's number of the request, then as in rpc.h", "agent/agent.c") \
+    X(OTHER_DIED, 6, DOWN, "as XR_DOWN_DIED; to all", "agent/agent.c") \
+    X(OTHER_NOTICE, 7, DOWN, "as XR_DOWN_NOTICE; to all", "agent/agent.c") \
+    X(OVER, 8, DOWN, "u32 nodes, u32 each: ended normally while others continue; to all", "agent/agent.c") \
+    X(DIED, 9, DOWN, "u32 rank, u32 by a signal; to all but its own agent, with --on-failure continue", \
       "agent/agent.c") \
     X(INPUT, 10, DOWN, "bytes for the ranks' stdin; no bytes: end of file", "agent/agent.c") \
-    X(END, 11, DOWN, "u32 ms between the signal and KILL (0: KILL at once), u32 signal", \
-      "agent/agent.c") \
+    X(END, 11, DOWN, "u32 ms between the signal and KILL (0: KILL at once), u32 signal", "agent/agent.c") \
     X(SIGNAL, 12, DOWN, "u32 signal for every rank", "agent/agent.c") \
-    X(TARGETS, 13, DOWN, "u32 signal, u32 ranks, u32 each: for them; to all", "agent/agent.c") \
+    X(TARGETS, 13, DOWN, "u32 signal, u32 ranks, u32 each: send it to these; to all", "agent/agent.c") \
     X(NOTICE, 14, DOWN, "event.h; from an agent to the front end, and from there to all", \
       "agent/agent.c frontend/agent_messages.c") \
     X(WINDOW, 15, DOWN, "u32 rows, u32 columns of --pty's terminal", "agent/agent.c") \
-    X(WATCH, 16, DOWN, "u32 ms: report ranks that make no progress for so long; u32 1: only those that wait in librank", \
+    X(WATCH, 16, DOWN, \
+      "u32 ms: report ranks without progress for this long; u32 1: only those that wait in librank", \
       "agent/rank_progress.c") \
-    X(LOOK, 17, DOWN, "u32 token: look at all ranks now", "agent/rank_progress.c") \
-    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", \
-      "agent/rank_progress.c") \
+    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/rank_progress.c") \
+    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/rank_progress.c") \
     /* agents to the front end */ \
     X(STARTED, 64, UP, "u32 node, u32 phases, then for each: string name, u64 ns it took", \
       "frontend/agent_messages.c") \
-    X(REFUSED, 65, UP, "u32 node, u32 exit code, string: nothing runs, and why", \
+    X(REFUSED, 65, UP, "u32 node, u32 exit code, string reason: nothing was started", "frontend/agent_messages.c") \
+    X(OUTPUT, 66, UP, "u32 rank, u32 stream (1, 2), u32 XR_OUT_*, bytes", "frontend/agent_messages.c") \
+    X(INPUT_TAKEN, 67, UP, "u32 node, u32 further bytes of input that all its readers have received", \
       "frontend/agent_messages.c") \
-    X(OUTPUT, 66, UP, "u32 rank, u32 stream (1, 2), u32 XR_OUT_*, bytes", \
-      "frontend/agent_messages.c") \
-    X(INPUT_TAKEN, 67, UP, "u32 node, u32 bytes of input more that all of it who read have been given", \
-      "frontend/agent_messages.c") \
-    X(INPUT_CLOSED, 68, UP, "u32 node: nobody reads there any more", "frontend/agent_messages.c") \
+    X(INPUT_CLOSED, 68, UP, "u32 node: no reader is left there", "frontend/agent_messages.c") \
     X(EXITED, 69, UP, "u32 rank, u32 pid, u32 wait status, u64 ns lived, u32 XR_EXIT_*", \
       "frontend/agent_messages.c") \
     X(ABORT, 70, UP, "u32 rank, u32 pid, u32 code, string text", "frontend/agent_messages.c") \
     X(LOG, 71, UP, "u32 rank, u32 stream, bytes: of a rank's PMIx_Log, which may take several", \
       "frontend/agent_messages.c") \
-    X(DONE, 72, UP, "u32 node: all its processes are gone and all output was sent", \
-      "frontend/agent_messages.c") \
+    X(DONE, 72, UP, "u32 node: all its processes have ended and all output was sent", "frontend/agent_messages.c") \
     X(READY, 73, UP, \
-      "u32 node, string name, u32 units, u64 what its topology looks like, u64 which machine it is, u32 a " \
-      "port that nobody uses there, or 0", \
+      "u32 node, string name, u32 units, u64 hash of its topology, u64 id of its machine, u32 a free port " \
+      "there, or 0", \
       "frontend/agent_messages.c frontend/wait_hosts.c") \
-    X(TOPOLOGY, 74, UP, "u32 node, string XML; empty: it could not be looked at", \
-      "frontend/agent_messages.c") \
-    X(FAILED, 75, UP, "u32 node, string: its agent did not come", "frontend/agent_messages.c") \
-    X(LOST, 76, UP, "u32 node, string: its agent is gone, with all below it", \
+    X(TOPOLOGY, 74, UP, "u32 node, string XML; empty: it could not be read", "frontend/agent_messages.c") \
+    X(FAILED, 75, UP, "u32 node, string reason: its agent did not connect", "frontend/agent_messages.c") \
+    X(LOST, 76, UP, "u32 node, string reason: its agent is lost, with all below it", \
       "agent/agent.c frontend/agent_messages.c") \
-    X(STRANGERS, 77, UP, "u32 node, u32 more who came to its doors and were none of ours", \
+    X(STRANGERS, 77, UP, "u32 node, u32 further unauthenticated peers at its listeners", \
       "frontend/agent_messages.c") \
     X(JOINED, 78, UP, "u32 node, u32 program: a rank of it there is a client; with several hosts or programs, once", \
       "frontend/agent_messages.c") \
     X(ALONE, 79, UP, \
-      "u32 node, u32 program, u32 whether all its ranks there have ended, string what of MPI it uses: none " \
-      "has become one, see singleton.h", \
+      "u32 node, u32 program, u32 whether all its ranks there have ended, string the MPI library it uses: none " \
+      "has become a client, see singleton.h", \
       "frontend/agent_messages.c") \
-    X(CLIENT_LOST, 80, UP, "u32 rank, u32: 1 its client is gone without finalizing, and it lives; 0 another has come", \
+    X(CLIENT_LOST, 80, UP, \
+      "u32 rank, u32: 1 its client died without finalizing, and it lives; 0 another one has connected", \
       "frontend/agent_messages.c") \
-    X(BROKEN, 81, UP, "u32 errno: standard output, which the agent writes itself, cannot be written", \
-      "frontend/agent_messages.c") \
-    X(ENDING, 82, UP, "u32 node: it has heard that it is to end", "frontend/agent_messages.c") \
-    X(CONTROL, 83, UP, "u32 signal, u32 ranks (0: all), u32 each: a client wants it sent to them", \
+    X(BROKEN, 81, UP, "u32 errno: the agent cannot write the user's standard output", "frontend/agent_messages.c") \
+    X(ENDING, 82, UP, "u32 node: it has received END", "frontend/agent_messages.c") \
+    X(CONTROL, 83, UP, "u32 signal, u32 ranks (0: all), u32 each: a client requests this signal for them", \
       "frontend/agent_messages.c") \
     X(LOOKED, 84, UP, \
-      "u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0: it has ended), u64 ns of cpu " \
-      "time, u64 ns without progress, string, u32: the text ends with a fence, whose others are to be " \
-      "named: 1 and its space, or 0; u32 1: it waits in librank and does not compute; u32 peers as in " \
-      "STALLED", \
+      "u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0: ended), u64 ns of cpu time, u64 " \
+      "ns without progress, string, u32 1 and its space if the text ends with a fence whose participants are to" \
+      " be named (else 0), u32 1: it waits in librank and does not compute, u32 peers as in STALLED", \
       "monitor/heartbeat.c") \
     X(STALLED, 85, UP, \
-      "u32 ranks, u32 each, u64 ns without progress, string: all like this; u32 as in LOOKED, then u32 " \
-      "peers that must act, u32 each", \
+      "u32 ranks, u32 each, u64 ns without progress, string: the same for all; u32 as in LOOKED, then u32 peers" \
+      " that must act, u32 each", \
       "monitor/heartbeat.c") \
-    X(MOVING, 86, UP, "the same of ranks that go on; the string is empty, the last two are 0", \
+    X(MOVING, 86, UP, "the same for ranks that progress again; the string is empty, the last two are 0", \
       "monitor/heartbeat.c") \
     X(TRACE_TEXT, 87, UP, "u32 rank or XR_NO_RANK, u32 pid, bytes: lines", "monitor/heartbeat.c") \
-    X(TRACED, 88, UP, "that was the last of them", "monitor/heartbeat.c") \
-    X(DOOR, 89, UP, "u32 node, strings, u32: addresses and port of its door, for those below it: parent_lookup.h", \
+    X(TRACED, 88, UP, "end of the traces", "monitor/heartbeat.c") \
+    X(DOOR, 89, UP, \
+      "u32 node, strings, u32: addresses and port of its listener, for its descendants: parent_lookup.h", \
       "frontend/agent_messages.c") \
-    X(ERRAND, 90, UP, "u32 node, u32 its number for it, u32 the rank that asks or XR_ALL_RANKS, u32 what, then as rpc.h says", \
+    X(ERRAND, 90, UP, \
+      "u32 node, u32 its number of the request, u32 requesting rank or XR_ALL_RANKS, u32 operation, then as in " \
+      "rpc.h", \
       "frontend/agent_messages.c") \
     X(PLACED, 91, UP, \
-      "with --json: string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32 pid, u32 whether " \
-      "it is bound, u64 ns since 1970 of its start, string cpus", \
+      "with --json: string host, string version of PMIx, u32 ranks, then for each: u32 rank, u32 pid, u32 " \
+      "whether it is bound, u64 ns since 1970 of its start, string cpus", \
       "frontend/agent_messages.c frontend/job_report.c") \
     X(USAGE, 92, UP, "with --json, before a rank's EXITED: u32 rank, u64 ns since 1970, XR_USAGE_FIELDS u64", \
       "frontend/agent_messages.c") \
     /* agent to agent, along the tree */ \
-    X(MODEX_ASK, 160, ROUTED, "u32 node that asks, u32 its number for it, u32 rank", \
+    X(MODEX_ASK, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
       "agent/agent.c overlay/dmodex.c") \
-    X(MODEX_ANSWER, 161, ROUTED, "u32 that number, u32 found, bytes", \
+    X(MODEX_ANSWER, 161, ROUTED, "u32 number of the request, u32 found, bytes", \
       "agent/agent.c frontend/agent_messages.c frontend/job_link.c") \
     /* between neighbours of the tree */ \
     X(BEAT, 192, STEP, "nothing", "overlay/tree.c") \
@@ -115,11 +111,9 @@
       "agent/agent.c frontend/agent_messages.c overlay/fence.c") \
     X(FENCE_DOWN, 194, STEP, "the same", "overlay/fence.c") \
     X(FENCE_ENDED, 195, STEP, \
-      "u32 enum xr_gone_what: RANK or HOST, u32 number: as liveness.h says; to the parent, and on to its " \
-      "parent", \
+      "u32 enum xr_gone_what: RANK or HOST, u32 number, see liveness.h; to the parent, and on to its parent", \
       "agent/agent.c frontend/agent_messages.c overlay/fence.c") \
-    X(BUSY, 196, STEP, "nothing more comes until what takes long there is done; to the parent: tree.h", \
-      "overlay/tree.c")
+    X(BUSY, 196, STEP, "the sender is silent until a long operation ends; to the parent: tree.h", "overlay/tree.c")
 
 enum xr_message {
 #define X(name, number, direction, payload, handlers) XR_MSG_##name = number,
@@ -132,7 +126,7 @@ const char *xr_message_name(uint32_t kind);
 
 #define XR_NO_RANK UINT32_MAX
 
-/* After TSTP, until those who have not stopped by themselves are stopped. */
+/* Time between TSTP and a forced stop of ranks that have not stopped. */
 #define XR_STOP_MS 200
 
 /* Fields of USAGE. */
@@ -156,7 +150,7 @@ enum { XR_OUT_PARTIAL = 1 };
 enum { XR_EXIT_UNFINISHED = 1 /* a PMIx client that did not finalize */ };
 
 #define XR_MESSAGE_MAX (64u << 20)
-/* Input that may be under way to the ranks and not yet taken by the slowest. */
+/* Credit for input: bytes sent to the ranks that the slowest reader has not taken. */
 #define XR_INPUT_WINDOW (64u << 10)
 
 #endif

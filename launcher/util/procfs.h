@@ -1,5 +1,5 @@
 /*
- * procfs.h: what a process has mapped and open, its first child, and its environment.
+ * procfs.h: read files, first child and environment of a process.
  */
 #ifndef XR_LAUNCHER_UTIL_PROCFS_H
 #define XR_LAUNCHER_UTIL_PROCFS_H
@@ -13,10 +13,10 @@
  */
 void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg);
 
-/* The value of a variable that the process was started with. Returns false if it has none, or cannot be read. */
+/* Copy the value of a variable that the process was started with. Returns false if it is unset or unreadable. */
 bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len);
 
-/* The first of its children, or 0; 0, too, where the kernel does not tell. */
+/* Return its first child, or 0 if it has none or the kernel does not report it. */
 pid_t xr_maps_child(pid_t pid);
 
 #endif
