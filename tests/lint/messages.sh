@@ -7,7 +7,7 @@ launcher=$top_srcdir/launcher
 sed -n '/^#define XR_MESSAGES/,/^ *$/p' "$launcher/overlay/protocol.h" | tr -d '\\\n' | sed 's/ X(/\n&/g' |
     sed -n 's/^ X(\([A-Z_]*\), [0-9]*, [A-Z]*,.*"\([^"]*\)") *\(\/\*.*\)\{0,1\}$/\1 \2/p' >"$top_builddir/tests/lint/messages.rows"
 rows=0
-while read -r name files; do
+while read -r name files || [ -n "$name" ]; do
     rows=$((rows + 1))
     [ -n "$files" ] || { echo "not ok - XR_MSG_$name names no file that handles it"; bad=1; }
     for file in $files; do
