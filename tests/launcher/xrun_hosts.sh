@@ -591,7 +591,7 @@ for way in "PMIx fence:32:host hostb:host hostb" "PMI-1 barrier:1:some of hosts 
 done
 
 # ------------------------------------------------------------------------- a start that takes long
-# Who opens the program there waits, as where a file system is mounted only then: the agent, in the middle of its start, and
+# The first process that opens the program waits, as where a file system is mounted only then: the agent, in the middle of its start, and
 # with it what it passes on. /tmp is each host's own.
 cat >asleep.py <<'PY'
 import fcntl, os, signal, sys, time
@@ -619,7 +619,7 @@ on hosta rm /tmp/asleep
 on hostb rm /tmp/asleep
 verdict "an agent that is busy with the start for 9 s is not given up" 0
 
-falls_asleep hostb 1000
+falls_asleep hostb 4 # the signal stops the agent as soon as its system call returns
 begin_on --host hosta:1,hostb:1 -n 1 true : -n 1 /tmp/asleep
 until_true 20 test -e asked || bad "an agent is stopped in the middle of its start: start" "$(cat out err slept)"
 on hostb pkill -STOP -x xrun-agent
