@@ -28,7 +28,7 @@ struct be_blocks {
     int64_t *counts, *displs;
 };
 
-RK_COLD static void fail(rank_status_t st, const char *call)
+RK_COLD static void backend_rank_fail(rank_status_t st, const char *call)
 {
     char text[256];
 
@@ -36,17 +36,17 @@ RK_COLD static void fail(rank_status_t st, const char *call)
     rank_abort(1, text);
 }
 
-RK_INLINE void must(rank_status_t st, const char *call)
+RK_INLINE void backend_rank_must(rank_status_t st, const char *call)
 {
     if (rk_unlikely(st))
-        fail(st, call);
+        backend_rank_fail(st, call);
 }
 
 void be_init(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    must(rank_init(NULL), "rank_init");
+    backend_rank_must(rank_init(NULL), "rank_init");
     world = rank_world();
     me = rank_team_rank(world);
     size = rank_team_size(world);
@@ -54,7 +54,7 @@ void be_init(int *argc, char ***argv)
 
 void be_finalize(void)
 {
-    must(rank_finalize(), "rank_finalize");
+    backend_rank_must(rank_finalize(), "rank_finalize");
 }
 
 void be_abort(int code, const char *text)
@@ -96,31 +96,31 @@ void be_memory_destroy(struct be_memory *memory)
 
 void be_send(const void *buf, size_t bytes, int peer, int tag)
 {
-    must(rank_send(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world), "rank_send");
+    backend_rank_must(rank_send(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world), "rank_send");
 }
 
 void be_recv(void *buf, size_t bytes, int peer, int tag)
 {
-    must(rank_recv(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, NULL), "rank_recv");
+    backend_rank_must(rank_recv(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, NULL), "rank_recv");
 }
 
 void be_isend(const void *buf, size_t bytes, int peer, int tag, be_request_t *req)
 {
-    must(rank_isend(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, req), "rank_isend");
+    backend_rank_must(rank_isend(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, req), "rank_isend");
 }
 
 void be_irecv(void *buf, size_t bytes, int peer, int tag, be_request_t *req)
 {
-    must(rank_irecv(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, req), "rank_irecv");
+    backend_rank_must(rank_irecv(buf, (int64_t)bytes, RANK_BYTE, peer, tag, world, req), "rank_irecv");
 }
 
 void be_waitall(int n, be_request_t *reqs)
 {
-    must(rank_waitall(n, reqs, NULL), "rank_waitall");
+    backend_rank_must(rank_waitall(n, reqs, NULL), "rank_waitall");
 }
 
 /* What a program has of its own: private memory, or a file's that others could map. */
-static void *make_memory(size_t bytes, bool shared, int *fd)
+static void *backend_rank_make_memory(size_t bytes, bool shared, int *fd)
 {
     void *p;
 
@@ -141,14 +141,14 @@ static void give_keys(struct be_window *window)
 
     if (!keys || !lens)
         be_abort(1, "rankbench: out of memory");
-    must(rank_reg(window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
-    must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
+    backend_rank_must(rank_reg(window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
+    backend_rank_must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
     mine = (int64_t)len;
-    must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");
-    must(rank_allgather(key, keys, sizeof(key), RANK_BYTE, world), "rank_allgather");
+    backend_rank_must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");
+    backend_rank_must(rank_allgather(key, keys, sizeof(key), RANK_BYTE, world), "rank_allgather");
     for (int r = 0; r < size; r++)
-        must(rank_rkey_open(world, r, keys + (size_t)r * sizeof(key), (size_t)lens[r], &window->to[r]), "rank_rkey_open");
-    must(rank_barrier(world), "rank_barrier");
+        backend_rank_must(rank_rkey_open(world, r, keys + (size_t)r * sizeof(key), (size_t)lens[r], &window->to[r]), "rank_rkey_open");
+    backend_rank_must(rank_barrier(world), "rank_barrier");
     free(keys);
     free(lens);
 }
@@ -162,7 +162,7 @@ struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base)
     window->sort = sort;
     window->bytes = bytes;
     if (sort != BE_ALLOC) {
-        window->base = make_memory(bytes, sort == BE_SHARED, &window->fd);
+        window->base = backend_rank_make_memory(bytes, sort == BE_SHARED, &window->fd);
         if (!window->base)
             be_abort(1, "rankbench: out of memory");
         give_keys(window);
@@ -182,12 +182,12 @@ void be_window_destroy(struct be_window *window)
     if (!window)
         return;
     if (window->sort == BE_ALLOC) {
-        must(rank_free(&window->mem), "rank_free");
+        backend_rank_must(rank_free(&window->mem), "rank_free");
     } else {
         for (int r = 0; r < size; r++)
-            must(rank_rkey_close(&window->to[r]), "rank_rkey_close");
-        must(rank_barrier(world), "rank_barrier");
-        must(rank_dereg(&window->mem), "rank_dereg");
+            backend_rank_must(rank_rkey_close(&window->to[r]), "rank_rkey_close");
+        backend_rank_must(rank_barrier(world), "rank_barrier");
+        backend_rank_must(rank_dereg(&window->mem), "rank_dereg");
         if (window->sort == BE_SHARED) {
             munmap(window->base, window->bytes);
             close(window->fd);
@@ -201,42 +201,42 @@ void be_window_destroy(struct be_window *window)
 
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset)
 {
-    must(rank_put(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_put");
+    backend_rank_must(rank_put(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_put");
 }
 
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset)
 {
-    must(rank_get(dst, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_get");
+    backend_rank_must(rank_get(dst, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_get");
 }
 
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
 {
-    must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset, NULL),
+    backend_rank_must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset, NULL),
          "rank_atomic");
 }
 
 void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before)
 {
-    must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset,
+    backend_rank_must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset,
                      before),
          "rank_atomic");
 }
 
 void be_swap(struct be_window *window, const int64_t *value, int peer, size_t offset, int64_t *before)
 {
-    must(rank_atomic(RANK_AMO_SWAP, RANK_INT64, value, peer, window->to[peer], (int64_t)offset, before), "rank_atomic");
+    backend_rank_must(rank_atomic(RANK_AMO_SWAP, RANK_INT64, value, peer, window->to[peer], (int64_t)offset, before), "rank_atomic");
 }
 
 void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
                      int64_t *before)
 {
-    must(rank_compare_swap(RANK_INT64, expected, value, peer, window->to[peer], (int64_t)offset, before),
+    backend_rank_must(rank_compare_swap(RANK_INT64, expected, value, peer, window->to[peer], (int64_t)offset, before),
          "rank_compare_swap");
 }
 
 void be_flush_puts(struct be_window *window, int peer)
 {
-    must(rank_flush(window->to[peer], peer), "rank_flush");
+    backend_rank_must(rank_flush(window->to[peer], peer), "rank_flush");
 }
 
 /* rank_get and rank_atomic return with the data. */
@@ -249,7 +249,7 @@ void be_flush_gets(struct be_window *window, int peer)
 void be_put_strided(struct be_window *window, const void *src, size_t block, size_t count, size_t stride, int peer,
                     size_t offset)
 {
-    must(rank_put_strided(src, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
+    backend_rank_must(rank_put_strided(src, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
                           (int64_t)stride),
          "rank_put_strided");
 }
@@ -257,7 +257,7 @@ void be_put_strided(struct be_window *window, const void *src, size_t block, siz
 void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
                     size_t offset)
 {
-    must(rank_get_strided(dst, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
+    backend_rank_must(rank_get_strided(dst, (int64_t)block, (int64_t)block, (int64_t)count, peer, window->to[peer], (int64_t)offset,
                           (int64_t)stride),
          "rank_get_strided");
 }
@@ -265,14 +265,14 @@ void be_get_strided(struct be_window *window, void *dst, size_t block, size_t co
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value)
 {
-    must(rank_put_signal(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset, window->to[peer], (int64_t)signal, value,
+    backend_rank_must(rank_put_signal(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset, window->to[peer], (int64_t)signal, value,
                          RANK_SIGNAL_SET),
          "rank_put_signal");
 }
 
 void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer)
 {
-    must(rank_signal_wait(window->mem, (int64_t)signal, RANK_CMP_GE, value, peer, NULL), "rank_signal_wait");
+    backend_rank_must(rank_signal_wait(window->mem, (int64_t)signal, RANK_CMP_GE, value, peer, NULL), "rank_signal_wait");
 }
 
 /* There is one copy. */
@@ -293,49 +293,49 @@ bool be_op_supported(rank_op_t op, rank_dtype_t dtype)
 
 void be_barrier(void)
 {
-    must(rank_barrier(world), "rank_barrier");
+    backend_rank_must(rank_barrier(world), "rank_barrier");
 }
 
 void be_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root)
 {
-    must(rank_bcast(buf, count, dtype, root, world), "rank_bcast");
+    backend_rank_must(rank_bcast(buf, count, dtype, root, world), "rank_bcast");
 }
 
 void be_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
                int root)
 {
-    must(rank_reduce(sbuf, rbuf, count, dtype, op, root, world), "rank_reduce");
+    backend_rank_must(rank_reduce(sbuf, rbuf, count, dtype, op, root, world), "rank_reduce");
 }
 
 void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
 {
-    must(rank_allreduce(sbuf, rbuf, count, dtype, op, world), "rank_allreduce");
+    backend_rank_must(rank_allreduce(sbuf, rbuf, count, dtype, op, world), "rank_allreduce");
 }
 
 void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
-    must(rank_gather(sbuf, rbuf, count, dtype, root, world), "rank_gather");
+    backend_rank_must(rank_gather(sbuf, rbuf, count, dtype, root, world), "rank_gather");
 }
 
 void be_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
 {
-    must(rank_allgather(sbuf, rbuf, count, dtype, world), "rank_allgather");
+    backend_rank_must(rank_allgather(sbuf, rbuf, count, dtype, world), "rank_allgather");
 }
 
 void be_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
-    must(rank_scatter(sbuf, rbuf, count, dtype, root, world), "rank_scatter");
+    backend_rank_must(rank_scatter(sbuf, rbuf, count, dtype, root, world), "rank_scatter");
 }
 
 void be_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                        rank_op_t op)
 {
-    must(rank_reduce_scatter(sbuf, rbuf, count, dtype, op, world), "rank_reduce_scatter");
+    backend_rank_must(rank_reduce_scatter(sbuf, rbuf, count, dtype, op, world), "rank_reduce_scatter");
 }
 
 void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
 {
-    must(rank_alltoall(sbuf, rbuf, count, dtype, world), "rank_alltoall");
+    backend_rank_must(rank_alltoall(sbuf, rbuf, count, dtype, world), "rank_alltoall");
 }
 
 struct be_blocks *be_blocks_create(const int64_t *counts, const int64_t *displs, int n)
@@ -362,7 +362,7 @@ void be_blocks_destroy(struct be_blocks *blocks)
 void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
                    rank_dtype_t dtype)
 {
-    must(rank_allgatherv(sbuf, blocks->counts[me], rbuf, blocks->counts, blocks->displs, dtype,
+    backend_rank_must(rank_allgatherv(sbuf, blocks->counts[me], rbuf, blocks->counts, blocks->displs, dtype,
                          world),
          "rank_allgatherv");
 }

@@ -216,7 +216,7 @@ static int64_t alltoall_check(struct bench_run *run)
 
 /* How the bus is loaded more or less than the bytes say: nccl-tests' doc/PERFORMANCE.md. */
 static double twice_share(int n) { return 2.0 * (n - 1) / n; }
-static double share(int n) { return (double)(n - 1) / n; }
+static double bench_coll_share(int n) { return (double)(n - 1) / n; }
 
 const struct bench_entry bench_coll[] = {
     {.name = "barrier", .doc = "no data", .table = BENCH_COLLECTIVE, .sample = barrier_sample,
@@ -228,20 +228,20 @@ const struct bench_entry bench_coll[] = {
     {.name = "allreduce", .doc = "all to all, combined", .table = BENCH_COLLECTIVE, .dtype = true,
      .op = true, .bus = twice_share, .sample = allreduce_sample, .check = allreduce_check},
     {.name = "gather", .doc = "all to one, side by side", .table = BENCH_COLLECTIVE, .dtype = true,
-     .root = true, .pieces = 2, .bus = share, .sample = gather_sample, .check = gather_check},
+     .root = true, .pieces = 2, .bus = bench_coll_share, .sample = gather_sample, .check = gather_check},
     {.name = "allgather", .doc = "all to all, side by side", .table = BENCH_COLLECTIVE,
-     .dtype = true, .pieces = 2, .bus = share, .sample = allgather_sample,
+     .dtype = true, .pieces = 2, .bus = bench_coll_share, .sample = allgather_sample,
      .check = allgather_check},
     {.name = "allgatherv", .doc = "the same through counts and displacements",
-     .table = BENCH_COLLECTIVE, .dtype = true, .pieces = 2, .bus = share,
+     .table = BENCH_COLLECTIVE, .dtype = true, .pieces = 2, .bus = bench_coll_share,
      .sample = allgatherv_sample, .check = allgatherv_check},
     {.name = "scatter", .doc = "one to all, a block each", .table = BENCH_COLLECTIVE,
-     .dtype = true, .root = true, .pieces = 1, .bus = share, .sample = scatter_sample,
+     .dtype = true, .root = true, .pieces = 1, .bus = bench_coll_share, .sample = scatter_sample,
      .check = scatter_check},
     {.name = "reduce_scatter", .doc = "combined, a block each", .table = BENCH_COLLECTIVE,
-     .dtype = true, .op = true, .pieces = 1, .bus = share, .sample = reduce_scatter_sample,
+     .dtype = true, .op = true, .pieces = 1, .bus = bench_coll_share, .sample = reduce_scatter_sample,
      .check = reduce_scatter_check},
     {.name = "alltoall", .doc = "a block from each to each", .table = BENCH_COLLECTIVE,
-     .dtype = true, .pieces = 3, .bus = share, .sample = alltoall_sample, .check = alltoall_check},
+     .dtype = true, .pieces = 3, .bus = bench_coll_share, .sample = alltoall_sample, .check = alltoall_check},
     {.name = NULL},
 };

@@ -20,7 +20,7 @@ struct crowd {
     be_request_t *reqs; /* n receives, n sends */
 };
 
-static uint64_t word_of(int rank, int64_t i)
+static uint64_t bench_match_word_of(int rank, int64_t i)
 {
     return (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank;
 }
@@ -40,12 +40,12 @@ static struct crowd *gather_crowd(struct bench_run *run, bool any)
     c->n = run->bytes;
     c->from = any ? BE_ANY : 1 - be_rank();
     for (int64_t i = 0; i < c->n; i++)
-        c->out[i] = word_of(be_rank(), i);
+        c->out[i] = bench_match_word_of(be_rank(), i);
     run->state = c;
     return c;
 }
 
-static void post(struct crowd *c)
+static void bench_match_post(struct crowd *c)
 {
     for (int64_t i = 0; i < c->n; i++)
         be_irecv(&c->in[i], 8, c->from, BE_TAG_QUEUE + (int)(i % MANY_TAGS), &c->reqs[i]);
@@ -58,7 +58,7 @@ static void send_all(struct crowd *c)
                  &c->reqs[c->n + i]);
 }
 
-static void begin(struct bench_run *run, bool any, void (*some)(struct crowd *))
+static void bench_match_begin(struct bench_run *run, bool any, void (*some)(struct crowd *))
 {
     struct crowd *c = gather_crowd(run, any);
 
@@ -66,12 +66,12 @@ static void begin(struct bench_run *run, bool any, void (*some)(struct crowd *))
         some(c);
 }
 
-static void posted_begin(struct bench_run *run) { begin(run, false, post); }
-static void unexpected_begin(struct bench_run *run) { begin(run, false, send_all); }
-static void any_posted_begin(struct bench_run *run) { begin(run, true, post); }
-static void any_unexpected_begin(struct bench_run *run) { begin(run, true, send_all); }
+static void posted_begin(struct bench_run *run) { bench_match_begin(run, false, bench_match_post); }
+static void unexpected_begin(struct bench_run *run) { bench_match_begin(run, false, send_all); }
+static void any_posted_begin(struct bench_run *run) { bench_match_begin(run, true, bench_match_post); }
+static void any_unexpected_begin(struct bench_run *run) { bench_match_begin(run, true, send_all); }
 
-static int64_t finish(struct bench_run *run, void (*rest)(struct crowd *))
+static int64_t bench_match_finish(struct bench_run *run, void (*rest)(struct crowd *))
 {
     struct crowd *c = run->state;
     int64_t wrong = 0;
@@ -81,7 +81,7 @@ static int64_t finish(struct bench_run *run, void (*rest)(struct crowd *))
     rest(c);
     be_waitall((int)(2 * c->n), c->reqs);
     for (int64_t i = 0; i < c->n; i++)
-        wrong += c->in[i] != word_of(1 - be_rank(), i);
+        wrong += c->in[i] != bench_match_word_of(1 - be_rank(), i);
     free(c->in);
     free(c->out);
     free(c->reqs);
@@ -92,12 +92,12 @@ static int64_t finish(struct bench_run *run, void (*rest)(struct crowd *))
 
 static int64_t posted_end(struct bench_run *run)
 {
-    return finish(run, send_all);
+    return bench_match_finish(run, send_all);
 }
 
 static int64_t unexpected_end(struct bench_run *run)
 {
-    return finish(run, post);
+    return bench_match_finish(run, bench_match_post);
 }
 
 static double match_sample(struct bench_run *run, int n)

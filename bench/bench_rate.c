@@ -88,7 +88,7 @@ struct drawn {
     int round;
 };
 
-static void draw(struct bench_run *run)
+static void bench_rate_draw(struct bench_run *run)
 {
     struct drawn *d = calloc(1, sizeof(*d));
     int n = be_size(), *deck = calloc((size_t)n, sizeof(*deck));
@@ -118,7 +118,7 @@ static void draw(struct bench_run *run)
     run->state = d;
 }
 
-static int64_t forget(struct bench_run *run)
+static int64_t bench_rate_forget(struct bench_run *run)
 {
     free(run->state);
     run->state = NULL;
@@ -170,6 +170,6 @@ const struct bench_entry bench_rate[] = {
      .sample = mrate_sample, .check = mrate_check},
     {.name = "random_pairs", .doc = "messages a second where each goes to another rank",
      .table = BENCH_RATE, .all = true, .most = 65536, .sample_us = LONG_SAMPLE, .one_by_one = true,
-     .begin = draw, .end = forget, .sample = random_sample, .check = random_check},
+     .begin = bench_rate_draw, .end = bench_rate_forget, .sample = random_sample, .check = random_check},
     {.name = NULL},
 };

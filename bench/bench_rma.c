@@ -132,7 +132,7 @@ static void shuffle(struct bench_run *run)
     run->state = order;
 }
 
-static int64_t forget(struct bench_run *run)
+static int64_t bench_rma_forget(struct bench_run *run)
 {
     free(run->state);
     run->state = NULL;
@@ -256,7 +256,7 @@ static double get_bw_sample(struct bench_run *run, int n)
 
 /* ----------------------------------------------------------------------------- checks */
 
-static int64_t put_check(struct bench_run *run)
+static int64_t bench_rma_put_check(struct bench_run *run)
 {
     int64_t wrong;
 
@@ -275,7 +275,7 @@ static int64_t put_check(struct bench_run *run)
     return wrong;
 }
 
-static int64_t get_check(struct bench_run *run)
+static int64_t bench_rma_get_check(struct bench_run *run)
 {
     int64_t wrong = 0;
 
@@ -411,23 +411,23 @@ enum { ROUNDS = 16 };
 
 const struct bench_entry bench_rma[] = {
     {.name = "put_lat", .doc = "a put and its completion at the target", .table = BENCH_LATENCY,
-     .one_sided = true, .sample = put_lat_sample, .check = put_check},
+     .one_sided = true, .sample = put_lat_sample, .check = bench_rma_put_check},
     {.name = "put_bw", .doc = "bandwidth of many puts", .table = BENCH_BANDWIDTH,
-     .one_sided = true, .outside = true, .sample = put_bw_sample, .check = put_check},
+     .one_sided = true, .outside = true, .sample = put_bw_sample, .check = bench_rma_put_check},
     {.name = "put_rate", .doc = "puts a second", .table = BENCH_RATE, .one_sided = true,
      .outside = true, .rounds = ROUNDS, .most = 4096, .sample = put_rate_sample,
-     .check = put_check},
+     .check = bench_rma_put_check},
     {.name = "get_lat", .doc = "a get, complete, of what the target has just written",
      .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true,
-     .begin = shuffle, .end = forget, .sample = get_lat_sample, .check = get_check},
+     .begin = shuffle, .end = bench_rma_forget, .sample = get_lat_sample, .check = bench_rma_get_check},
     {.name = "get_bw", .doc = "bandwidth of many gets", .table = BENCH_BANDWIDTH,
-     .one_sided = true, .outside = true, .sample = get_bw_sample, .check = get_check},
+     .one_sided = true, .outside = true, .sample = get_bw_sample, .check = bench_rma_get_check},
     {.name = "get_rate", .doc = "gets a second", .table = BENCH_RATE, .one_sided = true,
      .outside = true, .rounds = ROUNDS, .most = 4096, .sample = get_rate_sample,
-     .check = get_check},
+     .check = bench_rma_get_check},
     {.name = "atomics_fetch_add_lat", .doc = "a fetching addition to what the target has just written",
      .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true, .least = 8,
-     .most = 8, .begin = shuffle, .end = forget, .sample = fetch_add_lat_sample, .check = fetch_add_check},
+     .most = 8, .begin = shuffle, .end = bench_rma_forget, .sample = fetch_add_lat_sample, .check = fetch_add_check},
     {.name = "atomics_fetch_add_rate", .doc = "fetching additions a second, one counter",
      .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8,
      .most = 8, .sample = fetch_add_rate_sample, .check = fetch_add_check},

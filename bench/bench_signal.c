@@ -12,7 +12,7 @@
 enum { APART = 128, WORD = 8 };
 
 /* Where the word lies; the window has room behind the data. */
-static size_t apart(const struct bench_run *run)
+static size_t bench_signal_apart(const struct bench_run *run)
 {
     return (size_t)(run->bytes + APART - 1) / APART * APART;
 }
@@ -23,24 +23,24 @@ static size_t near(const struct bench_run *run)
 }
 
 /* The value that was given last; both ranks have the same. */
-static void begin(struct bench_run *run)
+static void bench_signal_begin(struct bench_run *run)
 {
     run->state = calloc(1, sizeof(uint64_t));
     if (!run->state)
         be_abort(1, "out of memory for the signal's value");
-    memset(run->window_base, 0, apart(run) + APART);
+    memset(run->window_base, 0, bench_signal_apart(run) + APART);
     be_window_sync(run->window);
     be_barrier();
 }
 
-static int64_t end(struct bench_run *run)
+static int64_t bench_signal_end(struct bench_run *run)
 {
     free(run->state);
     run->state = NULL;
     return 0;
 }
 
-static inline __attribute__((always_inline)) void give(struct bench_run *run, size_t word, uint64_t value)
+static inline __attribute__((always_inline)) void bench_signal_give(struct bench_run *run, size_t word, uint64_t value)
 {
     be_put_signal(run->window, run->sbuf, (size_t)run->bytes, 1 - be_rank(), 0, word, value);
 }
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) double to_and_fro(struct bench_run 
                 bench_hear(1);
                 t = bench_now_us();
             }
-            give(run, word, v);
+            bench_signal_give(run, word, v);
             be_signal_wait(run->window, word, v, 1);
             if (!inside)
                 sum += bench_now_us() - t;
@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) double to_and_fro(struct bench_run 
             bench_read(run, run->window_base, run->bytes);
             bench_write(run, run->sbuf, run->bytes);
         }
-        give(run, word, v);
+        bench_signal_give(run, word, v);
         if (!inside)
             bench_read(run, run->window_base, run->bytes);
     }
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) double to_and_fro(struct bench_run 
     return (inside ? bench_now_us() - t : sum) / n / 2;
 }
 
-static double apart_sample(struct bench_run *run, int n) { return to_and_fro(run, n, apart(run)); }
+static double apart_sample(struct bench_run *run, int n) { return to_and_fro(run, n, bench_signal_apart(run)); }
 static double near_sample(struct bench_run *run, int n) { return to_and_fro(run, n, near(run)); }
 
 static int64_t checked(struct bench_run *run, size_t word)
@@ -94,22 +94,22 @@ static int64_t checked(struct bench_run *run, size_t word)
 
     bench_pattern(run, be_rank(), run->sbuf, run->bytes);
     if (be_rank() == 0)
-        give(run, word, v);
+        bench_signal_give(run, word, v);
     be_signal_wait(run->window, word, v, 1 - be_rank());
     wrong = bench_pattern_wrong(run, 1 - be_rank(), run->window_base, run->bytes);
     if (be_rank() == 1)
-        give(run, word, v);
+        bench_signal_give(run, word, v);
     return wrong;
 }
 
-static int64_t apart_check(struct bench_run *run) { return checked(run, apart(run)); }
+static int64_t apart_check(struct bench_run *run) { return checked(run, bench_signal_apart(run)); }
 static int64_t near_check(struct bench_run *run) { return checked(run, near(run)); }
 
 const struct bench_entry bench_signal[] = {
     {.name = "put_signal_lat", .doc = "half of a put with a signal and one back", .table = BENCH_LATENCY,
-     .one_sided = true, .window = 1, .begin = begin, .end = end, .sample = apart_sample, .check = apart_check},
+     .one_sided = true, .window = 1, .begin = bench_signal_begin, .end = bench_signal_end, .sample = apart_sample, .check = apart_check},
     {.name = "put_signal_near_lat", .doc = "the same, data and signal in one cache line", .table = BENCH_LATENCY,
-     .one_sided = true, .window = 1, .least = 8, .most = 8, .begin = begin, .end = end, .sample = near_sample,
+     .one_sided = true, .window = 1, .least = 8, .most = 8, .begin = bench_signal_begin, .end = bench_signal_end, .sample = near_sample,
      .check = near_check},
     {.name = NULL},
 };

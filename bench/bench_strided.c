@@ -22,7 +22,7 @@ static struct shape shape_of(const struct bench_run *run)
 }
 
 /* Message k of a window. */
-static void put(struct bench_run *run, int k)
+static void bench_strided_put(struct bench_run *run, int k)
 {
     struct shape s = shape_of(run);
     const char *from = run->sbuf + k * run->bytes;
@@ -60,7 +60,7 @@ static double put_sample(struct bench_run *run, int n)
         bench_write(run, run->sbuf, all);
         t = bench_now_us();
         for (int k = 0; k < run->inflight; k++)
-            put(run, k);
+            bench_strided_put(run, k);
         be_flush_puts(run->window, 1);
         sum += bench_now_us() - t;
         bench_tell(1);
@@ -95,7 +95,7 @@ static double get_sample(struct bench_run *run, int n)
 }
 
 /* Between bytes in a row and the blocks of the window. */
-static void spread(struct bench_run *run, char *row, bool out)
+static void bench_strided_spread(struct bench_run *run, char *row, bool out)
 {
     struct shape s = shape_of(run);
 
@@ -107,7 +107,7 @@ static void spread(struct bench_run *run, char *row, bool out)
     }
 }
 
-static int64_t put_check(struct bench_run *run)
+static int64_t bench_strided_put_check(struct bench_run *run)
 {
     struct shape s = shape_of(run);
     int64_t wrong;
@@ -115,7 +115,7 @@ static int64_t put_check(struct bench_run *run)
     if (be_rank() == 0) {
         bench_hear(1);
         bench_pattern(run, 0, run->sbuf, run->bytes);
-        put(run, 0);
+        bench_strided_put(run, 0);
         be_flush_puts(run->window, 1);
         bench_tell(1);
         bench_hear(1);
@@ -126,7 +126,7 @@ static int64_t put_check(struct bench_run *run)
     bench_tell(0);
     bench_hear(0);
     be_window_sync(run->window);
-    spread(run, run->rbuf, false);
+    bench_strided_spread(run, run->rbuf, false);
     wrong = bench_pattern_wrong(run, 0, run->rbuf, run->bytes);
     for (size_t i = 0; i < s.count; i++) {
         for (size_t k = s.block; k < 2 * s.block; k++)
@@ -136,13 +136,13 @@ static int64_t put_check(struct bench_run *run)
     return wrong;
 }
 
-static int64_t get_check(struct bench_run *run)
+static int64_t bench_strided_get_check(struct bench_run *run)
 {
     int64_t wrong;
 
     if (be_rank() == 1) {
         bench_pattern(run, 1, run->sbuf, run->bytes);
-        spread(run, run->sbuf, true);
+        bench_strided_spread(run, run->sbuf, true);
         be_window_sync(run->window);
         bench_tell(0);
         bench_hear(0);
@@ -159,8 +159,8 @@ static int64_t get_check(struct bench_run *run)
 
 const struct bench_entry bench_strided[] = {
     {.name = "put_strided_bw", .doc = "bandwidth of puts of 64 B blocks that lie 128 B apart", .table = BENCH_BANDWIDTH,
-     .one_sided = true, .outside = true, .window = 2, .sample = put_sample, .check = put_check},
+     .one_sided = true, .outside = true, .window = 2, .sample = put_sample, .check = bench_strided_put_check},
     {.name = "get_strided_bw", .doc = "bandwidth of gets of such blocks", .table = BENCH_BANDWIDTH,
-     .one_sided = true, .outside = true, .window = 2, .sample = get_sample, .check = get_check},
+     .one_sided = true, .outside = true, .window = 2, .sample = get_sample, .check = bench_strided_get_check},
     {.name = NULL},
 };

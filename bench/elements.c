@@ -110,7 +110,7 @@ static double bfloat_value(uint16_t h)
 
 #define AS(type) ((const type *)at)[i]
 
-static struct value load(rank_dtype_t dtype, const void *at, int64_t i)
+static struct value elements_load(rank_dtype_t dtype, const void *at, int64_t i)
 {
     struct value v = {0, 0, 0};
 
@@ -206,7 +206,7 @@ int64_t bench_wrong(const struct bench_run *run, int n, const void *buf, int64_t
     int64_t wrong = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        struct value want = input(run, n, 0, first + i), got = load(run->dtype, buf, i);
+        struct value want = input(run, n, 0, first + i), got = elements_load(run->dtype, buf, i);
 
         for (int r = 1; r < n; r++)
             want = combine(run->op, want, input(run, n, r, first + i));

@@ -18,7 +18,7 @@ enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
 
 /* The i-th benchmark that name means: its own, or, if it is the first word of some, all these
  * ("matchq": matchq_posted, matchq_unexpected). NULL: there are no more. */
-static const struct bench_entry *find(const char *name, int i)
+static const struct bench_entry *harness_find(const char *name, int i)
 {
     size_t len = strlen(name);
 
@@ -37,7 +37,7 @@ static const struct bench_entry *find(const char *name, int i)
     return NULL;
 }
 
-static const char *nearest(const char *name)
+static const char *harness_nearest(const char *name)
 {
     const char *best = NULL;
     int least = (int)strlen(name) / 2 + 1;
@@ -54,7 +54,7 @@ static const char *nearest(const char *name)
     return best;
 }
 
-static void list(FILE *out)
+static void harness_list(FILE *out)
 {
     for (int t = 0; t < TABLES; t++) {
         for (const struct bench_entry *e = tables[t]; e->name; e++)
@@ -62,12 +62,12 @@ static void list(FILE *out)
     }
 }
 
-static void help(void)
+static void harness_help(void)
 {
     printf("usage: %s [options] benchmark...\n\nMeasures messages, one-sided operations and "
            "collectives. Benchmarks:\n",
            be_program);
-    list(stdout);
+    harness_list(stdout);
     printf("Options:\n");
     bench_opts_print(stdout);
 }
@@ -78,9 +78,9 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     const struct bench_opts *o = &f->opts;
 
     for (int i = 0; i < o->names_n; i++) {
-        const struct bench_entry *e = find(o->names[i], 0);
+        const struct bench_entry *e = harness_find(o->names[i], 0);
         if (!e) {
-            const char *near = nearest(o->names[i]);
+            const char *near = harness_nearest(o->names[i]);
             snprintf(err, len, "unknown benchmark %s%s%s%s; --list names them", o->names[i],
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
             return err;
@@ -118,7 +118,7 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
 }
 
 /* One rank says it and ends with the code: from the others it would be the same line again. */
-static int fail(const char *text)
+static int harness_fail(const char *text)
 {
     if (frame_speaks())
         fprintf(stderr, "%s: %s\n", be_program, text);
@@ -126,7 +126,7 @@ static int fail(const char *text)
 }
 
 /* Has all that was printed got there? Returns 0, or ends the job. */
-static int written(char *err, size_t len)
+static int harness_written(char *err, size_t len)
 {
     if (fflush(stdout) || ferror(stdout)) {
         snprintf(err, len, "cannot write to the standard output: %m");
@@ -136,7 +136,7 @@ static int written(char *err, size_t len)
 }
 
 /* The words of a command line, in a row; cut where there is no room. */
-static void join(char *out, size_t len, char **words)
+static void harness_join(char *out, size_t len, char **words)
 {
     size_t n = 0;
 
@@ -146,11 +146,11 @@ static void join(char *out, size_t len, char **words)
 }
 
 /* Ranks that measure different things wait for each other for ever (xrun -n 1 rankbench lat : -n 1 rankbench bw). */
-static void agree(char **argv)
+static void harness_agree(char **argv)
 {
     char first[256], mine[sizeof(first)] = "", err[2 * sizeof(first) + 100];
 
-    join(mine, sizeof(mine), argv + 1);
+    harness_join(mine, sizeof(mine), argv + 1);
     memcpy(first, mine, sizeof(first));
     bench_ctl_bcast(first, sizeof(first));
     if (strcmp(first, mine) == 0)
@@ -160,24 +160,24 @@ static void agree(char **argv)
 }
 
 /* What the command line asks for, on a library that is up. Returns the exit code. */
-static int run(struct frame *f, int argc, char **argv)
+static int harness_run(struct frame *f, int argc, char **argv)
 {
     const struct bench_entry *e;
     const char *option;
     char err[512];
 
-    agree(argv);
+    harness_agree(argv);
     if (bench_opts_parse(&f->opts, argc, argv, err, sizeof(err)))
-        return fail(err);
+        return harness_fail(err);
     if (f->opts.help || f->opts.list) {
         if (frame_speaks() && f->opts.help)
-            help();
+            harness_help();
         else if (frame_speaks())
-            list(stdout);
-        return written(err, sizeof(err));
+            harness_list(stdout);
+        return harness_written(err, sizeof(err));
     }
     if (mistake(f, err, sizeof(err)))
-        return fail(err);
+        return harness_fail(err);
     be_library(f->library, sizeof(f->library));
     if (gethostname(f->host, sizeof(f->host)))
         snprintf(f->host, sizeof(f->host), "unknown");
@@ -189,14 +189,14 @@ static int run(struct frame *f, int argc, char **argv)
         be_abort(1, "out of memory for the description of hosts and devices");
     frame_print_setting(f);
     for (int i = 0; i < f->opts.names_n; i++) {
-        for (int k = 0; (e = find(f->opts.names[i], k)); k++)
+        for (int k = 0; (e = harness_find(f->opts.names[i], k)); k++)
             frame_run_entry(f, e);
     }
     if (frame_speaks() && (option = bench_records_close(&f->records))) {
         snprintf(err, sizeof(err), "%s %s: %m", option, strcmp(option, "--csv") == 0 ? f->opts.csv : f->opts.json);
         be_abort(1, err);
     }
-    written(err, sizeof(err));
+    harness_written(err, sizeof(err));
     if (f->wrong)
         fprintf(stderr, "%s: %lld elements were wrong\n", be_program, (long long)f->wrong);
     return f->wrong ? 1 : 0;
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
     int rc;
 
     be_init(&argc, &argv);
-    rc = run(&f, argc, argv);
+    rc = harness_run(&f, argc, argv);
     free(f.samples);
     free(f.extras);
     bench_opts_free(&f.opts);

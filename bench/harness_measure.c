@@ -18,14 +18,14 @@ static int64_t agreed(int64_t v)
     return v;
 }
 
-static bool takes_part(const struct bench_run *run)
+static bool harness_measure_takes_part(const struct bench_run *run)
 {
     return run->entry->table == BENCH_COLLECTIVE || run->entry->all || be_rank() < 2;
 }
 
-static double sample(struct bench_run *run, int n)
+static double harness_measure_sample(struct bench_run *run, int n)
 {
-    return takes_part(run) ? run->entry->sample(run, n) : 0;
+    return harness_measure_takes_part(run) ? run->entry->sample(run, n) : 0;
 }
 
 /* Warm up, and learn how long one iteration takes: twice as many until a quarter of the time is
@@ -37,19 +37,19 @@ static double warm_up(struct bench_run *run)
 
     if (asked != BENCH_AUTO) {
         if (asked / 2 > 0)
-            us = sample(run, (int)(asked / 2));
-        later = asked > 0 ? sample(run, (int)(asked - asked / 2)) : 0;
+            us = harness_measure_sample(run, (int)(asked / 2));
+        later = asked > 0 ? harness_measure_sample(run, (int)(asked - asked / 2)) : 0;
         return later < us ? later : us;
     }
     for (;;) {
-        us = sample(run, (int)n);
+        us = harness_measure_sample(run, (int)n);
         n = agreed(bench_now_us() - start < budget && n < (1 << 20) ? n * 2 : 0);
         if (n == 0)
             return us;
     }
 }
 
-static void make_room(struct frame *f, int64_t n)
+static void harness_measure_make_room(struct frame *f, int64_t n)
 {
     size_t more = n > f->room ? (size_t)(n - f->room) : 0;
     double *samples, *extras;
@@ -68,10 +68,10 @@ static void make_room(struct frame *f, int64_t n)
     f->room = n;
 }
 
-static double take(struct frame *f, struct bench_run *run, int64_t i, int iterations)
+static double harness_measure_take(struct frame *f, struct bench_run *run, int64_t i, int iterations)
 {
     run->iters += iterations;
-    f->samples[i] = sample(run, iterations);
+    f->samples[i] = harness_measure_sample(run, iterations);
     f->extras[i] = run->extra;
     return f->samples[i];
 }
@@ -81,9 +81,9 @@ static int64_t probe(struct frame *f, struct bench_run *run, double *us)
 {
     int64_t n = run->opts->iters == 1 ? 1 : 2;
 
-    make_room(f, n);
+    harness_measure_make_room(f, n);
     for (int64_t i = 0; i < n; i++) {
-        double t = take(f, run, i, 1);
+        double t = harness_measure_take(f, run, i, 1);
         *us = i == 0 || t < *us ? t : *us;
     }
     return n;
@@ -106,7 +106,7 @@ static int64_t most_samples(const struct bench_opts *o)
     return times > FRAME_MAX_SAMPLES / n ? FRAME_MAX_SAMPLES : times > 1 ? times * n : n;
 }
 
-static int64_t measure(struct frame *f, struct bench_run *run)
+static int64_t harness_measure_measure(struct frame *f, struct bench_run *run)
 {
     const struct bench_entry *e = run->entry;
     const struct bench_opts *o = run->opts;
@@ -131,10 +131,10 @@ static int64_t measure(struct frame *f, struct bench_run *run)
     }
     left = agreed(left);
     n = agreed(n);
-    make_room(f, done + n);
+    harness_measure_make_room(f, done + n);
     bench_ctl_meet();
     for (int64_t i = 0; i < n; i++)
-        take(f, run, done + i, (int)(left / n + (i < left % n)));
+        harness_measure_take(f, run, done + i, (int)(left / n + (i < left % n)));
     n += done;
     if (e->table == BENCH_COLLECTIVE || e->all)
         bench_ctl_combine(f->samples, (size_t)n, e->all ? BENCH_MAX : o->average);
@@ -147,7 +147,7 @@ static int64_t verify(struct bench_run *run)
 
     for (int64_t i = 0; i < run->opts->check; i++) {
         run->turn = (uint64_t)i * 977 + (uint64_t)run->bytes; /* the same on all ranks */
-        if (takes_part(run))
+        if (harness_measure_takes_part(run))
             wrong += run->entry->check(run);
     }
     return bench_ctl_sum(wrong);
@@ -241,7 +241,7 @@ static void one_size(struct frame *f, struct bench_run *run)
     }
     if (e->begin)
         e->begin(run);
-    n = measure(f, run);
+    n = harness_measure_measure(f, run);
     wrong = verify(run);
     if (e->end)
         wrong += bench_ctl_sum(e->end(run));

@@ -96,7 +96,7 @@ const char *bench_word(const char *words, int i, char *out, size_t outlen)
 }
 
 /* The row of an argument that begins with '-'; *value points behind "=" or the letter, or is NULL. */
-static const struct rk_conf_row *find(const char *arg, const char **value, char *name,
+static const struct rk_conf_row *harness_options_find(const char *arg, const char **value, char *name,
                                       size_t namelen)
 {
     const char *letter, *eq = strchr(arg, '=');
@@ -127,7 +127,7 @@ static int parse_option(struct bench_opts *opts, const char *arg, const char *ne
 {
     char name[128];
     const char *value;
-    const struct rk_conf_row *row = find(arg, &value, name, sizeof(name));
+    const struct rk_conf_row *row = harness_options_find(arg, &value, name, sizeof(name));
 
     *used = 1;
     if (!row) {
@@ -194,7 +194,7 @@ void bench_opts_free(struct bench_opts *opts)
 }
 
 /* Text in lines of at most width characters, each after the first behind indent blanks. */
-static void print_wrapped(FILE *out, const char *text, int indent, int width)
+static void harness_options_print_wrapped(FILE *out, const char *text, int indent, int width)
 {
     size_t room = (size_t)(width - indent);
 
@@ -222,7 +222,7 @@ void bench_opts_print(FILE *out)
         snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", row->doc, dflt ? " (" : "", dflt ? dflt : "",
                  dflt ? ")" : "", row->type == RK_CONF_ENUM ? ": " : "",
                  row->type == RK_CONF_ENUM ? row->allowed : "", "");
-        print_wrapped(out, text, 20, 100);
+        harness_options_print_wrapped(out, text, 20, 100);
     }
 }
 

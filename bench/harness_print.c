@@ -131,7 +131,7 @@ static bool has_extra(const struct bench_entry *e, const char *name)
     return e->extra[0] && strcmp(e->extra[0], name) == 0;
 }
 
-static void write_record(struct frame *f, const struct bench_run *run, const struct frame_result *res)
+static void harness_print_write_record(struct frame *f, const struct bench_run *run, const struct frame_result *res)
 {
     const struct bench_entry *e = run->entry;
     const struct bench_stats *s = &res->s;
@@ -186,7 +186,7 @@ void frame_print_size(struct frame *f, const struct bench_run *run, const struct
         f->few = run->entry;
     }
     fflush(stdout);
-    write_record(f, run, res);
+    harness_print_write_record(f, run, res);
 }
 
 void frame_print_hist(const struct frame *f, const struct frame_result *res, size_t n)

@@ -64,7 +64,7 @@ struct alike {
     bool by_cpus;
 };
 
-static bool is_alike(const void *arg, int r)
+static bool harness_setting_is_alike(const void *arg, int r)
 {
     const struct alike *a = arg;
     const struct bench_place *x = &a->place[a->first], *y = &a->place[r];
@@ -84,17 +84,17 @@ static char *put_groups(const struct bench_place *place, int n, bool by_cpus)
         return NULL;
     for (int r = 0, members; r < n; r++) {
         group.first = r;
-        for (members = 0; members < r && !is_alike(&group, members); members++)
+        for (members = 0; members < r && !harness_setting_is_alike(&group, members); members++)
             ;
         if (members < r) /* a rank before has it */
             continue;
         for (int i = members = 0; i < n && members < 2; i++)
-            members += is_alike(&group, i);
+            members += harness_setting_is_alike(&group, i);
         fputs(r ? "; " : "", out);
         if (!by_cpus)
             fprintf(out, "%s: ", place[r].host);
         fputs(members > 1 ? "ranks " : "rank ", out);
-        put_ranges(out, n, is_alike, &group);
+        put_ranges(out, n, harness_setting_is_alike, &group);
         if (by_cpus)
             fprintf(out, ": cpus %s", place[r].cpus);
     }
@@ -163,7 +163,7 @@ static char *run_rankinfo(const char *options)
     return text;
 }
 
-static int64_t size_of(const char *text, const char *unit)
+static int64_t harness_setting_size_of(const char *text, const char *unit)
 {
     int64_t n = strtoll(text, NULL, 10);
 
@@ -190,7 +190,7 @@ char *bench_setting_shm(const char *rankinfo, int mapped)
 
     if (at) {
         at += strlen("RANK_EAGER_MAX = ");
-        eager = size_of(at, at + strspn(at, "0123456789"));
+        eager = harness_setting_size_of(at, at + strspn(at, "0123456789"));
     }
     out = open_memstream(&text, &len);
     if (!out)
@@ -198,7 +198,7 @@ char *bench_setting_shm(const char *rankinfo, int mapped)
     for (at = rankinfo; at && *at; at = strchr(at, '\n'), at += at != NULL) {
         if (sscanf(at, "  %15[0-9] %7[KMG]iB %15[a-z] %15[a-z] ", number, unit, path[0], path[1]) != 4)
             continue;
-        bytes = size_of(number, unit);
+        bytes = harness_setting_size_of(number, unit);
         if (bytes * 2 <= eager || strcmp(path[mapped != 0], last) == 0)
             continue;
         if (!last[0] && eager) {

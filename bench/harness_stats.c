@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
+static int harness_stats_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -16,7 +16,7 @@ struct bench_stats bench_stats_of(double *v, size_t n)
 
     if (n == 0)
         return s;
-    qsort(v, n, sizeof(*v), ascending);
+    qsort(v, n, sizeof(*v), harness_stats_ascending);
     s.min = v[0];
     s.max = v[n - 1];
     s.median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;

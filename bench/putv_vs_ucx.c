@@ -54,7 +54,7 @@ __attribute__((noreturn)) static void die(const char *call, const char *why)
     abort();
 }
 
-static void must(rank_status_t st, const char *call)
+static void putv_vs_ucx_must(rank_status_t st, const char *call)
 {
     if (st)
         die(call, rank_status_string(st));
@@ -74,22 +74,22 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static void tell(const void *buf, size_t bytes)
+static void putv_vs_ucx_tell(const void *buf, size_t bytes)
 {
-    must(rank_send(buf, (int64_t)bytes, RANK_BYTE, 1 - me, TAG, world), "rank_send");
+    putv_vs_ucx_must(rank_send(buf, (int64_t)bytes, RANK_BYTE, 1 - me, TAG, world), "rank_send");
 }
 
-static size_t hear(void *buf, size_t bytes)
+static size_t putv_vs_ucx_hear(void *buf, size_t bytes)
 {
     rank_envelope_t e;
 
-    must(rank_recv(buf, (int64_t)bytes, RANK_BYTE, 1 - me, TAG, world, &e), "rank_recv");
+    putv_vs_ucx_must(rank_recv(buf, (int64_t)bytes, RANK_BYTE, 1 - me, TAG, world, &e), "rank_recv");
     return (size_t)e.count;
 }
 
 /* ------------------------------------------------------------------------------- UCX */
 
-static void finish(ucs_status_ptr_t req, const char *call)
+static void putv_vs_ucx_finish(ucs_status_ptr_t req, const char *call)
 {
     ucs_status_t st;
 
@@ -103,7 +103,7 @@ static void finish(ucs_status_ptr_t req, const char *call)
     ucx_must(st, call);
 }
 
-static void open_ucx(void)
+static void putv_vs_ucx_open_ucx(void)
 {
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA};
     ucp_worker_params_t wparams = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -120,11 +120,11 @@ static void open_ucx(void)
     ucx_must(ucp_worker_create(context, &wparams, &worker), "ucp_worker_create");
     ucx_must(ucp_worker_get_address(worker, &mine, &len), "ucp_worker_get_address");
     if (me == 0) {
-        tell(mine, len);
-        hear(theirs, sizeof(theirs));
+        putv_vs_ucx_tell(mine, len);
+        putv_vs_ucx_hear(theirs, sizeof(theirs));
     } else {
-        hear(theirs, sizeof(theirs));
-        tell(mine, len);
+        putv_vs_ucx_hear(theirs, sizeof(theirs));
+        putv_vs_ucx_tell(mine, len);
     }
     ucp_worker_release_address(worker, mine);
     eparams.address = (const ucp_address_t *)theirs;
@@ -139,10 +139,10 @@ static void close_ucx(void)
     ucs_status_ptr_t req = ucp_ep_close_nbx(ep, &none);
     int done = 0;
 
-    must(rank_ibarrier(world, &met), "rank_ibarrier");
+    putv_vs_ucx_must(rank_ibarrier(world, &met), "rank_ibarrier");
     while (!done) {
         ucp_worker_progress(worker);
-        must(rank_test(&met, &done, NULL), "rank_test");
+        putv_vs_ucx_must(rank_test(&met, &done, NULL), "rank_test");
     }
     if (UCS_PTR_IS_PTR(req))
         ucp_request_free(req);
@@ -157,10 +157,10 @@ static void serve_until_heard(void)
     int done = 0;
     char c;
 
-    must(rank_irecv(&c, 1, RANK_BYTE, 1 - me, TAG, world, &req), "rank_irecv");
+    putv_vs_ucx_must(rank_irecv(&c, 1, RANK_BYTE, 1 - me, TAG, world, &req), "rank_irecv");
     while (!done) {
         ucp_worker_progress(worker);
-        must(rank_test(&req, &done, NULL), "rank_test");
+        putv_vs_ucx_must(rank_test(&req, &done, NULL), "rank_test");
     }
 }
 
@@ -175,12 +175,12 @@ static void loop_of_puts(const struct place *p)
         if (UCS_PTR_IS_PTR(req))
             ucp_request_free(req); /* the flush waits for it */
     }
-    finish(ucp_ep_flush_nbx(ep, &none), "ucp_ep_flush_nbx");
+    putv_vs_ucx_finish(ucp_ep_flush_nbx(ep, &none), "ucp_ep_flush_nbx");
 }
 
 /* ---------------------------------------------------------------------------- places */
 
-static void *make_memory(struct place *p, bool shared)
+static void *putv_vs_ucx_make_memory(struct place *p, bool shared)
 {
     void *base = MAP_FAILED;
 
@@ -204,21 +204,21 @@ static void make_for_us(struct place *p, enum sort sort)
     void *base = NULL;
 
     if (sort == OWN) {
-        must(rank_alloc(world, RANK_MEM_HOST, (int64_t)room, 0, &base, &p->key), "rank_alloc");
+        putv_vs_ucx_must(rank_alloc(world, RANK_MEM_HOST, (int64_t)room, 0, &base, &p->key), "rank_alloc");
         p->base = base;
         return;
     }
     if (me == 0) {
-        len = hear(key, sizeof(key));
-        must(rank_rkey_open(world, 1, key, len, &p->key), "rank_rkey_open");
-        tell("", 1);
+        len = putv_vs_ucx_hear(key, sizeof(key));
+        putv_vs_ucx_must(rank_rkey_open(world, 1, key, len, &p->key), "rank_rkey_open");
+        putv_vs_ucx_tell("", 1);
         return;
     }
-    p->base = base = make_memory(p, sort == SHARED);
-    must(rank_reg(base, (int64_t)room, &p->mem), "rank_reg");
-    must(rank_rkey_pack(p->mem, key, &len), "rank_rkey_pack");
-    tell(key, len);
-    hear(key, 1);
+    p->base = base = putv_vs_ucx_make_memory(p, sort == SHARED);
+    putv_vs_ucx_must(rank_reg(base, (int64_t)room, &p->mem), "rank_reg");
+    putv_vs_ucx_must(rank_rkey_pack(p->mem, key, &len), "rank_rkey_pack");
+    putv_vs_ucx_tell(key, len);
+    putv_vs_ucx_hear(key, 1);
 }
 
 static void make_for_ucx(struct place *p, enum sort sort)
@@ -232,39 +232,39 @@ static void make_for_ucx(struct place *p, enum sort sort)
     size_t len;
 
     if (me == 0) {
-        hear(&p->remote, sizeof(p->remote));
-        hear(key, sizeof(key));
+        putv_vs_ucx_hear(&p->remote, sizeof(p->remote));
+        putv_vs_ucx_hear(key, sizeof(key));
         ucx_must(ucp_ep_rkey_unpack(ep, key, &p->rkey), "ucp_ep_rkey_unpack");
         return;
     }
     if (sort == OWN)
         params.flags = UCP_MEM_MAP_ALLOCATE;
     else
-        base = make_memory(p, sort == SHARED);
+        base = putv_vs_ucx_make_memory(p, sort == SHARED);
     params.address = base;
     ucx_must(ucp_mem_map(context, &params, &p->ucp), "ucp_mem_map");
     ucx_must(ucp_mem_query(p->ucp, &attr), "ucp_mem_query");
     p->base = attr.address;
     p->remote = (uint64_t)(uintptr_t)attr.address;
     ucx_must(ucp_rkey_pack(context, p->ucp, &packed, &len), "ucp_rkey_pack");
-    tell(&p->remote, sizeof(p->remote));
-    tell(packed, len);
+    putv_vs_ucx_tell(&p->remote, sizeof(p->remote));
+    putv_vs_ucx_tell(packed, len);
     ucp_rkey_buffer_release(packed);
 }
 
-static void drop(struct place *p, bool ours, enum sort sort)
+static void putv_vs_ucx_drop(struct place *p, bool ours, enum sort sort)
 {
     if (ours && sort == OWN) {
-        must(rank_free(&p->key), "rank_free");
+        putv_vs_ucx_must(rank_free(&p->key), "rank_free");
         return;
     }
     if (me == 0 && ours)
-        must(rank_rkey_close(&p->key), "rank_rkey_close");
+        putv_vs_ucx_must(rank_rkey_close(&p->key), "rank_rkey_close");
     if (me == 0 && !ours)
         ucp_rkey_destroy(p->rkey);
-    must(rank_barrier(world), "rank_barrier");
+    putv_vs_ucx_must(rank_barrier(world), "rank_barrier");
     if (me == 1 && ours)
-        must(rank_dereg(&p->mem), "rank_dereg");
+        putv_vs_ucx_must(rank_dereg(&p->mem), "rank_dereg");
     if (me == 1 && !ours)
         ucp_mem_unmap(context, p->ucp);
     if (me == 1 && sort == ANY)
@@ -277,19 +277,19 @@ static void drop(struct place *p, bool ours, enum sort sort)
 
 /* ----------------------------------------------------------------------------- turns */
 
-static uint64_t word_of(uint64_t turn, size_t i)
+static uint64_t putv_vs_ucx_word_of(uint64_t turn, size_t i)
 {
     return (turn << 32) + i;
 }
 
-static void check(const struct place *p, uint64_t turn)
+static void putv_vs_ucx_check(const struct place *p, uint64_t turn)
 {
     uint64_t bad = 0;
 
     for (size_t i = 0; i < pieces; i++) {
         const uint64_t *at = (const uint64_t *)(const void *)(p->base + GAP * i * piece);
         for (size_t k = 0; k < piece / 8; k++)
-            bad |= at[k] ^ word_of(turn, i * piece / 8 + k);
+            bad |= at[k] ^ putv_vs_ucx_word_of(turn, i * piece / 8 + k);
     }
     if (bad)
         die("the data", "wrong");
@@ -306,37 +306,37 @@ static double turn_of(struct place *p, const rank_piece_t *list, bool ours, uint
         ucp_request_param_t none = {.op_attr_mask = 0};
 
         for (size_t i = 0; i < pieces * piece / 8; i++)
-            ((uint64_t *)(void *)src)[i] = word_of(turn, i);
-        hear(&c, 1);
+            ((uint64_t *)(void *)src)[i] = putv_vs_ucx_word_of(turn, i);
+        putv_vs_ucx_hear(&c, 1);
         t = now_us();
         if (ours) {
-            must(rank_putv(list, (int64_t)pieces, 1, p->key), "rank_putv");
-            must(rank_flush(p->key, 1), "rank_flush");
+            putv_vs_ucx_must(rank_putv(list, (int64_t)pieces, 1, p->key), "rank_putv");
+            putv_vs_ucx_must(rank_flush(p->key, 1), "rank_flush");
         } else {
             loop_of_puts(p);
         }
         t = now_us() - t;
         if (!ours) {
             *word_src = turn;
-            finish(ucp_put_nbx(ep, word_src, 8, p->remote + room - 8, p->rkey, &none), "ucp_put_nbx");
-            finish(ucp_ep_flush_nbx(ep, &none), "ucp_ep_flush_nbx");
+            putv_vs_ucx_finish(ucp_put_nbx(ep, word_src, 8, p->remote + room - 8, p->rkey, &none), "ucp_put_nbx");
+            putv_vs_ucx_finish(ucp_ep_flush_nbx(ep, &none), "ucp_ep_flush_nbx");
         }
-        tell(&c, 1);
+        putv_vs_ucx_tell(&c, 1);
         return t;
     }
-    tell(&c, 1);
+    putv_vs_ucx_tell(&c, 1);
     if (!ours) {
         while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != turn)
             ucp_worker_progress(worker);
         serve_until_heard();
     } else {
-        hear(&c, 1);
+        putv_vs_ucx_hear(&c, 1);
     }
-    check(p, turn);
+    putv_vs_ucx_check(p, turn);
     return 0;
 }
 
-static int ascending(const void *a, const void *b)
+static int putv_vs_ucx_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -351,7 +351,7 @@ static void print(const char *name, const char *by, double us, const char *what)
     printf("%-24s %9.4g %-5s %s\n", full, us, "us", what);
 }
 
-static void compare(const char *name, enum sort sort, int rounds)
+static void putv_vs_ucx_compare(const char *name, enum sort sort, int rounds)
 {
     static double v[2][ROUNDS_MAX];
     static uint64_t turn;
@@ -370,18 +370,18 @@ static void compare(const char *name, enum sort sort, int rounds)
         v[1][at] = turn_of(&theirs, list, false, ++turn);
     }
     if (me == 0) {
-        qsort(v[0], (size_t)rounds, sizeof(double), ascending);
-        qsort(v[1], (size_t)rounds, sizeof(double), ascending);
+        qsort(v[0], (size_t)rounds, sizeof(double), putv_vs_ucx_ascending);
+        qsort(v[1], (size_t)rounds, sizeof(double), putv_vs_ucx_ascending);
         print(name, "putv", v[0][rounds / 2], "rank_putv and rank_flush");
         print(name, "ucx", v[1][rounds / 2], "ucp_put_nbx for each, and ucp_ep_flush_nbx");
         fflush(stdout);
     }
-    drop(&ours, true, sort);
-    drop(&theirs, false, sort);
+    putv_vs_ucx_drop(&ours, true, sort);
+    putv_vs_ucx_drop(&theirs, false, sort);
     free(list);
 }
 
-static size_t number(const char *text, size_t dflt, size_t most)
+static size_t putv_vs_ucx_number(const char *text, size_t dflt, size_t most)
 {
     char *end;
     unsigned long n = text ? strtoul(text, &end, 10) : dflt;
@@ -395,29 +395,29 @@ static size_t number(const char *text, size_t dflt, size_t most)
 
 int main(int argc, char **argv)
 {
-    int rounds = (int)number(argc > 1 ? argv[1] : NULL, ROUNDS, ROUNDS_MAX);
+    int rounds = (int)putv_vs_ucx_number(argc > 1 ? argv[1] : NULL, ROUNDS, ROUNDS_MAX);
     unsigned major, minor, patch;
 
-    pieces = number(argc > 2 ? argv[2] : NULL, PIECES, PIECES_MAX);
-    piece = (number(argc > 3 ? argv[3] : NULL, BYTES, 1 << 20) + 7) / 8 * 8;
+    pieces = putv_vs_ucx_number(argc > 2 ? argv[2] : NULL, PIECES, PIECES_MAX);
+    piece = (putv_vs_ucx_number(argc > 3 ? argv[3] : NULL, BYTES, 1 << 20) + 7) / 8 * 8;
     room = GAP * pieces * piece + 4096;
-    must(rank_init(NULL), "rank_init");
+    putv_vs_ucx_must(rank_init(NULL), "rank_init");
     world = rank_world();
     me = rank_team_rank(world);
     if (rank_team_size(world) != 2)
         die("ranks", "it takes two: xrun -n 2");
     if (posix_memalign((void **)&src, 4096, pieces * piece) || posix_memalign((void **)&word_src, 64, 64))
         die("posix_memalign", "out of memory");
-    open_ucx();
+    putv_vs_ucx_open_ucx();
     ucp_get_version(&major, &minor, &patch);
     if (me == 0)
         printf("# %zu pieces of %zu bytes, UCX %u.%u.%u, %s\n", pieces, piece, major, minor, patch,
                rank_channel_name(world, 1));
-    compare("own", OWN, rounds);
-    compare("any", ANY, rounds);
-    compare("shared", SHARED, rounds);
+    putv_vs_ucx_compare("own", OWN, rounds);
+    putv_vs_ucx_compare("any", ANY, rounds);
+    putv_vs_ucx_compare("shared", SHARED, rounds);
     close_ucx();
-    must(rank_finalize(), "rank_finalize");
+    putv_vs_ucx_must(rank_finalize(), "rank_finalize");
     free(src);
     free(word_src);
     return 0;

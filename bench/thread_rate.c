@@ -24,7 +24,7 @@ struct worker {
     int t, turns, rank, size;
 };
 
-static void must(rank_status_t st, const char *what)
+static void thread_rate_must(rank_status_t st, const char *what)
 {
     if (st) {
         fprintf(stderr, "bench/thread_rate: %s: %s\n", what, rank_status_string(st));
@@ -48,10 +48,10 @@ static void to_myself(struct worker *w)
     memset(out, 0, sizeof(out));
     for (int i = 0; i < w->turns; i++) {
         for (int k = 0; k < WINDOW; k++)
-            must(rank_irecv(&in[k], 1, RANK_UINT64, 0, 1, w->team, &req[k]), "irecv");
+            thread_rate_must(rank_irecv(&in[k], 1, RANK_UINT64, 0, 1, w->team, &req[k]), "irecv");
         for (int k = 0; k < WINDOW; k++)
-            must(rank_isend(&out[k], 1, RANK_UINT64, 0, 1, w->team, &req[WINDOW + k]), "isend");
-        must(rank_waitall(2 * WINDOW, req, NULL), "waitall");
+            thread_rate_must(rank_isend(&out[k], 1, RANK_UINT64, 0, 1, w->team, &req[WINDOW + k]), "isend");
+        thread_rate_must(rank_waitall(2 * WINDOW, req, NULL), "waitall");
     }
 }
 
@@ -65,19 +65,19 @@ static void to_the_other(struct worker *w)
     for (int i = 0; i < w->turns; i++) {
         for (int k = 0; k < WINDOW; k++) {
             if (w->rank == 0)
-                must(rank_isend(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "isend");
+                thread_rate_must(rank_isend(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "isend");
             else
-                must(rank_irecv(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "irecv");
+                thread_rate_must(rank_irecv(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "irecv");
         }
-        must(rank_waitall(WINDOW, req, NULL), "waitall");
+        thread_rate_must(rank_waitall(WINDOW, req, NULL), "waitall");
         if (w->rank == 0)
-            must(rank_recv(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team, NULL), "recv");
+            thread_rate_must(rank_recv(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team, NULL), "recv");
         else
-            must(rank_send(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team), "send");
+            thread_rate_must(rank_send(&token, 1, RANK_UINT64, peer, T_MAX + w->t, w->team), "send");
     }
 }
 
-static void *work(void *arg)
+static void *thread_rate_work(void *arg)
 {
     struct worker *w = arg;
 
@@ -91,23 +91,23 @@ static void *work(void *arg)
 }
 
 /* Millions of messages a second. */
-static double sample(struct worker *workers, int n, int turns)
+static double thread_rate_sample(struct worker *workers, int n, int turns)
 {
     pthread_barrier_t start;
     double t;
 
     pthread_barrier_init(&start, NULL, (unsigned)n);
-    must(rank_barrier(rank_world()), "barrier");
+    thread_rate_must(rank_barrier(rank_world()), "barrier");
     for (int i = 0; i < n; i++) {
         workers[i].turns = turns;
         workers[i].start = &start;
-        if (i && pthread_create(&workers[i].id, NULL, work, &workers[i])) {
+        if (i && pthread_create(&workers[i].id, NULL, thread_rate_work, &workers[i])) {
             fprintf(stderr, "bench/thread_rate: no thread could be made\n");
             exit(1);
         }
     }
     t = now();
-    work(&workers[0]);
+    thread_rate_work(&workers[0]);
     t = now() - t;
     for (int i = 1; i < n; i++)
         pthread_join(workers[i].id, NULL);
@@ -115,7 +115,7 @@ static double sample(struct worker *workers, int n, int turns)
     return (double)n * turns * WINDOW / t * 1e-6;
 }
 
-static int by_value(const void *a, const void *b)
+static int thread_rate_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -124,7 +124,7 @@ static int by_value(const void *a, const void *b)
 
 static double median(double *v, int n)
 {
-    qsort(v, (size_t)n, sizeof(*v), by_value);
+    qsort(v, (size_t)n, sizeof(*v), thread_rate_by_value);
     return v[n / 2];
 }
 
@@ -143,15 +143,15 @@ int main(int argc, char **argv)
         opts.thread_level = RANK_THREAD_SERIALIZED;
         n = 1;
     }
-    must(rank_init(&opts), "init");
+    thread_rate_must(rank_init(&opts), "init");
     for (int t = 0; t < n; t++) {
         w[t] = (struct worker){.t = t, .rank = rank_team_rank(rank_world()), .size = rank_team_size(rank_world())};
-        must(rank_team_dup(rank_world(), &w[t].team), "dup");
+        thread_rate_must(rank_team_dup(rank_world(), &w[t].team), "dup");
     }
     turns = w[0].size == 1 ? SELF_TURNS : PAIR_TURNS;
     for (int i = 0; i < samples; i++) {
-        one[i] = sample(w, 1, turns);
-        many[i] = sample(w, n, turns);
+        one[i] = thread_rate_sample(w, 1, turns);
+        many[i] = thread_rate_sample(w, n, turns);
     }
     if (w[0].rank == 0) {
         double a = median(one, samples), b = median(many, samples);
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
                b / a);
     }
     for (int t = 0; t < n; t++)
-        must(rank_team_free(&w[t].team), "free");
-    must(rank_finalize(), "finalize");
+        thread_rate_must(rank_team_free(&w[t].team), "free");
+    thread_rate_must(rank_finalize(), "finalize");
     return 0;
 }

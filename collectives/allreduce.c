@@ -52,7 +52,7 @@ void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *
         rk_sched_send(s, done, f.partner, 63, c->rbuf, c->bytes);
 }
 
-static int64_t even_part(const struct rk_coll_call *c, int pow2, int i)
+static int64_t allreduce_even_part(const struct rk_coll_call *c, int pow2, int i)
 {
     return rk_part_at(c->count, pow2, i);
 }
@@ -66,21 +66,21 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
     int64_t at, len;
     int rounds;
 
-    rk_build_halved(s, c, c->count, even_part, c->sbuf, c->rbuf, &h);
+    rk_build_halved(s, c, c->count, allreduce_even_part, c->sbuf, c->rbuf, &h);
     f = h.fold;
     if (f.vrank < 0) {
         rk_sched_recv(s, h.sent, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
         return;
     }
     rounds = rk_log2_ceil(f.pow2);
-    at = even_part(c, f.pow2, f.vrank);
-    len = even_part(c, f.pow2, f.vrank + 1) - at;
+    at = allreduce_even_part(c, f.pow2, f.vrank);
+    len = allreduce_even_part(c, f.pow2, f.vrank + 1) - at;
     done = rk_build_finish(s, h.reduced, c, c->rbuf + (size_t)at * c->elem, len);
     for (int k = rounds - 1; k >= 0; k--) {
         struct rk_halving r = rk_halving(f.vrank, f.pow2, k);
-        int64_t mine = even_part(c, f.pow2, r.keep), theirs = even_part(c, f.pow2, r.give);
-        size_t mine_len = (size_t)(even_part(c, f.pow2, r.keep + r.half) - mine) * c->elem;
-        size_t theirs_len = (size_t)(even_part(c, f.pow2, r.give + r.half) - theirs) * c->elem;
+        int64_t mine = allreduce_even_part(c, f.pow2, r.keep), theirs = allreduce_even_part(c, f.pow2, r.give);
+        size_t mine_len = (size_t)(allreduce_even_part(c, f.pow2, r.keep + r.half) - mine) * c->elem;
+        size_t theirs_len = (size_t)(allreduce_even_part(c, f.pow2, r.give + r.half) - theirs) * c->elem;
         int peer = rk_unfold(r.peer, size);
         uint32_t tag = RK_HALVED_TAGS + 1 + (uint32_t)k;
 

@@ -8,7 +8,7 @@
 #include "lib/p2p/lane.h"
 
 /* Everything but the fast path. */
-static rank_status_t run(const struct rk_coll_call *c)
+static rank_status_t api_coll_run(const struct rk_coll_call *c)
 {
     return rk_is_local(c) ? rk_local_do(c, NULL) : rk_coll_run(c);
 }
@@ -42,7 +42,7 @@ rank_status_t rank_barrier(rank_team_t team)
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_barrier(a);
 }
 
@@ -57,7 +57,7 @@ rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_bcast(a, buf, c.bytes, root);
 }
 
@@ -73,7 +73,7 @@ rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     if (!st)
         st = rk_arena_reduce(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn, root);
     if (!st && team->rank == root)
@@ -93,7 +93,7 @@ rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_d
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     if (!st)
         st = rk_arena_allreduce(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn);
     if (!st)
@@ -113,7 +113,7 @@ rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtyp
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_gather(a, c.sbuf, c.rbuf, c.bytes, root);
 }
 
@@ -129,7 +129,7 @@ rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_d
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_allgather(a, c.sbuf, c.rbuf, c.bytes);
 }
 
@@ -140,7 +140,7 @@ rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, cons
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgatherv(__func__, &c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
-    return st ? st : run(&c);
+    return st ? st : api_coll_run(&c);
 }
 
 rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -155,7 +155,7 @@ rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dty
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_scatter(a, c.sbuf, c.rbuf, c.bytes, root);
 }
 
@@ -171,7 +171,7 @@ rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, r
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     if (!st)
         st = rk_arena_reduce_scatter(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn);
     if (!st)
@@ -191,6 +191,6 @@ rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dt
         return st;
     a = arena_for(&c, &st);
     if (!a)
-        return run(&c);
+        return api_coll_run(&c);
     return st ? st : rk_arena_alltoall(a, c.sbuf, c.rbuf, c.bytes);
 }

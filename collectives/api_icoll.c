@@ -4,7 +4,7 @@
 #include "collectives/state.h"
 #include "lib/p2p/lane.h"
 
-static rank_status_t start(const char *call, const struct rk_coll_call *c, rank_request_t *req)
+static rank_status_t api_icoll_start(const char *call, const struct rk_coll_call *c, rank_request_t *req)
 {
     if (!req)
         return rk_arg_null(call, "req");
@@ -17,7 +17,7 @@ rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
     struct rk_coll_call c;
     rank_status_t st = rk_args_barrier(__func__, &c, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
@@ -27,7 +27,7 @@ rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root
     struct rk_coll_call c;
     rank_status_t st = rk_args_bcast(__func__, &c, buf, count, dtype, root, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -37,7 +37,7 @@ rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dty
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce(__func__, &c, sbuf, rbuf, count, dtype, op, root, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -47,7 +47,7 @@ rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_
     struct rk_coll_call c;
     rank_status_t st = rk_args_allreduce(__func__, &c, sbuf, rbuf, count, dtype, op, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -57,7 +57,7 @@ rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dty
     struct rk_coll_call c;
     rank_status_t st = rk_args_gather(__func__, &c, sbuf, rbuf, count, dtype, root, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -67,7 +67,7 @@ rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgather(__func__, &c, sbuf, rbuf, count, dtype, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
@@ -78,7 +78,7 @@ rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
     struct rk_coll_call c;
     rank_status_t st = rk_args_allgatherv(__func__, &c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -88,7 +88,7 @@ rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dt
     struct rk_coll_call c;
     rank_status_t st = rk_args_scatter(__func__, &c, sbuf, rbuf, count, dtype, root, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
@@ -99,7 +99,7 @@ rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
     struct rk_coll_call c;
     rank_status_t st = rk_args_reduce_scatter(__func__, &c, sbuf, rbuf, count, dtype, op, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }
 
 rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
@@ -109,5 +109,5 @@ rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_d
     struct rk_coll_call c;
     rank_status_t st = rk_args_alltoall(__func__, &c, sbuf, rbuf, count, dtype, team);
 
-    return st ? st : start(__func__, &c, req);
+    return st ? st : api_icoll_start(__func__, &c, req);
 }

@@ -10,14 +10,14 @@
 
 /* ------------------------------------------------------------------------- context */
 
-static int on_progress(struct rk_ctx *ctx)
+static int coll_on_progress(struct rk_ctx *ctx)
 {
     struct rk_scheds *all = &ctx->coll->scheds;
 
     return rk_unlikely(rk_scheds_busy(all)) ? rk_scheds_progress(all) : 0;
 }
 
-static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+static void coll_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     (void)peer;
     rk_scheds_peer_died(&ctx->coll->scheds);
@@ -39,9 +39,9 @@ rank_status_t rk_coll_open(struct rk_ctx *ctx)
     rk_scheds_init(&coll->scheds, ctx);
     rk_list_init(&coll->teams);
     ctx->coll = coll;
-    e->hooks[e->nhooks++] = on_progress;
+    e->hooks[e->nhooks++] = coll_on_progress;
     e->tells[e->ntells++] = rk_coll_tell;
-    e->on_death[e->ndeath++] = on_death;
+    e->on_death[e->ndeath++] = coll_on_death;
     return RANK_OK;
 }
 

@@ -51,7 +51,7 @@ RK_INLINE rank_status_t rooted(const char *call, struct rk_coll_call *c, int roo
 }
 
 /* A buffer that this rank uses: it is there if anything is to lie in it. */
-RK_INLINE bool usable(const struct rk_coll_call *c, const void *buf)
+RK_INLINE bool coll_args_usable(const struct rk_coll_call *c, const void *buf)
 {
     return rk_likely(buf != NULL || c->bytes == 0) && rk_likely(buf != RANK_IN_PLACE);
 }
@@ -68,7 +68,7 @@ static RK_COLD rank_status_t not_apart(const char *call)
 
 /* What is read and what is written lie apart; else it is for RANK_IN_PLACE to say so. Looked at in builds for that, as the
  * blocks of a buffer are where they may lie anywhere. */
-RK_INLINE bool apart(const void *sbuf, size_t sbytes, const void *rbuf, size_t rbytes)
+RK_INLINE bool coll_args_apart(const void *sbuf, size_t sbytes, const void *rbuf, size_t rbytes)
 {
     return !RK_CHECK_OVERLAP || !rk_overlap(sbuf, sbytes, rbuf, rbytes);
 }
@@ -89,7 +89,7 @@ static RK_COLD bool blocks_apart(const struct rk_coll_call *c)
 RK_INLINE rank_status_t buffers(const char *call, struct rk_coll_call *c, const void *sbuf, int sblocks, void *rbuf, int rblocks, size_t mine)
 {
     c->rbuf = rbuf;
-    if (rk_unlikely(!usable(c, rbuf)))
+    if (rk_unlikely(!coll_args_usable(c, rbuf)))
         return unusable(call, "rbuf", rbuf);
     if (sbuf == RANK_IN_PLACE) {
         c->in_place = true;
@@ -97,9 +97,9 @@ RK_INLINE rank_status_t buffers(const char *call, struct rk_coll_call *c, const 
         return RANK_OK;
     }
     c->sbuf = sbuf;
-    if (rk_unlikely(!usable(c, sbuf)))
+    if (rk_unlikely(!coll_args_usable(c, sbuf)))
         return unusable(call, "sbuf", sbuf);
-    return apart(sbuf, (size_t)sblocks * c->bytes, rbuf, (size_t)rblocks * c->bytes) ? RANK_OK : not_apart(call);
+    return coll_args_apart(sbuf, (size_t)sblocks * c->bytes, rbuf, (size_t)rblocks * c->bytes) ? RANK_OK : not_apart(call);
 }
 
 rank_status_t rk_args_barrier(const char *call, struct rk_coll_call *c, rank_team_t team)
@@ -116,7 +116,7 @@ rank_status_t rk_args_bcast(const char *call, struct rk_coll_call *c, void *buf,
     if (rk_unlikely(st) || rk_unlikely((st = rooted(call, c, root))))
         return st;
     c->sbuf = c->rbuf = buf;
-    return usable(c, buf) ? RANK_OK : unusable(call, "buf", buf);
+    return coll_args_usable(c, buf) ? RANK_OK : unusable(call, "buf", buf);
 }
 
 rank_status_t rk_args_reduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
@@ -130,7 +130,7 @@ rank_status_t rk_args_reduce(const char *call, struct rk_coll_call *c, const voi
         return buffers(call, c, sbuf, 1, rbuf, 1, 0);
     c->sbuf = sbuf;
     c->rbuf = NULL;
-    return usable(c, sbuf) ? RANK_OK : unusable(call, "sbuf", sbuf);
+    return coll_args_usable(c, sbuf) ? RANK_OK : unusable(call, "sbuf", sbuf);
 }
 
 rank_status_t rk_args_allreduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
@@ -154,7 +154,7 @@ rank_status_t rk_args_gather(const char *call, struct rk_coll_call *c, const voi
         return buffers(call, c, sbuf, 1, rbuf, team->size, (size_t)root * c->bytes);
     c->sbuf = sbuf;
     c->rbuf = NULL;
-    return usable(c, sbuf) ? RANK_OK : unusable(call, "sbuf", sbuf);
+    return coll_args_usable(c, sbuf) ? RANK_OK : unusable(call, "sbuf", sbuf);
 }
 
 rank_status_t rk_args_allgather(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
@@ -196,13 +196,13 @@ rank_status_t rk_args_allgatherv(const char *call, struct rk_coll_call *c, const
     if (RK_CHECK_OVERLAP && !blocks_apart(c))
         return not_apart(call);
     for (int r = 0; RK_CHECK_OVERLAP && sbuf != RANK_IN_PLACE && rbuf && r < team->size; r++) {
-        if (!apart(sbuf, (size_t)scount * c->elem, (char *)rbuf + (size_t)displs[r] * c->elem, (size_t)rcounts[r] * c->elem))
+        if (!coll_args_apart(sbuf, (size_t)scount * c->elem, (char *)rbuf + (size_t)displs[r] * c->elem, (size_t)rcounts[r] * c->elem))
             return not_apart(call);
     }
     if (sbuf == NULL && scount == 0) { /* this rank has nothing, others may */
         c->sbuf = NULL;
         c->rbuf = rbuf;
-        return usable(c, rbuf) ? RANK_OK : unusable(call, "rbuf", rbuf);
+        return coll_args_usable(c, rbuf) ? RANK_OK : unusable(call, "rbuf", rbuf);
     }
     return buffers(call, c, sbuf, 0, rbuf, 0, (size_t)displs[team->rank] * c->elem); /* looked at above */
 }
@@ -217,18 +217,18 @@ rank_status_t rk_args_scatter(const char *call, struct rk_coll_call *c, const vo
     c->rbuf = rbuf;
     c->sbuf = NULL;
     if (team->rank != root)
-        return usable(c, rbuf) ? RANK_OK : unusable(call, "rbuf", rbuf);
+        return coll_args_usable(c, rbuf) ? RANK_OK : unusable(call, "rbuf", rbuf);
     c->sbuf = sbuf;
-    if (!usable(c, sbuf))
+    if (!coll_args_usable(c, sbuf))
         return unusable(call, "sbuf", sbuf);
     if (rbuf == RANK_IN_PLACE) {
         c->in_place = true;
         c->rbuf = (char *)(uintptr_t)sbuf + (c->bytes ? (size_t)root * c->bytes : 0);
         return RANK_OK;
     }
-    if (!usable(c, rbuf))
+    if (!coll_args_usable(c, rbuf))
         return unusable(call, "rbuf", rbuf);
-    return apart(sbuf, (size_t)team->size * c->bytes, rbuf, c->bytes) ? RANK_OK : not_apart(call);
+    return coll_args_apart(sbuf, (size_t)team->size * c->bytes, rbuf, c->bytes) ? RANK_OK : not_apart(call);
 }
 
 rank_status_t rk_args_reduce_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,

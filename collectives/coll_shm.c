@@ -20,7 +20,7 @@ static int groups_of(int n)
 }
 
 /* Lines in the front: acknowledgements, slots of both classes, of leaders up and down. */
-static size_t front_bytes(int n)
+static size_t coll_shm_front_bytes(int n)
 {
     size_t lines = (size_t)n * (1 + RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
                    (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
@@ -32,7 +32,7 @@ static size_t front_bytes(int n)
  * where an earlier team had data. */
 static size_t data_at(int nlocal)
 {
-    return rk_round_up(front_bytes(nlocal), PAGE);
+    return rk_round_up(coll_shm_front_bytes(nlocal), PAGE);
 }
 
 /* What a team of n ranks uses of an arena. */
@@ -66,7 +66,7 @@ bool rk_arena_of_world_is_there(const struct rk_node *node)
     return atomic_load(&node->head->arenas_taken) >> RK_ARENA_OF_WORLD & 1;
 }
 
-static void give_back(struct rk_node *node, int index)
+static void coll_shm_give_back(struct rk_node *node, int index)
 {
     atomic_fetch_and(&node->head->arenas_taken, ~(1u << index));
 }
@@ -89,7 +89,7 @@ int rk_arena_take(struct rk_node *node, int n)
 
     if (rk_node_commit(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal),
                        used_bytes(n, node->nlocal)) != RANK_OK) {
-        give_back(node, index);
+        coll_shm_give_back(node, index);
         return -1;
     }
     return index;
@@ -117,7 +117,7 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     groups = (size_t)a->groups;
     base = rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
     a->head = (struct rk_arena_head *)(void *)base;
-    a->front = front_bytes(a->n);
+    a->front = coll_shm_front_bytes(a->n);
     a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
@@ -145,7 +145,7 @@ void rk_arena_close(struct rk_arena *a)
     if (a->index != RK_ARENA_OF_WORLD &&
         (int)atomic_fetch_add(&a->head->gone, 1) == a->n - 1) {
         memset((void *)a->head, 0, a->front);
-        give_back(a->node, a->index);
+        coll_shm_give_back(a->node, a->index);
     }
     free(a);
 }

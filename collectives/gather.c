@@ -19,7 +19,7 @@ struct spread {
     int first, n, size;
 };
 
-static rank_status_t spread(void *arg)
+static rank_status_t gather_spread(void *arg)
 {
     const struct spread *p = arg;
     int head = p->first + p->n <= p->size ? p->n : p->size - p->first;
@@ -43,7 +43,7 @@ static void root_takes(struct rk_sched *s, const struct rk_coll_call *c, int chi
     *p = (struct spread){.to = c->rbuf, .from = rk_sched_scratch(s, (size_t)n * c->bytes),
                          .bytes = c->bytes, .first = first, .n = n, .size = size};
     recv = rk_sched_recv(s, NULL, first, 0, (void *)(uintptr_t)p->from, (size_t)n * c->bytes);
-    rk_sched_call(s, recv, spread, p);
+    rk_sched_call(s, recv, gather_spread, p);
 }
 
 void rk_build_gather_binomial(struct rk_sched *s, const struct rk_coll_call *c)

@@ -75,7 +75,7 @@ void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
         rk_sched_send(s, sum1, rk_real(t.parent, c->root, size), 0, sum, c->bytes);
 }
 
-static int64_t even_part(const struct rk_coll_call *c, int pow2, int i)
+static int64_t reduce_even_part(const struct rk_coll_call *c, int pow2, int i)
 {
     return rk_part_at(c->count, pow2, i);
 }
@@ -88,10 +88,10 @@ void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call 
     struct rk_halved h;
     struct rk_step *all;
 
-    rk_build_halved(s, c, c->count, even_part, c->sbuf, work, &h);
+    rk_build_halved(s, c, c->count, reduce_even_part, c->sbuf, work, &h);
     if (h.fold.vrank >= 0) {
-        at = even_part(c, h.fold.pow2, h.fold.vrank);
-        len = even_part(c, h.fold.pow2, h.fold.vrank + 1) - at;
+        at = reduce_even_part(c, h.fold.pow2, h.fold.vrank);
+        len = reduce_even_part(c, h.fold.pow2, h.fold.vrank + 1) - at;
     }
     if (rank != c->root) {
         if (len > 0)
@@ -104,8 +104,8 @@ void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call 
     for (int v = 0; v < h.fold.pow2; v++) {
         struct rk_step *recv;
 
-        at = even_part(c, h.fold.pow2, v);
-        len = even_part(c, h.fold.pow2, v + 1) - at;
+        at = reduce_even_part(c, h.fold.pow2, v);
+        len = reduce_even_part(c, h.fold.pow2, v + 1) - at;
         if (len == 0 || v == h.fold.vrank)
             continue;
         /* What it overwrites must have been sent. */

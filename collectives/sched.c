@@ -31,7 +31,7 @@ void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx)
     all->held = 0;
 }
 
-static void destroy(struct rk_sched *s)
+static void sched_destroy(struct rk_sched *s)
 {
     while (s->blocks) {
         struct rk_sched_block *b = s->blocks;
@@ -46,7 +46,7 @@ static void destroy_list(struct rk_link *list)
     while (!rk_list_empty(list)) {
         struct rk_sched *s = rk_list_entry(list->next, struct rk_sched, link);
         rk_list_remove(&s->link);
-        destroy(s);
+        sched_destroy(s);
     }
 }
 
@@ -174,7 +174,7 @@ void rk_sched_free(struct rk_sched *s)
     arena_reset(s, s->all->held < POOL_BYTES - KEEP_BYTES ? KEEP_BYTES : FIRST_BLOCK);
     rk_list_remove(&s->link);
     if (s->all->npool == POOL_MAX) {
-        destroy(s);
+        sched_destroy(s);
         return;
     }
     /* At the front: its memory is still in the caches. */

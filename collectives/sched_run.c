@@ -14,7 +14,7 @@
 
 enum { GRACE_NS = 300 * 1000 * 1000 };
 
-static void run(struct rk_sched *s);
+static void sched_run_run(struct rk_sched *s);
 
 static void push_ready(struct rk_sched *s, struct rk_step *step)
 {
@@ -45,7 +45,7 @@ static void step_done(struct rk_sched *s, struct rk_step *step)
 }
 
 /* Only marks it: this may run inside a channel or while p2p goes through its tables. */
-static void fail(struct rk_sched *s, rank_status_t status)
+static void sched_run_fail(struct rk_sched *s, rank_status_t status)
 {
     if (s->status)
         return;
@@ -56,7 +56,7 @@ static void fail(struct rk_sched *s, rank_status_t status)
 }
 
 /* Tell whoever waits, and let go. */
-static void complete(struct rk_sched *s)
+static void sched_run_complete(struct rk_sched *s)
 {
     struct rank_request *req = s->req;
     rank_status_t status = s->status;
@@ -78,19 +78,19 @@ static void request_done(struct rank_request *req, void *arg)
     s->inflight--;
     if (rk_unlikely(s->status)) {
         if (!s->req && s->torn && s->inflight == 0)
-            complete(s); /* an orphan's end */
+            sched_run_complete(s); /* an orphan's end */
         return;
     }
     if (rk_unlikely(req->status)) {
-        fail(s, req->status);
+        sched_run_fail(s, req->status);
         return;
     }
     step_done(s, step);
     if (!s->running)
-        run(s);
+        sched_run_run(s);
 }
 
-static void start(struct rk_sched *s, struct rk_step *step)
+static void sched_run_start(struct rk_sched *s, struct rk_step *step)
 {
     uint64_t tag = s->seq << RK_SCHED_TAG_BITS | step->tag;
     rank_status_t st;
@@ -122,7 +122,7 @@ static void start(struct rk_sched *s, struct rk_step *step)
     case RK_STEP_CALL:
         st = step->fn.call(step->to);
         if (st) {
-            fail(s, st);
+            sched_run_fail(s, st);
             return;
         }
         break;
@@ -132,23 +132,23 @@ static void start(struct rk_sched *s, struct rk_step *step)
     step_done(s, step);
 }
 
-static void run(struct rk_sched *s)
+static void sched_run_run(struct rk_sched *s)
 {
     struct rk_step *step;
 
     s->running = true;
     while (!s->status && (step = pop_ready(s)) != NULL)
-        start(s, step);
+        sched_run_start(s, step);
     s->running = false;
     if (s->left == 0 && !s->status)
-        complete(s);
+        sched_run_complete(s);
 }
 
 void rk_sched_start(struct rk_sched *s, struct rank_request *req)
 {
     s->req = req;
     if (rk_unlikely(s->status)) { /* no memory while it was built */
-        complete(s);
+        sched_run_complete(s);
         return;
     }
     s->left = s->nsteps;
@@ -159,7 +159,7 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req)
         if (step->pending == 0)
             push_ready(s, step);
     }
-    run(s);
+    sched_run_run(s);
 }
 
 /* ------------------------------------------------------------------------- failure */
@@ -203,7 +203,7 @@ static int push_failing(struct rk_sched *s)
     if (!s->torn)
         tear_down(s);
     if (s->inflight == 0) {
-        complete(s);
+        sched_run_complete(s);
         return 1;
     }
     /* Its memory must not be given back while a peer writes to it; a living one will soon be
@@ -229,7 +229,7 @@ void rk_scheds_peer_died(struct rk_scheds *all)
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->team->ndead > 0)
-            fail(s, RANK_ERR_PEER_DEAD);
+            sched_run_fail(s, RANK_ERR_PEER_DEAD);
     }
     rk_scheds_progress(all);
 }
@@ -256,7 +256,7 @@ static int poll_events(struct rk_scheds *all)
             continue;
         step_done(step->sched, step);
         if (!step->sched->running)
-            run(step->sched);
+            sched_run_run(step->sched);
     }
     return n;
 }

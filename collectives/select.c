@@ -83,7 +83,7 @@ bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
     return c->count >= algo->min_count && (!algo->max_bytes || c->bytes <= algo->max_bytes);
 }
 
-static bool matches(const struct rk_rule *r, const struct rk_case *c)
+static bool select_matches(const struct rk_rule *r, const struct rk_case *c)
 {
     return r->kind == c->kind && r->mem == c->mem && c->bytes <= r->bytes_max &&
            (!r->ranks_max || c->size <= r->ranks_max) &&
@@ -102,7 +102,7 @@ const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_
         algo = NULL;
     }
     for (int i = 0; i < rk_nrules && !algo; i++) {
-        if (!matches(&rk_rules[i], c))
+        if (!select_matches(&rk_rules[i], c))
             continue;
         algo = rk_algo_find(c->kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
         reason = rk_rules[i].why;

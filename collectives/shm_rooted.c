@@ -18,7 +18,7 @@ RK_INLINE void *rooted_payload(const struct rk_arena *a, uint64_t turn, int r, s
     return rk_slot_payload(a->rooted, a->rooted_data, rooted_at(a, turn, r), bytes);
 }
 
-RK_INLINE void leave(struct rk_arena *a, uint64_t turn)
+RK_INLINE void shm_rooted_leave(struct rk_arena *a, uint64_t turn)
 {
     rk_raise_turn(&a->left[a->me], turn);
 }
@@ -80,7 +80,7 @@ RK_INLINE rank_status_t write_slot(struct rk_arena *a, uint64_t turn, const void
         return st;
     rk_copy_payload(rooted_payload(a, turn, a->me, bytes), sbuf, bytes);
     rk_raise_turn(&a->rooted[rooted_at(a, turn, a->me)], turn);
-    leave(a, turn);
+    shm_rooted_leave(a, turn);
     return RANK_OK;
 }
 
@@ -102,7 +102,7 @@ RK_INLINE rank_status_t root_to_all(struct rk_arena *a, const void *sbuf, void *
     if (rk_unlikely(st))
         return st;
     rk_copy_payload(rbuf, (const char *)rooted_payload(a, turn, root, whole) + at, bytes);
-    leave(a, turn);
+    shm_rooted_leave(a, turn);
     rk_wake_member(a, root);
     return RANK_OK;
 }
@@ -135,7 +135,7 @@ static rank_status_t give_root(struct rk_arena *a, const void *sbuf, size_t byte
 
 static void root_leaves(struct rk_arena *a, uint64_t turn)
 {
-    leave(a, turn);
+    shm_rooted_leave(a, turn);
     rk_wake_members(a, 0, a->n);
 }
 

@@ -21,7 +21,7 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
 
 /* ------------------------------------------------------------------------- costs */
 
-static double rounds(int p)
+static double table_rounds(int p)
 {
     return rk_log2_ceil(p);
 }
@@ -29,7 +29,7 @@ static double rounds(int p)
 /* Recursive doubling and halving: two more when ranks fold in and out. */
 static double folded_rounds(int p)
 {
-    return rk_is_pow2(p) ? rounds(p) : rk_log2_ceil(rk_pow2_floor(p)) + 2;
+    return rk_is_pow2(p) ? table_rounds(p) : rk_log2_ceil(rk_pow2_floor(p)) + 2;
 }
 
 static double cost_shm(const struct rk_cost_model *m, int p, double n)
@@ -40,17 +40,17 @@ static double cost_shm(const struct rk_cost_model *m, int p, double n)
 static double cost_dissemination(const struct rk_cost_model *m, int p, double n)
 {
     (void)n;
-    return rounds(p) * m->alpha;
+    return table_rounds(p) * m->alpha;
 }
 
 static double cost_binomial(const struct rk_cost_model *m, int p, double n)
 {
-    return rounds(p) * (m->alpha + n * m->beta);
+    return table_rounds(p) * (m->alpha + n * m->beta);
 }
 
 static double cost_scatter_ring(const struct rk_cost_model *m, int p, double n)
 {
-    return (rounds(p) + p - 1) * m->alpha + 2.0 * (p - 1) / p * n * m->beta;
+    return (table_rounds(p) + p - 1) * m->alpha + 2.0 * (p - 1) / p * n * m->beta;
 }
 
 static double cost_chain(const struct rk_cost_model *m, int p, double n)
@@ -62,7 +62,7 @@ static double cost_chain(const struct rk_cost_model *m, int p, double n)
 
 static double cost_reduce_binomial(const struct rk_cost_model *m, int p, double n)
 {
-    return rounds(p) * (m->alpha + n * (m->beta + m->gamma));
+    return table_rounds(p) * (m->alpha + n * (m->beta + m->gamma));
 }
 
 static double cost_reduce_rabenseifner(const struct rk_cost_model *m, int p, double n)
@@ -91,7 +91,7 @@ static double cost_ring_allreduce(const struct rk_cost_model *m, int p, double n
 /* Everything to or from one rank in a tree, or around a ring: its own share of p - 1 blocks. */
 static double cost_tree_blocks(const struct rk_cost_model *m, int p, double n)
 {
-    return rounds(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
+    return table_rounds(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
 }
 
 static double cost_linear(const struct rk_cost_model *m, int p, double n)
@@ -101,7 +101,7 @@ static double cost_linear(const struct rk_cost_model *m, int p, double n)
 
 static double cost_doubling_blocks(const struct rk_cost_model *m, int p, double n)
 {
-    return rounds(p) * m->alpha + (p - 1) * n * m->beta;
+    return table_rounds(p) * m->alpha + (p - 1) * n * m->beta;
 }
 
 static double cost_halving_blocks(const struct rk_cost_model *m, int p, double n)
@@ -118,7 +118,7 @@ static double cost_linear_reduced(const struct rk_cost_model *m, int p, double n
 
 static double cost_alltoall_bruck(const struct rk_cost_model *m, int p, double n)
 {
-    return rounds(p) * (m->alpha + p / 2.0 * n * m->beta * 2);
+    return table_rounds(p) * (m->alpha + p / 2.0 * n * m->beta * 2);
 }
 
 /* ------------------------------------------------------------------------- table */

@@ -61,7 +61,7 @@ static void open_to_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int refuse(const char *text, int code)
+static int main_refuse(const char *text, int code)
 {
     char *shown = strdup(text);
 
@@ -103,34 +103,34 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     job->window = xr_user_window();
     job->id = make_id();
     if (!job->id || (o->spawned && !xr_spawned_origin(o->spawned, &job->origin)))
-        return refuse("out of memory", 1);
+        return main_refuse("out of memory", 1);
     be_quiet(o);
     code = xr_apps_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
     be_quiet(o); /* the configuration has a threshold of its own */
     if (code && text[0])
-        return refuse(text, code);
+        return main_refuse(text, code);
     return code;
 }
 
 /* Can ranks be started on this host? Also raises what xrun and the agent need. */
-static int check_limits(const struct xr_options *o, const struct xr_plan *plan, int here)
+static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan, int here)
 {
     char text[1024] = "";
 
     if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
         !xr_assign_files(o, plan, 0, text, sizeof(text)))
-        return refuse(text, XR_EXIT_USAGE);
+        return main_refuse(text, XR_EXIT_USAGE);
     return 0;
 }
 
 /* Where all hosts are known without asking anybody: who runs where. */
-static int place(const struct xr_options *o, struct xr_plan *plan, struct xr_job *job)
+static int main_place(const struct xr_options *o, struct xr_plan *plan, struct xr_job *job)
 {
     char text[1024] = "";
 
     if (xr_assign_place(o, plan, text, sizeof(text)) ||
         xr_assign_size(o, plan, job, text, sizeof(text)))
-        return refuse(text, XR_EXIT_USAGE);
+        return main_refuse(text, XR_EXIT_USAGE);
     return 0;
 }
 
@@ -172,20 +172,20 @@ static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, c
 }
 
 /* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
-static int make_plan(struct xr_options *o, struct xr_plan *plan)
+static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
 {
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
 
     if (!xr_where_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
         (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
-        return refuse(text, XR_EXIT_USAGE);
+        return main_refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
         o->n = o->apps[0].n = (int)n;
     return 0;
 }
 
-static int run(struct xr_options *o, uint64_t started_ns)
+static int main_run(struct xr_options *o, uint64_t started_ns)
 {
     struct xr_plan_program *programs = NULL;
     struct xr_job job = {.started_ns = started_ns, .nofile = xr_limits_files()};
@@ -195,18 +195,18 @@ static int run(struct xr_options *o, uint64_t started_ns)
 
     xr_ulimits_read(&job.limits);
     /* Before the environment loses what a resource manager says in it. */
-    code = make_plan(o, &plan);
+    code = main_make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
-        code = refuse("out of memory", 1);
+        code = main_refuse("out of memory", 1);
     if (!code)
         code = make_job(o, &plan, &job);
     late = !code && may_place_late(o, &plan, &job);
     if (!code && !late && !xr_plan_remote(&plan))
-        code = place(o, &plan, &job);
+        code = main_place(o, &plan, &job);
     if (!code)
-        code = check_limits(o, &plan, xr_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
+        code = main_check_limits(o, &plan, xr_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
     if (!code && !(o->where.dry_run && !xr_plan_remote(&plan)))
-        code = xr_front_run(o, &job, &plan, late ? place : NULL);
+        code = xr_front_run(o, &job, &plan, late ? main_place : NULL);
     xr_plan_clear(&plan);
     free(programs);
     xr_job_clear(&job);
@@ -224,12 +224,12 @@ static int run_spawned(char **environment, uint64_t started_ns)
 
     rk_log_identity("xrun", -1, NULL);
     if (xr_spawned_read(&spawned, &options, text, sizeof(text))) {
-        code = refuse(text, XR_EXIT_USAGE);
+        code = main_refuse(text, XR_EXIT_USAGE);
     } else {
         options.spawned = &spawned;
         options.environment = environment;
         be_quiet(&options);
-        code = run(&options, started_ns);
+        code = main_run(&options, started_ns);
     }
     xr_options_free(&options);
     xr_spawned_clear(&spawned);
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
     }
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
-        code = refuse(text, XR_EXIT_USAGE);
+        code = main_refuse(text, XR_EXIT_USAGE);
     } else if (options.bash) {
         xr_options_bash(stdout);
         code = 0;
@@ -303,7 +303,7 @@ int main(int argc, char **argv)
     } else {
         options.argv = argv;
         options.environment = environment;
-        code = run(&options, started_ns);
+        code = main_run(&options, started_ns);
     }
     xr_options_free(&options);
     free(environment);

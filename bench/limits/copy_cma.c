@@ -11,7 +11,7 @@ struct shared {
     int samples;
 };
 
-static void writer(void *arg)
+static void copy_cma_writer(void *arg)
 {
     struct shared *s = arg;
     uint64_t turn = 0;
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
         limit_die("memory");
     memset(mine, 1, LIMIT_MOST);
     s->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(writer, s);
+    pid = limit_fork(copy_cma_writer, s);
     for (int k = 0; k < LIMIT_SIZES; k++) {
         for (int i = 0; i < s->samples; i++) {
             struct iovec to = {mine, limit_size[k]}, from = {NULL, limit_size[k]};

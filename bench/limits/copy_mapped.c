@@ -9,7 +9,7 @@ struct shared {
     _Alignas(4096) char buf[LIMIT_MOST];
 };
 
-static void writer(void *arg)
+static void copy_mapped_writer(void *arg)
 {
     struct shared *s = arg;
     uint64_t turn = 0;
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
         limit_die("memory");
     memset(mine, 1, LIMIT_MOST);
     s->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(writer, s);
+    pid = limit_fork(copy_mapped_writer, s);
     for (int k = 0; k < LIMIT_SIZES; k++) {
         for (int i = 0; i < s->samples; i++) {
             limit_set(&s->to, ++turn);

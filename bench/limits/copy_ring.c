@@ -18,7 +18,7 @@ static void at_least(struct limit_flag *flag, uint64_t count)
         ;
 }
 
-static void writer(void *arg)
+static void copy_ring_writer(void *arg)
 {
     struct shared *s = arg;
     char *from = aligned_alloc(4096, LIMIT_MOST);
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         limit_die("memory");
     memset(mine, 1, LIMIT_MOST);
     s->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(writer, s);
+    pid = limit_fork(copy_ring_writer, s);
     for (int k = 0; k < LIMIT_SIZES; k++) {
         for (int i = 0; i < s->samples; i++) {
             limit_await(&s->ready, ++turn);

@@ -57,7 +57,7 @@ static void copy_string(char *to, const char *from, size_t n)
 #endif
 }
 
-static void copy(enum way way, char *to, const char *from, size_t n)
+static void copy_ways_copy(enum way way, char *to, const char *from, size_t n)
 {
     switch (way) {
     case STREAMED:
@@ -74,7 +74,7 @@ static void copy(enum way way, char *to, const char *from, size_t n)
     }
 }
 
-static void writer(void *arg)
+static void copy_ways_writer(void *arg)
 {
     struct shared *s = arg;
     char *mine = aligned_alloc(4096, LIMIT_MOST);
@@ -109,13 +109,13 @@ int main(int argc, char **argv)
         limit_die("memory");
     memset(mine, 1, LIMIT_MOST);
     s->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(writer, s);
+    pid = limit_fork(copy_ways_writer, s);
     for (int k = 0; k < SIZES; k++) {
         for (int i = 0; i < s->samples * WAYS; i++) { /* in turn, so that all have the same machine */
             limit_set(&s->to, ++turn);
             limit_await(&s->from, turn);
             t = limit_ns();
-            copy((enum way)(i % WAYS), mine, s->buf, sizes[k]);
+            copy_ways_copy((enum way)(i % WAYS), mine, s->buf, sizes[k]);
             v[i % WAYS][i / WAYS] = limit_ns() - t;
             limit_check_filled(mine, sizes[k], turn);
         }

@@ -8,7 +8,7 @@ struct line {
     int samples;
 };
 
-static void answer(void *arg)
+static void flag_answer(void *arg)
 {
     struct line *l = arg;
     uint64_t turn = 0;
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     pid_t pid;
 
     l->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(answer, l);
+    pid = limit_fork(flag_answer, l);
     for (int payload = 0; payload < 2; payload++) {
         for (int i = 0; i < l->samples; i++) {
             t = limit_ns();

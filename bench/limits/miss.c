@@ -26,7 +26,7 @@ static void write_list(struct lines *l, uint64_t turn)
                               turn << 32 | l->order[(i + 1) % LINES], memory_order_relaxed);
 }
 
-static void writer(void *arg)
+static void miss_writer(void *arg)
 {
     struct lines *l = arg;
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         l->order[j] = i;
     }
     l->samples = limit_quick(argc, argv) ? 3 : SAMPLES;
-    pid = limit_fork(writer, l);
+    pid = limit_fork(miss_writer, l);
     for (int add = 0; add < 2; add++) {
         for (int i = 0; i < l->samples; i++) {
             limit_set(&l->to, ++turn);

@@ -37,7 +37,7 @@ static size_t some(int fd, void *buf, size_t max)
     return (size_t)n;
 }
 
-static void receive(int fd, void *buf, size_t bytes)
+static void tcp_receive(int fd, void *buf, size_t bytes)
 {
     for (size_t at = 0; at < bytes;)
         at += some(fd, (char *)buf + at, bytes - at);
@@ -75,15 +75,15 @@ static void swallow(int fd, uint64_t bytes, uint64_t chunk)
     transmit(fd, &answer, 8);
 }
 
-static void serve(int fd)
+static void tcp_serve(int fd)
 {
     struct plan plan;
     uint64_t word;
 
-    receive(fd, &plan, sizeof(plan));
+    tcp_receive(fd, &plan, sizeof(plan));
     for (int s = 0; s < SAMPLES; s++) {
         for (uint64_t i = 0; i < plan.pings; i++) {
-            receive(fd, &word, 8);
+            tcp_receive(fd, &word, 8);
             transmit(fd, &word, 8);
         }
         swallow(fd, plan.bytes, CHUNK);
@@ -96,11 +96,11 @@ static void hear_of(int fd, uint64_t bytes)
 {
     uint64_t word;
 
-    receive(fd, &word, 8);
+    tcp_receive(fd, &word, 8);
     limit_check(word == bytes);
 }
 
-static void measure(int fd, const struct plan *plan)
+static void tcp_measure(int fd, const struct plan *plan)
 {
     double lat[SAMPLES], stream[SAMPLES], one[SAMPLES], many[SAMPLES], t;
     uint64_t word;
@@ -112,7 +112,7 @@ static void measure(int fd, const struct plan *plan)
         t = limit_ns();
         for (uint64_t i = 0; i < plan->pings; i++) {
             transmit(fd, &i, 8);
-            receive(fd, &word, 8);
+            tcp_receive(fd, &word, 8);
             limit_check(word == i);
         }
         lat[s] = (limit_ns() - t) / (double)plan->pings / 2e3;
@@ -190,12 +190,12 @@ static void serve_one(int listener)
 
     if (fd < 0)
         limit_die("accept");
-    serve(prepared(fd));
+    tcp_serve(prepared(fd));
     close(fd);
     close(listener);
 }
 
-static void child(void *arg)
+static void tcp_child(void *arg)
 {
     serve_one(*(int *)arg);
 }
@@ -217,15 +217,15 @@ int main(int argc, char **argv)
         alarm(60);
         address = inet_addr(argv[2]);
         fd = connected(address, (uint16_t)atoi(argv[3]));
-        measure(fd, limit_quick(argc - 3, argv + 3) ? &quick : &whole);
+        tcp_measure(fd, limit_quick(argc - 3, argv + 3) ? &quick : &whole);
         close(fd);
         return 0;
     }
     fd = listening(address, &port);
-    pid = limit_fork(child, &fd);
+    pid = limit_fork(tcp_child, &fd);
     close(fd);
     fd = connected(address, port);
-    measure(fd, limit_quick(argc, argv) ? &quick : &whole);
+    tcp_measure(fd, limit_quick(argc, argv) ? &quick : &whole);
     close(fd);
     limit_join(pid);
     return 0;

@@ -31,7 +31,7 @@ struct shared {
     bool quick;
 };
 
-static int rounds(const struct shared *s, const struct way *w)
+static int wake_rounds(const struct shared *s, const struct way *w)
 {
     return s->quick ? QUICK : w->samples;
 }
@@ -44,7 +44,7 @@ static void sleeper(void *arg)
     uint32_t turn = 0;
 
     for (const struct way *w = ways; w < ways + WAYS; w++) {
-        for (int i = 0; i < rounds(s, w); i++, turn++) {
+        for (int i = 0; i < wake_rounds(s, w); i++, turn++) {
             if (w->by_fd) {
                 if (epoll_wait(s->ep, &ev, 1, -1) != 1 || read(s->fd, &count, 8) != 8)
                     limit_die("epoll");
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         limit_die("eventfd");
     pid = limit_fork(sleeper, s);
     for (const struct way *w = ways; w < ways + WAYS; w++) {
-        for (int i = 0; i < rounds(s, w); i++, turn++) {
+        for (int i = 0; i < wake_rounds(s, w); i++, turn++) {
             idle(s->quick ? AWAKE : w->asleep);
             t = limit_ns();
             if (w->by_fd) {
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
             limit_await(&s->woken, turn + 1);
             v[i] = (limit_ns() - t) / 1e3;
         }
-        limit_print(w->name, limit_median(v, rounds(s, w)), "us", w->text);
+        limit_print(w->name, limit_median(v, wake_rounds(s, w)), "us", w->text);
     }
     limit_join(pid);
     return 0;

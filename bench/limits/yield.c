@@ -50,7 +50,7 @@ static void one_of_all(struct shared *s, int i)
 }
 
 /* Who meets whom: in each round all are shuffled, and neighbours are partners. */
-static void draw(struct shared *s)
+static void yield_draw(struct shared *s)
 {
     unsigned char deck[MOST];
 
@@ -86,14 +86,14 @@ static void one_at_random(struct shared *s, int i)
     _exit(0);
 }
 
-static void measure(const char *name, int n, double seconds, void (*one)(struct shared *s, int i), const char *what)
+static void yield_measure(const char *name, int n, double seconds, void (*one)(struct shared *s, int i), const char *what)
 {
     struct timespec pause = {0, (long)(seconds * 1e9)};
     struct shared *s = limit_shared(sizeof(*s));
     pid_t pid[MOST];
     double t;
 
-    draw(s);
+    yield_draw(s);
     for (int i = 0; i < n; i++) {
         pid[i] = fork();
         if (pid[i] < 0)
@@ -126,8 +126,8 @@ int main(int argc, char **argv)
     alarm(60);
     for (int n = 2; n <= MOST; n = n < 8 ? n * 2 : n * 8) {
         snprintf(name, sizeof(name), "yield_%d", n);
-        measure(name, n, seconds, one_of_all, "flags handed over, all processes together, who waits yields");
+        yield_measure(name, n, seconds, one_of_all, "flags handed over, all processes together, who waits yields");
     }
-    measure("yield_random_64", MOST, seconds, one_at_random, "the same, each time to another partner, who hands one back");
+    yield_measure("yield_random_64", MOST, seconds, one_at_random, "the same, each time to another partner, who hands one back");
     return 0;
 }

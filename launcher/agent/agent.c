@@ -55,7 +55,7 @@ static void kill_round(struct xr_agent *agent)
 }
 
 /* Tell all that they shall end; SIGCONT, because a stopped process would not notice. */
-static void ask(struct xr_agent *agent, int sig, uint32_t ms_from_now)
+static void agent_ask(struct xr_agent *agent, int sig, uint32_t ms_from_now)
 {
     struct timeval t = ms(ms_from_now);
 
@@ -70,7 +70,7 @@ static void ask_again(struct xr_agent *agent)
     uint32_t left = agent->second_half_ms;
 
     agent->second_half_ms = 0;
-    ask(agent, SIGTERM, left);
+    agent_ask(agent, SIGTERM, left);
 }
 
 static void on_grace(evutil_socket_t fd, short what, void *arg)
@@ -109,7 +109,7 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
     } else if (agent->phase != XR_AGENT_TERM) {
         agent->phase = XR_AGENT_TERM;
         agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
-        ask(agent, sig, grace_ms - agent->second_half_ms);
+        agent_ask(agent, sig, grace_ms - agent->second_half_ms);
     }
     xr_ranks_reap(agent);
 }
@@ -218,7 +218,7 @@ static uint32_t count_seats(const struct xr_agent *agent)
     return n;
 }
 
-static void take_end(struct xr_agent *agent, uint32_t grace_ms)
+static void agent_take_end(struct xr_agent *agent, uint32_t grace_ms)
 {
     if (agent->phase != XR_AGENT_IDLE) {
         xr_agent_end(agent, grace_ms);
@@ -299,7 +299,7 @@ static bool take_over(struct xr_agent *agent, struct xr_unpacker *u)
     return xr_unpack_done(u);
 }
 
-static bool take_notice(struct xr_agent *agent, struct xr_unpacker *u)
+static bool agent_take_notice(struct xr_agent *agent, struct xr_unpacker *u)
 {
     struct xr_notice notice;
 
@@ -330,7 +330,7 @@ static void on_stand_in(evutil_socket_t fd, short what, void *arg)
 }
 
 /* TSTP has been sent; who ignores it, or has no terminal that could continue it, still runs. */
-static void on_stop(evutil_socket_t fd, short what, void *arg)
+static void agent_on_stop(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_agent *agent = arg;
 
@@ -352,7 +352,7 @@ static void signal_all(struct xr_agent *agent, int sig)
         event_del(agent->on_stop);
 }
 
-static bool take_number(struct xr_agent *agent, uint32_t kind, uint32_t number)
+static bool agent_take_number(struct xr_agent *agent, uint32_t kind, uint32_t number)
 {
     if (kind == XR_MSG_OUTPUT_TAKEN) {
         xr_outputs_taken(agent->outputs, number);
@@ -378,7 +378,7 @@ static bool take_targets(struct xr_agent *agent, struct xr_unpacker *u)
     return xr_unpack_done(u) && sig <= 64;
 }
 
-static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
+static bool agent_on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
 {
     struct xr_agent *agent = arg;
     struct xr_window window;
@@ -407,7 +407,7 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_OVER:
         return take_over(agent, u);
     case XR_MSG_NOTICE:
-        return take_notice(agent, u);
+        return agent_take_notice(agent, u);
     case XR_MSG_OTHER_NOTICE:
         return take_other_notice(agent, u);
     case XR_MSG_END:
@@ -417,12 +417,12 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
             return false;
         agent->end_signal = (int)sig;
         tell_ending(agent);
-        take_end(agent, number);
+        agent_take_end(agent, number);
         return true;
     case XR_MSG_SIGNAL:
     case XR_MSG_OUTPUT_TAKEN:
         number = xr_unpack_u32(u);
-        return xr_unpack_done(u) && take_number(agent, kind, number);
+        return xr_unpack_done(u) && agent_take_number(agent, kind, number);
     case XR_MSG_TARGETS:
         return take_targets(agent, u);
     case XR_MSG_MODEX_ASK:
@@ -442,7 +442,7 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     }
 }
 
-static bool on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
+static bool agent_on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     struct xr_agent *agent = arg;
 
@@ -450,7 +450,7 @@ static bool on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker 
            xr_fences_take(agent->fences, from, kind, u);
 }
 
-static void on_parent_gone(void *arg, const char *why)
+static void agent_on_parent_gone(void *arg, const char *why)
 {
     struct xr_agent *agent = arg;
 
@@ -478,7 +478,7 @@ static void tell_of_node(struct xr_agent *agent, uint32_t kind, uint32_t node, c
     xr_wire_send(agent->wire, kind, &p);
 }
 
-static void on_child_gone(void *arg, uint32_t node, const char *why)
+static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
 {
     struct xr_agent *agent = arg;
 
@@ -491,7 +491,7 @@ static void on_child_gone(void *arg, uint32_t node, const char *why)
         leave_if_sent(agent);
 }
 
-static void on_lost_ended(void *arg, uint32_t node, bool seen)
+static void agent_on_lost_ended(void *arg, uint32_t node, bool seen)
 {
     struct xr_agent *agent = arg;
 
@@ -507,14 +507,14 @@ static void on_branch_failed(void *arg, uint32_t node, const char *text)
     tell_of_node(arg, XR_MSG_FAILED, node, text);
 }
 
-static void on_branch_said(void *arg, uint32_t node, const char *line)
+static void agent_on_branch_said(void *arg, uint32_t node, const char *line)
 {
     struct xr_agent *agent = arg;
 
     fprintf(stderr, "%s: %s\n", agent->setup->names[node], line);
 }
 
-static const struct xr_branch_ops branch_ops = {on_branch_failed, on_branch_said};
+static const struct xr_branch_ops branch_ops = {on_branch_failed, agent_on_branch_said};
 
 /* Those below have been started by others, and ask xrun for us. */
 static void tell_door(struct xr_agent *agent)
@@ -537,7 +537,7 @@ static void open_branches(struct xr_agent *agent)
         tell_door(agent);
 }
 
-static void on_drained(void *arg)
+static void agent_on_drained(void *arg)
 {
     struct xr_agent *agent = arg;
 
@@ -546,8 +546,8 @@ static void on_drained(void *arg)
     xr_agent_check_done(agent);
 }
 
-static const struct xr_tree_ops tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone,
-                                            on_drained};
+static const struct xr_tree_ops tree_ops = {agent_on_message, agent_on_step, agent_on_child_gone, agent_on_lost_ended, agent_on_parent_gone,
+                                            agent_on_drained};
 
 static void on_exits(evutil_socket_t fd, short what, void *arg)
 {
@@ -587,7 +587,7 @@ static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)
     agent->on_term = evsignal_new(agent->base, SIGTERM, on_term, agent);
     agent->on_grace = evtimer_new(agent->base, on_grace, agent);
     agent->on_quiet = evtimer_new(agent->base, on_quiet, agent);
-    agent->on_stop = evtimer_new(agent->base, on_stop, agent);
+    agent->on_stop = evtimer_new(agent->base, agent_on_stop, agent);
     agent->on_stand_in = evtimer_new(agent->base, on_stand_in, agent);
     if (agent->exits >= 0)
         agent->on_exits =

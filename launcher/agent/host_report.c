@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* XML without its <info> lines; NULL: not known. */
-static char *describe(struct xr_agent *agent)
+static char *host_report_describe(struct xr_agent *agent)
 {
     hwloc_topology_t t = NULL;
     char *xml = NULL, *text = NULL, *to;
@@ -56,7 +56,7 @@ static uint64_t digest(const char *text)
 void xr_agent_report(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
-    char *text = describe(agent);
+    char *text = host_report_describe(agent);
 
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, agent->host);
@@ -71,7 +71,7 @@ void xr_agent_report(struct xr_agent *agent)
 void xr_agent_report_topology(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
-    char *text = describe(agent);
+    char *text = host_report_describe(agent);
 
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, text ? text : "");

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void refuse(struct xr_agent *agent, int code, const char *text)
+static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
 {
     struct xr_packer p = {0};
 
@@ -110,7 +110,7 @@ static rank_status_t prepare_job(struct xr_agent *agent)
 }
 
 /* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
-static bool check_limits(const struct xr_agent *agent, char *text, size_t len)
+static bool job_start_check_limits(const struct xr_agent *agent, char *text, size_t len)
 {
     char why[768];
 
@@ -122,7 +122,7 @@ static bool check_limits(const struct xr_agent *agent, char *text, size_t len)
     return false;
 }
 
-static void on_alone(void *arg, uint32_t app, bool over, const char *uses)
+static void job_start_on_alone(void *arg, uint32_t app, bool over, const char *uses)
 {
     struct xr_agent *agent = arg;
     struct xr_packer p = {0};
@@ -152,7 +152,7 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
         struct xr_singletons_app *app = &apps[of - agent->job.apps];
         *app = (struct xr_singletons_app){of->program, app->local + 1, agent->ranks[i].pid};
     }
-    st = xr_singletons_watch(agent->base, apps, agent->job.napps, on_alone, agent, &agent->singletons);
+    st = xr_singletons_watch(agent->base, apps, agent->job.napps, job_start_on_alone, agent, &agent->singletons);
     free(apps);
     return st;
 }
@@ -197,7 +197,7 @@ void xr_agent_run_job(struct xr_agent *agent)
         return;
     }
     xr_tree_excuse(agent->tree); /* from here to the end each step may take its time */
-    if (!st && !check_limits(agent, text, sizeof(text))) {
+    if (!st && !job_start_check_limits(agent, text, sizeof(text))) {
         code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
     }
@@ -222,7 +222,7 @@ void xr_agent_run_job(struct xr_agent *agent)
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         xr_account_placed(agent);
     } else {
-        refuse(agent, code, text);
+        job_start_refuse(agent, code, text);
         xr_agent_end(agent, 0);
     }
     xr_keeper_busy(false);

@@ -50,7 +50,7 @@ bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u)
     return find_ranks(agent);
 }
 
-static bool make_sets(struct xr_agent *agent, uint32_t n)
+static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
     int last = -1;
@@ -87,7 +87,7 @@ bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u)
         return false;
     while (agent->seats.cpus[n])
         n++;
-    return make_sets(agent, n);
+    return local_ranks_make_sets(agent, n);
 }
 
 const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local)

@@ -138,7 +138,7 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 /* A text that is longer than this goes in several messages, between which others find their way. */
 #define LOG_PIECE (1u << 20)
 
-static void on_log(void *arg, uint32_t rank, int stream, const char *text)
+static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct xr_agent *agent = arg;
     size_t left = strlen(text), n;
@@ -268,7 +268,7 @@ void xr_clients_fence_done(void *arg, void *token, int status, const void *data,
         xr_server_fence_done(agent->server, token, status, data, len);
 }
 
-static void on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
+static void pmi_clients_on_modex(void *arg, uint32_t rank, uint32_t timeout_s, void *token)
 {
     struct xr_agent *agent = arg;
 
@@ -286,7 +286,7 @@ static void on_modex_answer(void *arg, void *token, enum xr_found found, const v
     xr_server_modex_done(agent->server, token, found, data, len);
 }
 
-static void on_asked(void *arg, uint32_t rank, uint32_t id)
+static void pmi_clients_on_asked(void *arg, uint32_t rank, uint32_t id)
 {
     struct xr_agent *agent = arg;
     const struct xr_rank *r = xr_agent_rank(agent, rank);
@@ -383,10 +383,10 @@ const struct xr_server_events xr_clients_server_events = {
     .finalized = on_finalized,
     .lost = on_lost,
     .aborted = on_aborted,
-    .log = on_log,
+    .log = pmi_clients_on_log,
     .fence = on_fence,
     .fence_late = on_fence_late,
-    .modex = on_modex,
+    .modex = pmi_clients_on_modex,
     .looked_up = on_looked_up,
     .raised = on_raised,
     .errand = on_errand,
@@ -394,7 +394,7 @@ const struct xr_server_events xr_clients_server_events = {
     .process = on_process,
     .ended = on_ended,
     .busy = on_busy};
-const struct xr_modex_ops xr_clients_modex_ops = {on_modex_answer, on_asked, on_modex_ended};
+const struct xr_modex_ops xr_clients_modex_ops = {on_modex_answer, pmi_clients_on_asked, on_modex_ended};
 
 /* On one host nothing is exchanged. */
 const struct xr_pmi1_ops xr_clients_pmi1_ops[2] = {

@@ -13,7 +13,7 @@
 
 enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1, TRIES = 3 };
 
-static pid_t start(struct xr_agent *agent, uint32_t rank)
+static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
 {
     char *argv[] = {(char *)(uintptr_t)XR_STAND_IN_NAME, NULL};
     char **env = xr_server_rank_env(agent->server, rank);
@@ -96,7 +96,7 @@ void xr_stand_in_check(struct xr_agent *agent)
         }
         r->stood_in = true;
         agent->stood_for = r;
-        agent->stand_in = start(agent, r->rank);
+        agent->stand_in = proxy_client_start(agent, r->rank);
         if (agent->stand_in)
             return;
         r->connected = r->finalized = true;

@@ -54,7 +54,7 @@ static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
     xr_pmi1_check_stranded(agent->pmi1);
 }
 
-static struct xr_rank *by_pid(struct xr_agent *agent, pid_t pid)
+static struct xr_rank *rank_reap_by_pid(struct xr_agent *agent, pid_t pid)
 {
     for (uint32_t i = 0; agent->ranks && i < agent->nlocal; i++) {
         if (agent->ranks[i].pid == pid && !agent->ranks[i].exited)
@@ -81,7 +81,7 @@ void xr_ranks_reap(struct xr_agent *agent)
     }
     /* Then what they left behind, and ranks where the kernel has no pidfds. */
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        struct xr_rank *r = by_pid(agent, pid);
+        struct xr_rank *r = rank_reap_by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status, &usage);
         else if (!xr_branches_reaped(agent->branches, pid, status) &&

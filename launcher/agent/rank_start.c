@@ -63,7 +63,7 @@ struct crew {
 
 /* ------------------------------------------------------------------ one rank */
 
-static size_t count(char *const *v)
+static size_t rank_start_count(char *const *v)
 {
     size_t n = 0;
 
@@ -74,7 +74,7 @@ static size_t count(char *const *v)
 
 /* The rank's own variables, what PMIx and other MPI libraries want, then the program's. The first of a
  * name counts. */
-static bool make_env(struct xr_agent *agent, uint32_t local, char *const *env, struct start *s)
+static bool rank_start_make_env(struct xr_agent *agent, uint32_t local, char *const *env, struct start *s)
 {
     uint32_t rank = agent->ranks[local].rank;
     const struct xr_foreign where = {.rank = rank,
@@ -84,12 +84,12 @@ static bool make_env(struct xr_agent *agent, uint32_t local, char *const *env, s
                                      .oversubscribed = agent->seats.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->job.no_mpi};
-    size_t npmix, nforeign, njob = count(env), n = 0;
+    size_t npmix, nforeign, njob = rank_start_count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
     s->foreign = xr_foreign_env(&where, env);
-    npmix = count(s->pmix);
-    nforeign = count(s->foreign);
+    npmix = rank_start_count(s->pmix);
+    nforeign = rank_start_count(s->foreign);
     s->env = malloc((OWN_VARS + XR_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;
@@ -156,7 +156,7 @@ static rank_status_t give_pipes(struct xr_agent *agent, uint32_t local, int null
     return st ? st : xr_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
 }
 
-static rank_status_t prepare(struct crew *c, uint32_t local)
+static rank_status_t rank_start_prepare(struct crew *c, uint32_t local)
 {
     struct xr_agent *agent = c->agent;
     const struct xr_app *app = xr_job_app_of(&agent->job, agent->ranks[local].rank);
@@ -171,7 +171,7 @@ static rank_status_t prepare(struct crew *c, uint32_t local)
                                 .cpus_size = agent->set_size,
                                 .nofile = agent->job.nofile,
                                 .limits = &agent->job.limits};
-    if (!make_env(agent, local, c->envs[app - agent->job.apps], s))
+    if (!rank_start_make_env(agent, local, c->envs[app - agent->job.apps], s))
         return RANK_ERR_NO_MEMORY;
     s->spec.env = s->env;
     if (agent->job.pty == agent->ranks[local].rank)
@@ -223,7 +223,7 @@ static bool start_one(struct xr_agent *agent, uint32_t local, struct start *s,
 /* ------------------------------------------------------------------- threads */
 
 /* Start ranks as they get ready, until there are no more. */
-static void work(struct crew *c, struct xr_spawner *spawner)
+static void rank_start_work(struct crew *c, struct xr_spawner *spawner)
 {
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -255,7 +255,7 @@ static void *thread_main(void *arg)
     struct xr_spawner spawner;
 
     if (xr_spawner_open(&spawner) == 0)
-        work(arg, &spawner);
+        rank_start_work(arg, &spawner);
     for (;;)
         pause(); /* to the end of the process; all signals are blocked here */
     return NULL;
@@ -310,7 +310,7 @@ static void wait_for_busy(struct crew *c)
 
 /* ----------------------------------------------------------------------- all */
 
-static size_t name_app(const struct xr_agent *agent, const struct xr_app *app, char *text, size_t len)
+static size_t rank_start_name_app(const struct xr_agent *agent, const struct xr_app *app, char *text, size_t len)
 {
     if (agent->job.napps == 1)
         return 0;
@@ -321,7 +321,7 @@ static void explain(const struct xr_agent *agent, uint32_t rank, const struct st
                     char *text, size_t len)
 {
     const struct xr_app *app = xr_job_app_of(&agent->job, rank);
-    size_t named = name_app(agent, app, text, len);
+    size_t named = rank_start_name_app(agent, app, text, len);
 
     *code = XR_EXIT_USAGE;
     text += named;
@@ -358,7 +358,7 @@ rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_
             here = xr_job_app_of(&agent->job, agent->ranks[i].rank) == app;
         if (!here || strchr(app->program, '/'))
             continue;
-        named = name_app(agent, app, text, len);
+        named = rank_start_name_app(agent, app, text, len);
         named += (size_t)snprintf(text + named, len - named, "host %s: ", agent->host);
         found = xr_program_find(app->program, *app->path ? app->path : NULL,
                                 path ? path : xr_environ_value(agent->job.env, "PATH"), app->wdir, text + named,
@@ -380,7 +380,7 @@ static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
 
     if (xr_spawner_open(&spawner))
         return RANK_ERR_NO_MEMORY;
-    st = prepare(c, 0);
+    st = rank_start_prepare(c, 0);
     if (st)
         return st;
     c->ready = c->next = 1;
@@ -391,12 +391,12 @@ static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
     for (uint32_t i = 1; !st && i < n; i++) {
-        st = prepare(c, i);
+        st = rank_start_prepare(c, i);
         if (!st)
             publish(c, i + 1, false);
     }
     publish(c, 0, true);
-    work(c, &spawner);
+    rank_start_work(c, &spawner);
     wait_for_busy(c);
     return st;
 }
@@ -427,7 +427,7 @@ static uint32_t rank_of(void *arg, uint32_t local)
     return agent->ranks[local].rank;
 }
 
-static void on_progress(void *arg)
+static void rank_start_on_progress(void *arg)
 {
     xr_agent_check_done(arg);
 }
@@ -459,7 +459,7 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
                                      .nlocal = agent->nlocal,
                                      .nhosts = agent->job.nhosts,
                                      .rank_of = rank_of,
-                                     .on_progress = on_progress,
+                                     .on_progress = rank_start_on_progress,
                                      .arg = agent};
     if (!st) {
         st = xr_outputs_open(&agent->io, &agent->outputs);

@@ -52,7 +52,7 @@ struct xr_traces {
     bool done;
 };
 
-static void tell(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
+static void stack_traces_tell(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
 {
     struct xr_packer p = {0};
 
@@ -64,12 +64,12 @@ static void tell(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text
     xr_wire_send(t->agent->wire, XR_MSG_TRACE_TEXT, &p);
 }
 
-static void say(struct xr_traces *t, const struct trace *x, const char *why)
+static void stack_traces_say(struct xr_traces *t, const struct trace *x, const char *why)
 {
     char text[512];
 
     snprintf(text, sizeof(text), "no stack trace: %s\n", why);
-    tell(t, x->rank, x->pid, text, strlen(text));
+    stack_traces_tell(t, x->rank, x->pid, text, strlen(text));
 }
 
 /* -------------------------------------------------------------------- one rank */
@@ -84,7 +84,7 @@ static void stop_reading(struct trace *x)
     x->fd = -1;
 }
 
-static void take(struct trace *x)
+static void stack_traces_take(struct trace *x)
 {
     char rest[4096];
     ssize_t n;
@@ -108,7 +108,7 @@ static void on_text(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    take(arg);
+    stack_traces_take(arg);
 }
 
 static char *const *arguments(const struct xr_traces *t, const char *pid, char *out[ARGS_MAX])
@@ -125,7 +125,7 @@ static char *const *arguments(const struct xr_traces *t, const char *pid, char *
     return out;
 }
 
-static bool begin(struct xr_traces *t, struct trace *x)
+static bool stack_traces_begin(struct xr_traces *t, struct trace *x)
 {
     int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC), pidfd = -1;
     struct xr_spawn spec = {.program = t->tool, .env = t->env, .wdir = "/"};
@@ -226,26 +226,26 @@ static size_t keep_frames(char *text, size_t len)
     return is_service_thread(text + thread, kept - thread) ? thread : kept;
 }
 
-static void finish(struct xr_traces *t, struct trace *x)
+static void stack_traces_finish(struct xr_traces *t, struct trace *x)
 {
     x->child = 0;
     t->running--;
     if (x->fd >= 0)
-        take(x);
+        stack_traces_take(x);
     stop_reading(x);
     x->len = x->text ? keep_frames(x->text, x->len) : 0;
-    tell(t, x->rank, x->pid, x->text, x->len);
+    stack_traces_tell(t, x->rank, x->pid, x->text, x->len);
     if (x->late)
-        say(t, x, "the tool did not end in time and was killed");
+        stack_traces_say(t, x, "the tool did not end in time and was killed");
     else if (x->len == 0)
-        say(t, x, "the tool printed nothing");
+        stack_traces_say(t, x, "the tool printed nothing");
     free(x->text);
     x->text = NULL;
 }
 
 /* ------------------------------------------------------------------------- all */
 
-static void end(struct xr_traces *t)
+static void stack_traces_end(struct xr_traces *t)
 {
     if (t->done)
         return;
@@ -256,17 +256,17 @@ static void end(struct xr_traces *t)
         xr_wire_send(t->agent->wire, XR_MSG_TRACED, NULL);
 }
 
-static void go_on(struct xr_traces *t)
+static void stack_traces_go_on(struct xr_traces *t)
 {
     while (!t->done && t->next < t->n && t->running < AT_ONCE) {
         struct trace *x = &t->list[t->next++];
         if (rk_clock_ns() > t->deadline)
-            say(t, x, "there is no time for it");
-        else if (!begin(t, x))
-            say(t, x, strerror(errno));
+            stack_traces_say(t, x, "there is no time for it");
+        else if (!stack_traces_begin(t, x))
+            stack_traces_say(t, x, strerror(errno));
     }
     if (t->next == t->n && t->running == 0)
-        end(t);
+        stack_traces_end(t);
 }
 
 /* Kill what takes too long. */
@@ -284,15 +284,15 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
             kill(x->child, SIGKILL);
         }
     }
-    go_on(t);
+    stack_traces_go_on(t);
 }
 
 bool xr_traces_reaped(struct xr_traces *t, pid_t pid)
 {
     for (uint32_t i = 0; t && pid > 0 && i < t->n; i++) {
         if (t->list[i].child == pid) {
-            finish(t, &t->list[i]);
-            go_on(t);
+            stack_traces_finish(t, &t->list[i]);
+            stack_traces_go_on(t);
             return true;
         }
     }
@@ -311,7 +311,7 @@ static void find_tool(struct xr_traces *t)
 }
 
 /* Ours, but that no debugger asks servers for symbols. */
-static char **make_env(void)
+static char **stack_traces_make_env(void)
 {
     size_t n = 0;
     char **env;
@@ -336,10 +336,10 @@ struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms)
     t->agent = agent;
     t->deadline = rk_clock_ns() + ms * 1000000ull;
     t->list = calloc(agent->nlocal, sizeof(*t->list));
-    t->env = make_env();
+    t->env = stack_traces_make_env();
     t->tick = event_new(agent->base, -1, EV_PERSIST, on_tick, t);
     if (!t->list || !t->env || !t->tick || xr_spawner_open(&t->spawner)) {
-        end(t);
+        stack_traces_end(t);
         return t;
     }
     event_add(t->tick, &tick);
@@ -354,10 +354,10 @@ struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms)
     }
     if (!t->tool) {
         const char *text = "no stack traces: neither gdb nor eu-stack is in PATH\n";
-        tell(t, XR_NO_RANK, 0, text, strlen(text));
+        stack_traces_tell(t, XR_NO_RANK, 0, text, strlen(text));
         t->n = 0;
     }
-    go_on(t);
+    stack_traces_go_on(t);
     return t;
 }
 

@@ -51,7 +51,7 @@ void xr_keeper_busy(bool busy)
         atomic_store(&shared->busy, busy);
 }
 
-static void share(bool busy)
+static void supervisor_share(bool busy)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
@@ -60,7 +60,7 @@ static void share(bool busy)
 }
 
 /* What /proc/PID/stat says from the state on; NULL: there is no such process. */
-static const char *read_stat(pid_t pid, char *text, size_t len)
+static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
 {
     char path[48], *after;
     ssize_t n = 0;
@@ -80,7 +80,7 @@ static const char *read_stat(pid_t pid, char *text, size_t len)
 }
 
 /* The agent's ranks died with it, before anybody could look at what they had. */
-static void remove_leftovers(const struct timespec *since)
+static void supervisor_remove_leftovers(const struct timespec *since)
 {
     struct xr_leftovers *l;
 
@@ -103,7 +103,7 @@ static void keep_only_stderr(void)
         close(null);
 }
 
-static pid_t start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
+static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
                          const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
@@ -139,7 +139,7 @@ static bool is_over(int signals, int wire, int ms)
 static bool has_stood(pid_t agent, uint64_t *since)
 {
     char text[1024];
-    const char *stat = read_stat(agent, text, sizeof(text));
+    const char *stat = supervisor_read_stat(agent, text, sizeof(text));
     uint64_t now = rk_clock_ns();
 
     if (!stat || *stat != 'T') {
@@ -194,7 +194,7 @@ static bool front_has_ended(pid_t front)
 
     if (getppid() != front)
         return true;
-    stat = read_stat(front, text, sizeof(text));
+    stat = supervisor_read_stat(front, text, sizeof(text));
     return !stat ||
            (sscanf(stat, "%*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %*d "
                          "%*u %*u %*u %*u %*u %*u %lu", &flags, &pending) == 2 &&
@@ -223,9 +223,9 @@ static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const c
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN); /* whoever read what goes wrong may be gone */
     keep_only_stderr();
-    share(remote);
+    supervisor_share(remote);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    agent = signals < 0 ? -1 : start_agent(fd, setup, remote, direct, &old, signals);
+    agent = signals < 0 ? -1 : supervisor_start_agent(fd, setup, remote, direct, &old, signals);
     xr_direct_leave_fd(direct);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
@@ -243,7 +243,7 @@ static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const c
     if (!xr_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        remove_leftovers(&since);
+        supervisor_remove_leftovers(&since);
     if (job && front_has_ended(front))
         xr_rundir_remove(job); /* the front end could not */
     return status ? 1 : 0;

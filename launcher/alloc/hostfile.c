@@ -91,7 +91,7 @@ static void close_up(char *line)
     *to = '\0';
 }
 
-static bool take_line(struct xr_hostlist *list, char *line, struct keys *said, char *err, size_t errlen)
+static bool hostfile_take_line(struct xr_hostlist *list, char *line, struct keys *said, char *err, size_t errlen)
 {
     struct xr_hostlist here = {.n = 0};
     struct keys keys = {0};
@@ -153,7 +153,7 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
     while ((line = xr_text_file_line(&f))) {
         if (f.nul) {
             snprintf(text, sizeof(text), "the line holds a NUL byte");
-        } else if (take_line(list, line, &said, text, sizeof(text))) {
+        } else if (hostfile_take_line(list, line, &said, text, sizeof(text))) {
             warn_unused(path, f.number, &said);
             continue;
         }

@@ -29,7 +29,7 @@ void xr_hostlist_clear(struct xr_hostlist *list)
 }
 
 /* Return the slot of a name in one of the tables, or a free one. end terminates the name there. */
-static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
+static uint32_t *hostlist_slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
 {
     uint32_t at = rk_fnv32(RK_FNV32_START, name, len) & (list->ntable - 1);
 
@@ -42,7 +42,7 @@ static uint32_t *slot_of(const struct xr_hostlist *list, uint32_t *table, char e
 
 static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t len)
 {
-    return slot_of(list, list->table, '\0', name, len);
+    return hostlist_slot_of(list, list->table, '\0', name, len);
 }
 
 /* Put a host into the tables. Of several that differ only in the domain, one stands for all. */
@@ -54,11 +54,11 @@ static void index_host(struct xr_hostlist *list, uint32_t i)
     *slot(list, name, strlen(name)) = i + 1;
     if (!domain)
         return;
-    at = slot_of(list, list->brief, '.', name, (size_t)(domain - name) - 1);
+    at = hostlist_slot_of(list, list->brief, '.', name, (size_t)(domain - name) - 1);
     *at = *at ? *at | SEVERAL : i + 1;
 }
 
-static uint32_t find(const struct xr_hostlist *list, const char *name, size_t len)
+static uint32_t hostlist_find(const struct xr_hostlist *list, const char *name, size_t len)
 {
     uint32_t at = list->ntable ? *slot(list, name, len) : 0;
 
@@ -66,7 +66,7 @@ static uint32_t find(const struct xr_hostlist *list, const char *name, size_t le
 }
 
 /* Grow the tables: half of each stays empty. */
-static bool grow(struct xr_hostlist *list)
+static bool hostlist_grow(struct xr_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
     struct xr_hostspec *more = realloc(list->host, cap * sizeof(*more));
@@ -92,20 +92,20 @@ static bool grow(struct xr_hostlist *list)
 
 uint32_t xr_hostlist_find(const struct xr_hostlist *list, const char *name)
 {
-    return find(list, name, strlen(name));
+    return hostlist_find(list, name, strlen(name));
 }
 
 rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t len,
                               uint32_t slots)
 {
-    uint32_t at = find(list, name, len);
+    uint32_t at = hostlist_find(list, name, len);
 
     if (at != UINT32_MAX) {
         /* "a,a" is two slots of a. */
         list->host[at].slots = (list->host[at].slots ? list->host[at].slots : 1) + (slots ? slots : 1);
         return RANK_OK;
     }
-    if (list->n == list->cap && !grow(list))
+    if (list->n == list->cap && !hostlist_grow(list))
         return RANK_ERR_NO_MEMORY;
     list->host[list->n] = (struct xr_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
@@ -205,7 +205,7 @@ static rank_status_t wrong(struct spelling *s, const char *what)
 }
 
 /* Parse a number like "07": its value and its width. */
-static bool number(const char *text, size_t len, size_t *used, unsigned long *value)
+static bool hostlist_number(const char *text, size_t len, size_t *used, unsigned long *value)
 {
     size_t n = 0;
 
@@ -223,11 +223,11 @@ static rank_status_t expand_part(struct spelling *s, size_t at, const char *part
     unsigned long first, last;
     size_t width, used;
 
-    if (!number(part, len, &width, &first))
+    if (!hostlist_number(part, len, &width, &first))
         return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
     last = first;
     if (width < len) {
-        if (part[width] != '-' || !number(part + width + 1, len - width - 1, &used, &last) ||
+        if (part[width] != '-' || !hostlist_number(part + width + 1, len - width - 1, &used, &last) ||
             width + 1 + used != len)
             return wrong(s, "a bracket holds numbers, as in node[01-16,20]");
         if (last < first)
@@ -292,7 +292,7 @@ static rank_status_t format_error(const char *text, size_t len, const char *what
     return RANK_ERR_ARG;
 }
 
-static rank_status_t parse_one(struct xr_hostlist *list, const char *text, size_t len, char *err,
+static rank_status_t hostlist_parse_one(struct xr_hostlist *list, const char *text, size_t len, char *err,
                                size_t errlen)
 {
     struct spelling s = {.list = list};
@@ -306,7 +306,7 @@ static rank_status_t parse_one(struct xr_hostlist *list, const char *text, size_
                             errlen);
     if (colon && (!bracket || colon > bracket)) {
         namelen = (size_t)(colon - text);
-        if (!number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
+        if (!hostlist_number(colon + 1, len - namelen - 1, &used, &slots) || namelen + 1 + used != len ||
             slots < 1 || slots > MAX_SLOTS)
             return format_error(text, len, "behind the colon stands how many ranks the host takes", err, errlen);
     }
@@ -332,7 +332,7 @@ rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char
         depth += *at == '[';
         depth -= *at == ']';
         if (*at == '\0' || (*at == ',' && depth <= 0)) {
-            rank_status_t st = parse_one(list, from, (size_t)(at - from), err, errlen);
+            rank_status_t st = hostlist_parse_one(list, from, (size_t)(at - from), err, errlen);
             if (st)
                 return st;
             from = at + 1;
@@ -352,8 +352,8 @@ static uint32_t find_except_domain(const struct xr_hostlist *list, const char *n
     if (list->n == 0 || (!domain && memchr(name, '.', len)))
         return UINT32_MAX;
     if (domain)
-        return find(list, name, (size_t)(domain - name) - 1);
-    at = *slot_of(list, list->brief, '.', name, len);
+        return hostlist_find(list, name, (size_t)(domain - name) - 1);
+    at = *hostlist_slot_of(list, list->brief, '.', name, len);
     return at && !(at & SEVERAL) ? at - 1 : UINT32_MAX;
 }
 

@@ -42,7 +42,7 @@ void xr_here_clear(struct xr_here *h)
 }
 
 /* Return the bytes of an interface's address, or NULL. */
-static const void *bytes_of(const struct ifaddrs *i, int *family, size_t *len)
+static const void *local_host_bytes_of(const struct ifaddrs *i, int *family, size_t *len)
 {
     *family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
     *len = *family == AF_INET ? 4 : 16;
@@ -59,14 +59,14 @@ static bool has_address(struct xr_here *h, int want_family, const void *want)
     size_t len;
 
     for (const struct ifaddrs *i = addresses(h); i; i = i->ifa_next) {
-        const void *have = bytes_of(i, &family, &len);
+        const void *have = local_host_bytes_of(i, &family, &len);
         if (have && family == want_family && memcmp(have, want, len) == 0)
             return true;
     }
     return false;
 }
 
-static bool own_address(struct xr_here *h, const char *name)
+static bool local_host_own_address(struct xr_here *h, const char *name)
 {
     int family = strchr(name, ':') ? AF_INET6 : AF_INET;
     uint8_t want[16];
@@ -75,7 +75,7 @@ static bool own_address(struct xr_here *h, const char *name)
 }
 
 /* 127.0.1.1, where some systems keep the host's own name, belongs to no interface. */
-static bool is_loopback(const struct sockaddr_in *at)
+static bool local_host_is_loopback(const struct sockaddr_in *at)
 {
     return ntohl(at->sin_addr.s_addr) >> 24 == 127;
 }
@@ -92,7 +92,7 @@ static bool resolves_elsewhere(struct xr_here *h, const char *name)
     for (const struct addrinfo *a = all; a && !own; a = a->ai_next) {
         if (a->ai_family == AF_INET) {
             const struct sockaddr_in *at = (const void *)a->ai_addr;
-            own = is_loopback(at) || has_address(h, AF_INET, &at->sin_addr);
+            own = local_host_is_loopback(at) || has_address(h, AF_INET, &at->sin_addr);
         } else if (a->ai_family == AF_INET6) {
             const struct sockaddr_in6 *at = (const void *)a->ai_addr;
             own = has_address(h, AF_INET6, &at->sin6_addr);
@@ -112,7 +112,7 @@ bool xr_here_is(struct xr_here *h, const char *name)
     /* "node1" and "node1.cluster" are one, "node1.a" and "node1.b" are two. */
     if (n == m && strncmp(name, own, n) == 0 && (!name[m] || !own[n]) && !isdigit((unsigned char)name[0]))
         return !name[m] || !h->elsewhere || !h->elsewhere(h, name);
-    return own_address(h, name);
+    return local_host_own_address(h, name);
 }
 
 const char *xr_here_domain(const char *name)
@@ -169,7 +169,7 @@ static uint64_t sum_addresses(void)
     size_t len;
 
     for (const struct ifaddrs *i = addresses(&h); i; i = i->ifa_next) {
-        const void *bytes = bytes_of(i, &family, &len);
+        const void *bytes = local_host_bytes_of(i, &family, &len);
         if (bytes && !(i->ifa_flags & IFF_LOOPBACK))
             sum += rk_fnv64((uint64_t)family, bytes, len);
     }

@@ -25,7 +25,7 @@ static int left(uint64_t deadline)
     return now >= deadline ? 0 : (int)((deadline - now) / 1000000u) + 1;
 }
 
-static bool wait_for(int fd, short events, uint64_t deadline)
+static bool connect_wait_for(int fd, short events, uint64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = events};
     int n;
@@ -38,7 +38,7 @@ static bool wait_for(int fd, short events, uint64_t deadline)
     return n > 0;
 }
 
-static int connect_to(const char *address, uint32_t port, uint64_t deadline)
+static int connect_connect_to(const char *address, uint32_t port, uint64_t deadline)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -57,7 +57,7 @@ static int connect_to(const char *address, uint32_t port, uint64_t deadline)
     if (connect(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four,
                 is_six ? sizeof(six) : sizeof(four)) == 0)
         return fd;
-    if (errno == EINPROGRESS && wait_for(fd, POLLOUT, deadline) &&
+    if (errno == EINPROGRESS && connect_wait_for(fd, POLLOUT, deadline) &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0)
         return fd;
     error = error ? error : errno;
@@ -77,7 +77,7 @@ static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
         return false;
     while (have < sizeof(answer)) {
         ssize_t n;
-        if (!wait_for(fd, POLLIN, deadline))
+        if (!connect_wait_for(fd, POLLIN, deadline))
             return false;
         n = recv(fd, answer + have, sizeof(answer) - have, 0);
         if (n == 0)
@@ -105,7 +105,7 @@ static const char *reverse_address(const struct xr_setup *s)
 
 static int connect_parent(const struct xr_setup *s, const char *address, uint64_t deadline)
 {
-    int fd = connect_to(address, s->port, deadline);
+    int fd = connect_connect_to(address, s->port, deadline);
 
     if (fd >= 0 && authenticate(fd, s, deadline))
         return fd;

@@ -53,7 +53,7 @@ static void pause_listening(struct xr_door *d)
     event_add(d->again, &soon);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void listener_on_again(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_door *d = arg;
 
@@ -84,7 +84,7 @@ static bool has_unread_data(const struct pending_conn *g)
 }
 
 /* Leave fewer than this many pending connections: the oldest silent ones are closed. */
-static bool make_room(struct xr_door *d, uint32_t many)
+static bool listener_make_room(struct xr_door *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
 
@@ -168,7 +168,7 @@ static void too_many(struct xr_door *d, int error)
         if (d->npending > PENDING_FEW)
             d->room = d->npending - d->npending / 4;
         else if (d->npending)
-            make_room(d, d->npending);
+            listener_make_room(d, d->npending);
     }
     pause_listening(d);
 }
@@ -181,7 +181,7 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
     int s;
 
     (void)what;
-    if (!make_room(d, d->room)) {
+    if (!listener_make_room(d, d->room)) {
         pause_listening(d);
         return;
     }
@@ -275,7 +275,7 @@ rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const
         snprintf(err, errlen, "cannot listen for the agents of other hosts: %s", strerror(errno));
     else
         d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_pending, d);
-    d->again = evtimer_new(base, on_again, d);
+    d->again = evtimer_new(base, listener_on_again, d);
     if (!d->ev || !d->again || event_add(d->ev, NULL)) {
         xr_door_close(d);
         xr_strings_free(*addresses);

@@ -135,7 +135,7 @@ void xr_usher_close(struct xr_usher *s)
 /* ----------------------------------------------------------- agent's side */
 
 /* Store the local address of a socket as text, or "". */
-static void own_address(int fd, char *to, socklen_t len)
+static void parent_lookup_own_address(int fd, char *to, socklen_t len)
 {
     struct sockaddr_storage at = {0};
     socklen_t n = sizeof(at);
@@ -154,7 +154,7 @@ void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up,
     char first[INET6_ADDRSTRLEN], **list;
     size_t n = 0, at = 0;
 
-    own_address(up, first, sizeof(first));
+    parent_lookup_own_address(up, first, sizeof(first));
     while (addresses[n])
         n++;
     list = calloc(n + 1, sizeof(*list));
@@ -170,7 +170,7 @@ void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up,
     free(list);
 }
 
-static rank_status_t take_answer(int fd, struct xr_setup *s)
+static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
 {
     uint8_t head[4], *data = NULL;
     struct xr_unpacker u = {head, sizeof(head), false};
@@ -211,7 +211,7 @@ rank_status_t xr_usher_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
     if (fd < 0)
         return RANK_ERR_SYSTEM;
     xr_keepalive_enable(fd);
-    st = take_answer(fd, s);
+    st = parent_lookup_take_answer(fd, s);
     close(fd);
     if (st)
         snprintf(err, errlen, "xrun did not say where its parent %s is",

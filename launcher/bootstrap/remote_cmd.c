@@ -65,7 +65,7 @@ const char *xr_command_last(struct xr_command *c)
     return at ? at + 1 : c->text;
 }
 
-static void shut(struct event **ev)
+static void remote_cmd_shut(struct event **ev)
 {
     if (!*ev)
         return;
@@ -74,7 +74,7 @@ static void shut(struct event **ev)
     *ev = NULL;
 }
 
-static void settle(struct xr_command *c)
+static void remote_cmd_settle(struct xr_command *c)
 {
     if (!c->ended || c->output)
         return;
@@ -101,38 +101,38 @@ static bool take_output(struct xr_command *c)
             pass_lines(c, false);
         return true;
     }
-    shut(&c->output);
-    settle(c);
+    remote_cmd_shut(&c->output);
+    remote_cmd_settle(c);
     return false;
 }
 
-static void on_output(evutil_socket_t fd, short what, void *arg)
+static void remote_cmd_on_output(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
     take_output(arg);
 }
 
-static void on_input(evutil_socket_t fd, short what, void *arg)
+static void remote_cmd_on_input(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_command *c = arg;
     int n = evbuffer_write(c->queue, fd);
 
     (void)what;
     if ((n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(c->queue) == 0)
-        shut(&c->input); /* all sent, or the reader is gone: its end explains why */
+        remote_cmd_shut(&c->input); /* all sent, or the reader is gone: its end explains why */
 }
 
 /* ---------------------------------------------------------------------- start */
 
-static bool watch(struct event_base *base, struct xr_command *c, int input, int output)
+static bool remote_cmd_watch(struct event_base *base, struct xr_command *c, int input, int output)
 {
     evutil_make_socket_nonblocking(input);
     evutil_make_socket_nonblocking(output);
-    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, on_input, c);
+    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, remote_cmd_on_input, c);
     if (!c->input)
         close(input);
-    c->output = event_new(base, output, EV_READ | EV_PERSIST, on_output, c);
+    c->output = event_new(base, output, EV_READ | EV_PERSIST, remote_cmd_on_output, c);
     if (!c->output)
         close(output);
     return c->input && c->output && !event_add(c->input, NULL) && !event_add(c->output, NULL);
@@ -150,7 +150,7 @@ static bool fill_queue(struct xr_command *c, const struct xr_setup *setup, uint3
     return ok;
 }
 
-static pid_t run(const struct xr_command_start *start, struct xr_spawner *spawner, int in, int out,
+static pid_t remote_cmd_run(const struct xr_command_start *start, struct xr_spawner *spawner, int in, int out,
                  const char **step)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), pidfd = -1;
@@ -196,7 +196,7 @@ rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawn
     c->ops = ops;
     c->arg = arg;
     c->pid = pipe2(in, O_CLOEXEC) == 0 && pipe2(words, O_CLOEXEC) == 0
-                 ? run(start, spawner, in[0], words[1], &step)
+                 ? remote_cmd_run(start, spawner, in[0], words[1], &step)
                  : -1;
     if (c->pid < 0) {
         snprintf(err, errlen, "cannot start %s: %s: %s", start->path, step, strerror(errno));
@@ -208,7 +208,7 @@ rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawn
     }
     close(in[0]);
     close(words[1]);
-    if (watch(base, c, in[1], words[0])) {
+    if (remote_cmd_watch(base, c, in[1], words[0])) {
         *out = c;
         return RANK_OK;
     }
@@ -227,7 +227,7 @@ bool xr_command_reaped(struct xr_command *c, pid_t pid, int status)
     for (uint32_t i = 0; c->output && i < LAST_READS && take_output(c); i++)
         ;
     c->ended = true;
-    settle(c);
+    remote_cmd_settle(c);
     return true;
 }
 
@@ -242,8 +242,8 @@ void xr_command_close(struct xr_command *c)
         return;
     if (c->pid > 0 && kill(c->pid, SIGKILL) == 0)
         waitpid(c->pid, NULL, 0);
-    shut(&c->input);
-    shut(&c->output);
+    remote_cmd_shut(&c->input);
+    remote_cmd_shut(&c->output);
     if (c->queue)
         evbuffer_free(c->queue);
     free(c);

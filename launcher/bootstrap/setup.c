@@ -56,7 +56,7 @@ void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
     }
 }
 
-static char *copy(struct xr_unpacker *u, bool needed)
+static char *setup_copy(struct xr_unpacker *u, bool needed)
 {
     const char *s = xr_unpack_string(u);
     char *c = s ? strdup(s) : NULL;
@@ -88,17 +88,17 @@ rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
     }
     out->addresses = xr_unpack_strings(u);
     out->port = xr_unpack_u32(u);
-    out->agent = copy(u, true);
+    out->agent = setup_copy(u, true);
     out->ssh_args = xr_unpack_strings(u);
-    out->program = copy(u, true);
-    out->library_path = copy(u, false);
-    out->interface = copy(u, false);
+    out->program = setup_copy(u, true);
+    out->library_path = setup_copy(u, false);
+    out->interface = setup_copy(u, false);
     out->names = calloc(out->shape.nodes, sizeof(*out->names));
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < out->shape.nodes && !u->failed; i++) {
         if (needs_name(out, out->node, i))
-            out->names[i] = copy(u, true);
+            out->names[i] = setup_copy(u, true);
     }
     return xr_unpack_done(u) && out->port <= 65535 ? RANK_OK : RANK_ERR_ARG;
 }
@@ -169,7 +169,7 @@ void xr_setup_say(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 }
 
 /* Copy a text field; it may be shown to the user. */
-static void take_text(char *to, const uint8_t *from, size_t len)
+static void setup_take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
     to[len] = '\0';
@@ -203,8 +203,8 @@ rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, siz
         return RANK_ERR_ARG;
     u = (struct xr_unpacker){head + 8, 4, false};
     protocol = xr_unpack_u32(&u);
-    take_text(version, head + 12, VERSION);
-    take_text(host, head + 12 + VERSION, HOST);
+    setup_take_text(version, head + 12, VERSION);
+    setup_take_text(host, head + 12 + VERSION, HOST);
     u = (struct xr_unpacker){head + GREETING - 4, 4, false};
     st = protocol == XR_PROTOCOL ? read_rest(fd, ms, xr_unpack_u32(&u), out) : RANK_ERR_ARG;
     own_name(own);

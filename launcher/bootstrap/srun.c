@@ -49,7 +49,7 @@ static bool reports_only_end(const char *line)
     return false;
 }
 
-static void on_line(void *arg, const char *line)
+static void srun_on_line(void *arg, const char *line)
 {
     struct xr_step *s = arg;
 
@@ -93,7 +93,7 @@ static void name_missing(const struct xr_step *s, char *to, size_t len)
         snprintf(to + at, len - at, " and %u more", s->missing - named);
 }
 
-static void on_end(void *arg, int status)
+static void srun_on_end(void *arg, int status)
 {
     struct xr_step *s = arg;
     char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 192];
@@ -112,7 +112,7 @@ static void on_end(void *arg, int status)
     s->ops->on_failed(s->arg, text);
 }
 
-static const struct xr_command_ops command_ops = {on_line, on_end};
+static const struct xr_command_ops command_ops = {srun_on_line, srun_on_end};
 
 static void on_talk(evutil_socket_t fd, short what, void *arg)
 {
@@ -144,7 +144,7 @@ static char *make_list(const struct xr_step *s)
     return list;
 }
 
-static rank_status_t run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
+static rank_status_t srun_run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
 {
     /* Request all memory, cores and devices of the job. No binding: the agent binds the ranks. */
     static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
@@ -225,7 +225,7 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
     if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
         xr_spawner_open(&s->spawner))
         return RANK_ERR_NO_MEMORY;
-    return run(s, base, err, errlen);
+    return srun_run(s, base, err, errlen);
 }
 
 void xr_step_close(struct xr_step *s)

@@ -91,14 +91,14 @@ static void report_failed(struct command *c, int status)
         free(text);
 }
 
-static void on_line(void *arg, const char *line)
+static void ssh_on_line(void *arg, const char *line)
 {
     struct command *c = arg;
 
     c->starter->ops->on_said(c->starter->arg, c->node, line);
 }
 
-static void on_end(void *arg, int status)
+static void ssh_on_end(void *arg, int status)
 {
     struct command *c = arg;
 
@@ -106,7 +106,7 @@ static void on_end(void *arg, int status)
         report_failed(c, status);
 }
 
-static const struct xr_command_ops command_ops = {on_line, on_end};
+static const struct xr_command_ops command_ops = {ssh_on_line, ssh_on_end};
 
 /* ---------------------------------------------------------------- start */
 

@@ -26,7 +26,7 @@ struct reading {
     bool bad;
 };
 
-static void warn_unknown(const char *where, const char *name)
+static void env_options_warn_unknown(const char *where, const char *name)
 {
     struct xr_option_row row;
     const char *best = NULL;
@@ -49,7 +49,7 @@ static void warn_unknown(const char *where, const char *name)
 }
 
 /* where: a file's line, or NULL for the environment. */
-static void take(void *arg, const char *where, const char *name, const char *value)
+static void env_options_take(void *arg, const char *where, const char *name, const char *value)
 {
     struct reading *r = arg;
     struct xr_option_row row;
@@ -62,7 +62,7 @@ static void take(void *arg, const char *where, const char *name, const char *val
     while (xr_options_row(i, &row) && strcmp(row.variable, name) != 0)
         i++;
     if (!xr_options_row(i, &row)) {
-        warn_unknown(where, name);
+        env_options_warn_unknown(where, name);
         return;
     }
     kept = xr_options_keep(r->options, value);
@@ -78,14 +78,14 @@ bool xr_options_variables(struct xr_options *o, char *err, size_t errlen)
 {
     struct reading r = {o, err, errlen, false};
 
-    rk_conf_others("XRUN_", take, &r);
+    rk_conf_others("XRUN_", env_options_take, &r);
     for (char **e = environ; *e; e++) {
         const char *eq = strchr(*e, '=');
         char name[128];
         if (strncmp(*e, "XRUN_", 5) != 0 || !eq || (size_t)(eq - *e) >= sizeof(name))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)(eq - *e), *e);
-        take(&r, NULL, name, eq + 1);
+        env_options_take(&r, NULL, name, eq + 1);
     }
     return !r.bad;
 }

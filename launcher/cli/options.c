@@ -275,7 +275,7 @@ TEXT(set_ssh_args, ssh_args, "--ssh-args")
 TEXT(set_interface, interface, "--if")
 
 /* Said again on one command line, it adds to what was said; but what a variable says is only a default. */
-static bool add_host(struct xr_options *o, const char *value, char *err, size_t errlen)
+static bool options_add_host(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *kept = value;
     char *both;
@@ -412,7 +412,7 @@ static const struct option options[] = {
      "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
      "are used (default: one for each of its cores). "
      "Given again, it adds hosts.",
-     add_host, 0},
+     options_add_host, 0},
     {{"--hostfile", "-hostfile", "-f", "-machinefile", "--machinefile"},
      "FILE",
      "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host. "

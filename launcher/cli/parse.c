@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* The row of the option that the first len bytes of name are. */
-static bool find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
+static bool parse_find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
 {
     for (*i = 0; xr_options_row(*i, row); ++*i) {
         for (const char *const *n = row->names; n < row->names + XR_OPTION_NAMES && *n; n++) {
@@ -55,7 +55,7 @@ static bool find_joined(const char *arg, size_t *which, struct xr_option_row *ro
 {
     *number = arg + 2;
     return (strncmp(arg, "-n", 2) == 0 || strncmp(arg, "-N", 2) == 0) && **number &&
-           !(*number)[strspn(*number, "0123456789")] && find(arg, 2, which, row);
+           !(*number)[strspn(*number, "0123456789")] && parse_find(arg, 2, which, row);
 }
 
 /* NAME VALUE at argv[*i] as NAME=VALUE; moves *i past them. NULL: err says why. */
@@ -79,16 +79,16 @@ static const char *join_pair(int argc, char **argv, int *i, struct xr_options *o
 }
 
 /* One option at argv[*i], and its value; moves *i past them. */
-static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err,
+static bool parse_parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err,
                       size_t errlen)
 {
     const char *arg = argv[*i], *eq = NULL, *value = NULL, *joined = NULL;
     struct xr_option_row row;
     size_t which;
-    bool found = find(arg, strlen(arg), &which, &row);
+    bool found = parse_find(arg, strlen(arg), &which, &row);
 
     if (!found && strncmp(arg, "--", 2) == 0 && (eq = strchr(arg, '=')))
-        found = find(arg, (size_t)(eq - arg), &which, &row);
+        found = parse_find(arg, (size_t)(eq - arg), &which, &row);
     if (!found && find_joined(arg, &which, &row, &joined))
         found = true;
     else
@@ -146,7 +146,7 @@ static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, c
             ++*i;
             continue;
         }
-        if (!parse_one(argc, argv, i, o, err, errlen))
+        if (!parse_parse_one(argc, argv, i, o, err, errlen))
             return false;
     }
     return true;
@@ -195,7 +195,7 @@ static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char 
 }
 
 /* All at its default, with room for what argv can hold. */
-static bool begin(int argc, char **argv, struct xr_options *o)
+static bool parse_begin(int argc, char **argv, struct xr_options *o)
 {
     size_t colons = 0, words = (size_t)argc + 1;
 
@@ -222,7 +222,7 @@ static bool begin(int argc, char **argv, struct xr_options *o)
 }
 
 /* -x of the command line, and for each program those that are for all. */
-static bool make_sets(int argc, char **argv, struct xr_options *o)
+static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
 {
     size_t programs = 1, genv = 0, shared = o->shared ? xr_words_count(o->shared) : 0;
 
@@ -262,7 +262,7 @@ static void default_n(struct xr_options *o)
 }
 
 /* What one option says of another. */
-static bool settle(struct xr_options *o, char *err, size_t errlen)
+static bool parse_settle(struct xr_options *o, char *err, size_t errlen)
 {
     default_n(o);
     if (o->pty != XR_PTY_NONE && !o->input_given)
@@ -279,13 +279,13 @@ static rank_status_t read_words(int argc, char **argv,
 {
     int i = 1;
 
-    if (!begin(argc, argv, out)) {
+    if (!parse_begin(argc, argv, out)) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }
     if (before && !before(out, err, errlen))
         return RANK_ERR_ARG;
-    if (!make_sets(argc, argv, out)) {
+    if (!parse_make_sets(argc, argv, out)) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }
@@ -323,7 +323,7 @@ rank_status_t xr_options_parse_over(int argc, char **argv,
 
     if (st)
         return st;
-    return xr_options_ask(out) || settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
+    return xr_options_ask(out) || parse_settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
 }
 
 const char *xr_options_keep(struct xr_options *o, const char *value)

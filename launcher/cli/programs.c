@@ -63,7 +63,7 @@ static int put_x(const char *set, bool torch, struct xr_app *app, char *err, siz
 }
 
 /* The variables that a program is given, by files and by -x. */
-static int make_env(const struct xr_app_options *o, bool torch, struct xr_app *app, char *err,
+static int programs_make_env(const struct xr_app_options *o, bool torch, struct xr_app *app, char *err,
                     size_t errlen)
 {
     int code = 0;
@@ -201,7 +201,7 @@ static rank_status_t check_conf(const struct xr_job *job)
 }
 
 /* "program 2: ", where there are several. */
-static size_t name_app(const struct xr_job *job, uint32_t i, char *err, size_t errlen)
+static size_t programs_name_app(const struct xr_job *job, uint32_t i, char *err, size_t errlen)
 {
     err[0] = '\0';
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
@@ -217,18 +217,18 @@ int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job
         return out_of_memory(err, errlen);
     job->napps = (uint32_t)options->napps;
     for (uint32_t i = 0; !code && i < job->napps; i++) {
-        size_t named = name_app(job, i, err, errlen);
+        size_t named = programs_name_app(job, i, err, errlen);
         job->apps[i].first = job->size;
         job->apps[i].n = (uint32_t)options->apps[i].n;
         job->size += job->apps[i].n;
-        code = make_env(&options->apps[i], options->torch, &job->apps[i], err + named,
+        code = programs_make_env(&options->apps[i], options->torch, &job->apps[i], err + named,
                         errlen - named);
     }
     /* Only now, since -x may pass on what is taken out of it here. */
     if (!code && !make_job_env(options, job))
         code = out_of_memory(err, errlen);
     for (uint32_t i = 0; !code && i < job->napps; i++) {
-        size_t named = name_app(job, i, err, errlen);
+        size_t named = programs_name_app(job, i, err, errlen);
         code = find_program(&options->apps[i], job->env, here, &job->apps[i], err + named,
                             errlen - named);
     }

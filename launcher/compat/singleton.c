@@ -36,7 +36,7 @@ static bool is_mpi(const char *name)
            strncmp(name, "libmpich", 8) == 0 || strncmp(name, "libmpifort", 10) == 0;
 }
 
-static bool look_at(void *arg, const char *path)
+static bool singleton_look_at(void *arg, const char *path)
 {
     struct app *a = arg;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -54,7 +54,7 @@ static void close_app(struct xr_singletons *s, struct app *a)
         event_del(s->timer);
 }
 
-static void tell(struct xr_singletons *s, struct app *a)
+static void singleton_tell(struct xr_singletons *s, struct app *a)
 {
     s->say(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
     close_app(s, a);
@@ -75,12 +75,12 @@ static bool is_served(pid_t rank, pid_t pid)
     return false;
 }
 
-static void look(struct app *a)
+static void singleton_look(struct app *a)
 {
     pid_t pid = a->is.pid;
 
     for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0] && !is_served(a->is.pid, pid); i++, pid = xr_maps_child(pid))
-        xr_maps_each(pid, look_at, a);
+        xr_maps_each(pid, singleton_look_at, a);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -96,9 +96,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         struct app *a = &s->apps[i];
         if (a->over)
             continue;
-        look(a);
+        singleton_look(a);
         if (s->looks == PROBES && a->uses[0])
-            tell(s, a);
+            singleton_tell(s, a);
     }
     if (s->looks == PROBES || s->open == 0)
         return;
@@ -162,7 +162,7 @@ void xr_singletons_ended(struct xr_singletons *s, uint32_t app, bool well)
     if (well && !a->uses[0])
         xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses));
     if (well && a->uses[0])
-        tell(s, a);
+        singleton_tell(s, a);
     else
         close_app(s, a);
 }

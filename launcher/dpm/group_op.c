@@ -36,7 +36,7 @@ struct xr_gathers {
     struct rk_link active;
 };
 
-static void destroy(struct gather *x)
+static void group_op_destroy(struct gather *x)
 {
     rk_list_remove(&x->link);
     xr_packer_free(&x->data);
@@ -50,7 +50,7 @@ static void destroy(struct gather *x)
 
 /* -------------------------------------------------------------------- who takes part */
 
-static int by_number(const void *a, const void *b)
+static int group_op_by_number(const void *a, const void *b)
 {
     const struct process *x = a, *y = b;
 
@@ -60,7 +60,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* NULL: the request makes no sense, or *status says what else. */
-static struct process *list(struct xr_gathers *g, struct xr_unpacker *u, uint32_t n,
+static struct process *group_op_list(struct xr_gathers *g, struct xr_unpacker *u, uint32_t n,
                             enum xr_errand_status *status)
 {
     struct process *all;
@@ -85,7 +85,7 @@ static struct process *list(struct xr_gathers *g, struct xr_unpacker *u, uint32_
         return NULL;
     }
     if (all)
-        qsort(all, n, sizeof(*all), by_number);
+        qsort(all, n, sizeof(*all), group_op_by_number);
     return all;
 }
 
@@ -93,7 +93,7 @@ static bool names(const struct gather *x, uint32_t job, uint32_t rank)
 {
     const struct process p = {job, rank};
 
-    return bsearch(&p, x->all, x->n, sizeof(p), by_number) != NULL;
+    return bsearch(&p, x->all, x->n, sizeof(p), group_op_by_number) != NULL;
 }
 
 static bool has_job(const struct gather *x, uint32_t job)
@@ -132,24 +132,24 @@ static bool has_come(const struct gather *x, const struct xr_asker *who)
     return false;
 }
 
-static bool same(const struct gather *x, enum xr_errand what, const struct process *all, uint32_t n)
+static bool group_op_same(const struct gather *x, enum xr_errand what, const struct process *all, uint32_t n)
 {
     return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
 }
 
-static struct gather *find(struct xr_gathers *g, enum xr_errand what, const struct process *all,
+static struct gather *group_op_find(struct xr_gathers *g, enum xr_errand what, const struct process *all,
                            uint32_t n, const struct xr_asker *who)
 {
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
         struct gather *x = rk_list_entry(l, struct gather, link);
-        if (same(x, what, all, n) && !has_come(x, who))
+        if (group_op_same(x, what, all, n) && !has_come(x, who))
             return x;
     }
     return NULL;
 }
 
 /* Takes all over. */
-static struct gather *make(struct xr_gathers *g, enum xr_errand what, struct process *all, uint32_t n)
+static struct gather *group_op_make(struct xr_gathers *g, enum xr_errand what, struct process *all, uint32_t n)
 {
     struct gather *x = calloc(1, sizeof(*x));
 
@@ -160,7 +160,7 @@ static struct gather *make(struct xr_gathers *g, enum xr_errand what, struct pro
     *x = (struct gather){.all_of = g, .what = what, .all = all, .n = n, .jobs = calloc(n, sizeof(*x->jobs))};
     rk_list_append(&g->active, &x->link);
     if (!x->jobs) {
-        destroy(x);
+        group_op_destroy(x);
         return NULL;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -183,25 +183,25 @@ static void answer_all(struct xr_gathers *g, struct gather *x, enum xr_errand_st
                        x->jobs, x->njobs);
 }
 
-static void finish(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
+static void group_op_finish(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
 {
     answer_all(g, x, status);
-    destroy(x);
+    group_op_destroy(x);
 }
 
 /* One is lost. If it has ended, all who come later will find that, too; else a note of it is left for them, one for
  * all times that this happens before they come. */
-static void fail(struct xr_gathers *g, struct gather *x)
+static void group_op_fail(struct xr_gathers *g, struct gather *x)
 {
     answer_all(g, x, XR_SOMEBODY_LOST);
     if (x->come >= x->want || presence(g, x) == XR_ENDED) {
-        destroy(x);
+        group_op_destroy(x);
         return;
     }
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
         struct gather *other = rk_list_entry(l, struct gather, link);
-        if (other->failed && same(other, x->what, x->all, x->n)) {
-            destroy(x);
+        if (other->failed && group_op_same(other, x->what, x->all, x->n)) {
+            group_op_destroy(x);
             return;
         }
     }
@@ -212,13 +212,13 @@ static void fail(struct xr_gathers *g, struct gather *x)
     rk_list_append(&g->active, &x->link);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void group_op_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct gather *x = arg;
 
     (void)fd;
     (void)what;
-    finish(x->all_of, x, XR_TOO_LATE);
+    group_op_finish(x->all_of, x, XR_TOO_LATE);
 }
 
 /* The shortest time-out of those who have come is that of all. False: no memory. */
@@ -230,14 +230,14 @@ static bool keep_time(struct gather *x, uint32_t ms)
     if (!ms || x->failed || (x->late && x->late_ns <= end))
         return true;
     if (!x->late)
-        x->late = evtimer_new(x->all_of->base, on_late, x);
+        x->late = evtimer_new(x->all_of->base, group_op_on_late, x);
     x->late_ns = end;
     return x->late && event_add(x->late, &late) == 0;
 }
 
 /* ----------------------------------------------------------------------------- coming */
 
-static void refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_errand_status status)
+static void group_op_refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_errand_status status)
 {
     g->ops->answer(g->arg, who, status, NULL, 0, NULL, 0);
 }
@@ -245,18 +245,18 @@ static void refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_err
 static void come(struct xr_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
 {
     if (x->failed) {
-        refuse(g, &x->who[x->nwho - 1], XR_SOMEBODY_LOST);
+        group_op_refuse(g, &x->who[x->nwho - 1], XR_SOMEBODY_LOST);
         if (x->come >= x->want)
-            destroy(x);
+            group_op_destroy(x);
         return;
     }
     xr_pack_raw(&x->data, data, len);
     if (lost || presence(g, x) != XR_PRESENT)
-        fail(g, x);
+        group_op_fail(g, x);
     else if (x->data.failed || x->data.len > XR_MESSAGE_MAX / 2)
-        finish(g, x, XR_NO_ROOM);
+        group_op_finish(g, x, XR_NO_ROOM);
     else if (x->come >= x->want)
-        finish(g, x, XR_DONE);
+        group_op_finish(g, x, XR_DONE);
 }
 
 void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_asker *who,
@@ -264,7 +264,7 @@ void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_
 {
     uint32_t lost = xr_unpack_u32(u), here = xr_unpack_u32(u), ms = xr_unpack_u32(u), n = xr_unpack_u32(u);
     enum xr_errand_status status;
-    struct process *all = list(g, u, n, &status);
+    struct process *all = group_op_list(g, u, n, &status);
     struct xr_asker *longer;
     struct gather *x;
     const void *data;
@@ -272,22 +272,22 @@ void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_
 
     data = xr_unpack_bytes(u, &len);
     if (!all || !xr_unpack_done(u)) {
-        refuse(g, who, all ? XR_REFUSED : status);
+        group_op_refuse(g, who, all ? XR_REFUSED : status);
         free(all);
         return;
     }
-    x = find(g, what, all, n, who);
+    x = group_op_find(g, what, all, n, who);
     if (x)
         free(all);
     else
-        x = make(g, what, all, n);
+        x = group_op_make(g, what, all, n);
     longer = x ? realloc(x->who, (x->nwho + 1) * sizeof(*longer)) : NULL;
     if (longer)
         x->who = longer;
     if (!longer || !keep_time(x, ms)) {
-        refuse(g, who, XR_NO_ROOM);
+        group_op_refuse(g, who, XR_NO_ROOM);
         if (x && !x->failed)
-            finish(g, x, XR_NO_ROOM);
+            group_op_finish(g, x, XR_NO_ROOM);
         return;
     }
     x->who[x->nwho++] = *who;
@@ -307,7 +307,7 @@ void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
         next = l->next;
         more = l != last;
         if (!x->failed && has_part(x, job, rank))
-            fail(g, x);
+            group_op_fail(g, x);
     }
 }
 
@@ -320,9 +320,9 @@ void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
         if (!has_part(x, job, rank))
             continue;
         if (x->failed)
-            destroy(x);
+            group_op_destroy(x);
         else
-            finish(g, x, XR_SOMEBODY_LOST);
+            group_op_finish(g, x, XR_SOMEBODY_LOST);
     }
 }
 
@@ -348,6 +348,6 @@ void xr_gathers_close(struct xr_gathers *g)
     if (!g)
         return;
     while (!rk_list_empty(&g->active))
-        destroy(rk_list_entry(g->active.next, struct gather, link));
+        group_op_destroy(rk_list_entry(g->active.next, struct gather, link));
     free(g);
 }

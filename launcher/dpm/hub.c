@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* An event whose range goes beyond its job: to all others, as they are now. */
-static bool take_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
+static bool hub_take_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
     struct xr_notice notice;
 
@@ -23,7 +23,7 @@ static bool take_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_
     return true;
 }
 
-static bool take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
+static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
 {
     int code;
 
@@ -46,7 +46,7 @@ static bool take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, stru
     case XR_UP_STILL:
         return xr_hub_take_still(h, j, u);
     case XR_UP_NOTICE:
-        return take_notice(h, j, u);
+        return hub_take_notice(h, j, u);
     case XR_UP_MODEX:
         return xr_hub_take_modex(h, j, u);
     case XR_UP_FAILING:
@@ -69,7 +69,7 @@ bool xr_hub_take(struct xr_hub *h, uint32_t job, enum xr_word word, struct xr_un
     if (!j || j->gone)
         return job < h->next_job;
     xr_hub_enter(h);
-    sane = take(h, j, word, u);
+    sane = hub_take(h, j, word, u);
     xr_hub_leave(h);
     return sane;
 }

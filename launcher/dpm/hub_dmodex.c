@@ -18,7 +18,7 @@ struct question {
     struct event *late; /* or NULL */
 };
 
-static void drop(struct question *q)
+static void hub_dmodex_drop(struct question *q)
 {
     rk_list_remove(&q->link);
     if (q->late)
@@ -27,25 +27,25 @@ static void drop(struct question *q)
 }
 
 /* Without data: there is none. */
-static void give_up(struct question *q, enum xr_errand_status status)
+static void hub_dmodex_give_up(struct question *q, enum xr_errand_status status)
 {
     struct xr_hub *h = q->hub;
     struct xr_asker who = q->who;
 
-    drop(q);
+    hub_dmodex_drop(q);
     xr_hub_answer_with(h, &who, status, NULL, 0, NULL);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void hub_dmodex_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct question *q = arg;
 
     (void)fd;
     (void)what;
-    give_up(q, XR_TOO_LATE);
+    hub_dmodex_give_up(q, XR_TOO_LATE);
 }
 
-static struct question *add(struct xr_hub *h, const struct xr_asker *who, uint32_t to, uint32_t timeout_s)
+static struct question *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *who, uint32_t to, uint32_t timeout_s)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
     struct question *q = calloc(1, sizeof(*q));
@@ -55,9 +55,9 @@ static struct question *add(struct xr_hub *h, const struct xr_asker *who, uint32
     *q = (struct question){.hub = h, .who = *who, .id = h->next_id++, .to = to};
     rk_list_append(&h->questions, &q->link);
     if (timeout_s) {
-        q->late = evtimer_new(h->base, on_late, q);
+        q->late = evtimer_new(h->base, hub_dmodex_on_late, q);
         if (!q->late || event_add(q->late, &late)) {
-            drop(q);
+            hub_dmodex_drop(q);
             return NULL;
         }
     }
@@ -85,7 +85,7 @@ void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker
         xr_hub_answer_with(h, who, XR_DONE, NULL, 0, to);
         return;
     }
-    q = add(h, who, to->number, timeout_s);
+    q = hub_dmodex_add(h, who, to->number, timeout_s);
     if (!q) {
         xr_hub_answer_with(h, who, XR_NO_ROOM, NULL, 0, NULL);
         return;
@@ -110,7 +110,7 @@ bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
         if (q->id != id || q->to != j->number)
             continue;
         who = q->who;
-        drop(q);
+        hub_dmodex_drop(q);
         xr_hub_answer_with(h, &who, found == XR_FOUND ? XR_DONE : found == XR_FOUND_LATE ? XR_TOO_LATE : XR_NOT_FOUND,
                            data, len, j);
         break;
@@ -125,12 +125,12 @@ void xr_hub_drop_questions(struct xr_hub *h, uint32_t job)
     rk_list_for_each_safe(l, next, &h->questions) {
         struct question *q = rk_list_entry(l, struct question, link);
         if (q->to == job || q->who.job == job)
-            give_up(q, XR_NOT_FOUND);
+            hub_dmodex_give_up(q, XR_NOT_FOUND);
     }
 }
 
 void xr_hub_free_questions(struct xr_hub *h)
 {
     while (!rk_list_empty(&h->questions))
-        drop(rk_list_entry(h->questions.next, struct question, link));
+        hub_dmodex_drop(rk_list_entry(h->questions.next, struct question, link));
 }

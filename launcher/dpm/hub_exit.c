@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* A rank, or XR_ALL_RANKS. */
-static void tell(struct xr_hub *h, uint32_t to, const struct xr_hub_job *j, uint32_t rank, uint32_t by_signal)
+static void hub_exit_tell(struct xr_hub *h, uint32_t to, const struct xr_hub_job *j, uint32_t rank, uint32_t by_signal)
 {
     struct xr_packer p = {0};
 
@@ -35,9 +35,9 @@ static void tell_of_end(struct xr_hub *h, const struct xr_hub_job *j, uint32_t r
         const struct xr_hub_job *to = h->jobs[i];
         if (to != j && to->up && !to->gone &&
             ((near ? near[i] : xr_hub_connected(j, to->number)) || (rank == XR_ALL_RANKS && j->parent == to->number)))
-            tell(h, to->number, j, rank, by_signal);
+            hub_exit_tell(h, to->number, j, rank, by_signal);
         else if (to != j && to->up && !to->gone && rank == XR_ALL_RANKS && knows(to, j->number))
-            tell(h, to->number, j, rank, XR_ONLY_FORGET);
+            hub_exit_tell(h, to->number, j, rank, XR_ONLY_FORGET);
     }
     free(near);
 }
@@ -52,10 +52,10 @@ void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
             continue;
         for (uint32_t r = 0; r < other->outline.size && other->nended; r++) {
             if (other->fate[r] & XR_FATE_FAILED)
-                tell(h, j->number, other, r, (other->fate[r] & XR_FATE_BY_SIGNAL) != 0);
+                hub_exit_tell(h, j->number, other, r, (other->fate[r] & XR_FATE_BY_SIGNAL) != 0);
         }
         if (other->gone)
-            tell(h, j->number, other, XR_ALL_RANKS, false);
+            hub_exit_tell(h, j->number, other, XR_ALL_RANKS, false);
     }
     free(near);
 }
@@ -151,14 +151,14 @@ static void look_again(struct xr_hub *h)
     }
 }
 
-static enum xr_errand_status why_not(int code)
+static enum xr_errand_status hub_exit_why_not(int code)
 {
     return code == XR_EXIT_NOT_FOUND || code == XR_EXIT_CANNOT_EXECUTE ? XR_NO_PROGRAM : XR_CANNOT_START;
 }
 
 static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
 {
-    xr_hub_tell_started(h, j, why_not(code));
+    xr_hub_tell_started(h, j, hub_exit_why_not(code));
     j->gone = true;
     h->untidy = true;
     xr_names_app_ended(h->names, j->number, XR_ALL_RANKS);

@@ -16,7 +16,7 @@
 #define MAX_JOBS 100000u /* at a time */
 
 /* Where in h->jobs it is, or would be. */
-static uint32_t place_of(const struct xr_hub *h, uint32_t number)
+static uint32_t hub_jobs_place_of(const struct xr_hub *h, uint32_t number)
 {
     uint32_t low = 0, high = h->njobs;
 
@@ -32,7 +32,7 @@ static uint32_t place_of(const struct xr_hub *h, uint32_t number)
 
 struct xr_hub_job *xr_hub_job_of(const struct xr_hub *h, uint32_t number)
 {
-    uint32_t i = place_of(h, number);
+    uint32_t i = hub_jobs_place_of(h, number);
 
     return i < h->njobs && h->jobs[i]->number == number ? h->jobs[i] : NULL;
 }
@@ -96,7 +96,7 @@ struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
     return j;
 }
 
-static void forget_told(struct xr_hub_told *t)
+static void hub_jobs_forget_told(struct xr_hub_told *t)
 {
     rk_list_remove(&t->link);
     free(t);
@@ -106,7 +106,7 @@ static void free_job(struct xr_hub_job *j)
 {
     xr_job_clear(&j->outline);
     while (!rk_list_empty(&j->told))
-        forget_told(rk_list_entry(j->told.next, struct xr_hub_told, link));
+        hub_jobs_forget_told(rk_list_entry(j->told.next, struct xr_hub_told, link));
     free(j->fate);
     free(j->left);
     free(j->on_host);
@@ -211,7 +211,7 @@ void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b)
 bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     bool *near = calloc(h->njobs, sizeof(*near));
-    uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = place_of(h, j->number);
+    uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = hub_jobs_place_of(h, j->number);
 
     if (near && next) {
         near[self] = true;
@@ -220,7 +220,7 @@ bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
     while (n > 0) {
         j = h->jobs[next[--n]];
         for (uint32_t i = 0; i < j->nties; i++) {
-            uint32_t at = place_of(h, j->ties[i].job);
+            uint32_t at = hub_jobs_place_of(h, j->ties[i].job);
             if (!near[at])
                 next[n++] = at;
             near[at] = true;
@@ -233,7 +233,7 @@ bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
 /* ------------------------------------------------------------------- forgetting */
 
 /* One that it has to do with does not run yet, and is to be told of its end then. */
-static bool is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
+static bool hub_jobs_is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     for (uint32_t i = 0; i < j->nties; i++) {
         const struct xr_hub_job *other = xr_hub_job_of(h, j->ties[i].job);
@@ -243,7 +243,7 @@ static bool is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
     return false;
 }
 
-static void forget(struct xr_hub *h, uint32_t at)
+static void hub_jobs_forget(struct xr_hub *h, uint32_t at)
 {
     struct xr_hub_job *j = h->jobs[at], *first = j->nties ? xr_hub_job_of(h, j->ties[0].job) : NULL;
 
@@ -257,7 +257,7 @@ static void forget(struct xr_hub *h, uint32_t at)
         rk_list_for_each_safe(l, next, &h->jobs[i]->told) {
             struct xr_hub_told *t = rk_list_entry(l, struct xr_hub_told, link);
             if (t->about == j->number)
-                forget_told(t);
+                hub_jobs_forget_told(t);
         }
     }
     if (j->known) {
@@ -283,17 +283,17 @@ void xr_hub_leave(struct xr_hub *h)
     for (uint32_t i = h->njobs; i-- > 0;) {
         if (!h->jobs[i]->gone)
             continue;
-        if (is_awaited(h, h->jobs[i]))
+        if (hub_jobs_is_awaited(h, h->jobs[i]))
             h->untidy = true; /* look again later */
         else
-            forget(h, i);
+            hub_jobs_forget(h, i);
     }
 }
 
 /* --------------------------------------------------------------------- outlines */
 
 /* In the notes of one job, those about another; NULL: no memory. */
-static struct xr_hub_told *told_of(struct xr_hub_job *j, uint32_t about)
+static struct xr_hub_told *hub_jobs_told_of(struct xr_hub_job *j, uint32_t about)
 {
     struct xr_hub_told *t;
 
@@ -313,7 +313,7 @@ static struct xr_hub_told *told_of(struct xr_hub_job *j, uint32_t about)
 void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p)
 {
     struct xr_hub_job *asker = xr_hub_job_of(h, who->job);
-    struct xr_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? told_of(asker, about->number) : NULL;
+    struct xr_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? hub_jobs_told_of(asker, about->number) : NULL;
     bool new = !t || !t->node[who->node];
 
     xr_pack_u32(p, new);
@@ -330,13 +330,13 @@ struct busy {
     uint32_t n;
 };
 
-static int by_host(const void *a, const void *b)
+static int hub_jobs_by_host(const void *a, const void *b)
 {
     return strcmp(((const struct busy *)a)->host, ((const struct busy *)b)->host);
 }
 
 /* As words; n of them, in the order of the hosts' names. */
-static char **words_of(struct busy *busy, uint32_t n)
+static char **hub_jobs_words_of(struct busy *busy, uint32_t n)
 {
     char **words = calloc(n + 1u, sizeof(*words));
     uint32_t used = 0;
@@ -374,8 +374,8 @@ char **xr_hub_busy(const struct xr_hub *h)
                 all[n++] = (struct busy){j->outline.hosts[k], j->on_host[k]};
         }
     }
-    qsort(all, n, sizeof(*all), by_host);
-    words = words_of(all, n);
+    qsort(all, n, sizeof(*all), hub_jobs_by_host);
+    words = hub_jobs_words_of(all, n);
     free(all);
     return words;
 }

@@ -22,7 +22,7 @@ static void send_answer(struct xr_hub *h, const struct xr_asker *who, struct xr_
         h->ops->send(h->arg, who->job, XR_DOWN_ANSWER, p);
 }
 
-static void answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status)
+static void hub_requests_answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status)
 {
     struct xr_packer p = {0};
 
@@ -47,7 +47,7 @@ void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_er
 
 /* ----------------------------------------------------------------------- names */
 
-static void on_found(void *arg, const struct xr_asker *who, enum xr_errand_status status, struct xr_packer *found)
+static void hub_requests_on_found(void *arg, const struct xr_asker *who, enum xr_errand_status status, struct xr_packer *found)
 {
     struct xr_packer p = {0};
 
@@ -66,14 +66,14 @@ static bool about_names(struct xr_hub *h, const struct xr_hub_job *j, enum xr_er
     if (rank >= o->size)
         return false;
     if (j->fate[rank] & XR_FATE_ENDED) { /* what it leaves now would stay */
-        answer(h, from, XR_SOMEBODY_LOST);
+        hub_requests_answer(h, from, XR_SOMEBODY_LOST);
         return true;
     }
     who.app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
     if (what == XR_ERRAND_PUBLISH)
-        answer(h, from, xr_names_publish(h->names, &who, u));
+        hub_requests_answer(h, from, xr_names_publish(h->names, &who, u));
     else if (what == XR_ERRAND_UNPUBLISH)
-        answer(h, from, xr_names_unpublish(h->names, &who, u));
+        hub_requests_answer(h, from, xr_names_unpublish(h->names, &who, u));
     else
         xr_names_look_up(h->names, &who, u, from);
     return true;
@@ -91,7 +91,7 @@ static bool is_past(void *arg, const char *id)
     return xr_hub_is_past(arg, id);
 }
 
-static uint32_t size_of(void *arg, uint32_t job)
+static uint32_t hub_requests_size_of(void *arg, uint32_t job)
 {
     return xr_hub_job_of(arg, job)->outline.size;
 }
@@ -138,12 +138,12 @@ static void on_gathered(void *arg, const struct xr_asker *who, enum xr_errand_st
     send_answer(h, who, &p);
 }
 
-static const struct xr_gathers_ops gathers_ops = {find_job, is_past, size_of, presence_of, on_together,
+static const struct xr_gathers_ops gathers_ops = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
                                                   on_gathered};
 
 /* ----------------------------------------------------------------------- spawn */
 
-static void start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *who, uint32_t rank,
+static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *who, uint32_t rank,
                   struct xr_unpacker *u)
 {
     struct xr_packer outline = {0};
@@ -206,7 +206,7 @@ bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
         xr_hub_ask(h, &who, u);
         return true;
     case XR_ERRAND_SPAWN:
-        start(h, j, &who, rank, u);
+        hub_requests_start(h, j, &who, rank, u);
         return true;
     default:
         return false;
@@ -215,7 +215,7 @@ bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
 
 rank_status_t xr_hub_open_errands(struct xr_hub *h)
 {
-    rank_status_t st = xr_names_open(h->base, on_found, h, &h->names);
+    rank_status_t st = xr_names_open(h->base, hub_requests_on_found, h, &h->names);
 
     return st ? st : xr_gathers_open(h->base, &gathers_ops, h, &h->gathers);
 }

@@ -119,7 +119,7 @@ struct xr_name *xr_names_find(struct xr_names *n, const char *key, uint32_t rang
     return NULL;
 }
 
-static const char *put_text(char **at, const char *text)
+static const char *nameserver_put_text(char **at, const char *text)
 {
     const char *here = *at;
 
@@ -127,7 +127,7 @@ static const char *put_text(char **at, const char *text)
     return here;
 }
 
-static struct xr_name *make(const struct xr_names_who *who, const char *key, const void *value, size_t len)
+static struct xr_name *nameserver_make(const struct xr_names_who *who, const char *key, const void *value, size_t len)
 {
     size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(who->id) + strlen(who->host) + len + 3;
     struct xr_name *name = bytes <= LIMIT ? malloc(bytes) : NULL;
@@ -138,9 +138,9 @@ static struct xr_name *make(const struct xr_names_who *who, const char *key, con
     memset(name, 0, sizeof(*name));
     name->bytes = bytes;
     at = name->texts;
-    name->key = put_text(&at, key);
-    name->id = put_text(&at, who->id);
-    name->host = put_text(&at, who->host);
+    name->key = nameserver_put_text(&at, key);
+    name->id = nameserver_put_text(&at, who->id);
+    name->host = nameserver_put_text(&at, who->host);
     name->value = at;
     name->len = len;
     if (len)
@@ -152,14 +152,14 @@ static struct xr_name *make(const struct xr_names_who *who, const char *key, con
 
 /* ------------------------------------------------------------------------- publishing */
 
-static enum xr_errand_status add(struct xr_names *n, const struct xr_names_who *who, uint32_t range,
+static enum xr_errand_status nameserver_add(struct xr_names *n, const struct xr_names_who *who, uint32_t range,
                                  uint32_t keep, const char *key, const void *value, size_t len)
 {
     struct xr_name *name;
 
     if (find_in(n, key, range, who))
         return XR_THERE_ALREADY;
-    name = make(who, key, value, len);
+    name = nameserver_make(who, key, value, len);
     if (!name || name->bytes > LIMIT - n->bytes) {
         free(name);
         return XR_NO_ROOM;
@@ -192,7 +192,7 @@ enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names
         const char *key = xr_unpack_string(u);
         size_t len;
         const void *value = xr_unpack_bytes(u, &len);
-        st = u->failed || !key ? XR_REFUSED : add(n, who, range, keep, key, value, len);
+        st = u->failed || !key ? XR_REFUSED : nameserver_add(n, who, range, keep, key, value, len);
         added += st == XR_DONE;
     }
     if (st == XR_DONE && !xr_unpack_done(u))

@@ -77,7 +77,7 @@ static bool wish_for(struct xr_names *n, struct xr_wish *w, const char *key)
     return true;
 }
 
-static uint32_t count(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys,
+static uint32_t nameserver_wait_count(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys,
                       uint32_t *of)
 {
     uint32_t found = 0;
@@ -87,11 +87,11 @@ static uint32_t count(struct xr_names *n, const struct xr_names_who *who, uint32
     return found;
 }
 
-static void give(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys,
+static void nameserver_wait_give(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys,
                  const struct xr_asker *asker)
 {
     struct xr_packer p = {0};
-    uint32_t of, found = count(n, who, range, keys, &of);
+    uint32_t of, found = nameserver_wait_count(n, who, range, keys, &of);
 
     xr_pack_u32(&p, found);
     for (uint32_t i = 0; i < of; i++) {
@@ -126,14 +126,14 @@ void xr_names_refuse(struct xr_names *n, enum xr_errand_status status, const str
 }
 
 /* A waiter that has what it wants gets it. */
-static bool serve(struct xr_waiter *w)
+static bool nameserver_wait_serve(struct xr_waiter *w)
 {
     uint32_t of;
 
-    w->found = count(w->names, &w->who, w->range, w->keys, &of);
+    w->found = nameserver_wait_count(w->names, &w->who, w->range, w->keys, &of);
     if (w->found < w->want)
         return false;
-    give(w->names, &w->who, w->range, w->keys, &w->asker);
+    nameserver_wait_give(w->names, &w->who, w->range, w->keys, &w->asker);
     xr_names_drop_waiter(w);
     return true;
 }
@@ -157,7 +157,7 @@ void xr_names_serve(struct xr_names *n)
     while (!rk_list_empty(&n->ready)) {
         struct xr_waiter *w = rk_list_entry(n->ready.next, struct xr_waiter, ready);
         rk_list_remove(&w->ready);
-        serve(w);
+        nameserver_wait_serve(w);
     }
 }
 
@@ -171,7 +171,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
     xr_names_drop_waiter(w);
 }
 
-static bool set_timer(struct xr_waiter *w, uint32_t ms)
+static bool nameserver_wait_set_timer(struct xr_waiter *w, uint32_t ms)
 {
     struct timeval t = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
 
@@ -226,7 +226,7 @@ void xr_names_look_up(struct xr_names *n, const struct xr_names_who *who, struct
         return;
     }
     if (want == XR_LOOKUP_NOW) {
-        give(n, who, range, keys, asker);
+        nameserver_wait_give(n, who, range, keys, asker);
         xr_strings_free(keys);
         return;
     }
@@ -240,9 +240,9 @@ void xr_names_look_up(struct xr_names *n, const struct xr_names_who *who, struct
     w->range = range;
     w->want = want == XR_LOOKUP_ALL || want > nkeys ? nkeys : want;
     w->asker = *asker;
-    if (serve(w))
+    if (nameserver_wait_serve(w))
         return;
-    if (!set_timer(w, ms)) {
+    if (!nameserver_wait_set_timer(w, ms)) {
         xr_names_drop_waiter(w);
         xr_names_refuse(n, XR_NO_ROOM, asker);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t count(char *const *v)
+static size_t spawn_request_count(char *const *v)
 {
     size_t n = 0;
 
@@ -15,7 +15,7 @@ static size_t count(char *const *v)
 
 bool xr_request_word(char ***words, const char *word)
 {
-    size_t n = count(*words);
+    size_t n = spawn_request_count(*words);
     char **longer = realloc(*words, (n + 2) * sizeof(*longer));
 
     if (!longer)
@@ -75,7 +75,7 @@ void xr_request_pack(const struct xr_request *r, struct xr_packer *p)
 }
 
 /* Empty is NULL. */
-static char *take_text(struct xr_unpacker *u)
+static char *spawn_request_take_text(struct xr_unpacker *u)
 {
     const char *s = xr_unpack_string(u);
 
@@ -96,8 +96,8 @@ bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
         app->n = xr_unpack_u32(u);
         app->argv = xr_unpack_strings(u);
         app->env = xr_unpack_strings(u);
-        app->wdir = take_text(u);
-        app->path = take_text(u);
+        app->wdir = spawn_request_take_text(u);
+        app->path = spawn_request_take_text(u);
         if (u->failed || app->n == 0 || app->n > XR_MAX_RANKS - ranks || !app->argv[0])
             return false;
         ranks += app->n;
@@ -141,7 +141,7 @@ bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
     memset(out, 0, sizeof(*out));
     out->options = xr_unpack_strings(u);
     out->number = xr_unpack_u32(u);
-    out->parent = take_text(u);
+    out->parent = spawn_request_take_text(u);
     out->rank = xr_unpack_u32(u);
     outline = xr_unpack_bytes(u, &out->outline_len);
     out->outline = u->failed ? NULL : malloc(out->outline_len + 1);
@@ -150,6 +150,6 @@ bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
     memcpy(out->outline, outline, out->outline_len);
     out->busy = xr_unpack_strings(u);
     out->env = xr_unpack_strings(u);
-    out->hosts = take_text(u);
+    out->hosts = spawn_request_take_text(u);
     return !u->failed && xr_request_unpack(u, &out->request) && xr_unpack_done(u);
 }

@@ -102,7 +102,7 @@ bool xr_environ_named(const char *s)
     return n > 0 && (!s[n] || s[n] == '=') && !(s[0] >= '0' && s[0] <= '9');
 }
 
-static size_t count(char *const *v)
+static size_t environ_count(char *const *v)
 {
     size_t n = 0;
 
@@ -112,7 +112,7 @@ static size_t count(char *const *v)
 }
 
 /* Return the index of a variable with the name of s (up to = or the end) among the first n; n: none. */
-static size_t place(char *const *env, size_t n, const char *s)
+static size_t environ_place(char *const *env, size_t n, const char *s)
 {
     size_t len = strcspn(s, "="), i = 0;
 
@@ -123,7 +123,7 @@ static size_t place(char *const *env, size_t n, const char *s)
 
 bool xr_environ_put(char ***env, const char *assignment)
 {
-    size_t n = count(*env), at = place(*env, n, assignment);
+    size_t n = environ_count(*env), at = environ_place(*env, n, assignment);
     char *copy = strdup(assignment), **longer;
 
     if (!copy)
@@ -146,13 +146,13 @@ bool xr_environ_put(char ***env, const char *assignment)
 
 char **xr_environ_merge(char *const *base, char *const *extra)
 {
-    size_t nbase = count(base), nextra = count(extra), n = 0;
+    size_t nbase = environ_count(base), nextra = environ_count(extra), n = 0;
     char **out = malloc((nbase + nextra + 1) * sizeof(*out));
 
     if (!out)
         return NULL;
     for (size_t i = 0; i < nbase; i++) {
-        if (place(extra, nextra, base[i]) == nextra)
+        if (environ_place(extra, nextra, base[i]) == nextra)
             out[n++] = base[i];
     }
     for (size_t i = 0; i < nextra; i++)
@@ -163,7 +163,7 @@ char **xr_environ_merge(char *const *base, char *const *extra)
 
 const char *xr_environ_value(char *const *env, const char *name)
 {
-    size_t n = count(env), at = place(env, n, name);
+    size_t n = environ_count(env), at = environ_place(env, n, name);
 
     return at < n ? strchr(env[at], '=') + 1 : NULL;
 }

@@ -87,7 +87,7 @@ char *xr_program_wdir(const char *dir, bool here, char *err, size_t errlen)
 }
 
 /* Return 0 if the path is executable, else errno; other errors take precedence over ENOENT. */
-static int why_not(const char *path)
+static int find_program_why_not(const char *path)
 {
     struct stat st;
 
@@ -101,7 +101,7 @@ static int why_not(const char *path)
 }
 
 /* Return dir/name. dir may be empty or relative to base. */
-static char *join(const char *base, const char *dir, size_t dirlen, const char *name)
+static char *find_program_join(const char *base, const char *dir, size_t dirlen, const char *name)
 {
     char *path;
 
@@ -134,7 +134,7 @@ static char *try_path(char *path, char **bad, int *why)
 
     if (!path)
         return NULL;
-    w = why_not(path);
+    w = find_program_why_not(path);
     if (w == 0)
         return path;
     if (w != ENOENT && !*bad) {
@@ -151,7 +151,7 @@ static char *search(const char *list, const char *wdir, const char *name, char *
 {
     for (;;) {
         size_t n = strcspn(list, ":");
-        char *found = try_path(join(wdir, list, n, name), bad, why);
+        char *found = try_path(find_program_join(wdir, list, n, name), bad, why);
         if (found || !list[n])
             return found;
         list += n + 1;
@@ -160,7 +160,7 @@ static char *search(const char *list, const char *wdir, const char *name, char *
 
 char *xr_program_path(const char *name, const char *wdir)
 {
-    return name[0] == '/' || !strchr(name, '/') ? strdup(name) : join(wdir, "", 0, name);
+    return name[0] == '/' || !strchr(name, '/') ? strdup(name) : find_program_join(wdir, "", 0, name);
 }
 
 char *xr_program_find(const char *name, const char *dirs, const char *path, const char *wdir,
@@ -170,14 +170,14 @@ char *xr_program_find(const char *name, const char *dirs, const char *path, cons
     int why = ENOENT;
 
     if (strchr(name, '/')) {
-        found = try_path(name[0] == '/' ? strdup(name) : join(wdir, "", 0, name), &bad, &why);
+        found = try_path(name[0] == '/' ? strdup(name) : find_program_join(wdir, "", 0, name), &bad, &why);
     } else {
         if (dirs)
             found = search(dirs, wdir, name, &bad, &why);
         if (!found)
             found = search(path ? path : "/usr/local/bin:/usr/bin:/bin", wdir, name, &bad, &why);
         if (!found)
-            found = try_path(join(wdir, "", 0, name), &bad, &why);
+            found = try_path(find_program_join(wdir, "", 0, name), &bad, &why);
     }
     if (!found && bad) {
         snprintf(err, errlen, "cannot execute %s: %s", bad, reason(why));

@@ -54,7 +54,7 @@ static bool read_process(const char *pid, struct process *p)
     return true;
 }
 
-static int by_pid(const void *a, const void *b)
+static int proc_tree_by_pid(const void *a, const void *b)
 {
     pid_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
 
@@ -85,29 +85,29 @@ static struct process *list_all(size_t *count)
     if (proc)
         closedir(proc);
     if (list)
-        qsort(list, n, sizeof(*list), by_pid);
+        qsort(list, n, sizeof(*list), proc_tree_by_pid);
     *count = n;
     return list;
 }
 
-static struct process *find(struct process *list, size_t n, pid_t pid)
+static struct process *proc_tree_find(struct process *list, size_t n, pid_t pid)
 {
     struct process key = {.pid = pid};
 
-    return bsearch(&key, list, n, sizeof(*list), by_pid);
+    return bsearch(&key, list, n, sizeof(*list), proc_tree_by_pid);
 }
 
 /* Determine whether p is a descendant of this process: follow parents until one is known. */
-static int settle(struct process *list, size_t n, struct process *p, pid_t self)
+static int proc_tree_settle(struct process *list, size_t n, struct process *p, pid_t self)
 {
     struct process *up = p;
     int ours;
 
     /* Limit the steps: a table read while processes start and end may hold a loop. */
     for (size_t steps = 0; up && up->ours < 0 && up->parent != self && steps < n; steps++)
-        up = find(list, n, up->parent);
+        up = proc_tree_find(list, n, up->parent);
     ours = up && (up->ours >= 0 ? up->ours : up->parent == self);
-    for (struct process *q = p; q && q->ours < 0; q = find(list, n, q->parent)) {
+    for (struct process *q = p; q && q->ours < 0; q = proc_tree_find(list, n, q->parent)) {
         q->ours = (signed char)ours;
         if (q == up)
             break;
@@ -123,12 +123,12 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
     int sent = 0;
 
     for (size_t i = 0; i < nkeep; i++) {
-        struct process *p = list ? find(list, n, keep[i]) : NULL;
+        struct process *p = list ? proc_tree_find(list, n, keep[i]) : NULL;
         if (p)
             p->ours = 0;
     }
     for (size_t i = 0; list && i < n; i++) {
-        if (list[i].pid != self && settle(list, n, &list[i], self) && !list[i].ended)
+        if (list[i].pid != self && proc_tree_settle(list, n, &list[i], self) && !list[i].ended)
             sent += kill(list[i].pid, sig) == 0;
     }
     free(list);
@@ -193,7 +193,7 @@ pid_t *xr_descend_all(size_t *count)
     pid_t self = getpid(), *pids = calloc(n + 1, sizeof(*pids));
 
     for (size_t i = 0; list && pids && i < n; i++) {
-        if (list[i].pid != self && settle(list, n, &list[i], self) && !list[i].ended)
+        if (list[i].pid != self && proc_tree_settle(list, n, &list[i], self) && !list[i].ended)
             pids[k++] = list[i].pid;
     }
     free(list);

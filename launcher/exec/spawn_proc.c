@@ -60,7 +60,7 @@ struct report {
  */
 #define ON_CHILD_STACK __attribute__((no_sanitize("address", "undefined")))
 
-static ON_CHILD_STACK int fail(struct child *c, const char *step)
+static ON_CHILD_STACK int spawn_proc_fail(struct child *c, const char *step)
 {
     const struct report r = {.error = errno, .step = step};
 
@@ -116,19 +116,19 @@ static ON_CHILD_STACK int run_child(void *arg)
 
     default_signals();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-        return fail(c, "prctl");
+        return spawn_proc_fail(c, "prctl");
     if (getppid() != c->parent)
         return 127; /* it died just now */
     if (spec->terminal ? setsid() < 0 : setpgid(0, 0) != 0)
-        return fail(c, spec->terminal ? "setsid" : "setpgid");
+        return spawn_proc_fail(c, spec->terminal ? "setsid" : "setpgid");
     if (place_fds(c->slot, c->nslots, &c->report))
-        return fail(c, "dup2");
+        return spawn_proc_fail(c, "dup2");
     if (spec->terminal && ioctl(0, TIOCSCTTY, 0))
-        return fail(c, "taking the terminal");
+        return spawn_proc_fail(c, "taking the terminal");
     if (chdir(spec->wdir))
-        return fail(c, "chdir");
+        return spawn_proc_fail(c, "chdir");
     if (spec->cpus && sched_setaffinity(0, spec->cpus_size, spec->cpus))
-        return fail(c, "binding to cores");
+        return spawn_proc_fail(c, "binding to cores");
     if (spec->nofile && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
         lim.rlim_cur = spec->nofile < lim.rlim_max ? spec->nofile : lim.rlim_max;
         setrlimit(RLIMIT_NOFILE, &lim);
@@ -137,7 +137,7 @@ static ON_CHILD_STACK int run_child(void *arg)
         xr_ulimits_set(spec->limits);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
     execve(spec->program, spec->argv, spec->env);
-    return fail(c, "exec");
+    return spawn_proc_fail(c, "exec");
 }
 
 int xr_spawner_open(struct xr_spawner *spawner)

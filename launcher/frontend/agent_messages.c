@@ -96,7 +96,7 @@ void xr_front_pay(struct front *f, struct node *n, uint32_t least)
     n->owed = 0;
 }
 
-static void put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
+static void agent_messages_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
                        size_t len, bool partial)
 {
     if (f->files)
@@ -105,7 +105,7 @@ static void put_output(struct front *f, uint32_t rank, uint32_t stream, const ch
         xr_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
 }
 
-static bool on_output(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_output(struct front *f, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u), flags = xr_unpack_u32(u);
     size_t len;
@@ -114,7 +114,7 @@ static bool on_output(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u) || (stream != 1 && stream != 2) || !n)
         return false;
-    put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
+    agent_messages_put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
     n->owed += (uint32_t)len;
     if (f->files ||
         (xr_stream_backlog(f->out) <= STALL_AT && xr_stream_backlog(f->err) <= STALL_AT))
@@ -123,7 +123,7 @@ static bool on_output(struct front *f, struct xr_unpacker *u)
 }
 
 /* The agent writes standard output itself and cannot. */
-static bool on_broken(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_broken(struct front *f, struct xr_unpacker *u)
 {
     uint32_t error = xr_unpack_u32(u);
 
@@ -170,7 +170,7 @@ static bool on_exited(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool on_abort(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_abort(struct front *f, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
     int code = (int)xr_unpack_u32(u);
@@ -190,7 +190,7 @@ static bool on_abort(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool on_log(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_log(struct front *f, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u);
     size_t len;
@@ -198,7 +198,7 @@ static bool on_log(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u) || (stream != 1 && stream != 2))
         return false;
-    put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
+    agent_messages_put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
     return true;
 }
 
@@ -215,7 +215,7 @@ static void on_input_closed(struct front *f, uint32_t host)
 }
 
 /* An agent is gone, and so is all below it. */
-static void lose(struct front *f, uint32_t top, const char *why)
+static void agent_messages_lose(struct front *f, uint32_t top, const char *why)
 {
     struct xr_packer p = {0};
     uint32_t lost = 0;
@@ -270,7 +270,7 @@ static bool on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || !text || node >= f->nnodes)
         return false;
     if (kind == XR_MSG_LOST)
-        lose(f, node, text);
+        agent_messages_lose(f, node, text);
     else
         xr_front_on_branch_failed(f, node, text);
     return true;
@@ -333,7 +333,7 @@ static void say_alone(struct front *f, uint32_t app)
 }
 
 /* If those who have not joined have ended, others may do so yet. */
-static bool on_alone(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_alone(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u), app = xr_unpack_u32(u), over = xr_unpack_u32(u);
     const char *uses = xr_unpack_string(u);
@@ -384,7 +384,7 @@ void xr_front_on_over(evutil_socket_t fd, short what, void *arg)
     xr_packer_free(&nodes);
 }
 
-static bool on_done(struct front *f, struct xr_unpacker *u)
+static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
 {
     const struct timeval soon = {0, OVER_MS * 1000};
     uint32_t node = xr_unpack_u32(u);
@@ -407,7 +407,7 @@ static bool on_done(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
+static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
 {
     struct front *f = arg;
     bool mine = false, fine;
@@ -429,7 +429,7 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_REFUSED:
         return on_refused(f, u);
     case XR_MSG_OUTPUT:
-        return on_output(f, u);
+        return agent_messages_on_output(f, u);
     case XR_MSG_INPUT_TAKEN:
         node = xr_unpack_u32(u);
         n = xr_unpack_u32(u);
@@ -447,9 +447,9 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_EXITED:
         return on_exited(f, u);
     case XR_MSG_ABORT:
-        return on_abort(f, u);
+        return agent_messages_on_abort(f, u);
     case XR_MSG_LOG:
-        return on_log(f, u);
+        return agent_messages_on_log(f, u);
     case XR_MSG_FAILED:
     case XR_MSG_LOST:
         return on_node_text(f, kind, u);
@@ -457,7 +457,7 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_USAGE:
         return xr_report_message(f->report, kind, u);
     case XR_MSG_BROKEN:
-        return on_broken(f, u);
+        return agent_messages_on_broken(f, u);
     case XR_MSG_CLIENT_LOST:
         xr_front_jobs_broken(f, u);
         return true;
@@ -476,9 +476,9 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_JOINED:
         return on_joined(f, u);
     case XR_MSG_ALONE:
-        return on_alone(f, u);
+        return agent_messages_on_alone(f, u);
     case XR_MSG_DONE:
-        return on_done(f, u);
+        return agent_messages_on_done(f, u);
     case XR_MSG_ERRAND:
     case XR_MSG_MODEX_ANSWER:
         return xr_front_jobs_take(f, kind, u);
@@ -534,7 +534,7 @@ static const struct xr_fences *fences(void *arg)
 
 const struct xr_life_ops xr_front_life_ops = {send_to_agents, on_still, fences};
 
-static bool on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
+static bool agent_messages_on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     struct front *f = arg;
 
@@ -551,15 +551,15 @@ static void after_child(struct front *f)
     xr_front_leave_if_over(f);
 }
 
-static void on_child_gone(void *arg, uint32_t node, const char *why)
+static void agent_messages_on_child_gone(void *arg, uint32_t node, const char *why)
 {
     struct front *f = arg;
 
-    lose(f, node, why);
+    agent_messages_lose(f, node, why);
     after_child(f);
 }
 
-static void on_lost_ended(void *arg, uint32_t node, bool seen)
+static void agent_messages_on_lost_ended(void *arg, uint32_t node, bool seen)
 {
     struct front *f = arg;
 
@@ -568,10 +568,10 @@ static void on_lost_ended(void *arg, uint32_t node, bool seen)
     after_child(f);
 }
 
-static void on_parent_gone(void *arg, const char *why)
+static void agent_messages_on_parent_gone(void *arg, const char *why)
 {
     (void)arg;
     (void)why;
 }
 
-const struct xr_tree_ops xr_front_tree_ops = {on_message, on_step, on_child_gone, on_lost_ended, on_parent_gone, NULL};
+const struct xr_tree_ops xr_front_tree_ops = {agent_messages_on_message, agent_messages_on_step, agent_messages_on_child_gone, agent_messages_on_lost_ended, agent_messages_on_parent_gone, NULL};

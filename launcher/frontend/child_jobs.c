@@ -35,7 +35,7 @@ struct child {
     struct event *patience;
 };
 
-static struct child *child_of(const struct xr_front_jobs *j, uint32_t job)
+static struct child *child_jobs_child_of(const struct xr_front_jobs *j, uint32_t job)
 {
     for (struct rk_link *l = j->children.next; l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -45,7 +45,7 @@ static struct child *child_of(const struct xr_front_jobs *j, uint32_t job)
     return NULL;
 }
 
-static void drop(struct child *c)
+static void child_jobs_drop(struct child *c)
 {
     rk_list_remove(&c->link);
     xr_wire_close(c->wire);
@@ -62,7 +62,7 @@ static int code_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static uint64_t wall_ns(void)
+static uint64_t child_jobs_wall_ns(void)
 {
     struct timespec now;
 
@@ -76,7 +76,7 @@ static bool note_end(struct child *c)
     struct xr_hub *hub = c->f->jobs->hub;
     const char *name = xr_hub_name(hub, c->job);
     struct xr_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = xr_hub_size(hub, c->job),
-                                  .start_ns = c->start_ns, .end_ns = wall_ns(), .code = code_of(c->status)};
+                                  .start_ns = c->start_ns, .end_ns = child_jobs_wall_ns(), .code = code_of(c->status)};
     char *copy = c->f->report && name ? strdup(name) : NULL;
 
     s.job = copy;
@@ -101,11 +101,11 @@ static void finish_if_over(struct child *c)
     }
     if (note_end(c) && code_of(status))
         xr_front_judge(f, code_of(status));
-    drop(c);
+    child_jobs_drop(c);
     xr_front_leave_if_over(f);
 }
 
-static bool is_full(void *arg)
+static bool child_jobs_is_full(void *arg)
 {
     const struct front *f = ((struct child *)arg)->f;
 
@@ -120,7 +120,7 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Its output waits for the user, as all does. */
-    if (is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
+    if (child_jobs_is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
         return;
     xr_wire_close(c->wire);
     c->wire = NULL;
@@ -131,7 +131,7 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     finish_if_over(c);
 }
 
-static void put_output(void *arg, struct xr_relay *relay, const void *data, size_t len)
+static void child_jobs_put_output(void *arg, struct xr_relay *relay, const void *data, size_t len)
 {
     struct child *c = arg;
 
@@ -150,7 +150,7 @@ static void on_output_over(void *arg, struct xr_relay *relay)
     finish_if_over(c);
 }
 
-static const struct xr_relay_ops relay_ops = {put_output, is_full, on_output_over};
+static const struct xr_relay_ops relay_ops = {child_jobs_put_output, child_jobs_is_full, on_output_over};
 
 void xr_front_jobs_drained(struct front *f)
 {
@@ -204,7 +204,7 @@ void xr_front_jobs_reap(struct front *f)
 static void send_down(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
 {
     struct front *f = arg;
-    struct child *c = job ? child_of(f->jobs, job) : NULL;
+    struct child *c = job ? child_jobs_child_of(f->jobs, job) : NULL;
     struct xr_unpacker u = {p->data, p->len, p->failed};
 
     if (c && c->wire) {
@@ -268,7 +268,7 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
     return ok && !p->failed;
 }
 
-static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
+static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
                       struct xr_unpacker *request, struct xr_packer *outline)
 {
     struct front *f = arg;
@@ -289,14 +289,14 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     c->job = job;
     c->parent = strdup(parent);
     c->rank = rank;
-    c->start_ns = wall_ns();
+    c->start_ns = child_jobs_wall_ns();
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
     c->pid = c->patience ? xr_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
         xr_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;
-        drop(c);
+        child_jobs_drop(c);
         xr_packer_free(&p);
         return false;
     }
@@ -314,7 +314,7 @@ static bool start_job(void *arg, uint32_t job, const char *parent, uint32_t rank
     return true;
 }
 
-const struct xr_hub_ops xr_front_hub_ops = {send_down, start_job};
+const struct xr_hub_ops xr_front_hub_ops = {send_down, child_jobs_start_job};
 
 bool xr_front_jobs_running(const struct front *f)
 {
@@ -351,7 +351,7 @@ void xr_front_wait_for_children(struct front *f)
             if (c->pid && waitpid(c->pid, &c->status, WNOHANG) != c->pid)
                 continue;
             note_end(c);
-            drop(c);
+            child_jobs_drop(c);
         }
         nanosleep(&tick, NULL);
     }

@@ -35,7 +35,7 @@ static bool writes_itself(const struct front *f)
 
 /* Before there is an event loop: the agent has its own, and one process can have only one that
  * handles signals. *fd: this end of the wire. */
-static rank_status_t start_agent(struct front *f, int *fd)
+static rank_status_t frontend_start_agent(struct front *f, int *fd)
 {
     int ends[2];
 
@@ -142,7 +142,7 @@ static void end_all(struct front *f, const pid_t *before, size_t nbefore)
 }
 
 /* An agent that died could not remove what the libraries of its ranks left; its keeper may have died with it. */
-static void remove_leftovers(const struct front *f, const struct timespec *since)
+static void frontend_remove_leftovers(const struct front *f, const struct timespec *since)
 {
     struct xr_leftovers *l;
 
@@ -230,7 +230,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         f.setup.early.no_mpi = job->no_mpi;
     }
     if (!st && plan->local != XR_NO_HOST)
-        st = start_agent(&f, &fd);
+        st = frontend_start_agent(&f, &fd);
     else if (!st)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
@@ -266,7 +266,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
     f.branches = NULL;
     xr_front_jobs_close(&f);
     end_all(&f, before, nbefore);
-    remove_leftovers(&f, &since);
+    frontend_remove_leftovers(&f, &since);
     if (f.lost)
         xr_front_judge(&f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f.report, f.code, f.lost))

@@ -24,7 +24,7 @@
 static const struct timeval tick = {0, TICK_MS * 1000};
 
 /* One that has not come yet has nothing to end; who started it sees to it. */
-static bool runs(const struct node *n)
+static bool insist_runs(const struct node *n)
 {
     return n->joined && !n->done && !n->gone;
 }
@@ -37,7 +37,7 @@ static bool hears(const struct front *f, const struct node *n)
 static bool any_silent(const struct front *f)
 {
     for (uint32_t i = 0; i < f->nnodes; i++) {
-        if (runs(&f->nodes[i]) && !hears(f, &f->nodes[i]))
+        if (insist_runs(&f->nodes[i]) && !hears(f, &f->nodes[i]))
             return true;
     }
     return false;
@@ -73,7 +73,7 @@ static bool tell_keeper(struct front *f)
 {
     uint32_t local = f->plan->local;
 
-    if (local == XR_NO_HOST || f->keeper <= 0 || f->keeper_told || !runs(&f->nodes[local]) ||
+    if (local == XR_NO_HOST || f->keeper <= 0 || f->keeper_told || !insist_runs(&f->nodes[local]) ||
         hears(f, &f->nodes[local]))
         return false;
     xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, local));
@@ -85,13 +85,13 @@ static bool tell_keeper(struct front *f)
 }
 
 /* Those of other hosts. False: it has been done. An agent between here and a silent one has nothing more to do. */
-static bool hang_up(struct front *f)
+static bool insist_hang_up(struct front *f)
 {
     if (f->hung_up)
         return false;
     f->hung_up = true;
     for (uint32_t i = 0; i < f->nnodes; i++) {
-        if (!runs(&f->nodes[i]) || i == f->plan->local)
+        if (!insist_runs(&f->nodes[i]) || i == f->plan->local)
             continue;
         xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, i));
         xr_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
@@ -116,7 +116,7 @@ void xr_front_on_insist(evutil_socket_t fd, short what, void *arg)
     if (!any_silent(f))
         return;
     for (uint32_t i = 0; i < f->nnodes; i++)
-        busy += runs(&f->nodes[i]) && hears(f, &f->nodes[i]);
+        busy += insist_runs(&f->nodes[i]) && hears(f, &f->nodes[i]);
     if (tell_keeper(f)) {
         f->patience = KEEPER_MS / TICK_MS;
         event_add(f->insist, &tick);
@@ -126,13 +126,13 @@ void xr_front_on_insist(evutil_socket_t fd, short what, void *arg)
         event_add(f->insist, &tick);
         return;
     }
-    if (hang_up(f)) {
+    if (insist_hang_up(f)) {
         f->patience = KEEPER_MS / TICK_MS;
         event_add(f->insist, &tick);
         return;
     }
     for (uint32_t i = 0; i < f->nnodes; i++) {
-        if (runs(&f->nodes[i]) && i != f->plan->local)
+        if (insist_runs(&f->nodes[i]) && i != f->plan->local)
             xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, i));
     }
     event_base_loopexit(f->base, NULL);

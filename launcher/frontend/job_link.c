@@ -9,7 +9,7 @@
 
 /* --------------------------------------------------------------------- up */
 
-static bool say(struct front *f, enum xr_word word, struct xr_packer *p)
+static bool job_link_say(struct front *f, enum xr_word word, struct xr_packer *p)
 {
     struct xr_front_jobs *j = f->jobs;
     struct xr_unpacker u = {p->data, p->len, p->failed};
@@ -26,17 +26,17 @@ static bool say(struct front *f, enum xr_word word, struct xr_packer *p)
     return ok;
 }
 
-static void on_modex(void *arg, void *token, enum xr_found found, const void *data, size_t len)
+static void job_link_on_modex(void *arg, void *token, enum xr_found found, const void *data, size_t len)
 {
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, (uint32_t)(uintptr_t)token);
     xr_pack_u32(&p, found);
     xr_pack_bytes(&p, data, len);
-    say(arg, XR_UP_MODEX, &p);
+    job_link_say(arg, XR_UP_MODEX, &p);
 }
 
-static void on_asked(void *arg, uint32_t rank, uint32_t id)
+static void job_link_on_asked(void *arg, uint32_t rank, uint32_t id)
 {
     struct front *f = arg;
 
@@ -44,11 +44,11 @@ static void on_asked(void *arg, uint32_t rank, uint32_t id)
     xr_modexes_found(f->jobs->modexes, id, false, NULL, 0);
 }
 
-static const struct xr_modex_ops modex_ops = {.on_answer = on_modex, .on_asked = on_asked};
+static const struct xr_modex_ops modex_ops = {.on_answer = job_link_on_modex, .on_asked = job_link_on_asked};
 
 /* ------------------------------------------------------------------- down */
 
-static bool take_answer(struct front *f, struct xr_unpacker *u)
+static bool job_link_take_answer(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u);
     struct xr_packer p = {0};
@@ -69,13 +69,13 @@ static bool take_question(struct front *f, struct xr_unpacker *u)
         return false;
     node = f->told && rank < f->job->size ? f->job->host_of[rank] : XR_NO_HOST;
     if (node == XR_NO_HOST || f->nodes[node].done || f->nodes[node].gone)
-        on_modex(f, token, XR_FOUND_NEVER, NULL, 0);
+        job_link_on_modex(f, token, XR_FOUND_NEVER, NULL, 0);
     else
         xr_modexes_ask(f->jobs->modexes, node, rank, timeout_s, token);
     return true;
 }
 
-static bool take_end(struct front *f, struct xr_unpacker *u)
+static bool job_link_take_end(struct front *f, struct xr_unpacker *u)
 {
     int code = (int)xr_unpack_u32(u);
     uint32_t ms = xr_unpack_u32(u);
@@ -104,7 +104,7 @@ bool xr_front_hear(struct front *f, uint32_t word, struct xr_unpacker *u)
 
     switch (word) {
     case XR_DOWN_ANSWER:
-        return take_answer(f, u);
+        return job_link_take_answer(f, u);
     case XR_DOWN_MODEX:
         return take_question(f, u);
     case XR_DOWN_DIED:
@@ -118,7 +118,7 @@ bool xr_front_hear(struct front *f, uint32_t word, struct xr_unpacker *u)
         xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_OTHER_NOTICE, &p);
         return true;
     case XR_DOWN_END:
-        return take_end(f, u);
+        return job_link_take_end(f, u);
     case XR_DOWN_AGAIN:
         if (!xr_unpack_done(u))
             return false;
@@ -181,7 +181,7 @@ rank_status_t xr_front_jobs_told(struct front *f)
     if (st)
         return st;
     xr_outline_pack(f->job, &p);
-    return say(f, XR_UP_OUTLINE, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
+    return job_link_say(f, XR_UP_OUTLINE, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 /* Of hosts that are lost nothing more will come. Who has asked for the job is to hear of it if any of it runs. */
@@ -201,7 +201,7 @@ static void tell_if_up(struct front *f)
     if (!any || f->jobs->up)
         return;
     f->jobs->up = true;
-    say(f, XR_UP_STARTED, &p);
+    job_link_say(f, XR_UP_STARTED, &p);
 }
 
 void xr_front_jobs_started(struct front *f, uint32_t node)
@@ -217,7 +217,7 @@ void xr_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_si
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, failed);
     xr_pack_u32(&p, by_signal);
-    say(f, XR_UP_ENDED, &p);
+    job_link_say(f, XR_UP_ENDED, &p);
 }
 
 void xr_front_jobs_still(struct front *f, bool still)
@@ -225,7 +225,7 @@ void xr_front_jobs_still(struct front *f, bool still)
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, still);
-    say(f, XR_UP_STILL, &p);
+    job_link_say(f, XR_UP_STILL, &p);
 }
 
 void xr_front_jobs_notice(struct front *f, const struct xr_notice *notice)
@@ -233,7 +233,7 @@ void xr_front_jobs_notice(struct front *f, const struct xr_notice *notice)
     struct xr_packer p = {0};
 
     xr_notice_pack(notice, &p);
-    say(f, XR_UP_NOTICE, &p);
+    job_link_say(f, XR_UP_NOTICE, &p);
 }
 
 void xr_front_jobs_broken(struct front *f, struct xr_unpacker *u)
@@ -243,7 +243,7 @@ void xr_front_jobs_broken(struct front *f, struct xr_unpacker *u)
     if (!f->told)
         return;
     xr_pack_raw(&p, u->at, u->left);
-    say(f, XR_UP_BROKEN, &p);
+    job_link_say(f, XR_UP_BROKEN, &p);
 }
 
 void xr_front_jobs_lost(struct front *f, uint32_t node)
@@ -277,7 +277,7 @@ bool xr_front_jobs_take(struct front *f, uint32_t kind, struct xr_unpacker *u)
     if (kind == XR_MSG_MODEX_ANSWER)
         return xr_modexes_take(f->jobs->modexes, kind, u);
     xr_pack_raw(&p, u->at, u->left);
-    return say(f, XR_UP_ERRAND, &p);
+    return job_link_say(f, XR_UP_ERRAND, &p);
 }
 
 void xr_front_jobs_end(struct front *f, int sig, uint32_t ms)
@@ -291,7 +291,7 @@ void xr_front_jobs_end(struct front *f, int sig, uint32_t ms)
         xr_hub_end_others(j->hub, 0, f->forced, f->code, ms, f->forced ? sig : 0);
     } else {
         xr_pack_u32(&p, (uint32_t)f->code);
-        say(f, XR_UP_FAILING, &p);
+        job_link_say(f, XR_UP_FAILING, &p);
     }
 }
 

@@ -55,7 +55,7 @@ struct xr_report {
     uint32_t nspawned;
 };
 
-static uint64_t wall_ns(void)
+static uint64_t job_report_wall_ns(void)
 {
     struct timespec now;
 
@@ -77,7 +77,7 @@ struct xr_report *xr_report_open(const char *path, const struct xr_job *job, cha
     }
     r->path = path;
     r->job = job;
-    r->start_ns = wall_ns();
+    r->start_ns = job_report_wall_ns();
     for (uint32_t i = 0; i < job->size; i++)
         r->ranks[i].host = UINT32_MAX;
     r->out = fopen(path, "we");
@@ -152,7 +152,7 @@ void xr_report_host_phase(struct xr_report *r, uint32_t node, const char *name, 
     add_phase(&r->started[node], name, ns);
 }
 
-static bool add_host(struct xr_report *r, const char *name, const char *pmix)
+static bool job_report_add_host(struct xr_report *r, const char *name, const char *pmix)
 {
     struct host *more = realloc(r->hosts, (r->nhosts + 1) * sizeof(*more));
 
@@ -169,7 +169,7 @@ static bool on_placed(struct xr_report *r, struct xr_unpacker *u)
     const char *name = xr_unpack_string(u), *pmix = xr_unpack_string(u);
     uint32_t n = xr_unpack_u32(u);
 
-    if (!name || !pmix || !add_host(r, name, pmix))
+    if (!name || !pmix || !job_report_add_host(r, name, pmix))
         return false;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u), bound = xr_unpack_u32(u);
@@ -384,7 +384,7 @@ bool xr_report_write(struct xr_report *r, int exit_code, bool output_lost)
     rk_json_end(&j);
     rk_json_int(&j, "size", r->job->size);
     rk_json_seconds(&j, "start", r->start_ns);
-    rk_json_seconds(&j, "end", wall_ns());
+    rk_json_seconds(&j, "end", job_report_wall_ns());
     rk_json_int(&j, "exit_code", exit_code);
     rk_json_text(&j, "cause", r->cause);
     rk_json_bool(&j, "output_lost", output_lost);

@@ -120,7 +120,7 @@ static rank_status_t send_job(struct front *f)
 
 /* ------------------------------------------------------------ agents of other hosts */
 
-static void fail(struct front *f, const char *text)
+static void launch_job_fail(struct front *f, const char *text)
 {
     if (f->ending)
         return;
@@ -142,7 +142,7 @@ void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
         xr_front_end_job_by(f, SIGTERM, 0);
 }
 
-static void on_branch_said(void *arg, uint32_t node, const char *line)
+static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line)
 {
     struct front *f = arg;
 
@@ -152,7 +152,7 @@ static void on_branch_said(void *arg, uint32_t node, const char *line)
         xr_stream_say(f->err, "%s", line);
 }
 
-static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, on_branch_said};
+static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launch_job_on_branch_said};
 
 bool xr_front_open_report(struct front *f)
 {
@@ -183,7 +183,7 @@ static bool check_twins(struct front *f)
         return true;
     }
     snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");
-    fail(f, line);
+    launch_job_fail(f, line);
     f->code = XR_EXIT_USAGE;
     return false;
 }
@@ -202,22 +202,22 @@ static void on_all_here(void *arg)
     if (!check_twins(f))
         return;
     if (xr_assign_place(f->options, f->plan, text, sizeof(text))) {
-        fail(f, text);
+        launch_job_fail(f, text);
         f->code = 2;
     } else if (f->options->where.dry_run) {
         xr_front_judge(f, 0);
         xr_front_end_job_by(f, SIGTERM, 0);
     } else if (xr_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
-        fail(f, text);
+        launch_job_fail(f, text);
         f->code = 2;
     } else if (!xr_front_open_report(f)) {
-        fail(f, "the report cannot be written");
+        launch_job_fail(f, "the report cannot be written");
     } else if (send_job(f) || xr_front_open_input(f)) {
-        fail(f, "out of memory");
+        launch_job_fail(f, "out of memory");
     }
 }
 
-static void on_slow(void *arg, const char *line)
+static void launch_job_on_slow(void *arg, const char *line)
 {
     struct front *f = arg;
 
@@ -227,10 +227,10 @@ static void on_slow(void *arg, const char *line)
 
 static void on_not_here(void *arg, const char *line)
 {
-    fail(arg, line);
+    launch_job_fail(arg, line);
 }
 
-static const struct xr_muster_ops muster_ops = {on_all_here, on_slow, on_not_here};
+static const struct xr_muster_ops muster_ops = {on_all_here, launch_job_on_slow, on_not_here};
 
 /* fd: to the agent of this host, or -1. */
 rank_status_t xr_front_open_tree(struct front *f, int fd)

@@ -22,7 +22,7 @@ static int held = -1; /* the link, for those that fork from this process */
 
 /* ------------------------------------------------------------- in the first xrun */
 
-static void become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
+static void spawned_xrun_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
 {
     char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -83,7 +83,7 @@ pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]
     sigprocmask(SIG_SETMASK, &all, &old);
     pid = fork();
     if (pid == 0)
-        become(ends[1], theirs, &old, nofile, env);
+        spawned_xrun_become(ends[1], theirs, &old, nofile, env);
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (pid < 0) {
         close_all(fds, 6);
@@ -136,7 +136,7 @@ static bool read_hello(int fd, struct xr_hello *out)
     return ok;
 }
 
-static size_t count(char *const *v)
+static size_t spawned_xrun_count(char *const *v)
 {
     size_t n = 0;
 
@@ -146,10 +146,10 @@ static size_t count(char *const *v)
 }
 
 /* A command line as the user could have written it, but for the programs. */
-static rank_status_t parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
+static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
     const struct xr_hello *h = &s->hello;
-    size_t nfirst = count(h->options), nmore = count(h->request.words);
+    size_t nfirst = spawned_xrun_count(h->options), nmore = spawned_xrun_count(h->request.words);
     int argc = 0;
 
     s->argv = calloc(nfirst + nmore + 7, sizeof(*s->argv));
@@ -180,7 +180,7 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
     const char **at;
 
     for (uint32_t i = 0; i < r->napps; i++)
-        words += count(s->hello.env) + count(r->apps[i].env);
+        words += spawned_xrun_count(s->hello.env) + spawned_xrun_count(r->apps[i].env);
     s->words = calloc(words + 1, sizeof(*s->words));
     if (!apps || !s->words) {
         free(apps);
@@ -276,7 +276,7 @@ rank_status_t xr_spawned_read(struct xr_spawned *s, struct xr_options *o, char *
         snprintf(err, errlen, "%s is for xrun itself", XR_SPAWNED_PROCESS);
         return RANK_ERR_ARG;
     }
-    st = parse(s, o, err, errlen);
+    st = spawned_xrun_parse(s, o, err, errlen);
     if (!st && (put_programs(s, o) || !leave_out(s, o))) {
         snprintf(err, errlen, "out of memory");
         st = RANK_ERR_NO_MEMORY;
@@ -314,7 +314,7 @@ void xr_spawned_clear(struct xr_spawned *s)
     memset(s, 0, sizeof(*s));
 }
 
-static int by_host(const void *name, const void *word)
+static int spawned_xrun_by_host(const void *name, const void *word)
 {
     const char *host = strchr(*(char *const *)word, ' ');
 
@@ -324,7 +324,7 @@ static int by_host(const void *name, const void *word)
 /* The words are in the order of the hosts' names. */
 static uint32_t busy_on(char **busy, size_t n, const char *host)
 {
-    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), by_host) : NULL;
+    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), spawned_xrun_by_host) : NULL;
 
     return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
 }
@@ -332,7 +332,7 @@ static uint32_t busy_on(char **busy, size_t n, const char *host)
 void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan)
 {
     char **busy = spawned->hello.busy;
-    size_t n = count(busy);
+    size_t n = spawned_xrun_count(busy);
 
     for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
         struct xr_placed_host *host = &plan->placement.host[i];

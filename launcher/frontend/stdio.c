@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void on_drained(void *arg)
+static void stdio_on_drained(void *arg)
 {
     struct front *f = arg;
 
@@ -18,7 +18,7 @@ static void on_drained(void *arg)
     xr_front_leave_if_over(f);
 }
 
-static void on_broken(void *arg, struct xr_stream *stream, int error)
+static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct front *f = arg;
 
@@ -30,7 +30,7 @@ static void on_broken(void *arg, struct xr_stream *stream, int error)
     xr_front_end_job(f);
 }
 
-const struct xr_stream_ops xr_front_stream_ops = {on_drained, on_broken};
+const struct xr_stream_ops xr_front_stream_ops = {stdio_on_drained, stdio_on_broken};
 
 /* The job itself is well: xrun's exit code says it at the end. */
 void xr_front_on_lost(void *arg, const char *file, int error)
@@ -42,7 +42,7 @@ void xr_front_on_lost(void *arg, const char *file, int error)
                   strerror(error));
 }
 
-static void on_input(void *arg, const void *data, size_t len, int error)
+static void stdio_on_input(void *arg, const void *data, size_t len, int error)
 {
     struct front *f = arg;
     struct xr_packer p = {0};
@@ -97,5 +97,5 @@ rank_status_t xr_front_open_input(struct front *f)
                                           : f->job->host_of[f->job->input] != i)
             xr_feed_gone(f->feed, i);
     }
-    return xr_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
+    return xr_reader_open(f->base, STDIN_FILENO, stdio_on_input, f, &f->reader);
 }

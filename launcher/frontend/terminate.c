@@ -77,7 +77,7 @@ void xr_front_judge(struct front *f, int code)
     f->judged = true;
 }
 
-static uint64_t written(const struct front *f)
+static uint64_t terminate_written(const struct front *f)
 {
     return xr_stream_written(f->out) + xr_stream_written(f->err) +
            (f->direct ? atomic_load(&f->direct->written) : 0);
@@ -94,7 +94,7 @@ void xr_front_on_silence(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval again = {SILENT_MS / 1000, SILENT_MS % 1000 * 1000};
     struct front *f = arg;
-    uint64_t now = written(f);
+    uint64_t now = terminate_written(f);
 
     (void)fd;
     (void)what;
@@ -113,13 +113,13 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 
     xr_front_judge(f, code);
     f->forced = true;
-    f->seen_written = written(f);
+    f->seen_written = terminate_written(f);
     event_add(f->silence, &first);
     xr_front_end_job_by(f, sig, grace_ms);
 }
 
 /* Something of it, or a job that it has spawned, and it has not been told to end. */
-static bool runs(const struct front *f)
+static bool terminate_runs(const struct front *f)
 {
     return f->done ? xr_front_jobs_running(f) && !f->forced : !f->ending;
 }
@@ -128,7 +128,7 @@ static void force_after_traces(void *arg)
 {
     struct front *f = arg;
 
-    if (runs(f))
+    if (terminate_runs(f))
         xr_front_force(f, XR_EXIT_TIMEOUT, SIGTERM, xr_front_grace(f, XR_FAILURE_GRACE_MS));
 }
 
@@ -149,7 +149,7 @@ void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (!runs(f) || f->given_up)
+    if (!terminate_runs(f) || f->given_up)
         return;
     xr_report_cause(f->report, "timeout");
     xr_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",

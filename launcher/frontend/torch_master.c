@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* One that each host takes for itself. */
-static bool is_loopback(const char *name)
+static bool torch_master_is_loopback(const char *name)
 {
     uint8_t bytes[16];
 
@@ -37,7 +37,7 @@ static char *address_of(const struct xr_plan *p, uint32_t host)
         return strdup("127.0.0.1");
     if (at)
         name = at + 1;
-    own = host == p->local && is_loopback(name) ? xr_netif_addresses(p->where->interface) : NULL;
+    own = host == p->local && torch_master_is_loopback(name) ? xr_netif_addresses(p->where->interface) : NULL;
     address = strdup(own ? own[0] : name);
     xr_strings_free(own);
     return address;

@@ -29,12 +29,12 @@ struct xr_muster {
 };
 
 /* Those who have not come, or if all have, who do not say what they look like. */
-static bool is_awaited(const struct xr_muster *m, uint32_t i)
+static bool wait_hosts_is_awaited(const struct xr_muster *m, uint32_t i)
 {
     return m->missing ? !m->hosts[i].ready : m->hosts[i].asked;
 }
 
-static uint32_t awaited(const struct xr_muster *m)
+static uint32_t wait_hosts_awaited(const struct xr_muster *m)
 {
     return m->missing ? m->missing : m->unseen;
 }
@@ -46,33 +46,33 @@ static void name_awaited(const struct xr_muster *m, char *to, size_t len)
 
     to[0] = '\0';
     for (uint32_t i = 0; i < m->plan->hosts.n && named < NAMES; i++) {
-        if (!is_awaited(m, i))
+        if (!wait_hosts_is_awaited(m, i))
             continue;
         at += (size_t)snprintf(to + at, len - at, "%s%s", named++ ? ", " : "",
                                m->plan->hosts.host[i].name);
         if (at >= len)
             return;
     }
-    if (awaited(m) > named)
-        snprintf(to + at, len - at, " and %u more", awaited(m) - named);
+    if (wait_hosts_awaited(m) > named)
+        snprintf(to + at, len - at, " and %u more", wait_hosts_awaited(m) - named);
 }
 
-static void on_slow(evutil_socket_t fd, short what, void *arg)
+static void wait_hosts_on_slow(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_muster *m = arg;
     char names[1024], line[1200];
 
     (void)fd;
     (void)what;
-    if (m->over || !awaited(m))
+    if (m->over || !wait_hosts_awaited(m))
         return;
     name_awaited(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", awaited(m), m->plan->hosts.n, xr_plural(m->plan->hosts.n),
+    snprintf(line, sizeof(line), "waiting for %u of %u host%s: %s", wait_hosts_awaited(m), m->plan->hosts.n, xr_plural(m->plan->hosts.n),
              names);
     m->ops->on_slow(m->arg, line);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void wait_hosts_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_muster *m = arg;
     char names[1024], line[1200];
@@ -83,7 +83,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
         return;
     m->over = true;
     name_awaited(m, names, sizeof(names));
-    snprintf(line, sizeof(line), "%u of %u host%s did not %s within %g s (--start-timeout): %s", awaited(m), m->plan->hosts.n,
+    snprintf(line, sizeof(line), "%u of %u host%s did not %s within %g s (--start-timeout): %s", wait_hosts_awaited(m), m->plan->hosts.n,
              xr_plural(m->plan->hosts.n), m->missing ? "come" : "say what they look like", m->timeout_s, names);
     m->ops->on_failed(m->arg, line);
 }
@@ -98,7 +98,7 @@ static hwloc_topology_t known_look(const struct xr_muster *m, uint64_t looks)
     return NULL;
 }
 
-static void finish(struct xr_muster *m)
+static void wait_hosts_finish(struct xr_muster *m)
 {
     if (m->over || m->missing || m->unseen)
         return;
@@ -142,7 +142,7 @@ static bool take_ready(struct xr_muster *m, struct xr_unpacker *u)
     m->hosts[node] = (struct host){.ready = true, .looks = looks};
     if (--m->missing == 0)
         ask_looks(m);
-    finish(m);
+    wait_hosts_finish(m);
     return k->real_name != NULL;
 }
 
@@ -178,7 +178,7 @@ static bool take_topology(struct xr_muster *m, struct xr_unpacker *u)
                 m->plan->known[i].topology = known_look(m, m->hosts[i].looks);
         }
     }
-    finish(m);
+    wait_hosts_finish(m);
     return true;
 }
 
@@ -199,8 +199,8 @@ rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, stru
         return RANK_ERR_NO_MEMORY;
     *m = (struct xr_muster){.tree = tree, .plan = plan, .ops = ops, .arg = arg, .timeout_s = timeout_s};
     m->hosts = calloc(plan->hosts.n, sizeof(*m->hosts));
-    m->slow = evtimer_new(base, on_slow, m);
-    m->late = evtimer_new(base, on_late, m);
+    m->slow = evtimer_new(base, wait_hosts_on_slow, m);
+    m->late = evtimer_new(base, wait_hosts_on_late, m);
     if (!m->hosts || !m->slow || !m->late || event_add(m->slow, &slow) || event_add(m->late, &late)) {
         xr_muster_close(m);
         return RANK_ERR_NO_MEMORY;

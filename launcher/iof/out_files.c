@@ -91,7 +91,7 @@ bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------- writing */
 
-static void lose(struct file *f, int error)
+static void out_files_lose(struct file *f, int error)
 {
     struct xr_output_dir *od = f->all;
     uint32_t i = (uint32_t)(f - od->files);
@@ -105,18 +105,18 @@ static void lose(struct file *f, int error)
     free(path);
 }
 
-static void on_drained(void *arg)
+static void out_files_on_drained(void *arg)
 {
     (void)arg; /* files never lag behind */
 }
 
-static void on_broken(void *arg, struct xr_stream *stream, int error)
+static void out_files_on_broken(void *arg, struct xr_stream *stream, int error)
 {
     (void)stream;
-    lose(arg, error);
+    out_files_lose(arg, error);
 }
 
-static const struct xr_stream_ops stream_ops = {on_drained, on_broken};
+static const struct xr_stream_ops stream_ops = {out_files_on_drained, out_files_on_broken};
 
 rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
                                  const struct xr_label *label,
@@ -147,7 +147,7 @@ rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint3
         if (!path)
             st = RANK_ERR_NO_MEMORY;
         else if (f->fd < 0)
-            lose(f, errno);
+            out_files_lose(f, errno);
         else
             st = xr_stream_open(base, f->fd, label, &stream_ops, f, &f->stream);
         free(path);

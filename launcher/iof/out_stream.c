@@ -57,7 +57,7 @@ static bool shows_colours(void)
  * Reopen a pipe or terminal, so that only our open file is nonblocking. If that fails, a write is at most what
  * fits after poll has reported room.
  */
-static void prepare(struct xr_stream *s, int fd)
+static void out_stream_prepare(struct xr_stream *s, int fd)
 {
     char path[32];
     struct stat st;
@@ -96,7 +96,7 @@ static ssize_t write_some(struct xr_stream *s)
     return evbuffer_write_atmost(s->queue, s->fd, s->at_once ? (ev_ssize_t)s->at_once : -1);
 }
 
-static void give_up(struct xr_stream *s, int error)
+static void out_stream_give_up(struct xr_stream *s, int error)
 {
     s->broken = true;
     evbuffer_drain(s->queue, evbuffer_get_length(s->queue));
@@ -112,7 +112,7 @@ static void flush(struct xr_stream *s)
         else if (n < 0 && errno == EAGAIN)
             break;
         else if (n < 0 && errno != EINTR)
-            give_up(s, errno);
+            out_stream_give_up(s, errno);
         if (s->at_once)
             break; /* poll before each write */
     }
@@ -120,7 +120,7 @@ static void flush(struct xr_stream *s)
         event_add(s->ev, NULL);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void out_stream_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_stream *s = arg;
 
@@ -141,10 +141,10 @@ rank_status_t xr_stream_open(struct event_base *base, int fd, const struct xr_la
     s->label = *label;
     s->ops = ops;
     s->arg = arg;
-    prepare(s, fd);
+    out_stream_prepare(s, fd);
     s->queue = evbuffer_new();
     if (!s->always)
-        s->ev = event_new(base, s->fd, EV_WRITE, on_writable, s);
+        s->ev = event_new(base, s->fd, EV_WRITE, out_stream_on_writable, s);
     if (!s->queue || (!s->always && !s->ev)) {
         xr_stream_close(s);
         return RANK_ERR_NO_MEMORY;
@@ -179,7 +179,7 @@ void xr_stream_close(struct xr_stream *s)
 }
 
 /* Enlarge the pipe: its reader is behind, or one write exceeds it. */
-static void enlarge(struct xr_stream *s)
+static void out_stream_enlarge(struct xr_stream *s)
 {
     if (s->reopened >= 0 && !s->large)
         s->large = fcntl(s->fd, F_SETPIPE_SZ, LARGE_PIPE) > 0;
@@ -197,7 +197,7 @@ static size_t put_at_once(struct xr_stream *s, const char *data, size_t len)
         return 0; /* the write from the queue reports the error */
     s->written += (uint64_t)n;
     if ((size_t)n < len)
-        enlarge(s);
+        out_stream_enlarge(s);
     return (size_t)n;
 }
 

@@ -69,7 +69,7 @@ static void drop_consumed(struct xr_inputs *all)
     }
 }
 
-static void shut(struct input *in)
+static void rank_input_shut(struct input *in)
 {
     if (in->ev)
         event_free(in->ev);
@@ -96,7 +96,7 @@ static void end_terminal(const struct input *in)
         return; /* no reader */
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void rank_input_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct input *in = arg;
     struct xr_inputs *all = in->all;
@@ -108,7 +108,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     if (in->at < all->len)
         n = write(in->fd, all->data + in->at, all->len - in->at);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        shut(in); /* EPIPE: the rank closed its input */
+        rank_input_shut(in); /* EPIPE: the rank closed its input */
     } else {
         in->at += n > 0 ? (size_t)n : 0;
         all->last -= had == 0 && in->at > 0;
@@ -117,7 +117,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         } else if (all->ended) {
             if (in->terminal)
                 end_terminal(in);
-            shut(in);
+            rank_input_shut(in);
         }
     }
     drop_consumed(all);
@@ -154,7 +154,7 @@ rank_status_t xr_inputs_add_terminal(struct xr_inputs *all, int master)
 
     *in = (struct input){.all = all, .fd = master, .terminal = true};
     evutil_make_socket_nonblocking(master);
-    in->ev = event_new(all->at->base, master, EV_WRITE, on_writable, in);
+    in->ev = event_new(all->at->base, master, EV_WRITE, rank_input_on_writable, in);
     if (!in->ev) {
         close(master);
         return RANK_ERR_NO_MEMORY;
@@ -187,7 +187,7 @@ void xr_inputs_close(struct xr_inputs *all)
     if (!all)
         return;
     for (uint32_t i = 0; i < all->added; i++)
-        shut(&all->list[i]);
+        rank_input_shut(&all->list[i]);
     free(all->list);
     free(all);
 }
@@ -208,6 +208,6 @@ void xr_inputs_put(struct xr_inputs *all, const void *data, size_t len)
     for (uint32_t i = 0; i < all->added; i++) {
         struct input *in = &all->list[i];
         if (in->fd >= 0 && !event_pending(in->ev, EV_WRITE, NULL))
-            on_writable(in->fd, EV_WRITE, in);
+            rank_input_on_writable(in->fd, EV_WRITE, in);
     }
 }

@@ -67,7 +67,7 @@ struct xr_outputs {
     bool stalled;
 };
 
-static void forward(struct pipe *p, bool all);
+static void rank_output_forward(struct pipe *p, bool all);
 static void stop_all(struct xr_outputs *all);
 static void resume(struct xr_outputs *all);
 
@@ -81,7 +81,7 @@ static void show_direct(struct xr_outputs *all)
         stop_all(all);
 }
 
-static void on_drained(void *arg)
+static void rank_output_on_drained(void *arg)
 {
     struct xr_outputs *all = arg;
 
@@ -94,7 +94,7 @@ static void on_drained(void *arg)
 }
 
 /* The front end handles the error. Later output is dropped. */
-static void on_broken(void *arg, struct xr_stream *stream, int error)
+static void rank_output_on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct xr_outputs *all = arg;
     struct xr_packer p = {0};
@@ -110,7 +110,7 @@ static void on_broken(void *arg, struct xr_stream *stream, int error)
 static rank_status_t open_direct(struct xr_outputs *all)
 {
     static const struct xr_label none;
-    static const struct xr_stream_ops ops = {on_drained, on_broken};
+    static const struct xr_stream_ops ops = {rank_output_on_drained, rank_output_on_broken};
 
     if (!all->at->direct)
         return RANK_OK;
@@ -180,7 +180,7 @@ static void send_bytes(struct pipe *p, size_t n, uint32_t flags)
     p->len -= n;
 }
 
-static void forget(struct pipe *p)
+static void rank_output_forget(struct pipe *p)
 {
     if (p->fd >= 0) {
         event_free(p->ev);
@@ -196,7 +196,7 @@ static void forget(struct pipe *p)
 }
 
 /* The long line of a stream ended: forward the output of the other ranks. */
-static void release(struct xr_outputs *all, int stream)
+static void rank_output_release(struct xr_outputs *all, int stream)
 {
     all->owner[stream] = NULL;
     for (uint32_t i = 0; i < 2 * all->at->nlocal && !all->owner[stream]; i++) {
@@ -204,10 +204,10 @@ static void release(struct xr_outputs *all, int stream)
         if (!p->held || p->stream != stream)
             continue;
         p->held = false;
-        forward(p, p->ended);
+        rank_output_forward(p, p->ended);
         if (p->ended && !p->held) {
             all->open--;
-            forget(p);
+            rank_output_forget(p);
         } else if (!p->held && !all->stalled && p->fd >= 0) {
             event_add(p->ev, NULL);
         }
@@ -215,7 +215,7 @@ static void release(struct xr_outputs *all, int stream)
 }
 
 /* Forward what may be forwarded; all: also a partial line. */
-static void forward(struct pipe *p, bool all)
+static void rank_output_forward(struct pipe *p, bool all)
 {
     struct pipe **owner = &p->all->owner[p->stream];
     const char *nl;
@@ -230,7 +230,7 @@ static void forward(struct pipe *p, bool all)
     if (lines) {
         send_bytes(p, lines, 0);
         if (*owner == p)
-            release(p->all, p->stream);
+            rank_output_release(p->all, p->stream);
         if (*owner) { /* one of the waiting pipes */
             p->held = p->len > 0;
             return;
@@ -239,7 +239,7 @@ static void forward(struct pipe *p, bool all)
     if (all) {
         send_bytes(p, p->len, XR_OUT_PARTIAL);
         if (*owner == p)
-            release(p->all, p->stream);
+            rank_output_release(p->all, p->stream);
     } else if (p->len == LAST_BUFFER) {
         *owner = p;
         send_bytes(p, p->len, XR_OUT_PARTIAL);
@@ -247,7 +247,7 @@ static void forward(struct pipe *p, bool all)
 }
 
 /* Enlarge pipe and buffer: fewer and longer reads and writes. */
-static void enlarge(struct pipe *p)
+static void rank_output_enlarge(struct pipe *p)
 {
     if (p->large || p->terminal || p->all->large == LARGE_PIPES ||
         fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
@@ -257,7 +257,7 @@ static void enlarge(struct pipe *p)
 }
 
 /* Make room for a read: more if the last one filled the buffer. */
-static bool make_room(struct pipe *p)
+static bool rank_output_make_room(struct pipe *p)
 {
     size_t cap = p->cap ? p->cap * 2 : FIRST_BUFFER;
     char *data;
@@ -265,7 +265,7 @@ static bool make_room(struct pipe *p)
     if (p->len < p->cap && !p->grow)
         return true;
     if (p->grow && cap > GROWN_BUFFER)
-        enlarge(p);
+        rank_output_enlarge(p);
     p->grow = false;
     data = cap <= LAST_BUFFER ? realloc(p->data, cap) : NULL;
     if (data) {
@@ -304,14 +304,14 @@ static void watch_silence(struct pipe *p)
 }
 
 /* Close the pipe. */
-static void finish(struct pipe *p)
+static void rank_output_finish(struct pipe *p)
 {
     p->ended = true;
-    forward(p, true);
+    rank_output_forward(p, true);
     event_del(p->ev);
     if (!p->held) {
         p->all->open--;
-        forget(p);
+        rank_output_forget(p);
     }
 }
 
@@ -323,9 +323,9 @@ static bool read_pipe(struct pipe *p)
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
-    if (!make_room(p)) {
+    if (!rank_output_make_room(p)) {
         /* Out of memory: forward it as it is. */
-        forward(p, true);
+        rank_output_forward(p, true);
         if (p->len == p->cap)
             return false;
     }
@@ -337,14 +337,14 @@ static bool read_pipe(struct pipe *p)
     }
     event_del(p->silence);
     if (n <= 0) {
-        finish(p);
+        rank_output_finish(p);
         return false;
     }
     count_last(p, (size_t)n);
     p->len += (size_t)n;
     p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
-    forward(p, p->terminal);
+    rank_output_forward(p, p->terminal);
     if (p->held)
         event_del(p->ev);
     if (*all->at->wire && all->unacked > all->window && !all->stalled)
@@ -352,7 +352,7 @@ static bool read_pipe(struct pipe *p)
     return true;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void rank_output_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct pipe *p = arg;
     struct xr_outputs *all = p->all;
@@ -371,7 +371,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    forward(p, true);
+    rank_output_forward(p, true);
     if (p->held) /* its wait may take long: do not poll meanwhile */
         event_del(p->ev);
 }
@@ -409,7 +409,7 @@ void xr_outputs_close(struct xr_outputs *all)
         return;
     for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         all->pipes[i].len = 0;
-        forget(&all->pipes[i]);
+        rank_output_forget(&all->pipes[i]);
     }
     free(all->pipes);
     xr_stream_close(all->direct);
@@ -427,7 +427,7 @@ static rank_status_t add_fd(struct xr_outputs *all, uint32_t local, int stream, 
     p->stream = stream;
     p->fd = fd;
     evutil_make_socket_nonblocking(p->fd);
-    p->ev = event_new(all->at->base, p->fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->ev = event_new(all->at->base, p->fd, EV_READ | EV_PERSIST, rank_output_on_readable, p);
     p->silence = evtimer_new(all->at->base, on_silence, p);
     if (!p->ev || !p->silence || event_add(p->ev, NULL)) {
         rk_error("out of memory for the output of rank %u", rank);
@@ -473,7 +473,7 @@ void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
             ;
         /* All of its output was read, even if other processes hold the pipe. */
         if (all->pipes[i].fd >= 0 && !all->stalled)
-            forward(&all->pipes[i], true);
+            rank_output_forward(&all->pipes[i], true);
     }
 }
 
@@ -494,7 +494,7 @@ void xr_outputs_cut(struct xr_outputs *all)
         struct pipe *p = &all->pipes[i];
 
         if (p->fd >= 0 && !p->ended && p->last == 0)
-            finish(p);
+            rank_output_finish(p);
     }
 }
 

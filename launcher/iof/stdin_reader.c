@@ -31,7 +31,7 @@ struct xr_reader {
 
 static const struct timeval at_once = {0, 0};
 
-static void go_on(struct xr_reader *r)
+static void stdin_reader_go_on(struct xr_reader *r)
 {
     const struct timeval soon = {0, CHECK_MS * 1000};
 
@@ -43,11 +43,11 @@ static void go_on(struct xr_reader *r)
         event_add(r->ev, r->file ? &at_once : NULL);
 }
 
-static void on_look(evutil_socket_t fd, short what, void *arg)
+static void stdin_reader_on_look(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    go_on(arg);
+    stdin_reader_go_on(arg);
 }
 
 /* Read without waiting, unless the file could not be reopened. Another process with the same input may read first. */
@@ -65,7 +65,7 @@ static bool is_no_input(const struct xr_reader *r, int error)
     return error == EBADF || (r->terminal && error == EIO);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void stdin_reader_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_reader *r = arg;
     char data[16 << 10];
@@ -75,18 +75,18 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (r->terminal && xr_terminal_is_others(r->fd)) {
-        go_on(r);
+        stdin_reader_go_on(r);
         return;
     }
     n = read_some(r, data, want);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
-        go_on(r);
+        stdin_reader_go_on(r);
         return;
     }
     if (n > 0) {
         r->credit -= (uint32_t)n;
         r->on_data(r->arg, data, (size_t)n, 0);
-        go_on(r);
+        stdin_reader_go_on(r);
     } else {
         int error = n < 0 && !is_no_input(r, errno) ? errno : 0;
         event_free(r->ev);
@@ -125,15 +125,15 @@ rank_status_t xr_reader_open(struct event_base *base, int fd,
     r->socket = !r->file && S_ISSOCK(st.st_mode);
     if (!r->file && !r->socket)
         reopen(r);
-    r->ev = r->file ? evtimer_new(base, on_readable, r)
-                    : event_new(base, r->fd, EV_READ, on_readable, r);
-    r->look = evtimer_new(base, on_look, r);
+    r->ev = r->file ? evtimer_new(base, stdin_reader_on_readable, r)
+                    : event_new(base, r->fd, EV_READ, stdin_reader_on_readable, r);
+    r->look = evtimer_new(base, stdin_reader_on_look, r);
     if (!r->ev || !r->look) {
         xr_reader_close(r);
         return RANK_ERR_NO_MEMORY;
     }
     *out = r;
-    go_on(r);
+    stdin_reader_go_on(r);
     return RANK_OK;
 }
 
@@ -155,11 +155,11 @@ void xr_reader_credit(struct xr_reader *r, uint32_t n)
     if (!r)
         return;
     r->credit = n > XR_INPUT_WINDOW - r->credit ? XR_INPUT_WINDOW : r->credit + n;
-    go_on(r);
+    stdin_reader_go_on(r);
 }
 
 void xr_reader_wake(struct xr_reader *r)
 {
     if (r)
-        go_on(r);
+        stdin_reader_go_on(r);
 }

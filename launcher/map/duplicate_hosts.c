@@ -14,7 +14,7 @@ struct seen {
 };
 
 /* Compare by machine, then by the user's order. */
-static int compare(const void *a, const void *b)
+static int duplicate_hosts_compare(const void *a, const void *b)
 {
     const struct seen *x = a, *y = b;
 
@@ -31,7 +31,7 @@ uint32_t xr_twins_find(struct xr_plan *p, char *line, size_t len)
     for (uint32_t i = 0; all && i < p->hosts.n; i++)
         all[i] = (struct seen){p->known[i].machine, i};
     if (all)
-        qsort(all, p->hosts.n, sizeof(*all), compare);
+        qsort(all, p->hosts.n, sizeof(*all), duplicate_hosts_compare);
     for (uint32_t i = 0; all && i < p->hosts.n; i = last) {
         for (last = i + 1; last < p->hosts.n && all[i].machine && all[last].machine == all[i].machine;)
             last++;

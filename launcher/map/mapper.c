@@ -34,7 +34,7 @@ static uint32_t next_object(const struct xr_place_work *w, struct xr_place_groun
     return first;
 }
 
-static void put(struct xr_place_work *w, uint32_t k, uint32_t host)
+static void mapper_put(struct xr_place_work *w, uint32_t k, uint32_t host)
 {
     struct xr_placed_host *p = &w->out->host[host];
     struct xr_place_ground *g = &w->ground[host];
@@ -46,7 +46,7 @@ static void put(struct xr_place_work *w, uint32_t k, uint32_t host)
     w->out->rank[k].object = object;
 }
 
-static bool is_full(const struct xr_place_work *w, uint32_t host)
+static bool mapper_is_full(const struct xr_place_work *w, uint32_t host)
 {
     return !w->rq->ppr && w->hosts[host].most && w->out->host[host].ranks >= w->hosts[host].most;
 }
@@ -59,16 +59,16 @@ static void map_all(struct xr_place_work *w)
     for (uint32_t round = 1; k < n; round++) {
         if (w->rq->map != XR_LEVEL_NODE) {
             for (uint32_t h = 0; h < nhosts; h++) {
-                for (uint32_t i = 0; i < w->ground[h].capacity && k < n && !is_full(w, h); i++)
-                    put(w, k++, h);
+                for (uint32_t i = 0; i < w->ground[h].capacity && k < n && !mapper_is_full(w, h); i++)
+                    mapper_put(w, k++, h);
             }
             continue;
         }
         for (bool any = true; any && k < n;) {
             any = false;
             for (uint32_t h = 0; h < nhosts && k < n; h++) {
-                if (w->out->host[h].ranks < round * w->ground[h].capacity && !is_full(w, h)) {
-                    put(w, k++, h);
+                if (w->out->host[h].ranks < round * w->ground[h].capacity && !mapper_is_full(w, h)) {
+                    mapper_put(w, k++, h);
                     any = true;
                 }
             }
@@ -180,7 +180,7 @@ static int by_fill(const void *a, const void *b)
     return (x->mapped > y->mapped) - (x->mapped < y->mapped);
 }
 
-static rank_status_t number(struct xr_place_work *w)
+static rank_status_t mapper_number(struct xr_place_work *w)
 {
     struct xr_placement *p = w->out;
     uint32_t *next = calloc(p->nhosts, sizeof(*next));
@@ -207,7 +207,7 @@ static rank_status_t number(struct xr_place_work *w)
 
 /* ---------------------------------------------------------------- place */
 
-static rank_status_t place(struct xr_place_work *w)
+static rank_status_t mapper_place(struct xr_place_work *w)
 {
     struct xr_placement *p = w->out;
     rank_status_t st = RANK_OK;
@@ -226,7 +226,7 @@ static rank_status_t place(struct xr_place_work *w)
         map_all(w);
     st = check_most(w);
     if (!st)
-        st = number(w);
+        st = mapper_number(w);
     xr_bind_note_crowded(w);
     if (!st)
         st = xr_bind_all(w);
@@ -248,7 +248,7 @@ rank_status_t xr_place(const struct xr_place_request *rq, const struct xr_place_
     out->host = calloc(nhosts, sizeof(*out->host));
     w.ground = calloc(nhosts, sizeof(*w.ground));
     if (out->host && w.ground)
-        st = place(&w);
+        st = mapper_place(&w);
     for (uint32_t h = 0; w.ground && h < nhosts; h++) {
         free(w.ground[h].units);
         free(w.ground[h].objects);

@@ -94,7 +94,7 @@ static char *format_hosts(const struct xr_hostlist *hosts)
     return NULL;
 }
 
-static rank_status_t make(struct xr_plan *p, uint32_t *n, struct xr_here *here, char *err, size_t errlen)
+static rank_status_t plan_make(struct xr_plan *p, uint32_t *n, struct xr_here *here, char *err, size_t errlen)
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
     struct xr_here *own = here;
@@ -148,7 +148,7 @@ rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_
     p->where = where;
     p->local = XR_NO_HOST;
     xr_here_look(&here);
-    st = make(p, n, &here, err, errlen);
+    st = plan_make(p, n, &here, err, errlen);
     xr_here_clear(&here);
     if (st == RANK_ERR_NO_MEMORY)
         snprintf(err, errlen, "out of memory");

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool number(const char *text, unsigned long max, char **end, uint32_t *out)
+static bool policy_number(const char *text, unsigned long max, char **end, uint32_t *out)
 {
     unsigned long n = isdigit((unsigned char)*text) ? strtoul(text, end, 10) : 0;
 
@@ -50,7 +50,7 @@ bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t er
     char *end = NULL;
 
     if (strncmp(value, "ppr:", 4) == 0) {
-        if (number(value + 4, 1u << 20, &end, &ppr) && *end == ':' && find_level(end + 1, &level) &&
+        if (policy_number(value + 4, 1u << 20, &end, &ppr) && *end == ':' && find_level(end + 1, &level) &&
             level != XR_LEVEL_SLOT) {
             w->request.map = level;
             w->request.ppr = ppr;
@@ -101,7 +101,7 @@ bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errl
 {
     char *end = NULL;
 
-    if (number(value, 1u << 20, &end, &w->request.cpus) && !*end)
+    if (policy_number(value, 1u << 20, &end, &w->request.cpus) && !*end)
         return true;
     snprintf(err, errlen, "--cpus-per-rank is '%s'; give a number of cores from 1 on", value);
     return false;
@@ -111,7 +111,7 @@ bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t er
 {
     char *end = NULL;
 
-    if (number(value, 4096, &end, &w->fanout) && !*end)
+    if (policy_number(value, 4096, &end, &w->fanout) && !*end)
         return true;
     snprintf(err, errlen, "--fanout is '%s'; give how many agents one process starts, from 1 on",
              value);

@@ -31,13 +31,13 @@ struct line {
     size_t errlen;
 };
 
-static bool bad(struct line *l, const char *what, const char *word)
+static bool rankfile_bad(struct line *l, const char *what, const char *word)
 {
     snprintf(l->err, l->errlen, what, word);
     return false;
 }
 
-static bool make_room(struct xr_rankfile *f, uint32_t rank)
+static bool rankfile_make_room(struct xr_rankfile *f, uint32_t rank)
 {
     while (rank >= f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 64;
@@ -65,17 +65,17 @@ static bool find_host(struct line *l, char *name, uint32_t *host)
     }
 
     if (!*name)
-        return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
+        return rankfile_bad(l, "a line reads rank N=HOST slot=CORES%s", "");
     if (strncmp(name, "+n", 2) == 0 && isdigit((unsigned char)name[2])) {
         unsigned long i = strtoul(name + 2, &end, 10);
         *host = (uint32_t)i;
-        return !*end && i < l->hosts->n ? true : bad(l, "there is no host %s", name);
+        return !*end && i < l->hosts->n ? true : rankfile_bad(l, "there is no host %s", name);
     }
     *host = xr_hostlist_mean(l->hosts, l->here, name);
     if (*host != NO_HOST)
         return true;
     if (l->hosts->source)
-        return bad(l, "host %s is not among those that the job may use", name);
+        return rankfile_bad(l, "host %s is not among those that the job may use", name);
     if (xr_hostlist_take(l->hosts, name, strlen(name), 0, &wrong)) {
         snprintf(l->err, l->errlen, "'%s': %s", name, wrong);
         return false;
@@ -108,22 +108,22 @@ static bool take_cores(struct line *l, struct xr_place_pin *pin, const char *tex
     char *end;
 
     if (!cores)
-        return bad(l, "out of memory%s", "");
+        return rankfile_bad(l, "out of memory%s", "");
     pin->cores = cores;
     if (colon) {
         unsigned long package = strtoul(text, &end, 10);
         if (!isdigit((unsigned char)text[0]) || end != colon || package > 4096)
-            return bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
+            return rankfile_bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
         pin->package = (int)package;
         list = colon + 1;
     }
     if (strspn(list, "0123456789,-") != strlen(list) || !numbers_are_small(list) || hwloc_bitmap_list_sscanf(cores, list) ||
         hwloc_bitmap_iszero(cores) || hwloc_bitmap_last(cores) < 0)
-        return bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
+        return rankfile_bad(l, "'%s': cores are numbered as 0-3,6 or, in a package, as 1:0-3", text);
     return true;
 }
 
-static bool take_line(struct line *l, char *text)
+static bool rankfile_take_line(struct line *l, char *text)
 {
     char *save = NULL, *word, *eq, *end;
     unsigned long rank;
@@ -136,28 +136,28 @@ static bool take_line(struct line *l, char *text)
         return true;
     if (strcmp(word, "rank") != 0 || !(word = strtok_r(NULL, " \t", &save)) ||
         !(eq = strchr(word, '=')))
-        return bad(l, "a line reads rank N=HOST slot=CORES%s", "");
+        return rankfile_bad(l, "a line reads rank N=HOST slot=CORES%s", "");
     *eq = '\0';
     rank = strtoul(word, &end, 10);
     if (!isdigit((unsigned char)word[0]) || *end || rank >= MAX_RANK)
-        return bad(l, "'%s' is no rank", word);
+        return rankfile_bad(l, "'%s' is no rank", word);
     if (!find_host(l, eq + 1, &host))
         return false;
-    if (!make_room(l->file, (uint32_t)rank))
-        return bad(l, "out of memory%s", "");
+    if (!rankfile_make_room(l->file, (uint32_t)rank))
+        return rankfile_bad(l, "out of memory%s", "");
     pin = &l->file->pin[rank];
     if (pin->host != NO_HOST)
-        return bad(l, "rank %s stands here a second time", word);
+        return rankfile_bad(l, "rank %s stands here a second time", word);
     pin->host = host;
     word = strtok_r(NULL, " \t", &save);
     if (!word)
         return true;
     if (strncmp(word, "slot=", 5) != 0 && strncmp(word, "slots=", 6) != 0)
-        return bad(l, "'%s' is not understood; behind the host stands slot=CORES", word);
+        return rankfile_bad(l, "'%s' is not understood; behind the host stands slot=CORES", word);
     if (!take_cores(l, pin, strchr(word, '=') + 1))
         return false;
     word = strtok_r(NULL, " \t", &save);
-    return word ? bad(l, "'%s' is too much", word) : true;
+    return word ? rankfile_bad(l, "'%s' is too much", word) : true;
 }
 
 rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
@@ -176,8 +176,8 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
     }
     while ((text = xr_text_file_line(&f))) {
         if (f.nul)
-            bad(&l, "the line holds a NUL byte%s", "");
-        else if (take_line(&l, text))
+            rankfile_bad(&l, "the line holds a NUL byte%s", "");
+        else if (rankfile_take_line(&l, text))
             continue;
         xr_words_show(why);
         rk_error("%s:%u: %s", path, f.number, why);

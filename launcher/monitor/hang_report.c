@@ -93,7 +93,7 @@ uint32_t xr_hang_count(const struct xr_hang *h)
 
 /* ------------------------------------------------------------------------- lines */
 
-static bool is_alike(const struct shared_wait *a, const struct shared_wait *b)
+static bool hang_report_is_alike(const struct shared_wait *a, const struct shared_wait *b)
 {
     return a == b || (a->wait.unnamed == b->wait.unnamed && strcmp(a->wait.text, b->wait.text) == 0);
 }
@@ -111,7 +111,7 @@ uint32_t xr_hang_lines(const struct xr_hang *h,
         if (!h->of[i] || printed[i])
             continue;
         for (uint32_t k = i; k < h->size; k++) {
-            if (!h->of[k] || printed[k] || !is_alike(h->of[i], h->of[k]))
+            if (!h->of[k] || printed[k] || !hang_report_is_alike(h->of[i], h->of[k]))
                 continue;
             printed[k] = true;
             alike[n++] = (int32_t)k;

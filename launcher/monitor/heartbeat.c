@@ -80,7 +80,7 @@ struct awaited {
 };
 
 /* unnamed: as the agent says it. */
-static const char *awaited(struct xr_life *l, uint32_t rank, uint32_t unnamed, struct awaited *a)
+static const char *heartbeat_awaited(struct xr_life *l, uint32_t rank, uint32_t unnamed, struct awaited *a)
 {
     const struct xr_fences *all = unnamed ? l->ops->fences(l->arg) : NULL;
     const struct xr_fence *fence = unnamed ? xr_fences_of(all, (enum xr_fence_space)(unnamed - 1), rank) : NULL;
@@ -155,7 +155,7 @@ static void print_wait(struct xr_life *l, const int32_t *ranks, uint32_t n, cons
     xr_ranks_text(ranks, n, n, text, sizeof(text));
     duration(rk_clock_ns() - w->since_ns, time, sizeof(time));
     xr_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank", text, time, w->text,
-                  awaited(l, (uint32_t)ranks[0], w->unnamed, &whom));
+                  heartbeat_awaited(l, (uint32_t)ranks[0], w->unnamed, &whom));
 }
 
 static void print_line(void *arg, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
@@ -271,7 +271,7 @@ static void on_hopeless(evutil_socket_t fd, short what, void *arg)
     set_still(l, is_hopeless(l));
 }
 
-static void watch(struct xr_life *l)
+static void heartbeat_watch(struct xr_life *l)
 {
     struct xr_packer p = {0};
 
@@ -284,7 +284,7 @@ static void on_begin(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    watch(arg);
+    heartbeat_watch(arg);
 }
 
 void xr_life_started(struct xr_life *l)
@@ -294,7 +294,7 @@ void xr_life_started(struct xr_life *l)
     if (l->quiet)
         event_add(l->begin, &later);
     else if (l->patience > 0)
-        watch(l);
+        heartbeat_watch(l);
 }
 
 void xr_life_exited(struct xr_life *l, uint32_t rank)
@@ -408,7 +408,7 @@ static void give_answer(struct xr_life *l)
     evbuffer_free(text);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void heartbeat_on_late(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -503,7 +503,7 @@ static bool on_looked(struct xr_life *l, struct xr_unpacker *u)
             continue;
         if (pid && waits)
             note_last(l, rank, idle, &wait);
-        more = awaited(l, rank, unnamed, &whom);
+        more = heartbeat_awaited(l, rank, unnamed, &whom);
         duration(idle, time, sizeof(time));
         if (pid == 0)
             keep_line(l, rank, "%s", text);
@@ -634,7 +634,7 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options
                           .quiet = options->heartbeat < 0};
     l->patience = l->quiet ? QUIET_MS / 1000 : options->heartbeat;
     l->state = calloc(job->size, 1);
-    l->late = evtimer_new(base, on_late, l);
+    l->late = evtimer_new(base, heartbeat_on_late, l);
     l->traced = evtimer_new(base, on_traced_late, l);
     l->hopeless = evtimer_new(base, on_hopeless, l);
     l->begin = evtimer_new(base, on_begin, l);

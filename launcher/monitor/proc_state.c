@@ -56,7 +56,7 @@ static bool read_proc(pid_t pid, const char *file, char *out, size_t len)
 }
 
 /* state, and ticks of cpu time; false: it is gone */
-static bool read_stat(pid_t pid, char *state, uint64_t *ticks)
+static bool proc_state_read_stat(pid_t pid, char *state, uint64_t *ticks)
 {
     unsigned long user, sys;
     long threads;
@@ -86,7 +86,7 @@ static void walk(struct tree *t, pid_t pid, int depth)
     char children[1024], *at = children, *end, state;
     uint64_t ticks;
 
-    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !read_stat(pid, &state, &ticks))
+    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !proc_state_read_stat(pid, &state, &ticks))
         return;
     t->n++;
     t->found = t->found || pid == t->wanted;

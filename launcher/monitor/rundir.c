@@ -22,7 +22,7 @@
 enum { PLACES = 2 };
 
 /* The places to look at; the first that is there is used for new ones. */
-static bool place(int i, char out[PATH_MAX])
+static bool rundir_place(int i, char out[PATH_MAX])
 {
     const char *run = rk_env("XDG_RUNTIME_DIR");
 
@@ -91,7 +91,7 @@ int xr_rundir_listen(const char *job)
     int fd = -1, error = ENOENT;
 
     for (int i = 0; fd < 0 && i < PLACES; i++) {
-        if (!place(i, path))
+        if (!rundir_place(i, path))
             continue;
         /* The last job of the user may be removing the directory right now. */
         for (int tries = 0; fd < 0 && tries < 10; tries++) {
@@ -109,7 +109,7 @@ int xr_rundir_listen(const char *job)
 }
 
 /* A connection, or -1. What nobody listens to any more is removed. */
-static int connect_to(int dir, const char *job)
+static int rundir_connect_to(int dir, const char *job)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un to;
@@ -124,7 +124,7 @@ static int connect_to(int dir, const char *job)
     return -1;
 }
 
-static void each_in(int dir, void (*fn)(void *arg, const char *job, int fd), void *arg)
+static void rundir_each_in(int dir, void (*fn)(void *arg, const char *job, int fd), void *arg)
 {
     int copy = dup(dir);
     DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
@@ -136,7 +136,7 @@ static void each_in(int dir, void (*fn)(void *arg, const char *job, int fd), voi
         int fd;
         if (e->d_name[0] == '.' || (e->d_type != DT_SOCK && e->d_type != DT_UNKNOWN))
             continue;
-        fd = connect_to(dir, e->d_name);
+        fd = rundir_connect_to(dir, e->d_name);
         if (fd >= 0)
             fn(arg, e->d_name, fd);
     }
@@ -156,12 +156,12 @@ void xr_rundir_remove(const char *job)
     char path[PATH_MAX];
 
     for (int i = 0; i < PLACES; i++) {
-        int dir = place(i, path) ? open_ours(path, false) : -1;
+        int dir = rundir_place(i, path) ? open_ours(path, false) : -1;
         if (dir < 0)
             continue;
         unlinkat(dir, job, 0);
         if (rmdir(path))
-            each_in(dir, just_close, NULL); /* there are others, or what is left of them */
+            rundir_each_in(dir, just_close, NULL); /* there are others, or what is left of them */
         rmdir(path);
         close(dir);
     }
@@ -172,10 +172,10 @@ void xr_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg)
     char path[PATH_MAX];
 
     for (int i = 0; i < PLACES; i++) {
-        int dir = place(i, path) ? open_ours(path, false) : -1;
+        int dir = rundir_place(i, path) ? open_ours(path, false) : -1;
         if (dir < 0)
             continue;
-        each_in(dir, fn, arg);
+        rundir_each_in(dir, fn, arg);
         rmdir(path); /* if all was stale */
         close(dir);
     }

@@ -62,9 +62,9 @@ struct text {
     size_t left;
 };
 
-static void add(struct text *t, const char *fmt, ...) RK_PRINTF(2, 3);
+static void status_board_add(struct text *t, const char *fmt, ...) RK_PRINTF(2, 3);
 
-static void add(struct text *t, const char *fmt, ...)
+static void status_board_add(struct text *t, const char *fmt, ...)
 {
     va_list ap;
     int n;
@@ -93,12 +93,12 @@ static uint32_t add_run(struct text *t, const int32_t *ranks, uint32_t first, ui
             last++;
         if (last < i + 2) /* two are no range */
             last = i;
-        add(t, last > i ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64, i > first ? "," : "",
+        status_board_add(t, last > i ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64, i > first ? "," : "",
             guests ? -1 - (int64_t)ranks[i] : ranks[i], guests ? -1 - (int64_t)ranks[last] : ranks[last]);
         i = last + 1;
     }
     if (guests)
-        add(t, " of another job");
+        status_board_add(t, " of another job");
     return i;
 }
 
@@ -108,11 +108,11 @@ static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uin
         listed = n;
     for (uint32_t i = 0; i < listed;) {
         if (i)
-            add(t, ", ");
+            status_board_add(t, ", ");
         i = add_run(t, ranks, i, listed);
     }
     if (n > listed)
-        add(t, " and %u more", n - listed);
+        status_board_add(t, " and %u more", n - listed);
 }
 
 void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
@@ -126,11 +126,11 @@ void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out,
 static void add_team(struct text *t, const struct rk_wait_for *w)
 {
     if (w->team == 0)
-        add(t, " on world");
+        status_board_add(t, " on world");
     else if (w->team >> 62) /* a number that its members have thrown: lib/p2p/team.h */
-        add(t, " on a team of several worlds (%u rank%s)", w->team_size, xr_plural(w->team_size));
+        status_board_add(t, " on a team of several worlds (%u rank%s)", w->team_size, xr_plural(w->team_size));
     else
-        add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
+        status_board_add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
             w->team_size, xr_plural(w->team_size));
 }
 
@@ -139,21 +139,21 @@ void xr_wait_text(const struct rk_wait_for *w, char *out, size_t len)
     struct text t = {out, len};
 
     *out = '\0';
-    add(&t, "%s", w->call);
+    status_board_add(&t, "%s", w->call);
     if (w->number)
-        add(&t, " #%" PRIu64, w->number);
+        status_board_add(&t, " #%" PRIu64, w->number);
     if (w->flags & RK_WAIT_BYTES)
-        add(&t, " of %" PRIu64 " byte%s", w->bytes, xr_plural(w->bytes));
+        status_board_add(&t, " of %" PRIu64 " byte%s", w->bytes, xr_plural(w->bytes));
     if (w->flags & RK_WAIT_TEAM)
         add_team(&t, w);
     if (w->flags & RK_WAIT_TAG)
-        add(&t, ", tag %" PRIu64, w->tag);
+        status_board_add(&t, ", tag %" PRIu64, w->tag);
     else if (w->flags & RK_WAIT_ANY_TAG)
-        add(&t, ", any tag");
+        status_board_add(&t, ", any tag");
     if (w->flags & RK_WAIT_ANY_SOURCE) {
-        add(&t, ", waits for any rank");
+        status_board_add(&t, ", waits for any rank");
     } else if (w->npeers) {
-        add(&t, ", waits for %s ", w->npeers == 1 ? "rank" : "ranks");
+        status_board_add(&t, ", waits for %s ", w->npeers == 1 ? "rank" : "ranks");
         add_ranks(&t, w->peers, RK_BOARD_PEERS, w->npeers);
     }
 }

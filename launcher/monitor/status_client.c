@@ -21,7 +21,7 @@ struct answer {
 };
 
 /* All that comes until the other end closes; NULL if it does not come in time, or is not whole. */
-static char *ask(int fd, const char *word, uint32_t patience_ms)
+static char *status_client_ask(int fd, const char *word, uint32_t patience_ms)
 {
     uint64_t deadline = rk_clock_ns() + patience_ms * 1000000ull;
     const size_t end = strlen(XR_STATUS_END);
@@ -62,7 +62,7 @@ static char *ask(int fd, const char *word, uint32_t patience_ms)
 
 static void list_one(void *arg, const char *job, int fd)
 {
-    char *text = ask(fd, XR_STATUS_HEAD, LIST_PATIENCE_MS);
+    char *text = status_client_ask(fd, XR_STATUS_HEAD, LIST_PATIENCE_MS);
     int *n = arg;
 
     close(fd);
@@ -83,7 +83,7 @@ struct search {
     bool exact;
 };
 
-static void look_at(void *arg, const char *job, int fd)
+static void status_client_look_at(void *arg, const char *job, int fd)
 {
     struct search *s = arg;
     bool exact = strcmp(job, s->wanted) == 0;
@@ -107,14 +107,14 @@ static int ask_one(const char *job)
     char *text = NULL;
     int code = 1;
 
-    xr_rundir_each(look_at, &s);
+    xr_rundir_each(status_client_look_at, &s);
     if (s.found == 0) {
         rk_error("no job of yours on this host has %s in its name; xrun --status lists them", job);
     } else if (s.found > 1) {
         rk_error("%d jobs of yours have %s in their names; give more of it (xrun --status lists "
                  "them)",
                  s.found, job);
-    } else if (!(text = ask(s.fd, XR_STATUS_ASK, PATIENCE_MS))) {
+    } else if (!(text = status_client_ask(s.fd, XR_STATUS_ASK, PATIENCE_MS))) {
         rk_error("the job %s does not answer (is its xrun stopped?)", s.job ? s.job : job);
     } else {
         fputs(text, stdout);

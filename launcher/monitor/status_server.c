@@ -39,7 +39,7 @@ struct xr_status {
 
 static void listen_if_room(struct xr_status *s);
 
-static void leave(struct guest *g)
+static void status_server_leave(struct guest *g)
 {
     struct xr_status *s = g->status;
 
@@ -54,7 +54,7 @@ static void leave(struct guest *g)
     listen_if_room(s);
 }
 
-static void answer(struct guest *g, const char *text, size_t len)
+static void status_server_answer(struct guest *g, const char *text, size_t len)
 {
     g->answered = true;
     bufferevent_write(g->bev, text, len);
@@ -78,7 +78,7 @@ static void on_read(struct bufferevent *bev, void *arg)
     char said[16] = "", line[512];
 
     if (g->asked || n >= sizeof(said)) {
-        leave(g); /* there is nothing more to be said */
+        status_server_leave(g); /* there is nothing more to be said */
         return;
     }
     evbuffer_copyout(in, said, n);
@@ -88,10 +88,10 @@ static void on_read(struct bufferevent *bev, void *arg)
     } else if (n == head && memcmp(said, XR_STATUS_HEAD, n) == 0) {
         has_asked(g, n);
         s->ops->head(s->arg, line, sizeof(line));
-        answer(g, line, strlen(line));
+        status_server_answer(g, line, strlen(line));
     } else if (!(n < ask && memcmp(said, XR_STATUS_ASK, n) == 0) &&
                !(n < head && memcmp(said, XR_STATUS_HEAD, n) == 0)) {
-        leave(g);
+        status_server_leave(g);
     }
 }
 
@@ -100,28 +100,28 @@ static void on_written(struct bufferevent *bev, void *arg)
     struct guest *g = arg;
 
     if (g->answered && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
-        leave(g);
+        status_server_leave(g);
 }
 
 /* It is gone, or it was silent too long. */
-static void on_event(struct bufferevent *bev, short what, void *arg)
+static void status_server_on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct guest *g = arg;
 
     if (what & BEV_EVENT_EOF && g->answered)
         return; /* it has only said all; writing finds out the rest */
     g->mute = what & BEV_EVENT_EOF && evbuffer_get_length(bufferevent_get_input(bev)) == 0;
-    leave(g);
+    status_server_leave(g);
 }
 
-static void on_end(evutil_socket_t fd, short what, void *arg)
+static void status_server_on_end(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    leave(arg);
+    status_server_leave(arg);
 }
 
-static bool is_ours(int fd)
+static bool status_server_is_ours(int fd)
 {
     struct ucred who;
     socklen_t len = sizeof(who);
@@ -139,7 +139,7 @@ static struct guest *free_place(struct xr_status *s)
     return NULL;
 }
 
-static void receive(struct xr_status *s, struct guest *g, int fd)
+static void status_server_receive(struct xr_status *s, struct guest *g, int fd)
 {
     const struct timeval speak = {SPEAK_S, 0}, stay = {STAY_S, 0};
 
@@ -149,12 +149,12 @@ static void receive(struct xr_status *s, struct guest *g, int fd)
         close(fd);
         return;
     }
-    g->end = evtimer_new(s->base, on_end, g);
+    g->end = evtimer_new(s->base, status_server_on_end, g);
     if (!g->end || event_add(g->end, &stay)) {
-        leave(g);
+        status_server_leave(g);
         return;
     }
-    bufferevent_setcb(g->bev, on_read, on_written, on_event, g);
+    bufferevent_setcb(g->bev, on_read, on_written, status_server_on_event, g);
     bufferevent_set_timeouts(g->bev, &speak, NULL);
     bufferevent_enable(g->bev, EV_READ | EV_WRITE);
 }
@@ -178,8 +178,8 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
             }
             return;
         }
-        if (is_ours(guest)) {
-            receive(s, g, guest);
+        if (status_server_is_ours(guest)) {
+            status_server_receive(s, g, guest);
         } else {
             s->strangers++;
             close(guest);
@@ -188,7 +188,7 @@ static void on_guest(evutil_socket_t fd, short what, void *arg)
     event_del(s->on_guest);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void status_server_on_again(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -219,7 +219,7 @@ struct xr_status *xr_status_open(struct event_base *base, const char *job,
         return NULL;
     }
     s->job = strdup(job);
-    s->again = evtimer_new(base, on_again, s);
+    s->again = evtimer_new(base, status_server_on_again, s);
     s->on_guest = event_new(base, s->fd, EV_READ | EV_PERSIST, on_guest, s);
     if (!s->job || !s->again || !s->on_guest || event_add(s->on_guest, NULL)) {
         xr_status_close(s);
@@ -237,7 +237,7 @@ void xr_status_close(struct xr_status *s)
         event_free(s->on_guest);
     s->on_guest = NULL;
     for (int i = 0; i < GUESTS; i++)
-        leave(&s->guests[i]);
+        status_server_leave(&s->guests[i]);
     if (s->again)
         event_free(s->again);
     close(s->fd);
@@ -252,7 +252,7 @@ void xr_status_answer(struct xr_status *s, const char *text, size_t len)
     for (int i = 0; i < GUESTS; i++) {
         struct guest *g = &s->guests[i];
         if (g->bev && g->asked && !g->answered)
-            answer(g, text, len);
+            status_server_answer(g, text, len);
     }
 }
 

@@ -33,7 +33,7 @@ struct xr_wire {
     bool lost; /* a message could not be queued */
 };
 
-static void destroy(struct xr_wire *wire)
+static void conn_destroy(struct xr_wire *wire)
 {
     if (wire->readable)
         event_free(wire->readable);
@@ -54,7 +54,7 @@ static void broke(struct xr_wire *wire, const char *why)
 }
 
 /* Deliver complete messages. Returns false if the connection must be closed. */
-static bool deliver(struct xr_wire *wire)
+static bool conn_deliver(struct xr_wire *wire)
 {
     size_t at = 0;
     bool sane = true;
@@ -78,7 +78,7 @@ static bool deliver(struct xr_wire *wire)
 }
 
 /* Make room for the whole of the current message, and more if the last read filled the buffer. */
-static bool make_room(struct xr_wire *wire)
+static bool conn_make_room(struct xr_wire *wire)
 {
     struct xr_unpacker h = {wire->in, HEADER, false};
     size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
@@ -101,30 +101,30 @@ static bool make_room(struct xr_wire *wire)
 }
 
 /* End the connection. why: a failure, or NULL for an orderly end. */
-static void end(struct xr_wire *wire, const char *why)
+static void conn_end(struct xr_wire *wire, const char *why)
 {
     wire->in_call = true;
     broke(wire, why);
     wire->in_call = false;
     if (wire->closing)
-        destroy(wire);
+        conn_destroy(wire);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_wire *wire = arg;
     ssize_t n;
 
     (void)what;
-    if (!make_room(wire)) {
-        end(wire, "out of memory");
+    if (!conn_make_room(wire)) {
+        conn_end(wire, "out of memory");
         return;
     }
     n = read(fd, wire->in + wire->len, wire->cap - wire->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        end(wire, n == 0 || errno == ECONNRESET ? NULL : strerror(errno));
+        conn_end(wire, n == 0 || errno == ECONNRESET ? NULL : strerror(errno));
         return;
     }
     wire->len += (size_t)n;
@@ -132,11 +132,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     wire->in_call = true;
     if (wire->ops->on_bytes)
         wire->ops->on_bytes(wire->arg);
-    if (!deliver(wire) && !wire->closing)
+    if (!conn_deliver(wire) && !wire->closing)
         broke(wire, "a message makes no sense");
     wire->in_call = false;
     if (wire->closing)
-        destroy(wire);
+        conn_destroy(wire);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -150,10 +150,10 @@ static void on_write(struct bufferevent *bev, void *arg)
     wire->ops->on_drained(wire->arg);
     wire->in_call = false;
     if (wire->closing)
-        destroy(wire);
+        conn_destroy(wire);
 }
 
-static void on_event(struct bufferevent *bev, short what, void *arg)
+static void conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct xr_wire *wire = arg;
 
@@ -161,7 +161,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     if (!wire->lost)
         bufferevent_disable(bev, EV_WRITE);
     else if (what & BEV_EVENT_ERROR)
-        end(wire, "out of memory");
+        conn_end(wire, "out of memory");
 }
 
 rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire_ops *ops,
@@ -175,7 +175,7 @@ rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire
     wire->ops = ops;
     wire->arg = arg;
     wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, wire) : NULL;
+    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, conn_on_readable, wire) : NULL;
     if (!wire->readable || event_add(wire->readable, NULL)) {
         if (wire->readable)
             event_free(wire->readable);
@@ -186,7 +186,7 @@ rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire
         free(wire);
         return RANK_ERR_NO_MEMORY;
     }
-    bufferevent_setcb(wire->bev, NULL, on_write, on_event, wire);
+    bufferevent_setcb(wire->bev, NULL, on_write, conn_on_event, wire);
     bufferevent_setwatermark(wire->bev, EV_WRITE, DRAINED, 0);
     bufferevent_set_max_single_write(wire->bev, WRITE_AT_ONCE);
     bufferevent_disable(wire->bev, EV_READ);
@@ -201,10 +201,10 @@ void xr_wire_close(struct xr_wire *wire)
         return;
     wire->closing = true;
     if (!wire->in_call)
-        destroy(wire);
+        conn_destroy(wire);
 }
 
-static void lose(struct xr_wire *wire)
+static void conn_lose(struct xr_wire *wire)
 {
     /* Out of memory would lose a message, so close the connection instead. */
     wire->lost = true;
@@ -221,14 +221,14 @@ void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const v
     xr_pack_u32(&head, node);
     if (head.failed || wire->lost || bufferevent_write(wire->bev, head.data, head.len) ||
         (len && bufferevent_write(wire->bev, data, len)))
-        lose(wire);
+        conn_lose(wire);
     xr_packer_free(&head);
 }
 
 void xr_wire_send_to(struct xr_wire *wire, uint32_t node, uint32_t kind, struct xr_packer *payload)
 {
     if (payload && payload->failed)
-        lose(wire);
+        conn_lose(wire);
     else
         xr_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
     if (payload)

@@ -26,7 +26,7 @@ struct xr_modexes {
     struct rk_link outgoing, incoming; /* requests */
 };
 
-static struct question *add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
+static struct question *dmodex_add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
 {
     struct question *q = calloc(1, sizeof(*q));
 
@@ -40,7 +40,7 @@ static struct question *add(struct xr_modexes *m, struct rk_link *to, uint32_t n
     return q;
 }
 
-static struct question *find(struct rk_link *in, uint32_t id)
+static struct question *dmodex_find(struct rk_link *in, uint32_t id)
 {
     for (struct rk_link *l = in->next; l != in; l = l->next) {
         struct question *q = rk_list_entry(l, struct question, link);
@@ -50,7 +50,7 @@ static struct question *find(struct rk_link *in, uint32_t id)
     return NULL;
 }
 
-static void drop(struct question *q)
+static void dmodex_drop(struct question *q)
 {
     rk_list_remove(&q->link);
     if (q->late)
@@ -58,23 +58,23 @@ static void drop(struct question *q)
     free(q);
 }
 
-static void give(struct question *q, enum xr_found found, const void *data, size_t len)
+static void dmodex_give(struct question *q, enum xr_found found, const void *data, size_t len)
 {
     struct xr_modexes *m = q->all;
     void *token = q->token;
 
-    drop(q);
+    dmodex_drop(q);
     m->ops->on_answer(m->arg, token, found, data, len);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void dmodex_on_late(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    give(arg, XR_FOUND_LATE, NULL, 0);
+    dmodex_give(arg, XR_FOUND_LATE, NULL, 0);
 }
 
-static void answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found, const void *data,
+static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found, const void *data,
                    size_t len)
 {
     struct xr_packer p = {0};
@@ -94,14 +94,14 @@ static void answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found,
 void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : add(m, &m->outgoing, node, rank);
+    struct question *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
     struct xr_packer p = {0};
 
     if (q && timeout_s)
-        q->late = evtimer_new(m->base, on_late, q);
+        q->late = evtimer_new(m->base, dmodex_on_late, q);
     if (!q || (timeout_s && (!q->late || event_add(q->late, &late)))) {
         if (q)
-            drop(q);
+            dmodex_drop(q);
         m->ops->on_answer(m->arg, token, XR_FOUND_NEVER, NULL, 0);
         return;
     }
@@ -114,12 +114,12 @@ void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t
 
 void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void *data, size_t len)
 {
-    struct question *q = find(&m->incoming, id);
+    struct question *q = dmodex_find(&m->incoming, id);
 
     if (!q)
         return;
-    answer(m, q->node, q->their_id, found, data, len);
-    drop(q);
+    dmodex_answer(m, q->node, q->their_id, found, data, len);
+    dmodex_drop(q);
 }
 
 void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
@@ -143,9 +143,9 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
         rank = xr_unpack_u32(u);
         if (!xr_unpack_done(u))
             return false;
-        q = add(m, &m->incoming, a, rank);
+        q = dmodex_add(m, &m->incoming, a, rank);
         if (!q) {
-            answer(m, a, b, false, NULL, 0);
+            dmodex_answer(m, a, b, false, NULL, 0);
             return true;
         }
         q->their_id = b;
@@ -155,13 +155,13 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
     data = xr_unpack_bytes(u, &len);
     if (!xr_unpack_done(u))
         return false;
-    q = find(&m->outgoing, a);
+    q = dmodex_find(&m->outgoing, a);
     if (q) /* else the request has timed out */
-        give(q, b ? XR_FOUND : XR_FOUND_NEVER, data, len);
+        dmodex_give(q, b ? XR_FOUND : XR_FOUND_NEVER, data, len);
     return true;
 }
 
-static void on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
+static void dmodex_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
 {
     struct xr_modexes *m = rk_list_entry(watcher, struct xr_modexes, watcher);
 
@@ -171,7 +171,7 @@ static void on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uin
         struct question *q = rk_list_entry(l, struct question, link);
         next = l->next;
         if (q->node == number)
-            give(q, XR_FOUND_NEVER, NULL, 0);
+            dmodex_give(q, XR_FOUND_NEVER, NULL, 0);
     }
 }
 
@@ -185,7 +185,7 @@ rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, str
     *m = (struct xr_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->outgoing);
     rk_list_init(&m->incoming);
-    m->watcher.told = on_gone;
+    m->watcher.told = dmodex_on_gone;
     xr_gone_watch(gone, &m->watcher);
     *out = m;
     return RANK_OK;
@@ -196,9 +196,9 @@ void xr_modexes_close(struct xr_modexes *m)
     if (!m)
         return;
     while (!rk_list_empty(&m->outgoing))
-        drop(rk_list_entry(m->outgoing.next, struct question, link));
+        dmodex_drop(rk_list_entry(m->outgoing.next, struct question, link));
     while (!rk_list_empty(&m->incoming))
-        drop(rk_list_entry(m->incoming.next, struct question, link));
+        dmodex_drop(rk_list_entry(m->incoming.next, struct question, link));
     xr_gone_unwatch(&m->watcher);
     free(m);
 }

@@ -81,7 +81,7 @@ bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t
 
 /* ------------------------------------------------------------------------- lists */
 
-static void destroy(struct xr_fences *fs, struct xr_fence *f)
+static void fence_destroy(struct xr_fences *fs, struct xr_fence *f)
 {
     rk_list_remove(&f->link);
     fs->nkept -= f->over;
@@ -92,7 +92,7 @@ static void destroy(struct xr_fences *fs, struct xr_fence *f)
     free(f);
 }
 
-static bool same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
+static bool fence_same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     if (f->space != space)
         return false;
@@ -102,14 +102,14 @@ static bool same(const struct xr_fence *f, uint32_t space, const uint32_t *ranks
 }
 
 /* Return the fence of these ranks at which source has not arrived, or a new one. */
-static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+static struct xr_fence *fence_find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
                              uint32_t source)
 {
     struct xr_fence *f;
 
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         f = rk_list_entry(l, struct xr_fence, link);
-        if (!f->from[source] && same(f, space, ranks, n))
+        if (!f->from[source] && fence_same(f, space, ranks, n))
             return f;
     }
     f = calloc(1, sizeof(*f));
@@ -126,7 +126,7 @@ static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_
     f->nranks = n;
     rk_list_append(&fs->active, &f->link);
     if (!f->from || !f->part || (n && !f->ranks)) {
-        destroy(fs, f);
+        fence_destroy(fs, f);
         return NULL;
     }
     scan_participants(fs, f);
@@ -141,12 +141,12 @@ static struct xr_fence *find(struct xr_fences *fs, uint32_t space, const uint32_
 }
 
 /* Return the size of pack's message with len bytes of data. */
-static size_t message_of(const struct xr_fence *f, size_t len)
+static size_t fence_message_of(const struct xr_fence *f, size_t len)
 {
     return 4 * (4 + (size_t)f->nranks) + len;
 }
 
-static void pack(const struct xr_fence *f, const void *data, size_t len, struct xr_packer *p)
+static void fence_pack(const struct xr_fence *f, const void *data, size_t len, struct xr_packer *p)
 {
     xr_pack_u32(p, f->space);
     xr_pack_u32(p, (uint32_t)f->status);
@@ -163,7 +163,7 @@ static void forget_oldest(struct xr_fences *fs)
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         if (f->over) {
-            destroy(fs, f);
+            fence_destroy(fs, f);
             return;
         }
     }
@@ -173,7 +173,7 @@ static void forget_oldest(struct xr_fences *fs)
  * Send the result down to all participants, this node last. Frees the fence unless our own ranks may still fetch
  * the result.
  */
-static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
+static void fence_release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
 
@@ -181,13 +181,13 @@ static void release(struct xr_fences *fs, struct xr_fence *f, const void *data, 
         struct xr_packer p = {0};
         if (!f->part[i])
             continue;
-        pack(f, data, len, &p);
+        fence_pack(f, data, len, &p);
         xr_tree_step(fs->tree, xr_tree_child(fs->tree, i), XR_MSG_FENCE_DOWN, &p);
     }
     if (token)
         fs->done(fs->arg, token, f->status, data, len);
     if (!f->abandoned) {
-        destroy(fs, f);
+        fence_destroy(fs, f);
         return;
     }
     if (data != f->data.data) {
@@ -212,12 +212,12 @@ static void move_on(struct xr_fences *fs, struct xr_fence *f)
         return;
     if (fs->self != XR_NODE_FRONT && f->part[fs->nchildren + 1]) {
         f->sent = true;
-        pack(f, f->data.data, f->data.len, &p);
+        fence_pack(f, f->data.data, f->data.len, &p);
         xr_packer_free(&f->data);
         xr_tree_step(fs->tree, XR_NODE_FRONT, XR_MSG_FENCE_UP, &p);
         return;
     }
-    release(fs, f, f->data.data, f->data.len);
+    fence_release(fs, f, f->data.data, f->data.len);
 }
 
 /* Append data. A message that is too long would break the connection, so this fence fails instead. */
@@ -225,17 +225,17 @@ static void add_data(struct xr_fence *f, const void *data, size_t len)
 {
     if (f->status == OVERSIZED)
         return;
-    if (message_of(f, f->data.len + len) <= XR_MESSAGE_MAX) {
+    if (fence_message_of(f, f->data.len + len) <= XR_MESSAGE_MAX) {
         xr_pack_raw(&f->data, data, len);
         return;
     }
     rk_error("a %s over several hosts fails: what its ranks have put makes a message of %zu bytes, and %u are the most",
-             f->space == XR_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", message_of(f, f->data.len + len), XR_MESSAGE_MAX);
+             f->space == XR_FENCE_PMI1 ? "barrier of PMI-1" : "fence of PMIx", fence_message_of(f, f->data.len + len), XR_MESSAGE_MAX);
     xr_packer_free(&f->data);
     f->status = OVERSIZED;
 }
 
-static void join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
+static void fence_join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
                  const void *data, size_t len)
 {
     f->from[source] = true;
@@ -251,7 +251,7 @@ static struct xr_fence *find_abandoned(struct xr_fences *fs, uint32_t space, con
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
-        if (f->abandoned && same(f, space, ranks, n))
+        if (f->abandoned && fence_same(f, space, ranks, n))
             return f;
     }
     return NULL;
@@ -279,17 +279,17 @@ void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status
         f->token = token;
         if (f->over) {
             fs->done(fs->arg, token, f->status, f->data.data, f->data.len);
-            destroy(fs, f);
+            fence_destroy(fs, f);
         }
         return;
     }
-    f = find(fs, space, ranks, n, fs->nchildren);
+    f = fence_find(fs, space, ranks, n, fs->nchildren);
     if (!f) {
         fs->done(fs->arg, token, -1, NULL, 0);
         return;
     }
     f->token = token;
-    join(fs, f, fs->nchildren, status, data, len);
+    fence_join(fs, f, fs->nchildren, status, data, len);
 }
 
 /* Return the first fence that awaits a result. */
@@ -297,7 +297,7 @@ static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uin
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
-        if (f->sent && same(f, space, ranks, n))
+        if (f->sent && fence_same(f, space, ranks, n))
             return f;
     }
     return NULL;
@@ -305,7 +305,7 @@ static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uin
 
 /* --------------------------------------------------------- waiting ranks */
 
-static bool takes_part(const struct xr_fence *f, uint32_t rank)
+static bool fence_takes_part(const struct xr_fence *f, uint32_t rank)
 {
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++) {
         if (f->ranks[i] == rank)
@@ -324,7 +324,7 @@ const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_sp
     for (const struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         const struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         /* Our own ranks that abandoned the fence do not wait. */
-        if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !takes_part(f, rank))
+        if (f->space != space || f->over || !f->from[at] || (at == fs->nchildren && !f->token) || !fence_takes_part(f, rank))
             continue;
         if (found)
             return NULL;
@@ -381,14 +381,14 @@ static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struc
     if (ok && kind == XR_MSG_FENCE_UP) {
         uint32_t child = xr_tree_index(fs->tree, from);
         ok = child != XR_NODE_FRONT;
-        f = ok ? find(fs, space, ranks, n, child) : NULL;
+        f = ok ? fence_find(fs, space, ranks, n, child) : NULL;
         if (f)
-            join(fs, f, child, status, data, len);
+            fence_join(fs, f, child, status, data, len);
     } else if (ok) {
         f = from == XR_NODE_FRONT ? awaiting(fs, space, ranks, n) : NULL;
         if (f) {
             f->status = status;
-            release(fs, f, data, len);
+            fence_release(fs, f, data, len);
         }
     }
     free(ranks);
@@ -417,7 +417,7 @@ static void say_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t numb
     xr_tree_step(fs->tree, XR_NODE_FRONT, XR_MSG_FENCE_ENDED, &p);
 }
 
-static void on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
+static void fence_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
 {
     struct xr_fences *fs = rk_list_entry(watcher, struct xr_fences, watcher);
 
@@ -466,7 +466,7 @@ rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, str
     *fs = (struct xr_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
     fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
-    fs->watcher.told = on_gone;
+    fs->watcher.told = fence_on_gone;
     xr_gone_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
@@ -490,7 +490,7 @@ void xr_fences_close(struct xr_fences *fs)
     if (!fs)
         return;
     while (!rk_list_empty(&fs->active))
-        destroy(fs, rk_list_entry(fs->active.next, struct xr_fence, link));
+        fence_destroy(fs, rk_list_entry(fs->active.next, struct xr_fence, link));
     xr_gone_unwatch(&fs->watcher);
     free(fs->live);
     free(fs->used);

@@ -2,7 +2,7 @@
 #include "launcher/overlay/kary.h"
 
 /* Return the place of a node. Places of agents count from 1 here; the root is 0. */
-static uint64_t place_of(const struct xr_shape *s, uint32_t node)
+static uint64_t kary_place_of(const struct xr_shape *s, uint32_t node)
 {
     if (node == XR_NODE_FRONT)
         return 0;
@@ -22,12 +22,12 @@ static uint32_t node_at(const struct xr_shape *s, uint64_t place)
 
 uint32_t xr_shape_above(const struct xr_shape *s, uint32_t node)
 {
-    return node == XR_NODE_FRONT ? XR_NODE_FRONT : node_at(s, (place_of(s, node) - 1) / s->fanout);
+    return node == XR_NODE_FRONT ? XR_NODE_FRONT : node_at(s, (kary_place_of(s, node) - 1) / s->fanout);
 }
 
 bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
 {
-    uint64_t want = place_of(s, top), at = place_of(s, node);
+    uint64_t want = kary_place_of(s, top), at = kary_place_of(s, node);
 
     while (at > want)
         at = (at - 1) / s->fanout;
@@ -37,7 +37,7 @@ bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
 /* Return the place of the node's first child. */
 static uint64_t first_below(const struct xr_shape *s, uint32_t node)
 {
-    return place_of(s, node) * s->fanout + 1;
+    return kary_place_of(s, node) * s->fanout + 1;
 }
 
 uint32_t xr_shape_children(const struct xr_shape *s, uint32_t node)
@@ -54,7 +54,7 @@ uint32_t xr_shape_child(const struct xr_shape *s, uint32_t node, uint32_t i)
 
 uint32_t xr_shape_way(const struct xr_shape *s, uint32_t self, uint32_t node)
 {
-    uint64_t top = place_of(s, self), at = place_of(s, node), last = at;
+    uint64_t top = kary_place_of(s, self), at = kary_place_of(s, node), last = at;
 
     while (at > top) {
         last = at;

@@ -77,7 +77,7 @@ uint32_t xr_tree_way(const struct xr_tree *t, uint32_t node)
     return i < t->nchildren ? t->child[i].node : XR_NODE_FRONT;
 }
 
-static struct link *child_of(struct xr_tree *t, uint32_t node)
+static struct link *tree_child_of(struct xr_tree *t, uint32_t node)
 {
     uint32_t i = xr_tree_index(t, node);
 
@@ -103,7 +103,7 @@ static void send_to_children(struct xr_tree *t, uint32_t kind, const void *data,
 }
 
 /* Send to another node. Drops a message without a route. */
-static void forward(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
+static void tree_forward(struct xr_tree *t, uint32_t node, uint32_t kind, const void *data, size_t len)
 {
     struct link *l = node == XR_NODE_FRONT ? NULL : next_hop(t, node);
 
@@ -125,7 +125,7 @@ void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_pac
             struct xr_unpacker u = {p->data, p->len, false};
             t->ops->on_message(t->arg, kind, &u);
         } else {
-            forward(t, node, kind, p->data, p->len);
+            tree_forward(t, node, kind, p->data, p->len);
         }
     }
     xr_packer_free(p);
@@ -164,7 +164,7 @@ size_t xr_tree_backlog(const struct xr_tree *t)
 
 /* ------------------------------------------------------------------ receiving */
 
-static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpacker *u)
+static bool tree_on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpacker *u)
 {
     struct link *l = arg;
     struct xr_tree *t = l->tree;
@@ -184,7 +184,7 @@ static bool on_message(void *arg, uint32_t node, uint32_t kind, struct xr_unpack
         return t->ops->on_message(t->arg, kind, u);
     if (node != XR_NODE_FRONT && node >= t->shape.nodes)
         return false;
-    forward(t, node, kind, u->at, u->left);
+    tree_forward(t, node, kind, u->at, u->left);
     return true;
 }
 
@@ -212,7 +212,7 @@ static void on_close(void *arg, const char *why)
         t->ops->on_child_gone(t->arg, l->node, why);
 }
 
-static void on_drained(void *arg)
+static void tree_on_drained(void *arg)
 {
     struct link *l = arg;
     struct xr_tree *t = l->tree;
@@ -229,7 +229,7 @@ static void on_bytes(void *arg)
     l->silent = 0;
 }
 
-static const struct xr_wire_ops wire_ops = {on_message, on_close, on_drained, on_bytes};
+static const struct xr_wire_ops wire_ops = {tree_on_message, on_close, tree_on_drained, on_bytes};
 
 /* ----------------------------------------------------------------- heartbeats */
 
@@ -238,7 +238,7 @@ static const struct xr_wire_ops wire_ops = {on_message, on_close, on_drained, on
  * closed, ends the agent and its ranks, and closes the other end only then. If the host is cut off, the kernel
  * gives up soon.
  */
-static void lose(struct link *l, uint64_t now)
+static void tree_lose(struct link *l, uint64_t now)
 {
     struct xr_tree *t = l->tree;
     char why[64];
@@ -250,7 +250,7 @@ static void lose(struct link *l, uint64_t now)
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
-static void look_at(struct link *l, uint64_t now)
+static void tree_look_at(struct link *l, uint64_t now)
 {
     if (l->wire && l->lost && now - l->lost_ns > SUPERVISOR_S * 1000000000ull)
         end_lost(l, false);
@@ -261,7 +261,7 @@ static void look_at(struct link *l, uint64_t now)
     xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
     /* A silent parent may be xrun, stopped by its user. The kernel's keepalive detects a dead host. */
     if (l != &l->tree->parent && l->silent++ >= l->silent_max)
-        lose(l, now);
+        tree_lose(l, now);
 }
 
 static void on_beat(evutil_socket_t fd, short what, void *arg)
@@ -279,12 +279,12 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         }
     }
     t->beat_ns = now;
-    look_at(&t->parent, now);
+    tree_look_at(&t->parent, now);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        look_at(&t->child[i], now);
+        tree_look_at(&t->child[i], now);
 }
 
-static rank_status_t add(struct link *l, int fd, bool remote)
+static rank_status_t tree_add(struct link *l, int fd, bool remote)
 {
     struct xr_tree *t = l->tree;
     const struct timeval every = {BEAT_S, 0};
@@ -347,18 +347,18 @@ void xr_tree_close(struct xr_tree *t)
 
 rank_status_t xr_tree_add_parent(struct xr_tree *t, int fd, bool remote)
 {
-    return add(&t->parent, fd, remote);
+    return tree_add(&t->parent, fd, remote);
 }
 
 rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, bool remote)
 {
-    struct link *l = child_of(t, node);
+    struct link *l = tree_child_of(t, node);
 
     if (!l || l->wire) {
         close(fd);
         return RANK_ERR_ARG;
     }
-    return add(l, fd, remote);
+    return tree_add(l, fd, remote);
 }
 
 struct xr_wire *xr_tree_parent(const struct xr_tree *t)
@@ -384,7 +384,7 @@ uint32_t xr_tree_child_count(const struct xr_tree *t)
 
 void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
 {
-    struct link *l = xr_tree_has_child(t, node) ? child_of(t, node) : NULL;
+    struct link *l = xr_tree_has_child(t, node) ? tree_child_of(t, node) : NULL;
 
     if (!l || l->disconnected)
         return;

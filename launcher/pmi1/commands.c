@@ -117,7 +117,7 @@ static void on_finalize(struct xr_pmi1_client *c, const struct xr_pmi1_command *
 }
 
 /* There is no answer; the client ends by itself. */
-static void on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
+static void commands_on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     const char *text = xr_pmi1_value(cmd, "error_msg");
     long code = 1;
@@ -140,7 +140,7 @@ static const struct {
     {"get", on_get, false},
     {"barrier_in", on_barrier, false},
     {"finalize", on_finalize, false},
-    {"abort", on_abort, true},
+    {"abort", commands_on_abort, true},
     {"publish_name", xr_pmi1_publish, false},
     {"lookup_name", xr_pmi1_look_up, false},
     {"unpublish_name", xr_pmi1_unpublish, false},

@@ -22,7 +22,7 @@ void xr_pmi1_input_filled(struct xr_pmi1_input *in, size_t n)
     in->end += n;
 }
 
-static bool number(const char *text, long min, long max, long *out)
+static bool parser_number(const char *text, long min, long max, long *out)
 {
     char *end;
     long n;
@@ -36,7 +36,7 @@ static bool number(const char *text, long min, long max, long *out)
 }
 
 /* The next line, ended by NUL instead of newline; NULL: none is whole. */
-static char *take_line(struct xr_pmi1_input *in)
+static char *parser_take_line(struct xr_pmi1_input *in)
 {
     char *line = in->data + in->start, *nl = memchr(line, '\n', in->end - in->start);
 
@@ -48,7 +48,7 @@ static char *take_line(struct xr_pmi1_input *in)
 }
 
 /* Blank-separated words, each key=value; the first is the command. */
-static bool split(char *line, struct xr_pmi1_command *out)
+static bool parser_split(char *line, struct xr_pmi1_command *out)
 {
     char *rest = line, *word;
 
@@ -75,9 +75,9 @@ static bool split(char *line, struct xr_pmi1_command *out)
 static bool in_block(struct xr_pmi1_input *in, const char *line)
 {
     if (strncmp(line, "totspawns=", 10) == 0)
-        return number(line + 10, 1, INT_MAX, &in->spawns);
+        return parser_number(line + 10, 1, INT_MAX, &in->spawns);
     if (strncmp(line, "spawnssofar=", 12) == 0)
-        return number(line + 12, 1, INT_MAX, &in->spawn_no);
+        return parser_number(line + 12, 1, INT_MAX, &in->spawn_no);
     return true;
 }
 
@@ -86,7 +86,7 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
     char *line;
 
     memset(out, 0, sizeof(*out));
-    while ((line = take_line(in))) {
+    while ((line = parser_take_line(in))) {
         if (strlen(line) + 1 != (size_t)(in->data + in->start - line))
             return XR_PMI1_NONSENSE; /* a NUL inside */
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {
@@ -95,7 +95,7 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
             if (in->line)
                 in->line(in->arg, NULL);
         } else if (!in->in_block) {
-            return split(line, out) ? XR_PMI1_COMMAND : XR_PMI1_NONSENSE;
+            return parser_split(line, out) ? XR_PMI1_COMMAND : XR_PMI1_NONSENSE;
         } else if (strcmp(line, "endcmd") == 0) {
             in->in_block = false;
             out->name = "spawn";
@@ -126,5 +126,5 @@ bool xr_pmi1_number(const struct xr_pmi1_command *command, const char *key, long
 {
     const char *value = xr_pmi1_value(command, key);
 
-    return value && number(value, min, max, out);
+    return value && parser_number(value, min, max, out);
 }

@@ -63,7 +63,7 @@ void xr_pmi1_space_destroy(struct xr_pmi1_space *s)
 }
 
 /* Where the pair with this key hangs, or where it would. */
-static struct pair **place(const struct xr_pmi1_space *s, const char *key, uint32_t hash)
+static struct pair **pmi1_kvs_place(const struct xr_pmi1_space *s, const char *key, uint32_t hash)
 {
     struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
 
@@ -73,7 +73,7 @@ static struct pair **place(const struct xr_pmi1_space *s, const char *key, uint3
 }
 
 /* If there is no memory for it, chains get longer. */
-static void grow(struct xr_pmi1_space *s)
+static void pmi1_kvs_grow(struct xr_pmi1_space *s)
 {
     size_t n = 2 * s->nbuckets;
     struct pair **bucket = calloc(n, sizeof(struct pair *));
@@ -96,7 +96,7 @@ rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *s, const char *key, const 
 {
     size_t klen = strlen(key), vlen = strlen(value);
     uint32_t hash = hash_of(key);
-    struct pair **at = place(s, key, hash), *p = *at;
+    struct pair **at = pmi1_kvs_place(s, key, hash), *p = *at;
     size_t had = p ? strlen(p->value) : 0, more = vlen + (p ? 0 : klen + sizeof(*p));
     char *copy;
 
@@ -122,7 +122,7 @@ rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *s, const char *key, const 
     p->value = copy;
     s->bytes += more - had;
     if (s->npairs > 2 * s->nbuckets)
-        grow(s);
+        pmi1_kvs_grow(s);
     return RANK_OK;
 }
 
@@ -141,7 +141,7 @@ rank_status_t xr_pmi1_space_put(struct xr_pmi1_space *s, const char *key, const 
 
 const char *xr_pmi1_space_get(const struct xr_pmi1_space *s, const char *key)
 {
-    struct pair *p = *place(s, key, hash_of(key));
+    struct pair *p = *pmi1_kvs_place(s, key, hash_of(key));
 
     return p ? p->value : NULL;
 }

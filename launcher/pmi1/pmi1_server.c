@@ -25,7 +25,7 @@
 
 /* ---------------------------------------------------------------- one connection */
 
-static void hang_up(struct xr_pmi1_client *c)
+static void pmi1_server_hang_up(struct xr_pmi1_client *c)
 {
     if (c->fd >= 0)
         close(c->fd); /* which takes it out of the epoll set */
@@ -38,7 +38,7 @@ static void hang_up(struct xr_pmi1_client *c)
 
 /* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
  * hosts, too. */
-static void lose(struct xr_pmi1 *s, bool tell)
+static void pmi1_server_lose(struct xr_pmi1 *s, bool tell)
 {
     bool news = tell && !s->told;
 
@@ -55,22 +55,22 @@ static void lose(struct xr_pmi1 *s, bool tell)
 }
 
 /* A connection ended before its rank did. */
-static void on_gone(struct xr_pmi1_client *c)
+static void pmi1_server_on_gone(struct xr_pmi1_client *c)
 {
     bool unfinished = c->state == XR_PMI1_JOINED;
 
     if (c->waiting)
         c->server->waiting--;
-    hang_up(c);
+    pmi1_server_hang_up(c);
     if (unfinished)
-        lose(c->server, true);
+        pmi1_server_lose(c->server, true);
 }
 
 void xr_pmi1_refuse(struct xr_pmi1_client *c, const char *what)
 {
     rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
             c->rank, XR_PMI1_FD, what);
-    on_gone(c);
+    pmi1_server_on_gone(c);
 }
 
 void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
@@ -88,16 +88,16 @@ void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
         n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
     /* A client waits for each answer, so there is room; one that does not is none. */
     if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
-        on_gone(c);
+        pmi1_server_on_gone(c);
 }
 
-static void on_line(void *arg, const char *line)
+static void pmi1_server_on_line(void *arg, const char *line)
 {
     xr_pmi1_block_line(arg, line);
 }
 
 /* Hear what has come. False: the connection has ended. */
-static bool hear(struct xr_pmi1_client *c)
+static bool pmi1_server_hear(struct xr_pmi1_client *c)
 {
     struct xr_pmi1_command command;
     enum xr_pmi1_next next;
@@ -108,17 +108,17 @@ static bool hear(struct xr_pmi1_client *c)
     if (!c->input)
         c->input = calloc(1, sizeof(*c->input));
     if (!c->input) {
-        on_gone(c);
+        pmi1_server_on_gone(c);
         return false;
     }
-    c->input->line = on_line;
+    c->input->line = pmi1_server_on_line;
     c->input->arg = c;
     to = xr_pmi1_input_room(c->input, &room);
     n = recv(c->fd, to, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0) {
-        on_gone(c);
+        pmi1_server_on_gone(c);
         return false;
     }
     xr_pmi1_input_filled(c->input, (size_t)n);
@@ -132,7 +132,7 @@ static bool hear(struct xr_pmi1_client *c)
     return c->fd >= 0;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void pmi1_server_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct epoll_event ev[AT_ONCE];
     struct xr_pmi1 *s = arg;
@@ -142,7 +142,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < n; i++) {
         struct xr_pmi1_client *c = &s->clients[ev[i].data.u32];
         if (c->fd >= 0) /* another's word may have ended it */
-            hear(c);
+            pmi1_server_hear(c);
     }
 }
 
@@ -186,7 +186,7 @@ void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t le
         lost = true;
     }
     if (lost)
-        lose(s, false);
+        pmi1_server_lose(s, false);
     else
         all_leave(s);
 }
@@ -202,12 +202,12 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
      * round takes something in, and not more than a socket holds. */
     for (int i = 0; c->fd >= 0 && i < 256; i++) {
         char byte;
-        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !hear(c))
+        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !pmi1_server_hear(c))
             break;
     }
     if (c->waiting)
         s->waiting--;
-    hang_up(c);
+    pmi1_server_hang_up(c);
     /* One that has finalized was in all barriers that there will be on other hosts; the last of them
      * may still be on its way there, and nothing must overtake it. */
     if (!s->gone || c->inits < s->gone_inits) {
@@ -218,7 +218,7 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
     s->gone_early = s->gone_early || c->state != XR_PMI1_FINALIZED;
     /* Else nobody waits here, or ever will; but on other hosts they may. */
     if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
-        lose(s, s->gone_early);
+        pmi1_server_lose(s, s->gone_early);
     return c->state == XR_PMI1_JOINED;
 }
 
@@ -249,7 +249,7 @@ void xr_pmi1_note_joined(struct xr_pmi1_client *c)
         s->inits = c->inits;
     s->ops->joined(s->arg, c->rank);
     if (s->gone) /* before anybody was a client */
-        lose(s, s->gone_early);
+        pmi1_server_lose(s, s->gone_early);
     xr_pmi1_check_stranded(s);
 }
 
@@ -288,7 +288,7 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
     s->clients = calloc(job->local, sizeof(*s->clients));
     for (uint32_t i = 0; s->clients && i < job->local; i++)
         s->clients[i] = (struct xr_pmi1_client){.server = s, .rank = i, .fd = -1};
-    s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, on_readable, s);
+    s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, pmi1_server_on_readable, s);
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
         xr_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
@@ -312,7 +312,7 @@ void xr_pmi1_close(struct xr_pmi1 *s)
     if (!s)
         return;
     for (uint32_t i = 0; s->clients && i < s->local; i++)
-        hang_up(&s->clients[i]);
+        pmi1_server_hang_up(&s->clients[i]);
     if (s->ev)
         event_free(s->ev);
     if (s->epoll >= 0)

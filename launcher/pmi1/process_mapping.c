@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* Ranks of the same host as the first, in a row. */
-static uint32_t row(const uint32_t *node_of, uint32_t size, uint32_t first)
+static uint32_t process_mapping_row(const uint32_t *node_of, uint32_t size, uint32_t first)
 {
     uint32_t n = 1;
 
@@ -18,11 +18,11 @@ int xr_pmi1_mapping(const uint32_t *node_of, uint32_t size, char *out, size_t le
     int n = snprintf(out, len, "(vector");
 
     for (uint32_t i = 0; i < size;) {
-        uint32_t ranks = row(node_of, size, i), first = node_of ? node_of[i] : 0, hosts = 0;
+        uint32_t ranks = process_mapping_row(node_of, size, i), first = node_of ? node_of[i] : 0, hosts = 0;
         do {
             i += ranks;
             hosts++;
-        } while (i < size && node_of[i] == first + hosts && row(node_of, size, i) == ranks);
+        } while (i < size && node_of[i] == first + hosts && process_mapping_row(node_of, size, i) == ranks);
         n += snprintf((size_t)n < len ? out + n : NULL, (size_t)n < len ? len - (size_t)n : 0,
                       ",(%u,%u,%u)", first, hosts, ranks);
     }

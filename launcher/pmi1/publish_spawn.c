@@ -22,7 +22,7 @@ struct xr_pmi1_block {
 
 /* ------------------------------------------------------------------------ asking */
 
-static void ask(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
+static void publish_spawn_ask(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
 {
     struct xr_pmi1 *s = c->server;
 
@@ -60,7 +60,7 @@ void xr_pmi1_publish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_bytes(&p, value.data, value.len);
     p.failed = p.failed || value.failed;
     xr_packer_free(&value);
-    ask(c, XR_ERRAND_PUBLISH, &p);
+    publish_spawn_ask(c, XR_ERRAND_PUBLISH, &p);
 }
 
 static void pack_name(struct xr_packer *p, const char *name)
@@ -78,7 +78,7 @@ void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    ask(c, XR_ERRAND_LOOKUP, &p);
+    publish_spawn_ask(c, XR_ERRAND_LOOKUP, &p);
 }
 
 void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
@@ -87,7 +87,7 @@ void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
 
     xr_pack_u32(&p, XR_RANGE_ANY);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    ask(c, XR_ERRAND_UNPUBLISH, &p);
+    publish_spawn_ask(c, XR_ERRAND_UNPUBLISH, &p);
 }
 
 /* ---------------------------------------------------------------------- spawning */
@@ -121,7 +121,7 @@ static const char *after_numbered(const char *line, const char *begin)
     return *rest == '=' ? rest + 1 : NULL;
 }
 
-static bool set_text(char **to, const char *text)
+static bool publish_spawn_set_text(char **to, const char *text)
 {
     free(*to);
     *to = strdup(text);
@@ -156,9 +156,9 @@ static bool put_info(struct xr_pmi1_block *b, const char *value)
     bool ok = true;
 
     if (strcmp(key, "wdir") == 0 || strcmp(key, "wd") == 0)
-        ok = set_text(&b->app->wdir, value);
+        ok = publish_spawn_set_text(&b->app->wdir, value);
     else if (strcmp(key, "path") == 0)
-        ok = set_text(&b->app->path, value);
+        ok = publish_spawn_set_text(&b->app->path, value);
     else if (strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0)
         ok = put_option(b, "--host", value);
     else if (strcmp(key, "hostfile") == 0)
@@ -168,7 +168,7 @@ static bool put_info(struct xr_pmi1_block *b, const char *value)
     return ok;
 }
 
-static bool take_line(struct xr_pmi1_block *b, const char *line)
+static bool publish_spawn_take_line(struct xr_pmi1_block *b, const char *line)
 {
     const char *v;
     char *end;
@@ -184,11 +184,11 @@ static bool take_line(struct xr_pmi1_block *b, const char *line)
     if ((v = after_numbered(line, "arg")))
         return b->app->argv && xr_request_word(&b->app->argv, v);
     if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
-        return set_text(&b->key, v);
+        return publish_spawn_set_text(&b->key, v);
     if ((v = after_numbered(line, "preput_val_")))
         return put_key(b, v);
     if ((v = after_numbered(line, "info_key_")))
-        return set_text(&b->key, v);
+        return publish_spawn_set_text(&b->key, v);
     if ((v = after_numbered(line, "info_val_")))
         return put_info(b, v);
     return true; /* counts, which say nothing new */
@@ -208,7 +208,7 @@ void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
         return;
     }
     b->bytes += strlen(line) + 16;
-    b->bad = b->bytes > BLOCK_MAX || !take_line(b, line);
+    b->bad = b->bytes > BLOCK_MAX || !publish_spawn_take_line(b, line);
 }
 
 void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
@@ -225,14 +225,14 @@ void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
         xr_request_pack(&b->request, &p);
     xr_pmi1_forget_block(c);
     if (ok)
-        ask(c, XR_ERRAND_SPAWN, &p);
+        publish_spawn_ask(c, XR_ERRAND_SPAWN, &p);
     else
         xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
 }
 
 /* ----------------------------------------------------------------------- answers */
 
-static void say(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
+static void publish_spawn_say(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
 {
     xr_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
                    ok ? "success" : why);
@@ -279,10 +279,10 @@ void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
     c->asking = 0;
     switch (what) {
     case XR_ERRAND_PUBLISH:
-        say(c, "publish", status == XR_DONE, "cannot_publish");
+        publish_spawn_say(c, "publish", status == XR_DONE, "cannot_publish");
         break;
     case XR_ERRAND_UNPUBLISH:
-        say(c, "unpublish", status == XR_DONE, "not_published");
+        publish_spawn_say(c, "unpublish", status == XR_DONE, "not_published");
         break;
     case XR_ERRAND_LOOKUP:
         if (status == XR_DONE)

@@ -29,7 +29,7 @@ static void about_app(pmix_info_t *info, uint32_t app, const struct xr_server_ap
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-static void about_rank(pmix_info_t *info, uint32_t number, uint32_t app, uint32_t in_app)
+static void app_info_about_rank(pmix_info_t *info, uint32_t number, uint32_t app, uint32_t in_app)
 {
     pmix_data_array_t array;
     pmix_rank_t rank = number, app_rank = in_app;
@@ -60,7 +60,7 @@ rank_status_t xr_server_register_apps(struct xr_server *s, const struct xr_serve
         about_app(&info[at++], i, &job->apps[i]);
     for (uint32_t i = 0; i < job->napps; i++) {
         for (uint32_t k = 0; k < job->apps[i].n; k++)
-            about_rank(&info[at++], job->apps[i].first + k, i, k);
+            app_info_about_rank(&info[at++], job->apps[i].first + k, i, k);
     }
     xr_answer_init(&a);
     rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, at,

@@ -8,7 +8,7 @@ struct connected {
     uint32_t rank;
 };
 
-static void run(struct xr_post *post, void *arg)
+static void client_state_run(struct xr_post *post, void *arg)
 {
     struct connected *c = (struct connected *)post;
     struct xr_server *server = arg;
@@ -36,7 +36,7 @@ pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_in
     c = malloc(sizeof(*c));
     if (!c)
         return PMIX_ERR_NOMEM;
-    c->post.run = run;
+    c->post.run = client_state_run;
     c->rank = rank;
     xr_mailbox_post(server->mailbox, &c->post);
     return PMIX_OPERATION_SUCCEEDED;

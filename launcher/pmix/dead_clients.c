@@ -19,14 +19,14 @@ struct xr_relic {
     size_t len;
 };
 
-static void on_forgotten(pmix_status_t status, void *arg)
+static void dead_clients_on_forgotten(pmix_status_t status, void *arg)
 {
     (void)status;
     (void)arg;
 }
 
 /* It comes to the loop with the post, as all that the library's thread has to say. */
-static void run(struct xr_post *post, void *arg)
+static void dead_clients_run(struct xr_post *post, void *arg)
 {
     struct xr_relic *e = (struct xr_relic *)post;
 
@@ -34,7 +34,7 @@ static void run(struct xr_post *post, void *arg)
     e->found = true;
 }
 
-static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
+static void dead_clients_on_data(pmix_status_t status, char *data, size_t len, void *arg)
 {
     struct xr_relic *e = arg;
 
@@ -49,7 +49,7 @@ static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
     xr_mailbox_post(xr_server_serving()->mailbox, &e->post);
 }
 
-static struct xr_relic *find(const struct xr_server *s, uint32_t rank)
+static struct xr_relic *dead_clients_find(const struct xr_server *s, uint32_t rank)
 {
     struct xr_relic *e = atomic_load(&s->relics);
 
@@ -63,20 +63,20 @@ void xr_server_forget_rank(struct xr_server *s, uint32_t rank)
     struct xr_relic *e = calloc(1, sizeof(*e));
     pmix_proc_t proc;
 
-    if (!e || find(s, rank)) {
+    if (!e || dead_clients_find(s, rank)) {
         free(e);
         return;
     }
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
-    *e = (struct xr_relic){.post.run = run, .next = atomic_load(&s->relics), .rank = rank};
+    *e = (struct xr_relic){.post.run = dead_clients_run, .next = atomic_load(&s->relics), .rank = rank};
     atomic_store(&s->relics, e); /* the library may hold it: it lives as long as the process */
-    PMIx_server_dmodex_request(&proc, on_data, e);
-    PMIx_server_deregister_client(&proc, on_forgotten, NULL);
+    PMIx_server_dmodex_request(&proc, dead_clients_on_data, e);
+    PMIx_server_deregister_client(&proc, dead_clients_on_forgotten, NULL);
 }
 
 bool xr_server_relic(const struct xr_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
 {
-    const struct xr_relic *e = find(s, rank);
+    const struct xr_relic *e = dead_clients_find(s, rank);
 
     *found = e && e->found;
     *data = *found ? e->data : NULL;

@@ -35,7 +35,7 @@ void xr_order_end(void)
         rk_debug("PMIx's loop was not made by event_base_new: it hears clients as it likes");
 }
 
-static struct event_base *make(bool in_order)
+static struct event_base *event_order_make(bool in_order)
 {
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
@@ -51,7 +51,7 @@ static struct event_base *make(bool in_order)
 
 SEEN struct event_base *event_base_new(void)
 {
-    return make(opening && !atomic_load(&ordered));
+    return event_order_make(opening && !atomic_load(&ordered));
 }
 
 SEEN int event_assign(struct event *ev, struct event_base *base, evutil_socket_t fd, short what,

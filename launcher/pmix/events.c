@@ -45,7 +45,7 @@ struct raised {
     size_t ninfo;
 };
 
-static void destroy(struct raised *r)
+static void events_destroy(struct raised *r)
 {
     if (r->info)
         PMIX_INFO_FREE(r->info, r->ninfo);
@@ -53,7 +53,7 @@ static void destroy(struct raised *r)
 }
 
 /* How many there are, and they. */
-static pmix_status_t pack(struct raised *r, pmix_data_buffer_t *to)
+static pmix_status_t events_pack(struct raised *r, pmix_data_buffer_t *to)
 {
     uint32_t n = (uint32_t)r->ninfo;
     pmix_status_t rc = PMIx_Data_pack(NULL, to, &n, 1, PMIX_UINT32);
@@ -63,7 +63,7 @@ static pmix_status_t pack(struct raised *r, pmix_data_buffer_t *to)
     return rc;
 }
 
-static void run(struct xr_post *post, void *arg)
+static void events_run(struct xr_post *post, void *arg)
 {
     struct raised *r = (struct raised *)post;
     struct xr_server *server = arg;
@@ -71,7 +71,7 @@ static void run(struct xr_post *post, void *arg)
     pmix_status_t rc;
 
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    rc = pack(r, &buffer);
+    rc = events_pack(r, &buffer);
     r->notice.info = buffer.base_ptr;
     r->notice.len = buffer.bytes_used;
     if (rc != PMIX_SUCCESS)
@@ -82,7 +82,7 @@ static void run(struct xr_post *post, void *arg)
     else
         server->events->raised(server->arg, &r->notice);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    destroy(r);
+    events_destroy(r);
 }
 
 static bool travels(pmix_data_range_t range)
@@ -111,7 +111,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     r = calloc(1, sizeof(*r));
     if (!r)
         return PMIX_ERR_NOMEM;
-    r->post.run = run;
+    r->post.run = events_run;
     r->notice = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
@@ -134,7 +134,7 @@ struct told {
     size_t ninfo;
 };
 
-static void on_told(pmix_status_t status, void *arg)
+static void events_on_told(pmix_status_t status, void *arg)
 {
     struct told *t = arg;
 
@@ -145,7 +145,7 @@ static void on_told(pmix_status_t status, void *arg)
 }
 
 /* What pack() has written. An info takes bytes, so that their number cannot be larger than that of those. */
-static bool unpack(const struct xr_notice *notice, struct told *t)
+static bool events_unpack(const struct xr_notice *notice, struct told *t)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
@@ -177,12 +177,12 @@ void xr_server_tell(struct xr_server *server, const char *job, const struct xr_n
     if (!t)
         return;
     PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, notice->rank);
-    if (!unpack(notice, t)) {
+    if (!events_unpack(notice, t)) {
         rk_warn("an event of rank %u of %s cannot be read here", notice->rank, t->source.nspace);
-        on_told(PMIX_ERROR, t);
+        events_on_told(PMIX_ERROR, t);
         return;
     }
     if (PMIx_Notify_event(notice->code, &t->source, (pmix_data_range_t)notice->range, t->info, t->ninfo,
-                          on_told, t) != PMIX_SUCCESS)
-        on_told(PMIX_ERROR, t);
+                          events_on_told, t) != PMIX_SUCCESS)
+        events_on_told(PMIX_ERROR, t);
 }

@@ -8,7 +8,7 @@ struct finalized {
     uint32_t rank;
 };
 
-static void run(struct xr_post *post, void *arg)
+static void finalized_run(struct xr_post *post, void *arg)
 {
     struct finalized *f = (struct finalized *)post;
     struct xr_server *server = arg;
@@ -38,7 +38,7 @@ pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op
     f = malloc(sizeof(*f));
     if (!f)
         return PMIX_ERR_NOMEM;
-    f->post.run = run;
+    f->post.run = finalized_run;
     f->rank = rank;
     xr_mailbox_post(server->mailbox, &f->post);
     return PMIX_OPERATION_SUCCEEDED;

@@ -25,7 +25,7 @@ struct control {
     uint32_t rank[];
 };
 
-static void run(struct xr_post *post, void *arg)
+static void job_control_run(struct xr_post *post, void *arg)
 {
     struct control *c = (struct control *)post;
     struct xr_server *server = arg;
@@ -103,7 +103,7 @@ pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
             return PMIX_CHECK_NSPACE(targets[i].nspace, server->nspace) ? PMIX_ERR_NOT_FOUND : PMIX_ERR_NOT_SUPPORTED;
         }
     }
-    c->post.run = run;
+    c->post.run = job_control_run;
     c->sig = sig;
     c->done = done;
     c->done_arg = done_arg;

@@ -43,7 +43,7 @@ void xr_flights_open(struct xr_flights *f)
     PMIX_INFO_LOAD(&f->no_data, PMIX_REGISTER_NODATA, NULL, PMIX_BOOL);
 }
 
-static struct job *find(struct xr_flights *f, const char *name)
+static struct job *job_queries_find(struct xr_flights *f, const char *name)
 {
     for (struct rk_link *l = f->jobs.next; l != &f->jobs; l = l->next) {
         struct job *j = rk_list_entry(l, struct job, link);
@@ -55,7 +55,7 @@ static struct job *find(struct xr_flights *f, const char *name)
 
 static struct job *find_or_make(struct xr_flights *f, const char *name)
 {
-    struct job *j = find(f, name);
+    struct job *j = job_queries_find(f, name);
 
     if (j)
         return j;
@@ -70,7 +70,7 @@ static struct job *find_or_make(struct xr_flights *f, const char *name)
 }
 
 /* On PMIx's thread. */
-static void on_forgotten(pmix_status_t status, void *arg)
+static void job_queries_on_forgotten(pmix_status_t status, void *arg)
 {
     struct job *j = arg;
     struct xr_flights *f = j->all;
@@ -82,7 +82,7 @@ static void on_forgotten(pmix_status_t status, void *arg)
     free(j);
 }
 
-static void on_registered(pmix_status_t status, void *arg)
+static void job_queries_on_registered(pmix_status_t status, void *arg)
 {
     (void)status;
     (void)arg;
@@ -133,7 +133,7 @@ void xr_flight_end(struct xr_flight *one)
     pthread_mutex_unlock(&f->lock);
     free(one);
     if (forget)
-        PMIx_server_deregister_nspace(j->name, on_forgotten, j);
+        PMIx_server_deregister_nspace(j->name, job_queries_on_forgotten, j);
     else if (idle)
         free(j);
 }
@@ -151,7 +151,7 @@ void xr_flights_forget(struct xr_flights *f, const char *name)
     }
     pthread_mutex_unlock(&f->lock);
     if (now)
-        PMIx_server_deregister_nspace(j->name, on_forgotten, j);
+        PMIx_server_deregister_nspace(j->name, job_queries_on_forgotten, j);
 }
 
 void xr_flights_keep(struct xr_flights *f, const char *name)
@@ -159,7 +159,7 @@ void xr_flights_keep(struct xr_flights *f, const char *name)
     struct job *j;
 
     pthread_mutex_lock(&f->lock);
-    j = find(f, name);
+    j = job_queries_find(f, name);
     if (j) /* what is leaving is registered anew behind that */
         j->forget = false;
     pthread_mutex_unlock(&f->lock);
@@ -170,6 +170,6 @@ void xr_flights_forget_unknown(struct xr_flights *f, const char *name)
     pmix_nspace_t nspace;
 
     PMIX_LOAD_NSPACE(nspace, name);
-    PMIx_server_register_nspace(nspace, 0, &f->no_data, 1, on_registered, NULL);
+    PMIx_server_register_nspace(nspace, 0, &f->no_data, 1, job_queries_on_registered, NULL);
     xr_flights_forget(f, name);
 }

@@ -17,7 +17,7 @@ struct lost {
     uint32_t rank;
 };
 
-static void run(struct xr_post *post, void *arg)
+static void lost_client_run(struct xr_post *post, void *arg)
 {
     struct lost *l = (struct lost *)post;
     struct xr_server *server = arg;
@@ -48,13 +48,13 @@ static void post_one(struct xr_server *server, const pmix_proc_t *proc)
     l = malloc(sizeof(*l));
     if (!l)
         return;
-    l->post.run = run;
+    l->post.run = lost_client_run;
     l->rank = rank;
     xr_mailbox_post(server->mailbox, &l->post);
 }
 
 /* One event for all that went at a time: the first is the source, the others are among the infos. */
-static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+static void lost_client_on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
@@ -73,7 +73,7 @@ static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, p
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-static void on_registered(pmix_status_t status, size_t id, void *arg)
+static void lost_client_on_registered(pmix_status_t status, size_t id, void *arg)
 {
     (void)status;
     (void)id;
@@ -84,5 +84,5 @@ void xr_server_watch_lost(void)
 {
     static pmix_status_t code = PMIX_ERR_LOST_CONNECTION;
 
-    PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, on_registered, NULL);
+    PMIx_Register_event_handler(&code, 1, NULL, 0, lost_client_on_event, lost_client_on_registered, NULL);
 }

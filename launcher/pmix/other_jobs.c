@@ -26,7 +26,7 @@ bool xr_server_knows(const struct xr_server *s, const char *id)
     return false;
 }
 
-static void about_rank(pmix_info_t *info, const struct xr_job *job, uint32_t number)
+static void other_jobs_about_rank(pmix_info_t *info, const struct xr_job *job, uint32_t number)
 {
     pmix_data_array_t array;
     pmix_rank_t rank = number;
@@ -129,7 +129,7 @@ static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct 
  * process for a local one on one side and for a remote one on the other, and
  * chooses other algorithms there.
  */
-static pmix_status_t tell(const struct xr_job *job)
+static pmix_status_t other_jobs_tell(const struct xr_job *job)
 {
     uint32_t size = job->size, napps = job->napps;
     pmix_nspace_t nspace;
@@ -145,7 +145,7 @@ static pmix_status_t tell(const struct xr_job *job)
     PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
     for (uint32_t i = 0; i < size; i++)
-        about_rank(&info[4 + i], job, i);
+        other_jobs_about_rank(&info[4 + i], job, i);
     n = about_hosts(&info[3], &info[4 + size], job);
     n = n ? n + size + 4 : 3; /* without memory only the sizes */
     PMIX_LOAD_NSPACE(nspace, job->id);
@@ -167,7 +167,7 @@ bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id
         xr_flights_keep(&s->flights, job.id);
         if (job.size >= MANY_RANKS)
             s->events->busy(s->arg);
-        rc = tell(&job);
+        rc = other_jobs_tell(&job);
         ok = rc == PMIX_SUCCESS && xr_request_word(&s->others, job.id);
         if (rc != PMIX_SUCCESS)
             rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));

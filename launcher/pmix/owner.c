@@ -34,7 +34,7 @@ static struct {
     atomic_uint turned_away;
 } doors = {.kernel = -1};
 
-static bool fill(struct inet_diag_sockid *id, const struct sockaddr_storage *theirs, const struct sockaddr_storage *ours)
+static bool owner_fill(struct inet_diag_sockid *id, const struct sockaddr_storage *theirs, const struct sockaddr_storage *ours)
 {
     const struct sockaddr_in *t4 = (const void *)theirs, *o4 = (const void *)ours;
     const struct sockaddr_in6 *t6 = (const void *)theirs, *o6 = (const void *)ours;
@@ -73,7 +73,7 @@ static bool owner_of(const struct sockaddr_storage *theirs, const struct sockadd
     } answer;
     struct inet_diag_msg said;
 
-    if (!fill(&ask.of.id, theirs, ours) || send(doors.kernel, &ask, sizeof(ask), 0) != sizeof(ask))
+    if (!owner_fill(&ask.of.id, theirs, ours) || send(doors.kernel, &ask, sizeof(ask), 0) != sizeof(ask))
         return false;
     /* It is there when the question has been taken; before it only what nobody has waited for. */
     for (;;) {
@@ -93,7 +93,7 @@ static bool owner_of(const struct sockaddr_storage *theirs, const struct sockadd
 }
 
 /* The door itself is there to be asked for. */
-static bool told_of(int fd)
+static bool owner_told_of(int fd)
 {
     struct sockaddr_storage here, nobody;
     socklen_t len = sizeof(here);
@@ -114,7 +114,7 @@ void xr_owner_guard(const int *fds, size_t n)
         return;
     doors.kernel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     for (size_t i = 0; i < n && found < DOORS && doors.kernel >= 0; i++) {
-        if (told_of(fds[i]))
+        if (owner_told_of(fds[i]))
             doors.fd[found++] = fds[i];
     }
     if (found < n)
@@ -122,7 +122,7 @@ void xr_owner_guard(const int *fds, size_t n)
     atomic_store_explicit(&doors.n, found, memory_order_release);
 }
 
-static bool is_ours(int fd)
+static bool owner_is_ours(int fd)
 {
     struct sockaddr_storage theirs, ours;
     socklen_t len = sizeof(theirs), length = sizeof(ours);
@@ -152,7 +152,7 @@ SEEN int accept(int at, struct sockaddr *restrict from, socklen_t *restrict len)
     fd = libcs(at, from, len);
     for (unsigned i = 0; i < n; i++)
         guarded = guarded || doors.fd[i] == at;
-    if (fd < 0 || !guarded || is_ours(fd))
+    if (fd < 0 || !guarded || owner_is_ours(fd))
         return fd;
     atomic_fetch_add_explicit(&doors.turned_away, 1, memory_order_relaxed);
     close(fd);

@@ -19,7 +19,7 @@ struct abort_call {
     void *done_arg;
 };
 
-static void run(struct xr_post *post, void *arg)
+static void pmix_abort_run(struct xr_post *post, void *arg)
 {
     struct abort_call *a = (struct abort_call *)post;
     struct xr_server *server = arg;
@@ -47,7 +47,7 @@ pmix_status_t xr_upcall_abort(const pmix_proc_t *proc, void *object, int status,
     a = malloc(sizeof(*a));
     if (!a)
         return PMIX_ERR_NOMEM;
-    *a = (struct abort_call){.post.run = run,
+    *a = (struct abort_call){.post.run = pmix_abort_run,
                              .rank = rank,
                              .code = status,
                              .text = strdup(text ? text : ""),

@@ -27,7 +27,7 @@ struct gather {
     void *done_arg;
 };
 
-static void finish(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
                    struct xr_unpacker *u)
 {
     struct gather *g = (struct gather *)call;
@@ -86,7 +86,7 @@ struct gather_post {
     size_t len;
 };
 
-static void leave(struct xr_post *post, void *arg)
+static void pmix_connect_leave(struct xr_post *post, void *arg)
 {
     struct gather_post *gp = (struct gather_post *)post;
     struct xr_server *server = arg;
@@ -120,7 +120,7 @@ static void leave(struct xr_post *post, void *arg)
 }
 
 /* Takes g and data over. */
-static pmix_status_t post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
                           size_t ninfo, struct gather *g, char *data, size_t len)
 {
     struct gather_post *gp = calloc(1, sizeof(*gp));
@@ -133,8 +133,8 @@ static pmix_status_t post(enum xr_errand what, const pmix_proc_t procs[], size_t
     }
     memcpy(gp->procs, procs, n * sizeof(*procs));
     g->call.what = what;
-    g->call.done = finish;
-    gp->post.run = leave;
+    g->call.done = pmix_connect_finish;
+    gp->post.run = pmix_connect_leave;
     gp->g = g;
     gp->n = n;
     gp->broken = xr_infos_say_broken(info, ninfo);
@@ -144,7 +144,7 @@ static pmix_status_t post(enum xr_errand what, const pmix_proc_t procs[], size_t
     return PMIX_SUCCESS;
 }
 
-static struct gather *make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
+static struct gather *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
 {
     struct gather *g = calloc(1, sizeof(*g));
 
@@ -179,25 +179,25 @@ pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const 
 
     if (timeout_s && count_here(xr_server_serving(), procs, nprocs) > 1)
         return PMIX_ERR_NOT_SUPPORTED;
-    g = make(done, NULL, done_arg, timeout_s);
+    g = pmix_connect_make(done, NULL, done_arg, timeout_s);
     if (g && g->timeout_ms) {
         g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
         g->timeout_ms -= SHORTER_MS;
     }
-    return post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
+    return pmix_connect_post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 
 pmix_status_t xr_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    return post(XR_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
-                make(done, NULL, done_arg, xr_infos_timeout(info, ninfo)), NULL, 0);
+    return pmix_connect_post(XR_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
+                pmix_connect_make(done, NULL, done_arg, xr_infos_timeout(info, ninfo)), NULL, 0);
 }
 
 pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg)
 {
-    return post(XR_ERRAND_FENCE, procs, nprocs, info, ninfo,
-                make(NULL, done, done_arg, xr_infos_timeout(info, ninfo)), data, ndata);
+    return pmix_connect_post(XR_ERRAND_FENCE, procs, nprocs, info, ninfo,
+                pmix_connect_make(NULL, done, done_arg, xr_infos_timeout(info, ninfo)), data, ndata);
 }

@@ -61,7 +61,7 @@ struct about {
     struct modex *modex;
 };
 
-static void on_answer(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
                       struct xr_unpacker *u)
 {
     struct about *a = (struct about *)call;
@@ -90,14 +90,14 @@ static void ask_elsewhere(struct xr_server *server, struct modex *m)
     }
     a->modex = m;
     a->call.what = XR_ERRAND_MODEX;
-    a->call.done = on_answer;
+    a->call.done = pmix_dmodex_on_answer;
     xr_pack_string(&a->call.payload, m->job);
     xr_pack_u32(&a->call.payload, m->rank);
     xr_pack_u32(&a->call.payload, m->timeout_s);
     server->events->errand(server->arg, XR_ERRAND_MODEX, XR_ALL_RANKS, &a->call.payload, a);
 }
 
-static void run(struct xr_post *post, void *arg)
+static void pmix_dmodex_run(struct xr_post *post, void *arg)
 {
     struct modex *m = (struct modex *)post;
     struct xr_server *server = arg;
@@ -119,7 +119,7 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
 
     if (!m)
         return PMIX_ERR_NOMEM;
-    *m = (struct modex){.post.run = run, .done = done, .done_arg = done_arg};
+    *m = (struct modex){.post.run = pmix_dmodex_run, .done = done, .done_arg = done_arg};
     /* The library leaves it to us where a rank of another host is asked for. */
     m->timeout_s = xr_infos_timeout(info, ninfo);
     m->known = xr_server_rank_of(server, proc, &m->rank);
@@ -147,7 +147,7 @@ struct lookup {
     size_t len;
 };
 
-static void tell(struct xr_post *post, void *arg)
+static void pmix_dmodex_tell(struct xr_post *post, void *arg)
 {
     struct lookup *l = (struct lookup *)post;
     struct xr_server *server = arg;
@@ -162,7 +162,7 @@ static void tell(struct xr_post *post, void *arg)
     free(l);
 }
 
-static void on_data(pmix_status_t status, char *data, size_t len, void *arg)
+static void pmix_dmodex_on_data(pmix_status_t status, char *data, size_t len, void *arg)
 {
     struct lookup *l = arg;
 
@@ -189,7 +189,7 @@ static void on_round(pmix_status_t status, void *arg)
  * thread does one thing after the other: once an event that concerns nobody
  * has come back from there, the question before it was answered if it ever is.
  */
-static void settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
+static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
@@ -197,7 +197,7 @@ static void settle(struct xr_server *server, uint32_t rank, uint32_t id, bool re
     pmix_info_t info;
 
     if (l) {
-        l->post.run = tell;
+        l->post.run = pmix_dmodex_tell;
         l->id = id;
         l->rank = rank;
         l->relic = relic;
@@ -214,7 +214,7 @@ static void settle(struct xr_server *server, uint32_t rank, uint32_t id, bool re
 
 void xr_server_settle(struct xr_server *server, uint32_t id)
 {
-    settle(server, 0, id, false);
+    pmix_dmodex_settle(server, 0, id, false);
 }
 
 void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
@@ -226,7 +226,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
     bool found;
 
     if (xr_server_relic(server, rank, &found, &data, &len)) {
-        settle(server, rank, id, true);
+        pmix_dmodex_settle(server, rank, id, true);
         return;
     }
     l = calloc(1, sizeof(*l));
@@ -234,9 +234,9 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
         server->events->looked_up(server->arg, id, false, NULL, 0);
         return;
     }
-    l->post.run = tell;
+    l->post.run = pmix_dmodex_tell;
     l->id = id;
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
-    if (PMIx_server_dmodex_request(&proc, on_data, l) != PMIX_SUCCESS)
+    if (PMIx_server_dmodex_request(&proc, pmix_dmodex_on_data, l) != PMIX_SUCCESS)
         xr_mailbox_post(server->mailbox, &l->post);
 }

@@ -22,7 +22,7 @@ struct xr_fence_call {
     void *done_arg;
 };
 
-static void destroy(void *arg)
+static void pmix_fence_destroy(void *arg)
 {
     struct xr_fence_call *f = arg;
 
@@ -32,14 +32,14 @@ static void destroy(void *arg)
 }
 
 /* From here on nobody else has a hand on it. */
-static void answer(struct xr_fence_call *f, pmix_status_t status)
+static void pmix_fence_answer(struct xr_fence_call *f, pmix_status_t status)
 {
     bool good = status == PMIX_SUCCESS && f->data;
 
     if (f->late)
         event_free(f->late);
     f->late = NULL;
-    f->done(status, good ? f->data : NULL, good ? f->len : 0, f->done_arg, destroy, f);
+    f->done(status, good ? f->data : NULL, good ? f->len : 0, f->done_arg, pmix_fence_destroy, f);
 }
 
 void xr_server_fence_done(struct xr_server *server, void *token, int status, const void *data,
@@ -56,11 +56,11 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
         memcpy(f->data, data, len);
     else if (len)
         status = PMIX_ERR_NOMEM;
-    answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
+    pmix_fence_answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
 }
 
 /* The library's own time-out ends when all of this host have come. */
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void pmix_fence_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_fence_call *f = arg;
     struct xr_server *server = xr_server_serving();
@@ -68,23 +68,23 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     server->events->fence_late(server->arg, f);
-    answer(f, PMIX_ERR_TIMEOUT);
+    pmix_fence_answer(f, PMIX_ERR_TIMEOUT);
 }
 
-static void run(struct xr_post *post, void *arg)
+static void pmix_fence_run(struct xr_post *post, void *arg)
 {
     struct xr_fence_call *f = (struct xr_fence_call *)post;
     struct xr_server *server = arg;
     const struct timeval late = {(time_t)f->timeout_s, 0};
 
     if (f->foreign) {
-        answer(f, PMIX_ERR_NOT_SUPPORTED);
+        pmix_fence_answer(f, PMIX_ERR_NOT_SUPPORTED);
         return;
     }
     if (f->timeout_s) {
-        f->late = evtimer_new(server->base, on_late, f);
+        f->late = evtimer_new(server->base, pmix_fence_on_late, f);
         if (!f->late || event_add(f->late, &late)) {
-            answer(f, PMIX_ERR_NOMEM);
+            pmix_fence_answer(f, PMIX_ERR_NOMEM);
             return;
         }
     }
@@ -175,7 +175,7 @@ pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
         free(f);
         return PMIX_ERR_NOMEM;
     }
-    f->post.run = run;
+    f->post.run = pmix_fence_run;
     f->data = data;
     f->len = ndata;
     f->broken = xr_infos_say_broken(info, ninfo);

@@ -18,7 +18,7 @@ struct log_call {
     void *done_arg;
 };
 
-static void run(struct xr_post *post, void *arg)
+static void pmix_log_run(struct xr_post *post, void *arg)
 {
     struct log_call *l = (struct log_call *)post;
     struct xr_server *server = arg;
@@ -57,7 +57,7 @@ void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
     /* Without memory there is no way left to answer from another thread. */
     if (!l)
         abort();
-    l->post.run = run;
+    l->post.run = pmix_log_run;
     l->status = PMIX_ERR_NOT_SUPPORTED;
     l->done = done;
     l->done_arg = done_arg;

@@ -32,7 +32,7 @@ static pmix_status_t status_of(uint32_t status)
     }
 }
 
-static void run(struct xr_post *post, void *arg)
+static void pmix_rpc_run(struct xr_post *post, void *arg)
 {
     struct xr_errand_call *call = (struct xr_errand_call *)post;
     struct xr_server *server = arg;
@@ -48,7 +48,7 @@ static void run(struct xr_post *post, void *arg)
 
 void xr_errand_post(struct xr_errand_call *call)
 {
-    call->post.run = run;
+    call->post.run = pmix_rpc_run;
     xr_mailbox_post(xr_server_serving()->mailbox, &call->post);
 }
 

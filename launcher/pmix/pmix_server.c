@@ -151,7 +151,7 @@ static rank_status_t make_topology(void **out)
 }
 
 /* id, host: the job's and this one's; known: a topology, or NULL. */
-static rank_status_t init(const char *id, const char *host, void *known)
+static rank_status_t pmix_server_init(const char *id, const char *host, void *known)
 {
     static void *own_topology; /* PMIx may hold it: it lives as long as the process */
     pmix_topology_t topology = {(char *)(uintptr_t) "hwloc", known};
@@ -202,7 +202,7 @@ static rank_status_t init_apart(const char *id, const char *host, void *known, u
     pthread_sigmask(SIG_SETMASK, &all, &old);
     xr_listeners_note(&before);
     xr_order_begin();
-    st = init(id, host, known);
+    st = pmix_server_init(id, host, known);
     xr_order_end();
     xr_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -224,7 +224,7 @@ void xr_server_begin(const char *id, const char *host)
 }
 
 /* The texts with sep between them. */
-static char *join(const char *const *texts, uint32_t n, char sep)
+static char *pmix_server_join(const char *const *texts, uint32_t n, char sep)
 {
     size_t len = 1;
     char *all, *at;
@@ -294,10 +294,10 @@ static void about_local(pmix_info_t *info, const struct xr_server_job *job)
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-static rank_status_t register_job(struct xr_server *s, const struct xr_server_job *job)
+static rank_status_t pmix_server_register_job(struct xr_server *s, const struct xr_server_job *job)
 {
-    char *ranks = join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
-    char *hosts = join(job->hosts, job->nhosts, ',');
+    char *ranks = pmix_server_join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
+    char *hosts = pmix_server_join(job->hosts, job->nhosts, ',');
     bool oversubscribed = job->oversubscribed;
     struct xr_answer a;
     uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
@@ -419,7 +419,7 @@ rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job
     start = rk_clock_ns();
     if (!st) {
         xr_server_watch_lost();
-        st = register_job(s, job);
+        st = pmix_server_register_job(s, job);
     }
     if (!st)
         st = xr_server_register_parent(s, job);
@@ -479,7 +479,7 @@ struct notice {
     pmix_info_t info[3];
 };
 
-static void on_told(pmix_status_t status, void *arg)
+static void pmix_server_on_told(pmix_status_t status, void *arg)
 {
     struct notice *n = arg;
 
@@ -512,9 +512,9 @@ void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, b
     rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
                            : by_signal ? PMIX_ERR_PROC_ABORTED
                                        : PMIX_ERR_PROC_TERM_WO_SYNC,
-                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_told, n);
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, pmix_server_on_told, n);
     if (rc != PMIX_SUCCESS)
-        on_told(rc, n);
+        pmix_server_on_told(rc, n);
     if (over)
         xr_server_forget_past(s, job);
 }

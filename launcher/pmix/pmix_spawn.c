@@ -60,7 +60,7 @@ static pmix_status_t add_policy(struct xr_request *r, const char *policy, bool r
     return rc;
 }
 
-static bool set_text(char **to, const char *text)
+static bool pmix_spawn_set_text(char **to, const char *text)
 {
     free(*to);
     *to = strdup(text);
@@ -80,7 +80,7 @@ static bool set_variable(struct xr_request_app *app, const pmix_envar_t *e)
 }
 
 /* app: NULL for what is said of the whole job. */
-static pmix_status_t take(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
+static pmix_status_t pmix_spawn_take(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
     const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
@@ -93,7 +93,7 @@ static pmix_status_t take(struct xr_request *r, struct xr_request_app *app, cons
     else if (PMIX_CHECK_KEY(info, PMIX_MAPBY) && text)
         return add_policy(r, text, PMIX_INFO_IS_REQUIRED(info));
     else if (PMIX_CHECK_KEY(info, PMIX_WDIR) && text && app)
-        ok = *text == '\0' || set_text(&app->wdir, text);
+        ok = *text == '\0' || pmix_spawn_set_text(&app->wdir, text);
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
         ok = set_variable(app, &v->data.envar);
     else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
@@ -127,15 +127,15 @@ static pmix_status_t take_app(struct xr_request *r, const pmix_app_t *from, cons
     /* The command is what is executed; its own name for itself is the program's affair. */
     ok = xr_request_word(&app->argv, from->cmd) &&
          copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
-         copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || set_text(&app->wdir, from->cwd));
+         copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
     if (!ok)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < njob && !rc; i++) {
         if (PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR))
-            rc = take(r, app, &job_info[i]);
+            rc = pmix_spawn_take(r, app, &job_info[i]);
     }
     for (size_t i = 0; i < from->ninfo && !rc; i++)
-        rc = take(r, app, &from->info[i]);
+        rc = pmix_spawn_take(r, app, &from->info[i]);
     return rc;
 }
 
@@ -158,7 +158,7 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     for (size_t i = 0; i < ninfo && !rc; i++)
         rc = PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR)
                  ? PMIX_SUCCESS
-                 : take(&r, NULL, &job_info[i]);
+                 : pmix_spawn_take(&r, NULL, &job_info[i]);
     for (size_t i = 0; i < napps && !rc; i++)
         rc = take_app(&r, &apps[i], job_info, ninfo);
     if (!rc)

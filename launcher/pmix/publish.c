@@ -122,7 +122,7 @@ static bool unpack_value(const char *bytes, size_t len, pmix_value_t *out)
     return ok;
 }
 
-static void on_done(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_done(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
                     struct xr_unpacker *answer)
 {
     struct simple *s = (struct simple *)call;
@@ -132,7 +132,7 @@ static void on_done(struct xr_server *server, struct xr_errand_call *call, pmix_
     s->done(status, s->done_arg);
 }
 
-static struct simple *begin(enum xr_errand what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
+static struct simple *publish_begin(enum xr_errand what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
                             pmix_status_t *refused)
 {
     struct simple *s;
@@ -147,7 +147,7 @@ static struct simple *begin(enum xr_errand what, const pmix_proc_t *proc, pmix_o
         return NULL;
     s->call.what = what;
     s->call.rank = rank;
-    s->call.done = on_done;
+    s->call.done = publish_on_done;
     s->done = done;
     s->done_arg = done_arg;
     return s;
@@ -159,7 +159,7 @@ pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
     enum xr_range range = XR_RANGE_ALL;
     enum xr_keep keep = XR_KEEP_APP;
     pmix_status_t refused;
-    struct simple *s = begin(XR_ERRAND_PUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = publish_begin(XR_ERRAND_PUBLISH, proc, done, done_arg, &refused);
     uint32_t n = 0;
     bool ok = true;
 
@@ -199,7 +199,7 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
 {
     enum xr_range range = XR_RANGE_ANY;
     pmix_status_t refused;
-    struct simple *s = begin(XR_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = publish_begin(XR_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
 
     if (!s)
         return refused;
@@ -215,7 +215,7 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
 
 /* ------------------------------------------------------------------------ look-up */
 
-static void on_found(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_found(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
                      struct xr_unpacker *u)
 {
     struct lookup *l = (struct lookup *)call;
@@ -276,7 +276,7 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     pack_keys(&l->call.payload, keys);
     l->call.what = XR_ERRAND_LOOKUP;
     l->call.rank = rank;
-    l->call.done = on_found;
+    l->call.done = publish_on_found;
     l->done = done;
     l->done_arg = done_arg;
     xr_errand_post(&l->call);

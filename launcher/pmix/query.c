@@ -29,7 +29,7 @@ struct query {
     size_t *which;       /* [n] rows of known[] */
 };
 
-static void release(void *arg)
+static void query_release(void *arg)
 {
     struct query *q = arg;
 
@@ -39,7 +39,7 @@ static void release(void *arg)
     free(q);
 }
 
-static pmix_proc_state_t state_of(const struct xr_server_process *p)
+static pmix_proc_state_t query_state_of(const struct xr_server_process *p)
 {
     if (!p->pid)
         return PMIX_PROC_STATE_PREPPED;
@@ -52,22 +52,22 @@ static pmix_proc_state_t state_of(const struct xr_server_process *p)
     return WEXITSTATUS(p->status) ? PMIX_PROC_STATE_TERM_NON_ZERO : PMIX_PROC_STATE_TERMINATED;
 }
 
-static char *copy(const char *text)
+static char *query_copy(const char *text)
 {
     return text ? strdup(text) : NULL;
 }
 
-static void fill(struct xr_server *server, uint32_t rank, pmix_proc_info_t *to)
+static void query_fill(struct xr_server *server, uint32_t rank, pmix_proc_info_t *to)
 {
     struct xr_server_process p = {0};
 
     server->events->process(server->arg, rank, &p);
     PMIX_LOAD_PROCID(&to->proc, server->nspace, rank);
-    to->hostname = copy(p.host);
-    to->executable_name = copy(p.program);
+    to->hostname = query_copy(p.host);
+    to->executable_name = query_copy(p.program);
     to->pid = p.pid;
     to->exit_code = WIFSIGNALED(p.status) ? WTERMSIG(p.status) : WEXITSTATUS(p.status);
-    to->state = state_of(&p);
+    to->state = query_state_of(&p);
 }
 
 static bool put_table(struct xr_server *server, pmix_value_t *to)
@@ -80,13 +80,13 @@ static bool put_table(struct xr_server *server, pmix_value_t *to)
         return false;
     }
     for (uint32_t i = 0; i < server->nlocal; i++)
-        fill(server, server->local[i], (pmix_proc_info_t *)table->array + i);
+        query_fill(server, server->local[i], (pmix_proc_info_t *)table->array + i);
     to->type = PMIX_DATA_ARRAY;
     to->data.darray = table;
     return true;
 }
 
-static bool put_text(pmix_value_t *to, const char *text)
+static bool query_put_text(pmix_value_t *to, const char *text)
 {
     to->type = PMIX_STRING;
     to->data.string = strdup(text);
@@ -96,7 +96,7 @@ static bool put_text(pmix_value_t *to, const char *text)
 static bool put_version(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return put_text(to, PMIx_Get_version());
+    return query_put_text(to, PMIx_Get_version());
 }
 
 /* What the library says of itself before it is initialized. */
@@ -105,13 +105,13 @@ static char stable_abi[32], provisional_abi[32];
 static bool put_stable(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return put_text(to, stable_abi);
+    return query_put_text(to, stable_abi);
 }
 
 static bool put_provisional(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return put_text(to, provisional_abi);
+    return query_put_text(to, provisional_abi);
 }
 
 static bool put_keys(struct xr_server *server, pmix_value_t *to);
@@ -141,7 +141,7 @@ static bool put_keys(struct xr_server *server, pmix_value_t *to)
             strcat(text, ",");
         strcat(text, known[i].key);
     }
-    return put_text(to, text);
+    return query_put_text(to, text);
 }
 
 static void note_text(const char *key, char *to, size_t len)
@@ -169,7 +169,7 @@ void xr_server_note_abi(void)
 }
 
 /* The state of a process is the loop's. */
-static void run(struct xr_post *post, void *arg)
+static void query_run(struct xr_post *post, void *arg)
 {
     struct query *q = (struct query *)post;
     struct xr_server *server = arg;
@@ -177,11 +177,11 @@ static void run(struct xr_post *post, void *arg)
     for (size_t i = 0; i < q->n; i++) {
         PMIX_LOAD_KEY(q->answer[i].key, known[q->which[i]].key);
         if (!known[q->which[i]].put(server, &q->answer[i].value)) {
-            q->done(PMIX_ERR_NOMEM, NULL, 0, q->done_arg, release, q);
+            q->done(PMIX_ERR_NOMEM, NULL, 0, q->done_arg, query_release, q);
             return;
         }
     }
-    q->done(q->partial ? PMIX_ERR_PARTIAL_SUCCESS : PMIX_SUCCESS, q->answer, q->n, q->done_arg, release, q);
+    q->done(q->partial ? PMIX_ERR_PARTIAL_SUCCESS : PMIX_SUCCESS, q->answer, q->n, q->done_arg, query_release, q);
 }
 
 /* Of our job, which is also what is meant where no job is named. */
@@ -197,7 +197,7 @@ static bool of_ours(const struct xr_server *server, const pmix_query_t *query)
 }
 
 /* The row of a key of a query; the number of rows: it is unknown. */
-static size_t find(const struct xr_server *server, const pmix_query_t *query, const char *key)
+static size_t query_find(const struct xr_server *server, const pmix_query_t *query, const char *key)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(known); i++) {
         if (strcmp(key, known[i].key) != 0)
@@ -227,7 +227,7 @@ pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t n
     }
     for (size_t i = 0; i < nqueries; i++) {
         for (char **key = queries[i].keys; key && *key; key++) {
-            size_t row = find(server, &queries[i], *key);
+            size_t row = query_find(server, &queries[i], *key);
             if (row < RK_ARRAY_LEN(known))
                 q->which[q->n++] = row;
         }
@@ -236,11 +236,11 @@ pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t n
         PMIX_INFO_CREATE(q->answer, q->n);
     if (!q->answer) {
         bool memory = q->n == 0;
-        release(q);
+        query_release(q);
         return memory ? PMIX_ERR_NOT_SUPPORTED : PMIX_ERR_NOMEM;
     }
     q->partial = q->n < all;
-    q->post.run = run;
+    q->post.run = query_run;
     q->done = done;
     q->done_arg = done_arg;
     xr_mailbox_post(server->mailbox, &q->post);

@@ -33,7 +33,7 @@ void xr_mailbox_run(struct xr_mailbox *m)
     }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void threadshift_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t count;
 
@@ -52,7 +52,7 @@ rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mail
     rk_list_init(&m->posts);
     m->arg = arg;
     m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, on_readable, m);
+    m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, threadshift_on_readable, m);
     if (!m->ev || event_add(m->ev, NULL)) {
         xr_mailbox_close(m);
         return RANK_ERR_SYSTEM;

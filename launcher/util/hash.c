@@ -35,7 +35,7 @@ struct xr_table_item *xr_table_next(const struct xr_table_item *item)
     return match(item->next, item->hash);
 }
 
-static void put(struct xr_table *t, struct xr_table_item *item)
+static void hash_put(struct xr_table *t, struct xr_table_item *item)
 {
     struct xr_table_item **head = head_of(t, item->hash);
 
@@ -44,7 +44,7 @@ static void put(struct xr_table *t, struct xr_table_item *item)
 }
 
 /* Double the size. If that fails the table is slower, but correct. */
-static bool grow(struct xr_table *t)
+static bool hash_grow(struct xr_table *t)
 {
     struct xr_table old = *t;
     uint32_t size = old.size ? old.size * 2 : FIRST_SIZE;
@@ -57,7 +57,7 @@ static bool grow(struct xr_table *t)
     for (uint32_t i = 0; i < old.size; i++) {
         for (struct xr_table_item *item = old.heads[i], *next; item; item = next) {
             next = item->next;
-            put(t, item);
+            hash_put(t, item);
         }
     }
     free(old.heads);
@@ -66,10 +66,10 @@ static bool grow(struct xr_table *t)
 
 bool xr_table_add(struct xr_table *t, struct xr_table_item *item, uint32_t hash)
 {
-    if (t->n >= t->size && !grow(t))
+    if (t->n >= t->size && !hash_grow(t))
         return false;
     item->hash = hash;
-    put(t, item);
+    hash_put(t, item);
     t->n++;
     return true;
 }

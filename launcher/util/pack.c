@@ -6,7 +6,7 @@
 
 #define NO_STRING UINT32_MAX
 
-static uint8_t *room(struct xr_packer *p, size_t n)
+static uint8_t *pack_room(struct xr_packer *p, size_t n)
 {
     if (p->failed)
         return NULL;
@@ -29,7 +29,7 @@ static uint8_t *room(struct xr_packer *p, size_t n)
 
 static void put_le(struct xr_packer *p, uint64_t v, size_t n)
 {
-    uint8_t *at = room(p, n);
+    uint8_t *at = pack_room(p, n);
 
     for (size_t i = 0; at && i < n; i++)
         at[i] = (uint8_t)(v >> (8 * i));
@@ -54,14 +54,14 @@ void xr_pack_bytes(struct xr_packer *p, const void *data, size_t len)
         return;
     }
     xr_pack_u32(p, (uint32_t)len);
-    at = room(p, len);
+    at = pack_room(p, len);
     if (at && len)
         memcpy(at, data, len);
 }
 
 void xr_pack_raw(struct xr_packer *p, const void *data, size_t len)
 {
-    uint8_t *at = len ? room(p, len) : NULL;
+    uint8_t *at = len ? pack_room(p, len) : NULL;
 
     if (at)
         memcpy(at, data, len);
@@ -92,7 +92,7 @@ void xr_packer_free(struct xr_packer *p)
     memset(p, 0, sizeof(*p));
 }
 
-static const uint8_t *take(struct xr_unpacker *u, size_t n)
+static const uint8_t *pack_take(struct xr_unpacker *u, size_t n)
 {
     if (u->failed || n > u->left) {
         u->failed = true;
@@ -105,7 +105,7 @@ static const uint8_t *take(struct xr_unpacker *u, size_t n)
 
 static uint64_t get_le(struct xr_unpacker *u, size_t n)
 {
-    const uint8_t *at = take(u, n);
+    const uint8_t *at = pack_take(u, n);
     uint64_t v = 0;
 
     for (size_t i = 0; at && i < n; i++)
@@ -126,7 +126,7 @@ uint64_t xr_unpack_u64(struct xr_unpacker *u)
 const void *xr_unpack_bytes(struct xr_unpacker *u, size_t *len)
 {
     *len = xr_unpack_u32(u);
-    return take(u, *len);
+    return pack_take(u, *len);
 }
 
 const char *xr_unpack_string(struct xr_unpacker *u)
@@ -136,7 +136,7 @@ const char *xr_unpack_string(struct xr_unpacker *u)
 
     if (u->failed || n == NO_STRING)
         return NULL;
-    s = (const char *)take(u, n);
+    s = (const char *)pack_take(u, n);
     if (s && (n == 0 || memchr(s, '\0', n) != s + n - 1)) {
         u->failed = true;
         return NULL;

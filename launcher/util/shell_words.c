@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_blank(char c)
+static bool shell_words_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -22,7 +22,7 @@ static const char *take_word(const char **text, char *to)
 {
     const char *at = *text;
 
-    while (*at && !is_blank(*at)) {
+    while (*at && !shell_words_is_blank(*at)) {
         char quote = *at;
         if (quote == '\\') {
             if (!at[1])
@@ -55,7 +55,7 @@ char **xr_words_split(const char *text, const char **wrong)
 
     *wrong = NULL;
     while (ok) {
-        while (is_blank(*text))
+        while (shell_words_is_blank(*text))
             text++;
         if (!*text)
             break;

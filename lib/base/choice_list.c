@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The words of the key of that length, up to the next ',' or the end; NULL if there is no such key. */
-static const char *words_of(const char *allowed, const char *key, size_t len)
+static const char *choice_list_words_of(const char *allowed, const char *key, size_t len)
 {
     for (const char *p = allowed; *p;) {
         size_t n = strcspn(p, ":");
@@ -59,14 +59,14 @@ static const char *keys(const char *allowed, char *out, size_t len)
     return out;
 }
 
-static rank_status_t check_one(const char *name, const char *item, size_t len, const char *allowed,
+static rank_status_t choice_list_check_one(const char *name, const char *item, size_t len, const char *allowed,
                                char *err, size_t errlen)
 {
     const char *colon = memchr(item, ':', len), *words;
     size_t key = colon ? (size_t)(colon - item) : len;
     char list[256];
 
-    words = words_of(allowed, item, key);
+    words = choice_list_words_of(allowed, item, key);
     if (!words) {
         snprintf(err, errlen, "%s: there is no '%.*s'; there are: %s", name, (int)key, item,
                  keys(allowed, list, sizeof(list)));
@@ -98,7 +98,7 @@ rank_status_t rk_picks_check(const char *name, const char *text, const char *all
         for (blank = len; blank > 0 && (text[blank - 1] == ' ' || text[blank - 1] == '\t');)
             blank--;
         if (blank > 0) {
-            rank_status_t st = check_one(name, text, blank, allowed, err, errlen);
+            rank_status_t st = choice_list_check_one(name, text, blank, allowed, err, errlen);
             if (st)
                 return st;
         }

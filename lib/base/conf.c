@@ -64,7 +64,7 @@ static int word_index(const char *allowed, const char *word, size_t len)
     }
 }
 
-static rank_status_t bad(const struct rk_conf_row *row, const char *text, char *err, size_t errlen)
+static rank_status_t conf_bad(const struct rk_conf_row *row, const char *text, char *err, size_t errlen)
 {
     char lo[32], hi[32];
 
@@ -141,7 +141,7 @@ static rank_status_t parse_word(const struct rk_conf_row *row, const char *text,
     char *copy;
 
     if (i < 0)
-        return bad(row, text, err, errlen);
+        return conf_bad(row, text, err, errlen);
     while (i-- > 0)
         word += strcspn(word, "|") + 1;
     copy = strndup(word, strcspn(word, "|"));
@@ -162,18 +162,18 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
     case RK_CONF_BOOL:
         i = word_index("off|no|false|0|on|yes|true|1", text, strlen(text));
         if (i < 0)
-            return bad(row, text, err, errlen);
+            return conf_bad(row, text, err, errlen);
         *(bool *)at = i >= 4;
         return RANK_OK;
     case RK_CONF_ENUM:
         i = word_index(row->allowed, text, strlen(text));
         if (i < 0)
-            return bad(row, text, err, errlen);
+            return conf_bad(row, text, err, errlen);
         *(int *)at = i;
         return RANK_OK;
     case RK_CONF_SET:
         if (parse_set(row, text, &set))
-            return bad(row, text, err, errlen);
+            return conf_bad(row, text, err, errlen);
         *(uint32_t *)at = set;
         return RANK_OK;
     case RK_CONF_PICKS:
@@ -203,7 +203,7 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
         fail = parse_time(text, &v);
     }
     if (fail || v < row->min || (row->max && v > row->max))
-        return bad(row, text, err, errlen);
+        return conf_bad(row, text, err, errlen);
     *(int64_t *)at = v;
     return RANK_OK;
 }

@@ -38,7 +38,7 @@ const char *rk_conf_origin(int i)
     return origin[i] ? origin[i] : "default";
 }
 
-static const struct rk_conf_row *find(const struct rk_conf_row *rows, const char *name, size_t len)
+static const struct rk_conf_row *conf_load_find(const struct rk_conf_row *rows, const char *name, size_t len)
 {
     for (; rows->name; rows++) {
         if (strlen(rows->name) == len && memcmp(rows->name, name, len) == 0)
@@ -54,7 +54,7 @@ static bool may_warn(void)
     return !rk_env_is_of_xrun() && (!rank || strcmp(rank, "0") == 0);
 }
 
-static void warn_unknown(const struct rk_conf_row *rows, const char *where, const char *name)
+static void conf_load_warn_unknown(const struct rk_conf_row *rows, const char *where, const char *name)
 {
     const struct rk_conf_row *near = rk_conf_nearest(rows, name);
 
@@ -67,18 +67,18 @@ static void warn_unknown(const struct rk_conf_row *rows, const char *where, cons
         rk_warn("%s%s is not a variable of this library; rankinfo lists them", where, name);
 }
 
-static bool is_blank(char c)
+static bool conf_load_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
 static void trim(const char **s, size_t *len)
 {
-    while (*len && is_blank(**s)) {
+    while (*len && conf_load_is_blank(**s)) {
         ++*s;
         --*len;
     }
-    while (*len && is_blank((*s)[*len - 1]))
+    while (*len && conf_load_is_blank((*s)[*len - 1]))
         --*len;
 }
 
@@ -113,14 +113,14 @@ static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, cons
         rk_error("%s:%d: the line is too long", file, line);
         return RANK_ERR_CONFIG;
     }
-    row = find(rows, s, nlen);
+    row = conf_load_find(rows, s, nlen);
     if (!row && nlen > 5 && memcmp(s, "XRUN_", 5) == 0)
         return RANK_OK; /* an option of xrun's, which looks for them itself */
     if (!row) {
         char where[512];
         snprintf(where, sizeof(where), "%s:%d: ", file, line);
         snprintf(text, sizeof(text), "%.*s", (int)nlen, s);
-        warn_unknown(rows, where, text);
+        conf_load_warn_unknown(rows, where, text);
         return RANK_OK;
     }
     memcpy(text, value, vlen);
@@ -309,9 +309,9 @@ static rank_status_t load_environment(void)
         snprintf(name, sizeof(name), "%.*s", (int)(eq - *e), *e);
         if (strcmp(name, "RANK_CONF") == 0)
             continue;
-        row = find(rk_conf_rows, name, strlen(name));
+        row = conf_load_find(rk_conf_rows, name, strlen(name));
         if (!row) {
-            warn_unknown(rk_conf_rows, "", name);
+            conf_load_warn_unknown(rk_conf_rows, "", name);
             continue;
         }
         st = rk_conf_parse_value(row, eq + 1, &rk_conf, err, sizeof(err));

@@ -60,7 +60,7 @@ static void before(struct rk_json *j, const char *key)
     }
 }
 
-static void begin(struct rk_json *j, const char *brackets, bool flat)
+static void json_writer_begin(struct rk_json *j, const char *brackets, bool flat)
 {
     fputc(brackets[0], j->out);
     flat = flat || (j->depth >= 0 && j->level[j->depth].flat);
@@ -83,7 +83,7 @@ void rk_json_begin(struct rk_json *j, FILE *out)
     j->out = out;
     j->depth = -1;
     j->seeks = false;
-    begin(j, "{}", false);
+    json_writer_begin(j, "{}", false);
 }
 
 int rk_json_open(struct rk_json *j, const char *path)
@@ -95,7 +95,7 @@ int rk_json_open(struct rk_json *j, const char *path)
         return -1;
     j->depth = -1;
     j->seeks = fstat(fileno(j->out), &st) == 0 && S_ISREG(st.st_mode);
-    begin(j, "[]", false);
+    json_writer_begin(j, "[]", false);
     return 0;
 }
 
@@ -140,25 +140,25 @@ int rk_json_close(struct rk_json *j)
 void rk_json_object(struct rk_json *j, const char *key)
 {
     before(j, key);
-    begin(j, "{}", false);
+    json_writer_begin(j, "{}", false);
 }
 
 void rk_json_array(struct rk_json *j, const char *key)
 {
     before(j, key);
-    begin(j, "[]", false);
+    json_writer_begin(j, "[]", false);
 }
 
 void rk_json_flat_object(struct rk_json *j, const char *key)
 {
     before(j, key);
-    begin(j, "{}", true);
+    json_writer_begin(j, "{}", true);
 }
 
 void rk_json_flat_array(struct rk_json *j, const char *key)
 {
     before(j, key);
-    begin(j, "[]", true);
+    json_writer_begin(j, "[]", true);
 }
 
 void rk_json_end(struct rk_json *j)

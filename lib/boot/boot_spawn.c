@@ -72,7 +72,7 @@ static void answered(pmix_status_t rc, char *space, void *arg)
 }
 
 /* PMIx copies what it is given. */
-static char **list(const char *first, const char *const *rest, const char *last)
+static char **boot_spawn_list(const char *first, const char *const *rest, const char *last)
 {
     size_t n = 0;
     char **all;
@@ -106,8 +106,8 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
 {
     struct rk_boot_spawn *s = calloc(1, sizeof(*s));
     char *parent = variable(RK_PARENT_VARIABLE, app->parent);
-    char **argv = list(app->program, app->args, NULL);
-    char **env = parent ? list(NULL, app->env, parent) : NULL;
+    char **argv = boot_spawn_list(app->program, app->args, NULL);
+    char **env = parent ? boot_spawn_list(NULL, app->env, parent) : NULL;
     rank_status_t st = RANK_OK;
     pmix_app_t what = {.cmd = (char *)(uintptr_t)app->program,
                        .argv = argv,

@@ -14,7 +14,7 @@
 static struct rk_client *watching;
 static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held while a handler uses it */
 
-static void watch(struct rk_client *c)
+static void deaths_watch(struct rk_client *c)
 {
     pthread_mutex_lock(&handling);
     watching = c;
@@ -64,7 +64,7 @@ static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t 
     return source;
 }
 
-static void on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
@@ -123,9 +123,9 @@ rank_status_t rk_client_hear_deaths(struct rk_client *c)
     c->dead = calloc((size_t)c->pub.size, sizeof(*c->dead));
     if (!c->dead)
         return RANK_ERR_NO_MEMORY;
-    watch(c);
+    deaths_watch(c);
     c->hearing_deaths = true;
-    rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+    rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                      NULL, NULL);
     /* Without a callback the call blocks and returns the handler's number. */
     if (rc < 0)
@@ -164,9 +164,9 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
     static char deaths[] = "deaths", ends[] = "ends of jobs";
     struct rk_client *c = rk_client_of(boot);
 
-    watch(c);
+    deaths_watch(c);
     if (!c->hearing_deaths)
-        PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, on_event,
+        PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                     registered, deaths);
     c->hearing_deaths = true;
     if (!c->hearing_jobs)
@@ -189,5 +189,5 @@ rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int firs
 
 void rk_client_hear_nothing(void)
 {
-    watch(NULL);
+    deaths_watch(NULL);
 }

@@ -27,7 +27,7 @@ rank_status_t rk_client_ask_size(struct rk_client *c)
     return RANK_OK;
 }
 
-static int by_value(const void *a, const void *b)
+static int identity_by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
@@ -54,7 +54,7 @@ static rank_status_t parse_local(struct rk_boot *boot, const char *text)
             boot->local[boot->nlocal++] = (int)r;
         p = *end ? end + 1 : end;
     }
-    qsort(boot->local, (size_t)boot->nlocal, sizeof(int), by_value);
+    qsort(boot->local, (size_t)boot->nlocal, sizeof(int), identity_by_value);
     boot->local_index = -1;
     for (int i = 0; i < boot->nlocal; i++) {
         if (boot->local[i] == boot->rank)

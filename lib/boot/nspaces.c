@@ -39,7 +39,7 @@ struct rk_spaces *rk_spaces_new(void)
     return s;
 }
 
-static void forget(struct rk_spaces *s, struct heard *h)
+static void nspaces_forget(struct rk_spaces *s, struct heard *h)
 {
     rk_list_remove(&h->link);
     s->nheard--;
@@ -56,12 +56,12 @@ void rk_spaces_free(struct rk_spaces *s)
         free(one);
     }
     while (!rk_list_empty(&s->heard))
-        forget(s, rk_list_entry(s->heard.next, struct heard, link));
+        nspaces_forget(s, rk_list_entry(s->heard.next, struct heard, link));
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-static struct space *find(struct rk_spaces *s, const char *name)
+static struct space *nspaces_find(struct rk_spaces *s, const char *name)
 {
     for (struct space *one = s->known; one; one = one->next) {
         if (strcmp(one->name, name) == 0)
@@ -70,7 +70,7 @@ static struct space *find(struct rk_spaces *s, const char *name)
     return NULL;
 }
 
-static void say(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
+static void nspaces_say(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
 {
     int from = rank == RK_SPACE_ALL ? 0 : rank, to = rank == RK_SPACE_ALL ? one->size : rank + 1;
 
@@ -86,7 +86,7 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
     rank_status_t st = RANK_OK;
 
     pthread_mutex_lock(&s->lock);
-    if (!find(s, name) && (one = calloc(1, sizeof(*one))) == NULL)
+    if (!nspaces_find(s, name) && (one = calloc(1, sizeof(*one))) == NULL)
         st = RANK_ERR_NO_MEMORY;
     if (one) {
         snprintf(one->name, sizeof(one->name), "%s", name);
@@ -99,8 +99,8 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
             struct heard *h = rk_list_entry(l, struct heard, link);
             if (strcmp(h->name, name) != 0)
                 continue;
-            say(one, h->rank, fn, arg);
-            forget(s, h);
+            nspaces_say(one, h->rank, fn, arg);
+            nspaces_forget(s, h);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -137,14 +137,14 @@ bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], in
     return found;
 }
 
-static void keep(struct rk_spaces *s, const char *name, int rank)
+static void nspaces_keep(struct rk_spaces *s, const char *name, int rank)
 {
     struct heard *h = calloc(1, sizeof(*h));
 
     if (!h)
         return;
     if (s->nheard == HEARD_MAX)
-        forget(s, rk_list_entry(s->heard.next, struct heard, link));
+        nspaces_forget(s, rk_list_entry(s->heard.next, struct heard, link));
     snprintf(h->name, sizeof(h->name), "%s", name);
     h->rank = rank;
     rk_list_append(&s->heard, &h->link);
@@ -156,10 +156,10 @@ void rk_spaces_ended(struct rk_spaces *s, const char *name, int rank, rk_boot_de
     const struct space *one;
 
     pthread_mutex_lock(&s->lock);
-    one = find(s, name);
+    one = nspaces_find(s, name);
     if (one)
-        say(one, rank, fn, arg);
+        nspaces_say(one, rank, fn, arg);
     else
-        keep(s, name, rank);
+        nspaces_keep(s, name, rank);
     pthread_mutex_unlock(&s->lock);
 }

@@ -26,7 +26,7 @@ char *rk_parent_text(const struct rk_boot_parent *parent)
 }
 
 /* A number up to max and the comma behind it; NULL: there is none. */
-static const char *take_number(const char *at, uint64_t max, uint64_t *out)
+static const char *parent_take_number(const char *at, uint64_t max, uint64_t *out)
 {
     size_t digits = at ? strspn(at, "0123456789abcdef") : 0;
 
@@ -74,13 +74,13 @@ bool rk_parent_parse(const char *text, struct rk_boot_parent *out)
     const char *at = text;
 
     memset(out, 0, sizeof(*out));
-    at = take_number(at, 1, &version);
-    at = take_number(at, UINT64_MAX, &out->job);
-    at = take_number(at, UINT64_MAX, &out->pair);
-    at = take_number(at, UINT64_MAX, &out->both);
-    at = take_number(at, UINT64_MAX, &out->root_job);
-    at = take_number(at, RK_JOB_SIZE_MAX, &rank);
-    at = take_number(at, RK_JOB_SIZE_MAX, &size);
+    at = parent_take_number(at, 1, &version);
+    at = parent_take_number(at, UINT64_MAX, &out->job);
+    at = parent_take_number(at, UINT64_MAX, &out->pair);
+    at = parent_take_number(at, UINT64_MAX, &out->both);
+    at = parent_take_number(at, UINT64_MAX, &out->root_job);
+    at = parent_take_number(at, RK_JOB_SIZE_MAX, &rank);
+    at = parent_take_number(at, RK_JOB_SIZE_MAX, &size);
     at = take_name(at, out->server);
     at = take_name(at, out->root_space);
     out->root_rank = (int)rank;

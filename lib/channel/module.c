@@ -96,7 +96,7 @@ static void *load_keeping_signals(const char *path)
     return module;
 }
 
-static rank_status_t load(const char *path, const char *entry_name, const struct rk_channel **out)
+static rank_status_t module_load(const char *path, const char *entry_name, const struct rk_channel **out)
 {
     void *module = load_keeping_signals(path);
     rk_module_entry_fn entry;
@@ -122,7 +122,7 @@ static rank_status_t load(const char *path, const char *entry_name, const struct
 }
 
 /* The first of the places that has the module, or -1. */
-static int find(const struct places *places, char *path, size_t len)
+static int module_find(const struct places *places, char *path, size_t len)
 {
     for (int i = 0; i < places->n; i++) {
         int n = snprintf(path, len, "%s/%s", places->dir[i], RK_MODULE_UCX_FILE);
@@ -137,7 +137,7 @@ rank_status_t rk_module_find_ucx(char *path, size_t len)
     struct places places;
 
     list_places(&places);
-    return find(&places, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
+    return module_find(&places, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
 }
 
 rank_status_t rk_module_open_ucx(const struct rk_channel **out)
@@ -148,8 +148,8 @@ rank_status_t rk_module_open_ucx(const struct rk_channel **out)
 
     *out = NULL;
     list_places(&places);
-    if (find(&places, path, sizeof(path)) >= 0)
-        return load(path, RK_MODULE_UCX_ENTRY, out);
+    if (module_find(&places, path, sizeof(path)) >= 0)
+        return module_load(path, RK_MODULE_UCX_ENTRY, out);
     for (int i = 0; i < places.n; i++) {
         int n = snprintf(looked + len, sizeof(looked) - len, "%s%s", len ? ", " : "", places.dir[i]);
         if (n > 0 && (size_t)n < sizeof(looked) - len)

@@ -138,7 +138,7 @@ void rk_engine_close(struct rk_ctx *ctx)
 
 /* --------------------------------------------------------------------- peers */
 
-static int by_value(const void *a, const void *b)
+static int engine_by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
@@ -150,7 +150,7 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number)
 
     if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
         return number == b->rank ? 0 : -1;
-    at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), by_value);
+    at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), engine_by_value);
     if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
         return -1;
     return (int)(at - b->local);
@@ -294,7 +294,7 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
-static bool told_of(struct rk_engine *e, int number)
+static bool engine_told_of(struct rk_engine *e, int number)
 {
     bool told;
 
@@ -309,7 +309,7 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
     struct rk_engine *e = peer->ctx->engine;
     uint64_t now;
 
-    if (told_of(e, peer->number))
+    if (engine_told_of(e, peer->number))
         return RANK_ERR_PEER_DEAD;
     if (peer->local >= 0)
         return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;

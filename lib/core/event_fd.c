@@ -22,7 +22,7 @@
 /* SHORT: a send waits for room. */
 enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
 
-static rank_status_t refuse(const char *what)
+static rank_status_t event_fd_refuse(const char *what)
 {
     rk_error("rank_progress_fd: no %s could be made (%m); look at ulimit -n", what);
     return RANK_ERR_SYSTEM;
@@ -36,14 +36,14 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
 
     /* Threads that nap are to be rung by the same bell. */
     if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
-        return refuse("descriptor");
+        return event_fd_refuse("descriptor");
     if (e->watch.timer < 0) {
         int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         ev.data.fd = timer;
         if (timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &ev) < 0) {
             if (timer >= 0)
                 close(timer);
-            return refuse("timer");
+            return event_fd_refuse("timer");
         }
         e->watch.timer = timer;
     }
@@ -64,14 +64,14 @@ void rk_watch_close(struct rk_ctx *ctx)
 }
 
 /* ns 0: never. It is not readable any more, until then. */
-static void set_timer(struct rk_engine *e, long ns)
+static void event_fd_set_timer(struct rk_engine *e, long ns)
 {
     struct itimerspec t = {.it_value = {.tv_nsec = ns}};
 
     timerfd_settime(e->watch.timer, 0, &t, NULL);
 }
 
-static void become(struct rk_ctx *ctx, int state)
+static void event_fd_become(struct rk_ctx *ctx, int state)
 {
     struct rk_engine *e = ctx->engine;
 
@@ -80,7 +80,7 @@ static void become(struct rk_ctx *ctx, int state)
         rk_threads_watched(e->threads, state != RK_WATCH_TOLD);
 }
 
-static void drain(const struct rk_node *node)
+static void event_fd_drain(const struct rk_node *node)
 {
     char bytes[64];
 
@@ -95,16 +95,16 @@ static void end_sleep(struct rk_ctx *ctx)
     if (rk_threads_naps(ctx->engine->threads))
         return;
     rk_node_sleep_end(ctx->node);
-    drain(ctx->node);
+    event_fd_drain(ctx->node);
 }
 
 void rk_watch_end_slow(struct rk_ctx *ctx)
 {
     if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
         return; /* he sleeps on */
-    become(ctx, RK_WATCH_OFF);
+    event_fd_become(ctx, RK_WATCH_OFF);
     ctx->engine->watch.missed = false;
-    set_timer(ctx->engine, 0);
+    event_fd_set_timer(ctx->engine, 0);
     end_sleep(ctx);
 }
 
@@ -119,13 +119,13 @@ void rk_watch_tell(struct rk_ctx *ctx)
     }
     if (!rk_watch_is_on(e))
         return;
-    become(ctx, RK_WATCH_TOLD);
-    set_timer(e, AT_ONCE_NS);
+    event_fd_become(ctx, RK_WATCH_TOLD);
+    event_fd_set_timer(e, AT_ONCE_NS);
 }
 
 void rk_watch_rung(struct rk_ctx *ctx)
 {
-    drain(ctx->node);
+    event_fd_drain(ctx->node);
     rk_watch_tell(ctx);
 }
 
@@ -141,9 +141,9 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         return RANK_ERR_STATE; /* rank_progress_fd comes first */
     missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
     e->watch.missed = false;
-    become(ctx, RK_WATCH_OFF);
+    event_fd_become(ctx, RK_WATCH_OFF);
     e->watch.owner = rk_lock_me();
-    set_timer(e, 0);
+    event_fd_set_timer(e, 0);
     end_sleep(ctx);
     now = rk_clock_ns();
     if (now >= e->next_check_ns)
@@ -157,7 +157,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         end_sleep(ctx);
         return RANK_ERR_AGAIN;
     }
-    become(ctx, RK_WATCH_ASLEEP);
-    set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
+    event_fd_become(ctx, RK_WATCH_ASLEEP);
+    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
     return RANK_OK;
 }

@@ -65,7 +65,7 @@ struct rk_lives {
 
 /* -------------------------------------------------------------------- our own port */
 
-static bool usable(const struct ifaddrs *i)
+static bool peer_liveness_usable(const struct ifaddrs *i)
 {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
         return false;
@@ -83,7 +83,7 @@ static void list_addresses(struct card *c)
         return;
     for (struct ifaddrs *i = all; i && c->naddresses < ADDRESSES; i = i->ifa_next) {
         struct in6_addr *at = &c->at[c->naddresses];
-        if (!usable(i))
+        if (!peer_liveness_usable(i))
             continue;
         if (i->ifa_addr->sa_family == AF_INET6) {
             *at = ((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr;
@@ -304,7 +304,7 @@ static void look_at_connect(struct rk_lives *v, struct line *l, uint64_t now)
     try_next(v, l, now);
 }
 
-static void is_dead(struct rk_ctx *ctx, struct line *l, int error)
+static void peer_liveness_is_dead(struct rk_ctx *ctx, struct line *l, int error)
 {
     rk_info("rank %d is gone: %s", l->number,
             error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
@@ -318,14 +318,14 @@ static void is_dead(struct rk_ctx *ctx, struct line *l, int error)
 static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
 {
     if (!ctx->engine->finalizing || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
-        is_dead(ctx, l, error);
+        peer_liveness_is_dead(ctx, l, error);
         return;
     }
     l->state = GONE;
     l->since = now;
 }
 
-static void look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
+static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
 {
     struct rk_lives *v = ctx->engine->lives;
     ssize_t n;
@@ -357,7 +357,7 @@ static void look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
         return;
     case GONE:
         if (now - l->since > PEACE_NS)
-            is_dead(ctx, l, ECONNRESET);
+            peer_liveness_is_dead(ctx, l, ECONNRESET);
         return;
     case OVER:
         return;
@@ -365,7 +365,7 @@ static void look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
 }
 
 /* From now on, if there is room. */
-static void watch(struct rk_ctx *ctx, int number, int room)
+static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
 {
     struct rk_lives *v = ctx->engine->lives;
     struct line *l;
@@ -394,9 +394,9 @@ static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *),
     for (int i = 0; i < e->ntells && !known; i++)
         known = e->tells[i](ctx, cond, arg, &what);
     for (uint32_t i = 0; known && i < what.npeers && i < RK_BOARD_PEERS; i++)
-        watch(ctx, what.peers[i], LINES);
+        peer_liveness_watch(ctx, what.peers[i], LINES);
     for (int i = 1; i < size && e->lives->nlines < OTHERS; i++)
-        watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
+        peer_liveness_watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
 }
 
 static bool is_time(struct rk_lives *v, uint64_t now)
@@ -407,12 +407,12 @@ static bool is_time(struct rk_lives *v, uint64_t now)
     return true;
 }
 
-static void look_at_all(struct rk_ctx *ctx, uint64_t now)
+static void peer_liveness_look_at_all(struct rk_ctx *ctx, uint64_t now)
 {
     struct rk_lives *v = ctx->engine->lives;
 
     for (int i = 0; i < v->nlines; i++)
-        look_at(ctx, &v->line[i], now);
+        peer_liveness_look_at(ctx, &v->line[i], now);
 }
 
 void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
@@ -420,7 +420,7 @@ void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), voi
     if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->lives, now))
         return;
     watch_what(ctx, since, cond, arg, now);
-    look_at_all(ctx, now);
+    peer_liveness_look_at_all(ctx, now);
 }
 
 void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
@@ -431,5 +431,5 @@ void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
         return; /* without threads the next look of a wait is not to come later by this one */
     if (t)
         rk_threads_each_wait(t, watch_what, now);
-    look_at_all(ctx, now);
+    peer_liveness_look_at_all(ctx, now);
 }

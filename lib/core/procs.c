@@ -28,7 +28,7 @@ static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
     return w;
 }
 
-static struct rk_world *by_number(const struct rk_engine *e, int number)
+static struct rk_world *procs_by_number(const struct rk_engine *e, int number)
 {
     struct rk_world *w = e->worlds;
 
@@ -38,7 +38,7 @@ static struct rk_world *by_number(const struct rk_engine *e, int number)
 }
 
 /* The tables that are by number. PMIx's thread may be writing to one of them. */
-static rank_status_t grow(struct rk_engine *e, int n)
+static rank_status_t procs_grow(struct rk_engine *e, int n)
 {
     size_t words = (size_t)(n + 63) / 64, had = (size_t)(e->npeers + 63) / 64;
     struct rk_peer **peers = realloc(e->peers, (size_t)n * sizeof(struct rk_peer *));
@@ -74,7 +74,7 @@ rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *fir
     if (size < 1 || size > RK_JOB_SIZE_MAX || e->npeers > INT32_MAX - size)
         return RANK_ERR_BOOT;
     w = calloc(1, sizeof(*w) + (size_t)size * sizeof(struct kept_card *));
-    if (!w || grow(e, e->npeers + size)) {
+    if (!w || procs_grow(e, e->npeers + size)) {
         rk_error("out of memory for a job of %d ranks", size);
         free(w);
         return RANK_ERR_NO_MEMORY;
@@ -141,7 +141,7 @@ int rk_worlds_number(struct rk_ctx *ctx, struct rk_procid id)
 
 struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
 {
-    const struct rk_world *w = by_number(ctx->engine, number);
+    const struct rk_world *w = procs_by_number(ctx->engine, number);
 
     if (!w)
         return (struct rk_procid){ctx->engine->job, (uint32_t)number};
@@ -150,12 +150,12 @@ struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
 
 const char *rk_peer_whose(const struct rk_peer *peer)
 {
-    return by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
+    return procs_by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
 }
 
 rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len)
 {
-    struct rk_world *w = by_number(ctx->engine, number);
+    struct rk_world *w = procs_by_number(ctx->engine, number);
     struct kept_card *c;
 
     if (!w || w->card[number - w->first]) /* it is our own job's, which has the server's; or here */
@@ -171,7 +171,7 @@ rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *car
 
 rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
 {
-    const struct rk_world *w = by_number(peer->ctx->engine, peer->number);
+    const struct rk_world *w = procs_by_number(peer->ctx->engine, peer->number);
     const struct kept_card *c;
 
     if (!w)

@@ -24,7 +24,7 @@ static bool is_stopped(void *arg)
     return ((struct progress_thread *)arg)->stop;
 }
 
-static void *run(void *arg)
+static void *progress_thread_run(void *arg)
 {
     struct progress_thread *p = arg;
     struct rk_waiter w = {.background = true};
@@ -47,7 +47,7 @@ rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
     sigfillset(&all); /* signals are the program's threads' */
     sigdelset(&all, SIGBUS);  /* but for what its own accesses raise (xpmem.c) */
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    rc = pthread_create(&p->id, NULL, run, p);
+    rc = pthread_create(&p->id, NULL, progress_thread_run, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
         rk_error("RANK_PROGRESS_THREAD: no thread could be made (%s); look at ulimit -u", strerror(rc));

@@ -70,7 +70,7 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
-static void forget_told(struct rk_threads *t, struct rk_waiting *w)
+static void threads_forget_told(struct rk_threads *t, struct rk_waiting *w)
 {
     t->ntold -= w->told;
     w->told = false;
@@ -394,7 +394,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
-    forget_told(t, &s);
+    threads_forget_told(t, &s);
     p = atomic_load_explicit(&t->poller, memory_order_relaxed);
     /* Nobody's: whoever left it before saw nobody who would take it, since we counted, or gave it to us and we are over. */
     if (p == &s || !p)
@@ -554,7 +554,7 @@ static void step_out(struct rk_threads *t)
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         if (w->thread == rk_lock_me()) {
             t->nbusy = 1;
-            forget_told(t, w);
+            threads_forget_told(t, w);
         }
     }
 }

@@ -10,7 +10,7 @@ RK_INLINE uint64_t blocks_of(const rank_iov_t *v)
     return v->count ? (uint64_t)v->count : 1;
 }
 
-RK_INLINE uint64_t bytes_of(const rank_iov_t *v)
+RK_INLINE uint64_t iov_bytes_of(const rank_iov_t *v)
 {
     return (uint64_t)v->bytes * blocks_of(v);
 }
@@ -55,7 +55,7 @@ RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
 }
 
 /* One entry: does it stay within what addresses can be? */
-static rank_status_t check_one(const char *call, const rank_iov_t *v, bool to_write)
+static rank_status_t iov_check_one(const char *call, const rank_iov_t *v, bool to_write)
 {
     int64_t bytes, reach, first = (int64_t)(uintptr_t)v->base, last;
 
@@ -88,10 +88,10 @@ rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n
     if (n > 0 && !iov)
         return rk_arg_null(call, "iov");
     for (int i = 0; i < n; i++) {
-        rank_status_t st = check_one(call, &iov[i], to_write);
+        rank_status_t st = iov_check_one(call, &iov[i], to_write);
         if (st)
             return st;
-        if (__builtin_add_overflow(sum, (int64_t)bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
+        if (__builtin_add_overflow(sum, (int64_t)iov_bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
             return rk_arg_error(RANK_ERR_COUNT, call, "the sum of %d entries is more than memory can hold", n);
     }
     if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))
@@ -109,8 +109,8 @@ static const rank_iov_t *seek(struct rk_pieces *p, uint64_t offset)
         p->at = 0;
         p->before = 0;
     }
-    while (offset - p->before >= bytes_of(&p->iov[p->at])) {
-        p->before += bytes_of(&p->iov[p->at]);
+    while (offset - p->before >= iov_bytes_of(&p->iov[p->at])) {
+        p->before += iov_bytes_of(&p->iov[p->at]);
         p->at++;
     }
     return &p->iov[p->at];
@@ -121,7 +121,7 @@ RK_INLINE char *piece_at(struct rk_pieces *p, uint64_t offset, size_t rest, size
 {
     const rank_iov_t *v = seek(p, offset);
     uint64_t in = offset - p->before, block = in / (uint64_t)v->bytes, skip = in % (uint64_t)v->bytes;
-    uint64_t n = v->stride == v->bytes ? bytes_of(v) - in : (uint64_t)v->bytes - skip;
+    uint64_t n = v->stride == v->bytes ? iov_bytes_of(v) - in : (uint64_t)v->bytes - skip;
 
     *in_one = n < rest ? (size_t)n : rest;
     return (char *)v->base + (int64_t)block * v->stride + skip;
@@ -140,7 +140,7 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
 
 /* Between the pieces and a flat buffer; in: into the pieces. Blocks of an entry are walked without a
  * division each. */
-RK_INLINE void move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in)
+RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in)
 {
     while (bytes) {
         const rank_iov_t *v = seek(p, offset);
@@ -164,24 +164,24 @@ RK_INLINE void move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes
 }
 
 /* base is const to callers; the place in it is ours. */
-RK_INLINE struct rk_pieces *state_of(const void *base)
+RK_INLINE struct rk_pieces *iov_state_of(const void *base)
 {
     return (struct rk_pieces *)(uintptr_t)base;
 }
 
-static void pack(const void *base, size_t offset, void *to, size_t bytes)
+static void iov_pack(const void *base, size_t offset, void *to, size_t bytes)
 {
-    move(state_of(base), offset, to, bytes, false);
+    iov_move(iov_state_of(base), offset, to, bytes, false);
 }
 
-static void unpack(void *base, size_t offset, const void *from, size_t bytes)
+static void iov_unpack(void *base, size_t offset, const void *from, size_t bytes)
 {
-    move(base, offset, (char *)(uintptr_t)from, bytes, true);
+    iov_move(base, offset, (char *)(uintptr_t)from, bytes, true);
 }
 
-static int list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)
+static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)
 {
-    struct rk_pieces *p = state_of(base);
+    struct rk_pieces *p = iov_state_of(base);
     int k = 0;
     size_t n;
 
@@ -198,7 +198,7 @@ static int list(const void *base, size_t offset, size_t bytes, struct iovec *out
     return k;
 }
 
-const struct rk_view_ops rk_pieces_ops = {.pack = pack, .unpack = unpack, .list = list};
+const struct rk_view_ops rk_pieces_ops = {.pack = iov_pack, .unpack = iov_unpack, .list = iov_list};
 
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes)
 {

@@ -47,7 +47,7 @@ static void insert(struct rk_space *space, size_t i, struct rk_hole hole)
     space->nholes++;
 }
 
-static void drop(struct rk_space *space, size_t i)
+static void allocator_drop(struct rk_space *space, size_t i)
 {
     space->nholes--;
     memmove(&space->holes[i], &space->holes[i + 1],
@@ -73,7 +73,7 @@ bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *a
         } else if (left) {
             *h = (struct rk_hole){*at + bytes, left};
         } else {
-            drop(space, i);
+            allocator_drop(space, i);
         }
         space->npieces++;
         return true;
@@ -90,11 +90,11 @@ void rk_space_give(struct rk_space *space, size_t at, size_t bytes)
     insert(space, i, (struct rk_hole){at, bytes});
     if (i + 1 < space->nholes && at + bytes == space->holes[i + 1].at) {
         space->holes[i].bytes += space->holes[i + 1].bytes;
-        drop(space, i + 1);
+        allocator_drop(space, i + 1);
     }
     if (i > 0 && space->holes[i - 1].at + space->holes[i - 1].bytes == at) {
         space->holes[i - 1].bytes += space->holes[i].bytes;
-        drop(space, i);
+        allocator_drop(space, i);
     }
     space->npieces--;
 }

@@ -36,7 +36,7 @@ void rk_cores_ask(struct rk_cores *cores)
     }
 }
 
-static int count(const struct rk_cores *c)
+static int affinity_count(const struct rk_cores *c)
 {
     int n = 0;
 
@@ -80,11 +80,11 @@ static int share_of(const struct rk_cores *of, int n, const struct rk_cores *cor
 
     for (int i = 0; i < n; i++) /* an empty set touches nothing */
         ranks += touch(&of[i], cores) && within(&of[i], cores);
-    return count(cores) / ranks;
+    return affinity_count(cores) / ranks;
 }
 
 /* All that have a core in common with cores are added to it; false if that adds nothing. */
-static bool grow(const struct rk_cores *of, int n, struct rk_cores *cores)
+static bool affinity_grow(const struct rk_cores *of, int n, struct rk_cores *cores)
 {
     bool grew = false;
 
@@ -103,9 +103,9 @@ int rk_cores_share(const struct rk_cores *of, int n, int me)
     struct rk_cores all = of[me];
     int least, share;
 
-    if (count(&all) == 0)
+    if (affinity_count(&all) == 0)
         return INT_MAX;
-    while (grow(of, n, &all))
+    while (affinity_grow(of, n, &all))
         ;
     least = share_of(of, n, &all);
     for (int i = 0; i < n; i++) {

@@ -120,7 +120,7 @@ static void handler_off(void)
 /* -------------------------------------------------------------------------- ranges */
 
 /* lost: a part of it is on_bus's, of which the module knows nothing. */
-static void drop(struct range *r, bool lost)
+static void xpmem_drop(struct range *r, bool lost)
 {
     if (r->bytes && lost)
         munmap(r->here, r->bytes);
@@ -129,7 +129,7 @@ static void drop(struct range *r, bool lost)
     memset(r, 0, sizeof(*r));
 }
 
-static bool attach(struct rk_xpmem *x, struct range *r, uint64_t at, size_t bytes)
+static bool xpmem_attach(struct rk_xpmem *x, struct range *r, uint64_t at, size_t bytes)
 {
     void *here = lib.attach((struct xpmem_addr){x->apid, (off_t)at}, bytes, NULL);
 
@@ -155,12 +155,12 @@ static struct range *range_of(struct rk_xpmem *x, uint64_t at, size_t bytes)
         if (r->used < oldest->used)
             oldest = r;
     }
-    if (!attach(x, &got, first, rk_round_up(end, GRAIN) - first)) {
+    if (!xpmem_attach(x, &got, first, rk_round_up(end, GRAIN) - first)) {
         first = at & ~(page - 1);
-        if (!attach(x, &got, first, rk_round_up(end, page) - first))
+        if (!xpmem_attach(x, &got, first, rk_round_up(end, page) - first))
             return NULL;
     }
-    drop(oldest, false);
+    xpmem_drop(oldest, false);
     got.used = ++x->count;
     *oldest = got;
     return oldest;
@@ -185,7 +185,7 @@ void rk_xpmem_close(struct rk_xpmem *x)
     if (!x)
         return;
     for (int i = 0; i < RANGES; i++)
-        drop(&x->range[i], false);
+        xpmem_drop(&x->range[i], false);
     lib.release(x->apid);
     handler_off();
     free(x);
@@ -208,7 +208,7 @@ bool rk_xpmem_end(struct rk_xpmem *x)
     guard.at = NULL;
     if (rk_likely(!guard.lost))
         return true;
-    drop(x->now, true);
+    xpmem_drop(x->now, true);
     return false;
 }
 

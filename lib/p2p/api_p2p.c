@@ -8,7 +8,7 @@
 #include "lib/p2p/recv_start.h"
 #include "lib/p2p/send_fast.h"
 
-RK_INLINE rank_status_t send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+RK_INLINE rank_status_t api_p2p_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                              rank_team_t team)
 {
     size_t bytes;
@@ -25,14 +25,14 @@ static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dt
 {
     RK_ENTER_LANE(team);
 
-    return send(buf, count, dtype, peer, tag, team);
+    return api_p2p_send(buf, count, dtype, peer, tag, team);
 }
 
 rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                         rank_team_t team)
 {
     if (rk_likely(rk_team_is_plain(team)))
-        return send(buf, count, dtype, peer, tag, team);
+        return api_p2p_send(buf, count, dtype, peer, tag, team);
     return send_shared(buf, count, dtype, peer, tag, team);
 }
 
@@ -52,7 +52,7 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
     return rk_req_wait(&req);
 }
 
-RK_INLINE rank_status_t recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team,
+RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team,
                              rank_envelope_t *envelope, bool shared)
 {
     size_t bytes;
@@ -72,14 +72,14 @@ static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t 
 {
     RK_ENTER_LANE(team);
 
-    return recv(buf, count, dtype, peer, tag, team, envelope, true);
+    return api_p2p_recv(buf, count, dtype, peer, tag, team, envelope, true);
 }
 
 rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                         rank_team_t team, rank_envelope_t *envelope)
 {
     if (rk_likely(rk_team_is_plain(team)))
-        return recv(buf, count, dtype, peer, tag, team, envelope, false);
+        return api_p2p_recv(buf, count, dtype, peer, tag, team, envelope, false);
     return recv_shared(buf, count, dtype, peer, tag, team, envelope);
 }
 
@@ -94,7 +94,7 @@ RK_INLINE rank_status_t check_start_send(const char *call, const void *buf, int6
 }
 
 /* Whatever does not go at once. */
-static __attribute__((noinline)) rank_status_t start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                                           int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
     RK_ENTER_LANE(team);
@@ -132,13 +132,13 @@ rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int
         *req = rk_req_sent(team->lane);
         return RANK_OK;
     }
-    return start_send(buf, count, dtype, peer, tag, team, 0, req);
+    return api_p2p_start_send(buf, count, dtype, peer, tag, team, 0, req);
 }
 
 rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                           int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    return start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+    return api_p2p_start_send(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
 }
 
 RK_INLINE rank_status_t check_start_recv(const char *call, void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
@@ -153,7 +153,7 @@ RK_INLINE rank_status_t check_start_recv(const char *call, void *buf, int64_t co
     return RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, *bytes) ? rk_check_overlaps(call) : RANK_OK;
 }
 
-static __attribute__((noinline)) rank_status_t start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
+static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                                           rank_team_t team, rank_request_t *out)
 {
     RK_ENTER_LANE(team);
@@ -189,7 +189,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
         rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
         return RANK_OK;
     }
-    return start_recv(buf, count, dtype, peer, tag, team, out);
+    return api_p2p_start_recv(buf, count, dtype, peer, tag, team, out);
 }
 
 rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,

@@ -68,7 +68,7 @@ rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelop
     return rk_unlikely(is_shared(*req)) ? test_shared(req, done, envelope) : test(req, done, envelope);
 }
 
-RK_INLINE rank_status_t wait_for(rank_request_t *req, rank_envelope_t *envelope)
+RK_INLINE rank_status_t api_test_wait_for(rank_request_t *req, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
@@ -94,7 +94,7 @@ static RK_COLD rank_status_t wait_shared(rank_request_t *req, rank_envelope_t *e
 {
     RK_ENTER((*req)->ctx);
 
-    return wait_for(req, envelope);
+    return api_test_wait_for(req, envelope);
 }
 
 rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
@@ -103,7 +103,7 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
         return rk_arg_null(__func__, "req");
     if (rk_unlikely(is_shared(*req)))
         return wait_shared(req, envelope);
-    return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : wait_for(req, envelope);
+    return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
 /* The one context of all of them, or, of several lanes, the one that these belong to. */

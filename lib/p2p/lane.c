@@ -20,7 +20,7 @@ static int progress_main(struct rk_ctx *lane)
     return n;
 }
 
-static void destroy(struct rk_ctx *lane)
+static void lane_destroy(struct rk_ctx *lane)
 {
     if (!lane)
         return;
@@ -43,7 +43,7 @@ static struct rk_ctx *create(struct rk_ctx *ctx)
     lane->p2p = NULL;
     if (rk_engine_open(lane) || rk_threads_open(lane, ctx) ||
         rk_engine_open_channel(lane, &rk_channel_self, NULL, &none) || rk_p2p_open(lane)) {
-        destroy(lane);
+        lane_destroy(lane);
         return NULL;
     }
     lane->engine->spin_ns = ctx->engine->spin_ns;
@@ -82,7 +82,7 @@ void rk_lane_give(struct rk_ctx *lane)
 static void close_list(struct rk_link *list)
 {
     while (!rk_list_empty(list)) {
-        destroy(rk_list_entry(list->next, struct rk_threads, lane)->ctx);
+        lane_destroy(rk_list_entry(list->next, struct rk_threads, lane)->ctx);
     }
 }
 

@@ -64,7 +64,7 @@ RK_INLINE struct rank_request *posted_of(struct rk_link *l)
 
 /* Twice the buckets. Chains are moved in order, so that equal keys keep theirs. Without memory
  * the table stays as it is, only slower. */
-static RK_COLD void grow(struct rk_link **buckets, uint32_t *mask, uint32_t (*hash_of)(struct rk_link *))
+static RK_COLD void match_grow(struct rk_link **buckets, uint32_t *mask, uint32_t (*hash_of)(struct rk_link *))
 {
     uint32_t n = (*mask + 1) * 2;
     struct rk_link *more = buckets_new(n);
@@ -122,7 +122,7 @@ RK_INLINE struct rk_link *posted_bucket(struct rk_match *m, uint64_t team, uint3
 
 static RK_COLD void grow_posted(struct rk_match *m)
 {
-    grow(&m->posted, &m->posted_mask, hash_posted);
+    match_grow(&m->posted, &m->posted_mask, hash_posted);
     m->last.bucket = &m->posted[hash(m->last.team, m->last.src, m->last.tag) & m->posted_mask];
 }
 
@@ -134,7 +134,7 @@ void rk_match_post_else(struct rk_match *m, struct rank_request *req)
     req->flags |= RK_REQ_POSTED;
     if (wild) {
         if (rk_unlikely(m->nwild > LOAD * m->wild_mask))
-            grow(&m->wild, &m->wild_mask, hash_posted);
+            match_grow(&m->wild, &m->wild_mask, hash_posted);
         rk_list_append(&m->wild[hash(req->team, req->src, req->tag) & m->wild_mask], &req->link);
         m->nwild++;
         m->nwild_of[wild]++;
@@ -216,7 +216,7 @@ struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uin
     return best;
 }
 
-static void each_in(struct rk_link *buckets, uint32_t mask, void (*fn)(struct rank_request *, void *), void *arg)
+static void match_each_in(struct rk_link *buckets, uint32_t mask, void (*fn)(struct rank_request *, void *), void *arg)
 {
     struct rk_link *l, *next;
 
@@ -227,8 +227,8 @@ static void each_in(struct rk_link *buckets, uint32_t mask, void (*fn)(struct ra
 
 void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, void *), void *arg)
 {
-    each_in(m->wild, m->wild_mask, fn, arg);
-    each_in(m->posted, m->posted_mask, fn, arg);
+    match_each_in(m->wild, m->wild_mask, fn, arg);
+    match_each_in(m->posted, m->posted_mask, fn, arg);
 }
 
 /* ------------------------------------------------------------------ messages */
@@ -236,9 +236,9 @@ void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, 
 static void index_one(struct rk_match *m, struct rk_unexpected *u)
 {
     if (rk_unlikely(m->nwaiting > LOAD * m->by_tag_mask))
-        grow(&m->by_tag, &m->by_tag_mask, hash_tag);
+        match_grow(&m->by_tag, &m->by_tag_mask, hash_tag);
     if (rk_unlikely(m->nwaiting > LOAD * m->by_src_mask))
-        grow(&m->by_src, &m->by_src_mask, hash_src);
+        match_grow(&m->by_src, &m->by_src_mask, hash_src);
     rk_list_append(&m->by_tag[hash(u->team, RK_SRC_ANY, u->tag) & m->by_tag_mask], &u->tag_link);
     rk_list_append(&m->by_src[hash(u->team, u->src, RK_TAG_ANY) & m->by_src_mask], &u->src_link);
 }
@@ -263,7 +263,7 @@ static RK_COLD bool index_all(struct rk_match *m)
 void rk_match_keep(struct rk_match *m, struct rk_unexpected *u)
 {
     if (rk_unlikely(m->nwaiting > LOAD * m->waiting_mask))
-        grow(&m->waiting, &m->waiting_mask, hash_waiting);
+        match_grow(&m->waiting, &m->waiting_mask, hash_waiting);
     rk_list_append(&m->waiting[hash(u->team, u->src, u->tag) & m->waiting_mask], &u->bucket);
     rk_list_append(&m->arrived, &u->order);
     m->nwaiting++;

@@ -8,7 +8,7 @@
 
 /* The handle is the kept message itself, whose memory stays until the end: an old handle is found
  * out by its magic. */
-static struct rk_unexpected *message_of(rank_message_t message)
+static struct rk_unexpected *mprobe_message_of(rank_message_t message)
 {
     struct rk_unexpected *u = (struct rk_unexpected *)(void *)message;
 
@@ -71,7 +71,7 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
 
 static struct rk_threads *enter_message(const rank_message_t *message)
 {
-    const struct rk_unexpected *u = message ? message_of(*message) : NULL;
+    const struct rk_unexpected *u = message ? mprobe_message_of(*message) : NULL;
 
     return u ? rk_enter(u->peer->ctx) : NULL;
 }
@@ -86,7 +86,7 @@ static rank_status_t check_mrecv(const char *call, const void *buf, int64_t coun
         return st;
     if (!message || (!buf && *bytes))
         return rk_arg_null(call, !message ? "message" : "the buffer");
-    *u = message_of(*message);
+    *u = mprobe_message_of(*message);
     return *u ? RANK_OK : rk_arg_handle(call, "message", *message);
 }
 

@@ -47,7 +47,7 @@ static bool team_has(const struct rank_team *team, const struct rk_peer *peer)
     return false;
 }
 
-static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+static void p2p_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_link *l;
 
@@ -89,7 +89,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_CREDIT] = on_credit;
     e->claims_hold = rk_claims_hold;
     e->flush_pending = rk_send_flush_pending;
-    e->on_death[e->ndeath++] = on_death;
+    e->on_death[e->ndeath++] = p2p_on_death;
     e->tells[e->ntells++] = rk_p2p_tell;
     return RANK_OK;
 }

@@ -10,7 +10,7 @@
 #include "lib/p2p/api_request.h"
 #include "lib/p2p/lane.h"
 
-static rank_status_t start_send(struct rank_request *req)
+static rank_status_t persistent_start_send(struct rank_request *req)
 {
     int dest = (int)req->env_src;
 
@@ -20,7 +20,7 @@ static rank_status_t start_send(struct rank_request *req)
     return RANK_OK;
 }
 
-static rank_status_t start_recv(struct rank_request *req)
+static rank_status_t persistent_start_recv(struct rank_request *req)
 {
     int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
 
@@ -31,7 +31,7 @@ static rank_status_t start_recv(struct rank_request *req)
 }
 
 /* What both have in common; the arguments are checked. */
-static struct rank_request *describe(const void *buf, size_t bytes, rank_dtype_t dtype,
+static struct rank_request *persistent_describe(const void *buf, size_t bytes, rank_dtype_t dtype,
                                      uint64_t tag, rank_team_t team)
 {
     struct rank_request *req = rk_req_alloc(team->lane);
@@ -63,13 +63,13 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
         return st;
     if (!out)
         return rk_arg_null(call, "req");
-    req = describe(buf, bytes, dtype, (uint64_t)tag, team);
+    req = persistent_describe(buf, bytes, dtype, (uint64_t)tag, team);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->type = RK_REQ_SEND;
     req->flags |= flags;
     req->env_src = (uint32_t)peer;
-    req->start = start_send;
+    req->start = persistent_start_send;
     *out = req;
     return RANK_OK;
 }
@@ -98,12 +98,12 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
-    req = describe(buf, bytes, dtype, rk_match_tag(tag), team);
+    req = persistent_describe(buf, bytes, dtype, rk_match_tag(tag), team);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->type = RK_REQ_RECV;
     req->src = peer == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)peer;
-    req->start = start_recv;
+    req->start = persistent_start_recv;
     *out = req;
     return RANK_OK;
 }
@@ -125,7 +125,7 @@ static rank_status_t check_start(const char *call, const struct rank_request *re
     return RANK_OK;
 }
 
-static rank_status_t start(struct rank_request *req)
+static rank_status_t persistent_start(struct rank_request *req)
 {
     RK_ENTER_REQUEST(req);
     rank_status_t st;
@@ -144,7 +144,7 @@ rank_status_t rank_start(rank_request_t *req)
     if (!req)
         return rk_arg_null(__func__, "req");
     st = check_start(__func__, *req);
-    return st ? st : start(*req);
+    return st ? st : persistent_start(*req);
 }
 
 /* One that stands in the array twice is found as under way already: until all are looked at they count as that. */
@@ -170,6 +170,6 @@ rank_status_t rank_startall(int n, rank_request_t *reqs)
         return rk_arg_null(__func__, "reqs");
     st = check_startall(n, reqs);
     for (int i = 0; i < n && !st; i++)
-        st = start(reqs[i]);
+        st = persistent_start(reqs[i]);
     return st;
 }

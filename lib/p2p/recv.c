@@ -27,7 +27,7 @@ RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uin
     req->got = sent < req->view.bytes ? sent : req->view.bytes;
 }
 
-RK_INLINE void deliver(struct rank_request *req, const void *payload)
+RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
 {
     /* For one piece ops is NULL, and this asks for 8 bytes; for several it is an address, which no
      * message in a frame is as long as. So the shortest way has one test and not two. */
@@ -40,7 +40,7 @@ RK_INLINE void deliver(struct rank_request *req, const void *payload)
     rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK); /* no frame is for one that has a name */
 }
 
-static void fetch(struct rank_request *req, const struct rk_rndv *rndv)
+static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
 {
     struct rk_view view = req->view;
 
@@ -65,7 +65,7 @@ static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
     return team && team->ndead > 0;
 }
 
-static void drop(struct rk_peer *peer, const struct rk_rndv *rndv, uint64_t bytes)
+static void recv_drop(struct rk_peer *peer, const struct rk_rndv *rndv, uint64_t bytes)
 {
     if (!rndv)
         rk_recv_consumed(peer, bytes);
@@ -95,26 +95,26 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     if (rk_likely(req != NULL)) {
         learned(req, hdr->src, hdr->tag, bytes);
         if (rndv) {
-            fetch(req, rndv);
+            recv_fetch(req, rndv);
             if (peer->eager_in >= rk_conf.eager_window / 2)
                 rk_send_credit(peer);
             return;
         }
         if (rk_unlikely(hdr->kind == RK_KIND_SMSG))
             rk_send_reply(peer, RK_KIND_MATCHED, sync);
-        deliver(req, payload);
+        recv_deliver(req, payload);
         rk_recv_consumed(peer, bytes);
         return;
     }
     if (rk_unlikely(is_late(ctx, hdr->team)) || (rk_unlikely(p2p->freed != NULL) && rk_freed_has(p2p, hdr->team))) {
         if (hdr->kind == RK_KIND_SMSG)
             rk_send_reply(peer, RK_KIND_MATCHED, sync);
-        drop(peer, rndv, bytes);
+        recv_drop(peer, rndv, bytes);
         return;
     }
     if (rk_unlikely(rk_kept_refuses(p2p, peer))) {
         if (rndv)
-            drop(peer, rndv, bytes);
+            recv_drop(peer, rndv, bytes);
         return;
     }
     u = rk_kept_alloc(p2p);
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void small_else(struct rank_request *req, struc
         return;
     }
     learned(req, src, tag, bytes);
-    deliver(req, payload);
+    recv_deliver(req, payload);
     rk_recv_consumed(peer, bytes);
 }
 
@@ -209,7 +209,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
         rk_list_remove(&u->u.announced.link);
         rk_kept_envelope_over(u);
         rk_kept_free(p2p, u);
-        fetch(req, &rndv);
+        recv_fetch(req, &rndv);
         if (peer->eager_in >= rk_conf.eager_window / 2)
             rk_send_credit(peer);
         return;
@@ -226,7 +226,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
 }
 
 /* But us, whose own messages are here already, unless another thread sends one: who waits would do so for ever. */
-static RK_COLD bool nobody_lives(const struct rank_team *team)
+static RK_COLD bool recv_nobody_lives(const struct rank_team *team)
 {
     return team->ndead >= team->size - 1;
 }
@@ -242,7 +242,7 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
         return peer && peer->state == RK_PEER_DEAD;
     }
     if (!team->any_source_errors)
-        return nobody_lives(team);
+        return recv_nobody_lives(team);
     team->any_source_errors = 0; /* said once; from now on wait for the living */
     return true;
 }
@@ -432,7 +432,7 @@ void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
     if (u->kind == RK_KIND_RNDV) {
         rk_list_remove(&u->u.announced.link);
         rk_kept_envelope_over(u);
-        drop(u->peer, &u->u.rndv, u->bytes);
+        recv_drop(u->peer, &u->u.rndv, u->bytes);
     } else {
         if (u->kind == RK_KIND_SMSG)
             rk_send_reply(u->peer, RK_KIND_MATCHED, u->sync);

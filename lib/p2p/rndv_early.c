@@ -26,7 +26,7 @@ struct rk_ahead {
     unsigned char data[] __attribute__((aligned(ALIGN)));
 };
 
-static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
 
 void rk_ahead_init(struct rk_ahead_state *s)
 {
@@ -51,12 +51,12 @@ static void room_again(struct rk_ctx *ctx)
         struct rk_link *l = s->no_room.next;
         rk_list_remove(l);
         rk_list_append(&s->announced, l);
-        ctx->engine->stuck = look;
+        ctx->engine->stuck = rndv_early_look;
     }
 }
 
 /* Its part of the budget is for others. */
-static void give_back(struct rk_ctx *ctx, struct rk_ahead *a)
+static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_ahead *a)
 {
     ctx->p2p->ahead.bytes -= a->cost;
     a->cost = 0;
@@ -67,14 +67,14 @@ static void give_back(struct rk_ctx *ctx, struct rk_ahead *a)
 static void discard(struct rk_ctx *ctx, struct rk_ahead *a)
 {
     rk_list_remove(&a->link);
-    give_back(ctx, a);
+    rndv_early_give_back(ctx, a);
     if (a->status)
         rk_list_append(&ctx->engine->leavings, &a->link);
     else
         free(a);
 }
 
-static void finish(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
+static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_ahead *a = u->u.ahead;
     rank_status_t st = a->status;
@@ -104,9 +104,9 @@ static void fetched(struct rank_request *fetch, void *arg)
     rk_list_remove(&a->link);
     rk_req_free(fetch);
     if (a->status) /* nobody may ever ask for it */
-        give_back(ctx, a);
+        rndv_early_give_back(ctx, a);
     if (a->joined) {
-        finish(ctx->p2p, a->joined, u);
+        rndv_early_finish(ctx->p2p, a->joined, u);
     } else if (a->dropped) {
         discard(ctx, a);
         rk_kept_free(ctx->p2p, u);
@@ -119,7 +119,7 @@ static bool has_room(const struct rk_ahead_state *s, const struct rk_unexpected 
 }
 
 /* False: there is no room, or no memory. */
-static bool begin(struct rk_ctx *ctx, struct rk_unexpected *u)
+static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
     struct rk_rndv rndv = u->u.rndv;
@@ -178,7 +178,7 @@ static bool is_matched(bool (*cond)(void *), void *arg)
 }
 
 /* The engine's. */
-static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
+static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
     bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
@@ -198,7 +198,7 @@ static bool look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t n
         rk_list_remove(&u->u.announced.link);
         if (u->peer->state != RK_PEER_UP) /* who receives it is told */
             continue;
-        if (begin(ctx, u)) {
+        if (rndv_early_begin(ctx, u)) {
             bytes += u->bytes;
             stalls = for_send && !s->sending;
         } else if (has_room(s, u)) { /* out of memory: nothing may ever be given back, so again in a while */
@@ -226,7 +226,7 @@ void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
         return;
     u->u.announced.since = rk_clock_ns();
     rk_list_append(&p2p->ahead.announced, &u->u.announced.link);
-    u->peer->ctx->engine->stuck = look;
+    u->peer->ctx->engine->stuck = rndv_early_look;
 }
 
 void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
@@ -237,7 +237,7 @@ void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_un
     if (a->fetch)
         a->joined = req;
     else
-        finish(p2p, req, u);
+        rndv_early_finish(p2p, req, u);
 }
 
 void rk_ahead_drop(struct rk_p2p *p2p, struct rk_unexpected *u)

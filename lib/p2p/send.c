@@ -26,7 +26,7 @@ bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
     return peer && bytes <= peer->eager_limit && !rk_send_has_credit(peer, bytes);
 }
 
-static void announce(const struct rank_request *req, struct rk_hdr *hdr)
+static void send_announce(const struct rank_request *req, struct rk_hdr *hdr)
 {
     hdr->kind = RK_KIND_RNDV;
     hdr->flags = req->flags & RK_REQ_SYNC ? RK_FLAG_SYNC : 0;
@@ -90,7 +90,7 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
             rk_req_complete(req, RANK_OK);
         return st;
     }
-    announce(req, hdr);
+    send_announce(req, hdr);
     return peer->channel->rndv_send(peer, hdr, &req->view, req);
 }
 
@@ -124,18 +124,18 @@ rank_status_t rk_send_offer(struct rank_request *req)
         if (bytes <= SYNC_EAGER_MAX)
             return offer_sync(req, &hdr, req->view.base);
     }
-    announce(req, &hdr);
+    send_announce(req, &hdr);
     return peer->channel->rndv_send(peer, &hdr, &req->view, req);
 }
 
-static void enqueue(struct rank_request *req)
+static void send_enqueue(struct rank_request *req)
 {
     req->flags |= RK_REQ_QUEUED;
     rk_list_append(&req->peer->pending, &req->link);
     rk_engine_mark_busy(req->ctx, req->peer);
 }
 
-RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t kind, int dest,
+RK_INLINE void send_start_send(struct rank_team *team, struct rk_view view, uint8_t kind, int dest,
                           uint64_t tag, uint64_t space, struct rank_request *req)
 {
     struct rk_peer *peer = rk_team_peer(team, dest);
@@ -158,18 +158,18 @@ RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t k
     }
     if (rk_unlikely(peer->state != RK_PEER_UP) && (st = rk_peer_try_connect(peer)) != RANK_OK) {
         if (st == RK_AGAIN)
-            enqueue(req);
+            send_enqueue(req);
         else
             rk_req_complete(req, st);
         return;
     }
     if (rk_unlikely(!rk_list_empty(&peer->pending))) {
-        enqueue(req);
+        send_enqueue(req);
         return;
     }
     st = rk_send_offer(req);
     if (rk_unlikely(st == RK_AGAIN))
-        enqueue(req);
+        send_enqueue(req);
     else if (rk_unlikely(st))
         rk_req_complete(req, st);
 }
@@ -177,14 +177,14 @@ RK_INLINE void start_send(struct rank_team *team, struct rk_view view, uint8_t k
 void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int dest, uint64_t tag,
                   uint64_t space, struct rank_request *req)
 {
-    start_send(team, (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL}, RK_KIND_MSG, dest, tag,
+    send_start_send(team, (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL}, RK_KIND_MSG, dest, tag,
                space, req);
 }
 
 void rk_p2p_isend_view(struct rank_team *team, const struct rk_view *view, int dest, uint64_t tag,
                        struct rank_request *req)
 {
-    start_send(team, *view, view->ops ? RK_KIND_PIECES : RK_KIND_MSG, dest, tag, 0, req);
+    send_start_send(team, *view, view->ops ? RK_KIND_PIECES : RK_KIND_MSG, dest, tag, 0, req);
 }
 
 bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status)
@@ -302,7 +302,7 @@ void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
     memcpy(req->priv, &id, sizeof(id));
     req->view = (struct rk_view){req->priv, sizeof(id), NULL};
     req->on_done = free_reply;
-    enqueue(req);
+    send_enqueue(req);
 }
 
 void rk_send_credit(struct rk_peer *peer)

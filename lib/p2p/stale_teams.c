@@ -19,30 +19,30 @@ struct rk_freed {
     uint64_t id, at; /* id 0: none; that is the world's */
 };
 
-static struct rk_freed *slot_of(const struct rk_p2p *p2p, uint64_t id)
+static struct rk_freed *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t id)
 {
     return &p2p->freed[id * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2)];
 }
 
 /* Without memory they are not remembered. The last one that falls into a slot has it. */
-static void remember(struct rk_p2p *p2p, uint64_t id)
+static void stale_teams_remember(struct rk_p2p *p2p, uint64_t id)
 {
     if (!p2p->freed)
         p2p->freed = calloc((size_t)1 << SLOTS_LOG2, sizeof(struct rk_freed));
     if (p2p->freed)
-        *slot_of(p2p, id) = (struct rk_freed){id, rk_clock_ns()};
+        *stale_teams_slot_of(p2p, id) = (struct rk_freed){id, rk_clock_ns()};
 }
 
 void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id)
 {
-    if (p2p->freed && slot_of(p2p, id)->id == id)
-        slot_of(p2p, id)->id = 0;
+    if (p2p->freed && stale_teams_slot_of(p2p, id)->id == id)
+        stale_teams_slot_of(p2p, id)->id = 0;
 }
 
 bool rk_freed_has(struct rk_p2p *p2p, uint64_t team)
 {
     uint64_t id = team & ~RK_TEAM_COLL;
-    const struct rk_freed *f = slot_of(p2p, id);
+    const struct rk_freed *f = stale_teams_slot_of(p2p, id);
 
     return rk_unlikely(f->id == id) && id && rk_clock_ns() - f->at < REMEMBERED_NS;
 }
@@ -60,5 +60,5 @@ void rk_team_forget(struct rank_team *team)
             rk_recv_drop_kept(p2p, u);
     }
     if (team->size > 1) /* nothing of our own is under way */
-        remember(p2p, team->id);
+        stale_teams_remember(p2p, team->id);
 }

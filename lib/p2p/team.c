@@ -26,7 +26,7 @@ static struct rank_team *take_memory(void)
     return team;
 }
 
-static void give_memory(struct rank_team *team)
+static void team_give_memory(struct rank_team *team)
 {
     team->magic = 0;
     team->link.next = (struct rk_link *)(void *)freed;
@@ -71,7 +71,7 @@ err:
     rk_error("out of memory for a team of %d ranks", size);
     if (team) {
         free(team->peers);
-        give_memory(team);
+        team_give_memory(team);
     }
     free(world_ranks);
     return RANK_ERR_NO_MEMORY;
@@ -101,7 +101,7 @@ void rk_team_destroy(struct rank_team *team)
         rk_lane_give(team->lane);
     free(team->peers);
     free(team->world_ranks);
-    give_memory(team);
+    team_give_memory(team);
 }
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)

@@ -8,7 +8,7 @@
 #include "lib/p2p/p2p_internal.h"
 
 /* How far a team's id is looked for, only where it is not the last one's. */
-static struct rank_team *find(struct rk_p2p *p2p, uint64_t id)
+static struct rank_team *validate_find(struct rk_p2p *p2p, uint64_t id)
 {
     struct rank_team *team = p2p->last_claimed;
 
@@ -28,7 +28,7 @@ static bool is_member(const struct rank_team *team, uint32_t rank, const struct 
 bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr)
 {
     struct rk_p2p *p2p = ctx->p2p;
-    const struct rank_team *team = find(p2p, hdr->team & ~RK_TEAM_COLL);
+    const struct rank_team *team = validate_find(p2p, hdr->team & ~RK_TEAM_COLL);
 
     if (rk_likely((!team || is_member(team, hdr->src, peer)) &&
                   (hdr->tag <= INT64_MAX || (hdr->team & RK_TEAM_COLL))))

@@ -9,7 +9,7 @@ enum {
                1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
 };
 
-static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operand,
+static rank_status_t atomic_ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operand,
                                uint64_t compare, int peer, struct rank_mem *mem, size_t offset,
                                uint64_t *before)
 {
@@ -37,7 +37,7 @@ static rank_status_t ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operan
 }
 
 /* amo and dtype fit each other. compare NULL: there is none. */
-RK_INLINE rank_status_t update(const char *call, unsigned amo, rank_dtype_t dtype, const void *operand,
+RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype_t dtype, const void *operand,
                                const void *compare, int peer, struct rank_mem *mem,
                                int64_t offset, void *result)
 {
@@ -68,7 +68,7 @@ RK_INLINE rank_status_t update(const char *call, unsigned amo, rank_dtype_t dtyp
         before = rk_amo_apply(at, amo, dtype, v, c);
         if (fetch)
             st = rk_mem_look(mem, peer);
-    } else if ((st = ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
+    } else if ((st = atomic_ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
         return st;
     }
     if (fetch && width == 8)
@@ -87,7 +87,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
         return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RANK_AMO_COUNT);
     if (!rk_amo_defined(amo, dtype))
         return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %d", (int)amo, (int)dtype);
-    return update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
+    return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
 
 /* The common ones, on mapped memory, cost little more than the instruction. */
@@ -121,5 +121,5 @@ rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const 
         return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %d has no compare and swap", (int)dtype);
     if (!expected)
         return rk_arg_null(__func__, "expected");
-    return update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
+    return atomic_update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
 }

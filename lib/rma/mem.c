@@ -17,7 +17,7 @@
 static struct rank_mem *freed; /* the process's, as handles outlive the context; by link.next */
 
 /* Who waits for it hears of it; what is queued for it goes. */
-static void on_death(struct rk_ctx *ctx, struct rk_peer *peer)
+static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
     struct rk_line *line;
@@ -58,7 +58,7 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     rk_names_init(&rma->job_names, gen);
     e->handler[RK_KIND_RMA_REQ] = rk_serve;
     e->handler[RK_KIND_RMA_REP] = rk_job_answered;
-    e->on_death[e->ndeath++] = on_death;
+    e->on_death[e->ndeath++] = mem_on_death;
     e->tells[e->ntells++] = rk_rma_tell;
     return RANK_OK;
 }
@@ -110,7 +110,7 @@ void rk_rma_spoil(struct rk_ctx *ctx)
         rk_list_entry(l, struct rank_mem, link)->magic = 0;
 }
 
-static void give_memory(struct rank_mem *mem)
+static void mem_give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;
     mem->link.next = (struct rk_link *)(void *)freed;
@@ -133,7 +133,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));
     if (!mem->part) {
-        give_memory(mem);
+        mem_give_memory(mem);
         return NULL;
     }
     mem->magic = RK_MEM_MAGIC;
@@ -175,7 +175,7 @@ void rk_mem_destroy(struct rank_mem *mem)
     free(mem->ways);
     mem->part = NULL;
     mem->ways = NULL;
-    give_memory(mem);
+    mem_give_memory(mem);
     if (heap && heap->space.npieces == 0)
         rk_heap_destroy(heap);
 }

@@ -17,7 +17,7 @@ void rk_names_destroy(struct rk_names *names)
     rk_names_init(names, names->gen);
 }
 
-static bool grow(struct rk_names *names)
+static bool names_grow(struct rk_names *names)
 {
     uint32_t n = names->n ? names->n * 2 : 16;
     struct rk_name *at = realloc(names->at, n * sizeof(*at));
@@ -39,7 +39,7 @@ bool rk_names_take(struct rk_names *names, void *held, struct rk_id *id)
 {
     struct rk_name *name;
 
-    if (names->first_free == NONE && !grow(names))
+    if (names->first_free == NONE && !names_grow(names))
         return false;
     id->index = names->first_free;
     name = &names->at[id->index];

@@ -21,7 +21,7 @@ struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, 
 }
 
 /* *out is the one for all that is done; it stays where the call does not go on. */
-static rank_status_t start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
+static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
                            size_t offset, rank_request_t *out)
 {
     RK_ENTER(mem->ctx);
@@ -79,7 +79,7 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
         rk_mem_moved(mem, (uint64_t)bytes);
         return RANK_OK;
     }
-    st = start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = nonblocking_start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
     if (st)
         *req = RANK_REQUEST_NULL;
     return st;
@@ -107,7 +107,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
             *req = RANK_REQUEST_NULL;
         return st;
     }
-    st = start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = nonblocking_start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
     if (st)
         *req = RANK_REQUEST_NULL;
     return st;
@@ -229,7 +229,7 @@ rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
     return flush_far(mem, peer, false);
 }
 
-static rank_status_t check(const char *call, const struct rank_mem *mem, int peer)
+static rank_status_t nonblocking_check(const char *call, const struct rank_mem *mem, int peer)
 {
     rank_status_t st = rk_mem_check(call, mem);
 
@@ -240,7 +240,7 @@ static rank_status_t check(const char *call, const struct rank_mem *mem, int pee
 
 rank_status_t rank_flush(rank_mem_t mem, int peer)
 {
-    rank_status_t st = check(__func__, mem, peer);
+    rank_status_t st = nonblocking_check(__func__, mem, peer);
 
     if (st)
         return st;
@@ -261,7 +261,7 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
 
 rank_status_t rank_flush_local(rank_mem_t mem, int peer)
 {
-    rank_status_t st = check(__func__, mem, peer);
+    rank_status_t st = nonblocking_check(__func__, mem, peer);
 
     return st ? st : wait_local(mem, peer);
 }

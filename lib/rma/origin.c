@@ -83,7 +83,7 @@ static void unqueue(struct rk_job *job)
     job->ctx->engine->unsent--;
 }
 
-static void complete(struct rk_job *job)
+static void origin_complete(struct rk_job *job)
 {
     struct rank_request *req = job->req;
     rank_status_t st = job->status;
@@ -127,12 +127,12 @@ void rk_job_fail(struct rk_job *job, rank_status_t status)
         flushed(job); /* this is told once */
     job->status = status;
     job->sent = true;
-    complete(job);
+    origin_complete(job);
 }
 
 /* ----------------------------------------------------------------------- frames */
 
-static bool gets(const struct rk_job *job)
+static bool origin_gets(const struct rk_job *job)
 {
     return job->ask.op == RK_RMA_GET;
 }
@@ -145,7 +145,7 @@ size_t rk_job_frame_room(const struct rk_peer *peer)
 }
 
 /* A question of a get has gone. There is room: RK_JOB_WINDOW are out at most. */
-static void remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
+static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
 {
     uint32_t i = (uint32_t)__builtin_ctz(~job->open);
 
@@ -158,7 +158,7 @@ static void remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
 /* Is it what one of them has asked for, and the first answer to it? Then it is not expected any more. */
 static bool was_asked(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
 {
-    if (!gets(job))
+    if (!origin_gets(job))
         return bytes == 0;
     for (uint32_t i = 0; i < RK_JOB_WINDOW; i++) {
         if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
@@ -195,10 +195,10 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     head.ask.at = (uint64_t)job->next;
     head.ask.in = job->in;
     memcpy(head.extra, job->extra, job->extra_len);
-    room = rk_job_frame_room(job->peer) - (gets(job) ? sizeof(struct rk_rma_answer)
+    room = rk_job_frame_room(job->peer) - (origin_gets(job) ? sizeof(struct rk_rma_answer)
                                         : sizeof(head.ask) + job->extra_len);
     n = left < room ? left : room;
-    if (gets(job)) {
+    if (origin_gets(job)) {
         want = (struct rk_rma_piece){0, n};
         memcpy(head.extra, &want, sizeof(want));
         st = send_frame(job, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
@@ -208,8 +208,8 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     }
     if (st)
         return st;
-    if (gets(job))
-        remember(job, head.ask.at, head.ask.in, n);
+    if (origin_gets(job))
+        origin_remember(job, head.ask.at, head.ask.in, n);
     job->in += n;
     if (job->in == (size_t)p->bytes) {
         job->next++;
@@ -224,7 +224,7 @@ static rank_status_t send_pack(struct rk_job *job)
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
     struct rk_rma_piece table[RK_RMA_PIECES_MAX];
     struct rk_rma_ask *ask = (struct rk_rma_ask *)(void *)frame;
-    bool get = gets(job);
+    bool get = origin_gets(job);
     size_t room = rk_job_frame_room(job->peer), head = get ? sizeof(struct rk_rma_answer) : sizeof(*ask), data = 0,
            at;
     uint32_t n = 0;
@@ -262,7 +262,7 @@ static rank_status_t send_pack(struct rk_job *job)
     if (st)
         return st;
     if (get)
-        remember(job, ask->at, ask->in, data);
+        origin_remember(job, ask->at, ask->in, data);
     job->next += n;
     return RANK_OK;
 }
@@ -287,7 +287,7 @@ bool rk_job_push(struct rk_job *job)
     while (!job->sent) {
         rank_status_t st;
 
-        if (gets(job) && job->inflight >= RK_JOB_WINDOW) {
+        if (origin_gets(job) && job->inflight >= RK_JOB_WINDOW) {
             unqueue(job); /* an answer goes on with it */
             return true;
         }
@@ -307,13 +307,13 @@ bool rk_job_push(struct rk_job *job)
         job->sent = job->next >= job->npieces;
     }
     if (job->inflight == 0)
-        complete(job);
+        origin_complete(job);
     else
         unqueue(job);
     return true;
 }
 
-static void enqueue(struct rk_line *line, struct rk_job *job)
+static void origin_enqueue(struct rk_line *line, struct rk_job *job)
 {
     job->queued = true;
     rk_list_append(&line->jobs, &job->link);
@@ -341,7 +341,7 @@ rank_status_t rk_job_start(struct rk_job *job)
     else if (job->ask.op == RK_RMA_FLUSH)
         job->covers = line->posted;
     if (!rk_list_empty(&line->jobs) || !rk_job_push(job))
-        enqueue(line, job);
+        origin_enqueue(line, job);
     return RANK_OK;
 }
 
@@ -414,11 +414,11 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
             job->sent = true;
     }
     if (job->sent && job->inflight == 0) {
-        complete(job);
+        origin_complete(job);
         return;
     }
     if (job->sent || job->queued)
         return;
     if (!rk_job_push(job))
-        enqueue(job->line, job);
+        origin_enqueue(job->line, job);
 }

@@ -22,7 +22,7 @@ static bool news(const struct rk_ctx *ctx)
            atomic_load(&ctx->engine->boot_deaths) != ctx->engine->boot_deaths_seen;
 }
 
-static bool is_dead(struct rank_mem *mem, int rank)
+static bool owner_death_is_dead(struct rank_mem *mem, int rank)
 {
     const struct rk_peer *p = rank == mem->team->rank ? NULL : rk_team_peer(mem->team, rank);
 
@@ -37,7 +37,7 @@ static int count_dead(struct rank_mem *mem)
     if (mem->sort == RK_MEM_SYMMETRIC)
         return mem->team->ndead;
     for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->team->size; r++)
-        n += (mem->part[r] || mem->ways[r].how != RK_WAY_NONE) && is_dead(mem, r);
+        n += (mem->part[r] || mem->ways[r].how != RK_WAY_NONE) && owner_death_is_dead(mem, r);
     return n;
 }
 
@@ -65,7 +65,7 @@ rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
     ndead = count_dead(mem);
     __atomic_store_n(&mem->looks, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
-        return ndead && is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
+        return ndead && owner_death_is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
     told = mem->flush_told == ndead;
     mem->flush_told = ndead;
     return told ? RANK_OK : RANK_ERR_PEER_DEAD;

@@ -37,7 +37,7 @@ void rk_key_record_free(struct rank_mem *mem)
 
 /* Say what it is protected from, and how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
  * rank_alloc's, which they know already. */
-static rank_status_t offer(struct rank_mem *mem, struct rk_key *key)
+static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
     bool near = ctx->node->nlocal > 1 && rk_engine_has(ctx, &rk_channel_shm);
@@ -53,7 +53,7 @@ static rank_status_t offer(struct rank_mem *mem, struct rk_key *key)
     return mem->segment ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-static rank_status_t write_record(struct rank_mem *mem)
+static rank_status_t register_write_record(struct rank_mem *mem)
 {
     struct rk_ctx *ctx = mem->team->ctx;
     struct rk_peer *me = rk_engine_peer(ctx, rk_team_world_rank(mem->team, mem->team->rank));
@@ -72,7 +72,7 @@ static rank_status_t write_record(struct rank_mem *mem)
     if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
         return RANK_ERR_SYSTEM;
     key.nonce = rk_segment_registered_id(key.nonce);
-    st = offer(mem, &key);
+    st = register_offer(mem, &key);
     if (st)
         return st;
     mem->channel = rk_rma_channel(ctx);
@@ -117,7 +117,7 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     if (!st)
         st = rk_mem_add_ways(mem);
     if (!st)
-        st = write_record(mem);
+        st = register_write_record(mem);
     if (st) {
         rk_mem_destroy(mem);
         return st;
@@ -167,7 +167,7 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 
 /* ---------------------------------------------------------------------- who opens it */
 
-static rank_status_t ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
+static rank_status_t register_ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
 {
     struct rk_rma_operands what = {key->nonce, sum};
     struct rk_job job;
@@ -214,7 +214,7 @@ static struct rk_xpmem *attached(struct rk_ctx *ctx, const struct rk_peer *peer,
     return NULL;
 }
 
-static rank_status_t attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
+static rank_status_t register_attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
                             const void *channel_key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
@@ -262,7 +262,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
             way->attached = attached(mem->team->ctx, peer, key);
         return st;
     }
-    st = ask_owner(peer, key, sum);
+    st = register_ask_owner(peer, key, sum);
     if (st)
         return st;
     way->how = RK_WAY_FRAMES;
@@ -271,7 +271,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
         return RANK_OK;
     way->how = RK_WAY_CHANNEL;
-    return attach(mem, peer, key, channel_key);
+    return register_attach(mem, peer, key, channel_key);
 }
 
 static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)

@@ -22,7 +22,7 @@ bool rk_amo_defined(unsigned amo, unsigned dtype)
 }
 
 /* Takes n bytes off the front. */
-static bool take(const unsigned char **at, size_t *left, void *to, size_t n)
+static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size_t n)
 {
     if (*left < n)
         return false;
@@ -39,7 +39,7 @@ static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size
 
     if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_piece))
         return false;
-    take(at, left, out->piece, n * sizeof(struct rk_rma_piece));
+    rma_wire_take(at, left, out->piece, n * sizeof(struct rk_rma_piece));
     out->bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rk_rma_piece p = out->piece[i];
@@ -56,13 +56,13 @@ bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out
     struct rk_rma_piece want;
 
     memset(out, 0, offsetof(struct rk_rma_asked, piece));
-    if (!payload || !take(&at, &len, &out->ask, sizeof(out->ask)))
+    if (!payload || !rma_wire_take(&at, &len, &out->ask, sizeof(out->ask)))
         return false;
     switch (out->ask.op) {
     case RK_RMA_PUT:
         break;
     case RK_RMA_GET:
-        if (!take(&at, &len, &want, sizeof(want)) || len || want.bytes > UINT32_MAX)
+        if (!rma_wire_take(&at, &len, &want, sizeof(want)) || len || want.bytes > UINT32_MAX)
             return false;
         out->bytes = (size_t)want.bytes;
         return true;
@@ -73,17 +73,17 @@ bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out
     case RK_RMA_GETV:
         return take_pieces(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
     case RK_RMA_AMO:
-        return take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
+        return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
                rk_amo_defined(out->ask.amo, out->ask.dtype);
     case RK_RMA_SIGNAL:
-        if (!take(&at, &len, &out->signal, sizeof(out->signal)) ||
+        if (!rma_wire_take(&at, &len, &out->signal, sizeof(out->signal)) ||
             out->ask.amo > RANK_SIGNAL_ADD)
             return false;
         break;
     case RK_RMA_FLUSH:
         return len == 0;
     case RK_RMA_KEY:
-        return take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0;
+        return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0;
     default:
         return false;
     }
@@ -97,7 +97,7 @@ bool rk_rma_decode_answer(const void *payload, size_t len, struct rk_rma_answer 
 {
     const unsigned char *at = payload;
 
-    if (!payload || !take(&at, &len, out, sizeof(*out)))
+    if (!payload || !rma_wire_take(&at, &len, out, sizeof(*out)))
         return false;
     if (out->status > 0 || out->status < -255)
         return false;

@@ -141,7 +141,7 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
 
 /* ------------------------------------------------------------------------ waiting */
 
-RK_INLINE bool matches(struct rk_rma_wait *w)
+RK_INLINE bool signal_matches(struct rk_rma_wait *w)
 {
     uint64_t v = w->seen = __atomic_load_n(w->at, __ATOMIC_ACQUIRE);
 
@@ -168,7 +168,7 @@ RK_INLINE int dead_writers(const struct rank_mem *mem)
     return mem->sort == RK_MEM_REGISTERED ? mem->ctx->rma->deaths : mem->team->ndead;
 }
 
-static RK_COLD bool nobody_lives(const struct rank_mem *mem)
+static RK_COLD bool signal_nobody_lives(const struct rank_mem *mem)
 {
     int others = mem->sort == RK_MEM_REGISTERED ? mem->ctx->engine->npeers : mem->team->size;
 
@@ -183,7 +183,7 @@ RK_INLINE bool writers_died(const struct rk_rma_wait *w)
     if (w->peer)
         return w->peer->state == RK_PEER_DEAD;
     ndead = dead_writers(w->mem);
-    return ndead != w->mem->deaths_told || (rk_unlikely(ndead) && nobody_lives(w->mem));
+    return ndead != w->mem->deaths_told || (rk_unlikely(ndead) && signal_nobody_lives(w->mem));
 }
 
 bool rk_rma_word_is_so(void *wait)
@@ -191,16 +191,16 @@ bool rk_rma_word_is_so(void *wait)
     struct rk_rma_wait *w = wait;
 
     /* Another thread may have seen a value that is gone again. */
-    if (rk_unlikely(w->over) || matches(w))
+    if (rk_unlikely(w->over) || signal_matches(w))
         return w->over = true;
     if (rk_likely(!writers_died(w)))
         return false;
     w->over = true;
-    w->dead = !matches(w); /* its last word may have come between the two looks */
+    w->dead = !signal_matches(w); /* its last word may have come between the two looks */
     return true;
 }
 
-static rank_status_t prepare(const char *call, struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
+static rank_status_t signal_prepare(const char *call, struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
                              rank_cmp_t cmp, uint64_t value)
 {
     rank_status_t st = rk_mem_check(call, mem);
@@ -235,7 +235,7 @@ static rank_status_t outcome(struct rk_rma_wait *w)
 rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
 {
     struct rk_rma_wait w;
-    rank_status_t st = prepare(__func__, &w, mem, offset, cmp, value);
+    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
@@ -249,7 +249,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
 {
     struct rk_rma_wait w;
     struct rk_peer *p;
-    rank_status_t st = prepare(__func__, &w, mem, offset, cmp, value);
+    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;

@@ -20,7 +20,7 @@ struct waiting {
     unsigned char payload[];
 };
 
-static void answer(struct rk_peer *peer, const struct rk_rma_answer *a, const void *data,
+static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, const void *data,
                    size_t bytes)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
@@ -124,7 +124,7 @@ static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked
     return st;
 }
 
-static rank_status_t put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
     char *to;
     rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to);
@@ -155,7 +155,7 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q
     return RANK_OK;
 }
 
-static rank_status_t update(struct rk_ctx *ctx, const struct rk_rma_asked *q, uint64_t *before)
+static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_asked *q, uint64_t *before)
 {
     bool wide = q->ask.dtype == RANK_INT64 || q->ask.dtype == RANK_UINT64 ||
                 q->ask.dtype == RANK_F64;
@@ -175,7 +175,7 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked 
     uint64_t *at = (uint64_t *)(void *)word;
 
     if (!st && q->bytes)
-        st = put(ctx, q);
+        st = target_put(ctx, q);
     if (st)
         return st;
     if (q->ask.amo == RANK_SIGNAL_SET)
@@ -220,7 +220,7 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
         }
         data = gathered;
     }
-    answer(peer, a, data, a->status ? 0 : q->bytes);
+    target_answer(peer, a, data, a->status ? 0 : q->bytes);
 }
 
 static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_line *line,
@@ -230,11 +230,11 @@ static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, stru
 
     switch (q->ask.op) {
     case RK_RMA_PUT:
-        return put(ctx, q);
+        return target_put(ctx, q);
     case RK_RMA_PUTV:
         return put_pieces(ctx, q);
     case RK_RMA_AMO:
-        return update(ctx, q, before);
+        return target_update(ctx, q, before);
     case RK_RMA_SIGNAL:
         return signal_after(ctx, q);
     case RK_RMA_KEY:
@@ -283,7 +283,7 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
     st = obey(ctx, &q, line, &a.before);
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_ANSWER)
-        answer(peer, &a, NULL, 0);
+        target_answer(peer, &a, NULL, 0);
     else if (st && !line->owed)
         line->owed = st;
 }

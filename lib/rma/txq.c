@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool grow(struct rk_rma *rma, int n)
+static bool txq_grow(struct rk_rma *rma, int n)
 {
     struct rk_line **lines = realloc(rma->lines, (size_t)n * sizeof(*lines));
 
@@ -26,7 +26,7 @@ struct rk_line *rk_line_of(struct rk_ctx *ctx, struct rk_peer *peer)
         line = rma->lines[peer->number];
     if (rk_likely(line != NULL))
         return line;
-    if (peer->number < rma->nlines || grow(rma, ctx->engine->npeers))
+    if (peer->number < rma->nlines || txq_grow(rma, ctx->engine->npeers))
         line = calloc(1, sizeof(*line));
     if (!line) {
         rk_error("out of memory for one-sided calls");
@@ -49,7 +49,7 @@ void rk_lines_destroy(struct rk_rma *rma)
 }
 
 /* True if nothing waits any more. Answers first: others wait for them. */
-static bool retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_line *line)
+static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_line *line)
 {
     if (!rk_serve_retry(peer, line))
         return false;
@@ -61,7 +61,7 @@ static bool retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_line *line
     return true;
 }
 
-static int on_progress(struct rk_ctx *ctx)
+static int txq_on_progress(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = ctx->rma;
     uint32_t before = ctx->engine->unsent;
@@ -70,7 +70,7 @@ static int on_progress(struct rk_ctx *ctx)
         return 0;
     for (int i = 0; i < rma->nlines; i++) {
         struct rk_line *line = rma->lines[i];
-        if (line && !rk_list_empty(&line->on_busy) && retry(ctx, ctx->engine->peers[i], line))
+        if (line && !rk_list_empty(&line->on_busy) && txq_retry(ctx, ctx->engine->peers[i], line))
             rk_list_remove(&line->on_busy);
     }
     return ctx->engine->unsent != before;
@@ -81,7 +81,7 @@ void rk_line_busy(struct rk_ctx *ctx, struct rk_line *line)
     struct rk_rma *rma = ctx->rma;
 
     if (!rma->hooked) {
-        ctx->engine->hooks[ctx->engine->nhooks++] = on_progress;
+        ctx->engine->hooks[ctx->engine->nhooks++] = txq_on_progress;
         rma->hooked = true;
     }
     if (rk_list_empty(&line->on_busy))

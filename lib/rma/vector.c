@@ -183,7 +183,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
 }
 
 /* Checked pieces. */
-static rank_status_t move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
+static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
                           struct rank_mem *mem)
 {
     const struct rk_way *way;
@@ -214,7 +214,7 @@ rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 {
     rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
-    return st ? st : move(true, pieces, n, peer, mem);
+    return st ? st : vector_move(true, pieces, n, peer, mem);
 }
 
 rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
@@ -223,7 +223,7 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
     if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
         return rk_arg_error(RANK_ERR_ARG, __func__, "pieces that are written overlap");
-    return st ? st : move(false, pieces, n, peer, mem);
+    return st ? st : vector_move(false, pieces, n, peer, mem);
 }
 
 /* ------------------------------------------------------------------------ strided */
@@ -271,7 +271,7 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
         int64_t k = 0;
         for (; k < BATCH && i < count; k++, i++)
             pieces[k] = (rank_piece_t){local + i * local_stride, block, offset + i * stride};
-        st = move(put, pieces, k, peer, mem);
+        st = vector_move(put, pieces, k, peer, mem);
     }
     return st;
 }

@@ -26,7 +26,7 @@ static bool without_asking(hwloc_topology_t t)
     return hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") == 0;
 }
 
-static rank_status_t load(bool full, bool ask, hwloc_topology_t *out)
+static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
 {
     hwloc_topology_t t;
 
@@ -50,7 +50,7 @@ static rank_status_t load(bool full, bool ask, hwloc_topology_t *out)
     }
     if (!ask && hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) <= 0) {
         hwloc_topology_destroy(t);
-        return load(full, true, out);
+        return load_topo(full, true, out);
     }
     *out = t;
     return RANK_OK;
@@ -58,7 +58,7 @@ static rank_status_t load(bool full, bool ask, hwloc_topology_t *out)
 
 rank_status_t rk_topo_load(bool full, hwloc_topology_t *out)
 {
-    return load(full, full, out); /* of caches the kernel may know less than the cores do */
+    return load_topo(full, full, out); /* of caches the kernel may know less than the cores do */
 }
 
 /* The processing units that this process may use; free with CPU_FREE. The kernel refuses a set that is too small. */

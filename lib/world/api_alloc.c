@@ -192,7 +192,7 @@ static bool all_mapped(const struct rank_mem *mem)
 
 /* Every rank takes the same way through here, or collectives would not meet. first: how much of a
  * part is to have memory, unless all of it has to. */
-static rank_status_t make(struct rank_mem *mem, struct rank_team *team, size_t part, size_t first)
+static rank_status_t api_alloc_make(struct rank_mem *mem, struct rank_team *team, size_t part, size_t first)
 {
     int64_t mapped, everywhere = 0;
     rank_status_t st = share_node(mem, part, first);
@@ -217,7 +217,7 @@ struct offer {
 };
 
 /* Parts grow with the number of segments; the size of the next. */
-static size_t next_part(int nheaps, size_t need)
+static size_t api_alloc_next_part(int nheaps, size_t need)
 {
     size_t part = nheaps == 0 ? PART_MIN : nheaps == 1 ? PART_MIN << 3 : PART_MIN << 6;
 
@@ -242,12 +242,12 @@ static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, siz
         o.status = rk_heap_prepare(mem);
     }
     if (bytes < OWN_MIN)
-        o.part = (int64_t)next_part(n, rk_heap_need(bytes));
+        o.part = (int64_t)api_alloc_next_part(n, rk_heap_need(bytes));
     return o;
 }
 
 /* One offer of all: the worst status; the place if all have the same, else -1; the most of the rest. */
-static rank_status_t agree(struct rank_team *team, struct offer *o)
+static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
 {
     int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial};
     enum { N = sizeof(in) / sizeof(in[0]) };
@@ -275,7 +275,7 @@ static bool others_reach(const struct rank_mem *mem)
 }
 
 /* A new segment, and the first place in it for mem. */
-static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
+static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
 {
     size_t part = (size_t)o->part, first = rk_heap_need(mem->bytes);
     struct rank_mem *whole = rk_mem_new(team, part);
@@ -284,7 +284,7 @@ static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const st
 
     first = rk_round_up(first, part >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : PAGE);
     if (!st)
-        st = make(whole, team, part, first);
+        st = api_alloc_make(whole, team, part, first);
     if (st) {
         if (heap && others_reach(whole)) /* others may think that all went well, and reach for it */
             rk_heap_retire(heap);
@@ -302,7 +302,7 @@ static rank_status_t grow(struct rank_mem *mem, struct rank_team *team, const st
 static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, size_t bytes)
 {
     struct offer o = make_offer(mem, team, bytes);
-    rank_status_t st = agree(team, &o);
+    rank_status_t st = api_alloc_agree(team, &o);
 
     if (st || o.place >= 0)
         return st;
@@ -311,9 +311,9 @@ static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, siz
         memset(mem->part, 0, (size_t)team->size * sizeof(*mem->part));
     }
     if (bytes < OWN_MIN)
-        return grow(mem, team, &o);
+        return api_alloc_grow(mem, team, &o);
     bytes = rk_round_up(bytes, PAGE);
-    return make(mem, team, bytes, bytes);
+    return api_alloc_make(mem, team, bytes, bytes);
 }
 
 rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,

@@ -200,7 +200,7 @@ static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_
     return RANK_ERR_NOT_SUPPORTED;
 }
 
-static struct plan make_plan(const rank_spawn_params_t *p, const struct rk_boot *boot)
+static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struct rk_boot *boot)
 {
     struct plan plan = {.status = check_params(p, boot)};
 
@@ -214,7 +214,7 @@ static struct plan make_plan(const rank_spawn_params_t *p, const struct rk_boot 
 }
 
 /* Root: the launcher's answer, and the new job's name. */
-static rank_status_t start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
+static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                const struct plan *plan, char space[RK_SPACE_MAX])
 {
     const struct rk_engine *e = ctx->engine;
@@ -267,7 +267,7 @@ static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t 
     rank_status_t st = open_pair(f->ctx, f->plan.pair, ROOT, f->first, &f->pair);
 
     if (!st)
-        st = start_job(f->ctx, p, &f->plan, f->space);
+        st = api_spawn_start_job(f->ctx, p, &f->plan, f->space);
     if (!st)
         st = rk_boot_name_job(f->ctx->boot, f->space, f->first, f->plan.n);
     if (st)
@@ -302,7 +302,7 @@ static rank_status_t take_children(struct family *f)
 }
 
 /* The root's part of step 4: st is what the parents made of it. */
-static rank_status_t answer(struct family *f, rank_status_t st)
+static rank_status_t api_spawn_answer(struct family *f, rank_status_t st)
 {
     struct word taken = {.status = RANK_OK};
     rank_status_t sent = send_word(f->pair, FIRST, TAG_PARENTS, st, &f->parents);
@@ -327,7 +327,7 @@ static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
         st = rk_worst_of_all(f->team, take_children(f));
     agreed = st;
     if (f->called)
-        st = answer(f, st);
+        st = api_spawn_answer(f, st);
     if (!agreed) { /* else all know why */
         last = st;
         st = rank_bcast(&last, 1, RANK_INT32, f->root, f->team);
@@ -341,7 +341,7 @@ static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
 }
 
 /* Step 1 behind the plan. */
-static rank_status_t prepare(struct family *f, rank_status_t st)
+static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
 {
     int64_t stride = 0;
 
@@ -371,13 +371,13 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
         return rk_arg_error(RANK_ERR_RANK, __func__, "root %d is out of range (team size %d)", root, team->size);
     f.ctx = team->ctx;
     if (team->rank == root)
-        f.plan = make_plan(params, f.ctx->boot);
+        f.plan = api_spawn_make_plan(params, f.ctx->boot);
     st = rank_bcast(&f.plan, sizeof(f.plan), RANK_BYTE, root, team);
     if (!st)
         st = (rank_status_t)f.plan.status;
     if (st)
         return st;
-    st = prepare(&f, both ? RANK_OK : rk_arg_null(__func__, "both"));
+    st = api_spawn_prepare(&f, both ? RANK_OK : rk_arg_null(__func__, "both"));
     if (!st)
         st = spawn(&f, params);
     rk_team_destroy(f.pair);

@@ -82,7 +82,7 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
     return st;
 }
 
-static rank_status_t split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
+static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
     /* Taken before the first wait: another thread may split another team meanwhile. */
     struct ballot mine = {color, key, ++parent->ctx->world->counter,
@@ -122,7 +122,7 @@ rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t 
         return rk_arg_null(__func__, "out");
     if (color < 0 && color != RANK_UNDEFINED)
         return rk_arg_error(RANK_ERR_ARG, __func__, "color %d is negative", color);
-    return split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
+    return api_team_split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
 }
 
 rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
@@ -139,7 +139,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
     color = rk_engine_has(team->ctx, &rk_channel_shm)
                 ? team->ctx->node->head->nonce
                 : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
-    return split(team, color == NO_COLOR ? 0 : color, key, out);
+    return api_team_split(team, color == NO_COLOR ? 0 : color, key, out);
 }
 
 rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
@@ -149,7 +149,7 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 
     if (st)
         return st;
-    return out ? split(team, 0, team->rank, out) : rk_arg_null(__func__, "out");
+    return out ? api_team_split(team, 0, team->rank, out) : rk_arg_null(__func__, "out");
 }
 
 rank_status_t rank_team_free(rank_team_t *team)

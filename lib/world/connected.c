@@ -148,7 +148,7 @@ static bool still_connected(const struct rank_team *team)
 /* ------------------------------------------------------------------ parting */
 
 /* They are all parted: what has brought them together is the past. */
-static void forget(const struct rank_team *team)
+static void connected_forget(const struct rank_team *team)
 {
     struct rk_family **at = &team->ctx->families;
     struct guests g;
@@ -208,7 +208,7 @@ void rk_family_part(struct rank_team *team)
         rank_wait(&req, NULL) || any)
         return;
     tell_launcher(team);
-    forget(team);
+    connected_forget(team);
 }
 
 static bool is_common(const struct rank_team *t)

@@ -173,7 +173,7 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
     return st;
 }
 
-static rank_status_t open_ucx(struct rk_ctx *ctx)
+static rank_status_t init_open_ucx(struct rk_ctx *ctx)
 {
     rank_status_t st = rk_world_open_ucx(ctx);
 
@@ -184,7 +184,7 @@ static rank_status_t open_ucx(struct rk_ctx *ctx)
 }
 
 /* The node, and the network where it is needed; then all have met. */
-static rank_status_t meet(struct rk_ctx *ctx)
+static rank_status_t init_meet(struct rk_ctx *ctx)
 {
     struct rk_boot *boot = ctx->boot;
     bool alone = boot->size == 1, shared = true, early, network = false;
@@ -224,7 +224,7 @@ static rank_status_t meet(struct rk_ctx *ctx)
     if (!st && shared && shm_wanted() && boot->nlocal > 1)
         st = rk_engine_open_channel(ctx, &rk_channel_shm, NULL, &none);
     if (!st && (early || !shared)) {
-        st = open_ucx(ctx);
+        st = init_open_ucx(ctx);
         network = true;
     }
     if (st || alone)
@@ -238,7 +238,7 @@ static rank_status_t meet(struct rk_ctx *ctx)
      * again. Who could not sees a segment that is short of ranks as well: its own. */
     if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
         if (!network) {
-            st = open_ucx(ctx);
+            st = init_open_ucx(ctx);
             if (!st)
                 st = rk_boot_commit(boot);
         }
@@ -282,7 +282,7 @@ static uint32_t programs_before(struct rk_board *board)
     return before;
 }
 
-static rank_status_t join(struct rk_ctx *ctx)
+static rank_status_t init_join(struct rk_ctx *ctx)
 {
     rank_status_t st;
 
@@ -295,7 +295,7 @@ static rank_status_t join(struct rk_ctx *ctx)
         return st;
     ctx->boot->before = programs_before(ctx->board);
     rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
-    st = meet(ctx);
+    st = init_meet(ctx);
     if (st)
         return st;
     RK_ENTER(ctx);
@@ -317,7 +317,7 @@ static rank_status_t join(struct rk_ctx *ctx)
     return st || !ctx->boot->parent ? st : rk_spawn_join(ctx);
 }
 
-static void leave(struct rk_ctx *ctx)
+static void init_leave(struct rk_ctx *ctx)
 {
     rk_progress_thread_stop(ctx);
     rk_rma_close(ctx);
@@ -379,7 +379,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     the_ctx = calloc(1, sizeof(*the_ctx));
     if (the_ctx)
         the_ctx->level = level;
-    st = the_ctx ? join(the_ctx) : RANK_ERR_NO_MEMORY;
+    st = the_ctx ? init_join(the_ctx) : RANK_ERR_NO_MEMORY;
     if (!st && rk_conf.progress_thread)
         st = rk_progress_thread_start(the_ctx);
     if (st)
@@ -391,7 +391,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
 
 err:
     if (the_ctx)
-        leave(the_ctx);
+        init_leave(the_ctx);
     atomic_store(&rk_life, RK_LIFE_OUT);
     return st;
 }
@@ -419,7 +419,7 @@ static bool in_callback(const struct rk_ctx *ctx)
 }
 
 /* All that has been sent has left, and all ranks have come so far. */
-static void part(struct rk_ctx *ctx)
+static void init_part(struct rk_ctx *ctx)
 {
     RK_ENTER(ctx);
 
@@ -468,8 +468,8 @@ rank_status_t rank_finalize(void)
     }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
-    part(the_ctx);
-    leave(the_ctx);
+    init_part(the_ctx);
+    init_leave(the_ctx);
     return RANK_OK;
 }
 

@@ -90,7 +90,7 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
     return st;
 }
 
-static rank_status_t take(struct rk_ctx *ctx, const struct entry *e, int64_t stride, int *number)
+static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int64_t stride, int *number)
 {
     int first;
     rank_status_t st;
@@ -115,6 +115,6 @@ rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, int 
     rank_status_t st = RANK_OK;
 
     for (int i = 0; i < r->n && !st; i++)
-        st = take(ctx, at(r, i), r->stride, &numbers[i]);
+        st = roster_take(ctx, at(r, i), r->stride, &numbers[i]);
     return st;
 }

@@ -622,7 +622,7 @@ verdict "an agent that is busy with the start for 9 s is not given up" 0
 falls_asleep hostb 4 # the signal stops the agent as soon as its system call returns
 begin_on --host hosta:1,hostb:1 -n 1 true : -n 1 /tmp/asleep
 until_true 20 test -e asked || bad "an agent is stopped in the middle of its start: start" "$(cat out err slept)"
-on hostb pkill -STOP -x xrun-agent
+on hostb pkill -STOP -o -x xrun-agent # not its child, which opens the program
 finish_in 40
 on hostb pkill -KILL -f asleep.py
 wait $sleeper 2>/dev/null

@@ -126,9 +126,7 @@ static int progress(struct rk_ctx *ctx)
 #include "lib/node/node.c"
 
 #include "lib/core/wait.c"
-#define drain drain_bell
 #include "lib/core/event_fd.c"
-#undef drain
 
 static struct rk_node node[RANKS];
 static struct rk_engine engine;
@@ -170,7 +168,7 @@ static void watches(void)
 static rank_status_t empties(void *state)
 {
     (void)state;
-    drain_bell(&node[0]);
+    event_fd_drain(&node[0]);
     return RANK_OK;
 }
 static const struct rk_channel emptying = {.name = "emptying", .arm = empties};

@@ -261,7 +261,7 @@ static void send_when_asked(struct process *me, bool together)
             model_block();
         }
         if (together) {
-            help(&me->shm, &me->end, segment[i], &asked[i].assist);
+            shm_rndv_help(&me->shm, &me->end, segment[i], &asked[i].assist);
             continue;
         }
         consider(&me->shm, &me->end, &asked[i].offer);

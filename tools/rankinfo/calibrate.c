@@ -71,7 +71,7 @@ static bool await(struct side *w, _Atomic uint64_t *word, uint64_t turn)
     return true;
 }
 
-static void fill(void *buf, size_t bytes, uint64_t turn)
+static void calibrate_fill(void *buf, size_t bytes, uint64_t turn)
 {
     uint64_t *p = buf;
 
@@ -90,7 +90,7 @@ static bool filled(const void *buf, size_t bytes, uint64_t turn)
 }
 
 /* Each tells the other; it is measured where both can attach the other's buffer. False: nothing came. */
-static bool attach(struct side *w, bool parent)
+static bool calibrate_attach(struct side *w, bool parent)
 {
     int64_t name = rk_xpmem_name();
     bool ok = false;
@@ -180,9 +180,9 @@ static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_
     return true;
 }
 
-static bool give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool calibrate_give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
-    fill(source(w, path), bytes, turn);
+    calibrate_fill(source(w, path), bytes, turn);
     atomic_store_explicit(&w->s->written, turn, memory_order_release);
     if (!await(w, &w->s->begun, turn))
         return false;
@@ -233,7 +233,7 @@ static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t
     return await(w, &w->s->helped, turn);
 }
 
-static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool calibrate_fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
 {
     switch (path) {
     case RK_PATH_MAPPED:
@@ -252,24 +252,24 @@ static bool fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn
     }
 }
 
-static void announce(struct side *w, int class, enum rk_path path, uint64_t turn)
+static void calibrate_announce(struct side *w, int class, enum rk_path path, uint64_t turn)
 {
     atomic_store(&w->s->class, class);
     atomic_store(&w->s->path, path);
     atomic_store(&w->s->wanted, turn);
 }
 
-static bool take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn, uint64_t *ns)
+static bool calibrate_take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn, uint64_t *ns)
 {
     uint64_t t;
 
     atomic_store(&w->s->claims, rk_claims_begin((uint32_t)turn));
-    announce(w, rk_path_class(bytes), path, turn);
+    calibrate_announce(w, rk_path_class(bytes), path, turn);
     if (!await(w, &w->s->written, turn))
         return false;
     t = rk_clock_ns();
     atomic_store_explicit(&w->s->begun, turn, memory_order_release);
-    if (!fetch(w, bytes, path, turn))
+    if (!calibrate_fetch(w, bytes, path, turn))
         return false;
     *ns = rk_clock_ns() - t;
     if (!filled(target(w, path), bytes, turn)) {
@@ -282,7 +282,7 @@ static bool take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn,
 
 /* -------------------------------------------------------------------------- the whole */
 
-static int ascending(const void *a, const void *b)
+static int calibrate_ascending(const void *a, const void *b)
 {
     uint64_t x, y;
 
@@ -292,7 +292,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* A word there and one back, as often: ns is what nine of ten stay below. Turns here are not those of the copies. */
-static bool meet(struct side *w, bool parent, uint32_t *ns)
+static bool calibrate_meet(struct side *w, bool parent, uint32_t *ns)
 {
     uint64_t took[MEETINGS], t;
 
@@ -310,16 +310,16 @@ static bool meet(struct side *w, bool parent, uint32_t *ns)
         took[turn - 1] = rk_clock_ns() - t;
     }
     if (parent) {
-        qsort(took, MEETINGS, sizeof(took[0]), ascending);
+        qsort(took, MEETINGS, sizeof(took[0]), calibrate_ascending);
         *ns = (uint32_t)took[MEETINGS * 9 / 10];
     }
     return true;
 }
 
 /* The child does what the parent announces. */
-static bool serve(struct side *w)
+static bool calibrate_serve(struct side *w)
 {
-    if (!meet(w, false, NULL))
+    if (!calibrate_meet(w, false, NULL))
         return false;
     for (uint64_t turn = 1;; turn++) {
         enum rk_path path;
@@ -329,7 +329,7 @@ static bool serve(struct side *w)
         path = (enum rk_path)atomic_load(&w->s->path);
         if (path == RK_PATHS)
             return true;
-        if (!give(w, (size_t)rk_path_bytes(atomic_load(&w->s->class)), path, turn))
+        if (!calibrate_give(w, (size_t)rk_path_bytes(atomic_load(&w->s->class)), path, turn))
             return false;
     }
 }
@@ -342,14 +342,14 @@ static bool measure_class(struct side *w, int class, const bool *wanted, uint64_
 
     for (int k = -1; k < SAMPLES; k++) {
         for (int p = 0; p < RK_PATHS; p++) {
-            if (wanted[p] && !take(w, bytes, (enum rk_path)p, ++*turn, &ns[p][k < 0 ? 0 : k]))
+            if (wanted[p] && !calibrate_take(w, bytes, (enum rk_path)p, ++*turn, &ns[p][k < 0 ? 0 : k]))
                 return false;
         }
     }
     for (int p = 0; p < RK_PATHS; p++) {
         if (!wanted[p])
             continue;
-        qsort(ns[p], SAMPLES, sizeof(ns[p][0]), ascending);
+        qsort(ns[p], SAMPLES, sizeof(ns[p][0]), calibrate_ascending);
         median = ns[p][SAMPLES / 2];
         rate[p] = (uint32_t)(bytes * 1000 / (median ? median : 1));
         rate[p] += rate[p] == 0;
@@ -393,7 +393,7 @@ static bool go_through(struct side *w, struct rk_paths *paths)
     uint64_t turn = 0;
     bool wanted[RK_PATHS], failed = false;
 
-    if (!meet(w, true, &paths->meet))
+    if (!calibrate_meet(w, true, &paths->meet))
         return false;
     for (int p = 0; p < RK_PATHS; p++)
         wanted[p] = possible(w, (enum rk_path)p);
@@ -407,7 +407,7 @@ static bool go_through(struct side *w, struct rk_paths *paths)
             break;
     }
     if (!failed)
-        announce(w, 0, RK_PATHS, turn + 1);
+        calibrate_announce(w, 0, RK_PATHS, turn + 1);
     return !failed;
 }
 
@@ -426,12 +426,12 @@ static bool pin(int i)
     return CPU_COUNT(&one) == 1 && sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
-static void child(struct side *w)
+static void calibrate_child(struct side *w)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != w->parent)
         _exit(1);
-    if (!pin(1) || !attach(w, false) || !serve(w)) {
+    if (!pin(1) || !calibrate_attach(w, false) || !calibrate_serve(w)) {
         atomic_store(&w->s->failed, 1);
         _exit(1);
     }
@@ -439,7 +439,7 @@ static void child(struct side *w)
 }
 
 /* Two processes; ours is on the first core and then where it was. */
-static bool measure(struct side *w, struct rk_paths *paths)
+static bool calibrate_measure(struct side *w, struct rk_paths *paths)
 {
     cpu_set_t before;
     bool ok;
@@ -460,8 +460,8 @@ static bool measure(struct side *w, struct rk_paths *paths)
         return false;
     }
     if (w->child == 0)
-        child(w);
-    ok = pin(0) && attach(w, true) && go_through(w, paths);
+        calibrate_child(w);
+    ok = pin(0) && calibrate_attach(w, true) && go_through(w, paths);
     rk_xpmem_close(w->far);
     if (!ok) {
         atomic_store(&w->s->failed, 1);
@@ -475,7 +475,7 @@ static bool measure(struct side *w, struct rk_paths *paths)
     return ok && !status;
 }
 
-static void *room(size_t bytes, int flags)
+static void *calibrate_room(size_t bytes, int flags)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
@@ -489,16 +489,16 @@ bool info_measure_paths(struct rk_paths *paths)
     bool ok = false;
 
     memset(paths, 0, sizeof(*paths));
-    w.s = room(sizeof(*w.s), MAP_SHARED);
-    w.theirs = room(MOST, MAP_PRIVATE);
-    w.mine = room(MOST, MAP_PRIVATE);
+    w.s = calibrate_room(sizeof(*w.s), MAP_SHARED);
+    w.theirs = calibrate_room(MOST, MAP_PRIVATE);
+    w.mine = calibrate_room(MOST, MAP_PRIVATE);
     if (w.s && w.theirs && w.mine) {
         rk_box_out_init(&w.out, w.s->box, &w.shape);
         rk_box_in_init(&w.in, w.s->box, &w.shape);
         /* Refused to oneself, it is refused to others. */
         w.cma = rk_conf.cma != RK_CONF_CMA_OFF &&
                 rk_cma_works(getpid(), (uint64_t)(uintptr_t)&word, word);
-        ok = measure(&w, paths);
+        ok = calibrate_measure(&w, paths);
     } else {
         rk_error("calibration: no memory");
     }

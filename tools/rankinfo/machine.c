@@ -89,7 +89,7 @@ static void print_near(FILE *out, hwloc_topology_t topology, hwloc_obj_t device)
 }
 
 /* Devices of a kind, each with its place; returns how many. */
-static int print_devices(FILE *out, hwloc_topology_t topology, const char *label,
+static int machine_print_devices(FILE *out, hwloc_topology_t topology, const char *label,
                          bool (*is)(hwloc_obj_t))
 {
     int n = 0;
@@ -153,14 +153,14 @@ static void print_topology(FILE *out, hwloc_topology_t topology)
         fprintf(out, "  allowed  cpus %s\n", text);
     }
     hwloc_bitmap_free(mine);
-    gpus = print_devices(out, topology, "GPUs", is_gpu);
+    gpus = machine_print_devices(out, topology, "GPUs", is_gpu);
     if (!gpus && (gpus = count_3d(topology)) > 0)
         fprintf(out, "  GPUs     %d that hwloc knows by PCI only\n", gpus);
     else if (!gpus)
         fprintf(out, "  GPUs     none\n");
-    if (!print_devices(out, topology, "RDMA", is_rdma))
+    if (!machine_print_devices(out, topology, "RDMA", is_rdma))
         fprintf(out, "  RDMA     none\n");
-    if (!print_devices(out, topology, "network", is_network))
+    if (!machine_print_devices(out, topology, "network", is_network))
         fprintf(out, "  network  no interface on PCI\n");
 }
 

@@ -43,7 +43,7 @@ static void usage(FILE *out)
                  "Without options: all but --coll, --paths, --load, --calibrate and --man.\n");
 }
 
-static const char *nearest(const char *name)
+static const char *rankinfo_nearest(const char *name)
 {
     const char *best = NULL;
     int least = 4;
@@ -60,7 +60,7 @@ static const char *nearest(const char *name)
 }
 
 /* The parts asked for; DONE: all has been said; or -1 (and a line that says why). */
-static int parse(int argc, char **argv)
+static int rankinfo_parse(int argc, char **argv)
 {
     int c, parts = 0;
 
@@ -101,7 +101,7 @@ static int parse(int argc, char **argv)
             usage(stdout);
             return DONE;
         default: {
-            const char *bad = argv[optind - 1], *near = nearest(bad + strspn(bad, "-"));
+            const char *bad = argv[optind - 1], *near = rankinfo_nearest(bad + strspn(bad, "-"));
 
             if (near)
                 rk_error("unknown option %s; did you mean --%s?", bad, near);
@@ -134,7 +134,7 @@ void info_print_build(FILE *out)
 }
 
 /* An empty line between parts. */
-static void next_part(int *printed)
+static void rankinfo_next_part(int *printed)
 {
     if ((*printed)++)
         putchar('\n');
@@ -146,27 +146,27 @@ static bool print_parts(int parts)
     bool ok = true;
 
     if (parts & PART_BUILD) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         info_print_build(stdout);
     }
     if (parts & PART_CHANNELS) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         info_print_channels(stdout, parts & LOAD);
     }
     if (parts & PART_TOPOLOGY) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         ok = info_print_topology(stdout);
     }
     if (parts & PART_CONF) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         info_print_conf(stdout);
     }
     if (parts & PART_COLL) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         rk_coll_print_table(stdout);
     }
     if (parts & PART_PATHS) {
-        next_part(&printed);
+        rankinfo_next_part(&printed);
         ok = (!(parts & CALIBRATE) || info_calibrate(stdout)) && ok;
         info_print_paths(stdout);
     }
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     int parts;
 
     rk_log_identity("rankinfo", -1, NULL);
-    parts = parse(argc, argv);
+    parts = rankinfo_parse(argc, argv);
     if (parts < 0)
         return 2;
     if (parts & PART_MAN) {

@@ -7,7 +7,7 @@
 enum { WIDTH = 88 };
 
 /* Words of text, indented, in lines of at most WIDTH. */
-static void print_wrapped(FILE *out, const char *text, int indent)
+static void show_conf_print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = 0;
 
@@ -101,10 +101,10 @@ void info_print_conf(FILE *out)
         rk_conf_format(row, &rk_conf, value, sizeof(value));
         describe_values(row, values, sizeof(values));
         fprintf(out, "\n  %s = %s\n", row->name, *value ? value : "(empty)");
-        print_wrapped(out, row->doc, 6);
+        show_conf_print_wrapped(out, row->doc, 6);
         snprintf(line, sizeof(line), "default: %s; value: %s", *row->dflt ? row->dflt : "(empty)",
                  values);
-        print_wrapped(out, line, 6);
+        show_conf_print_wrapped(out, line, 6);
         fprintf(out, "      from: %s\n", rk_conf_origin(i));
     }
 }

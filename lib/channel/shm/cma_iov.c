@@ -34,7 +34,7 @@ static int cut(struct iovec *v, int n, size_t bytes)
 }
 
 /* Whole pieces that both sides have; the longer list is cut. */
-static rank_status_t copy(int pid, const struct rk_view *to, const struct rk_view *from,
+static rank_status_t cma_iov_copy(int pid, const struct rk_view *to, const struct rk_view *from,
                           uint64_t want)
 {
     struct iovec here[PIECES], there[PIECES];
@@ -84,7 +84,7 @@ static rank_status_t copy_from_pieces(int pid, uint64_t at, const struct rk_view
         st = RANK_ERR_CHANNEL;
     if (!st) {
         from = rk_pieces_view(&theirs, iov, theirs.n, bytes);
-        st = copy(pid, to, &from, want);
+        st = cma_iov_copy(pid, to, &from, want);
     }
     if (iov != near)
         free(iov);
@@ -98,5 +98,5 @@ rank_status_t rk_shm_gather(struct rk_shm_ep *ep, uint64_t at, bool in_pieces,
 
     if (!ep->cma || (view->ops && !view->ops->list))
         return RANK_ERR_CHANNEL;
-    return in_pieces ? copy_from_pieces(ep->pid, at, view, want) : copy(ep->pid, view, &from, want);
+    return in_pieces ? copy_from_pieces(ep->pid, at, view, want) : cma_iov_copy(ep->pid, view, &from, want);
 }

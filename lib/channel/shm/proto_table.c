@@ -170,7 +170,7 @@ static bool word(struct reader *r, const char *w)
 }
 
 /* A decimal number of up to 9 digits and what ends it. */
-static bool number(struct reader *r, char ends, uint32_t *v)
+static bool proto_table_number(struct reader *r, char ends, uint32_t *v)
 {
     int digits = 0;
 
@@ -179,14 +179,14 @@ static bool number(struct reader *r, char ends, uint32_t *v)
     return digits > 0 && r->at < r->end && *r->at++ == ends;
 }
 
-static bool row(struct reader *r, int i, uint32_t rate[RK_PATHS])
+static bool proto_table_row(struct reader *r, int i, uint32_t rate[RK_PATHS])
 {
     uint32_t bytes;
 
-    if (!number(r, ' ', &bytes) || bytes != rk_path_bytes(i))
+    if (!proto_table_number(r, ' ', &bytes) || bytes != rk_path_bytes(i))
         return false;
     for (int p = 0; p < RK_PATHS; p++) {
-        if (!number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
+        if (!proto_table_number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
             return false;
         if (rate[p] == 0 && (p == RK_PATH_MAPPED || p == RK_PATH_RING || p == RK_PATH_STREAMED))
             return false; /* which need nobody's leave */
@@ -203,7 +203,7 @@ enum rk_paths_parsed rk_paths_parse(const char *text, size_t len, const char *ma
     char sum[32];
     uint32_t form;
 
-    if (len >= RK_PATH_TEXT_MAX || !word(&r, HEAD) || !number(&r, '\n', &form))
+    if (len >= RK_PATH_TEXT_MAX || !word(&r, HEAD) || !proto_table_number(&r, '\n', &form))
         return RK_PATHS_DAMAGED;
     if (form != FORM)
         return RK_PATHS_OLD;
@@ -214,10 +214,10 @@ enum rk_paths_parsed rk_paths_parse(const char *text, size_t len, const char *ma
     if ((size_t)(r.at - line) != strlen(machine) || memcmp(line, machine, strlen(machine)) != 0)
         return RK_PATHS_FOREIGN;
     r.at++;
-    if (!word(&r, "meet ") || !number(&r, '\n', &got.meet) || got.meet > RATE_MAX)
+    if (!word(&r, "meet ") || !proto_table_number(&r, '\n', &got.meet) || got.meet > RATE_MAX)
         return RK_PATHS_DAMAGED;
     for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        if (!row(&r, i, got.rate[i]))
+        if (!proto_table_row(&r, i, got.rate[i]))
             return RK_PATHS_DAMAGED;
     }
     snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", sum_of(text, (size_t)(r.at - text)));

@@ -55,7 +55,7 @@ static size_t opened_bytes(int nlocal)
     return rk_round_up((size_t)nlocal * (size_t)nlocal, RK_CACHE_LINE);
 }
 
-static size_t front_bytes(int nlocal)
+static size_t shm_front_bytes(int nlocal)
 {
     return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
 }
@@ -77,7 +77,7 @@ static struct rk_box_shape shape_for(int nlocal)
 
 size_t rk_shm_region_bytes(int nlocal)
 {
-    return front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * shape_for(nlocal).bytes;
+    return shm_front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * shape_for(nlocal).bytes;
 }
 
 static _Atomic unsigned char *opened_flag(struct rk_shm *shm, int to, int from)
@@ -95,7 +95,7 @@ static _Atomic uint64_t *bits_of(struct rk_shm *shm, int to)
 
 static size_t box_at(const struct rk_shm *shm, int to, int from)
 {
-    return front_bytes(shm->nlocal) +
+    return shm_front_bytes(shm->nlocal) +
            ((size_t)to * (size_t)shm->nlocal + (size_t)from) * shm->shape.bytes;
 }
 
@@ -118,7 +118,7 @@ static void shm_close(struct rk_ctx *ctx, void *state)
     free(shm);
 }
 
-static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+static rank_status_t shm_shm_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
 {
     struct rk_node *node = ctx->node;
     struct rk_shm *shm = calloc(1, sizeof(*shm));
@@ -146,7 +146,7 @@ static rank_status_t shm_open(struct rk_ctx *ctx, void **state, void *card, size
         return RANK_ERR_NO_MEMORY;
     }
     if (node->index == 0) {
-        rank_status_t st = rk_node_commit(node, RK_REGION_BOXES, 0, front_bytes(node->nlocal));
+        rank_status_t st = rk_node_commit(node, RK_REGION_BOXES, 0, shm_front_bytes(node->nlocal));
         if (st) {
             shm_close(ctx, shm);
             return st;
@@ -323,7 +323,7 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
 }
 
 /* Something has been put. */
-RK_INLINE void tell(struct rk_shm *shm, struct rk_shm_ep *ep)
+RK_INLINE void shm_tell(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     int to = ep->peer->local;
 
@@ -345,7 +345,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         found_full(shm, ep, hdr);
         return RK_AGAIN;
     }
-    tell(shm, ep);
+    shm_tell(shm, ep);
     return RANK_OK;
 }
 
@@ -380,7 +380,7 @@ static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_
         return send_unbound(peer, team, src, tag, payload, bytes);
     if (rk_unlikely(!rk_box_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
         return RK_AGAIN;
-    tell(ep->shm, ep);
+    shm_tell(ep->shm, ep);
     return RANK_OK;
 }
 
@@ -418,7 +418,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
     rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
 }
 
-static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                           const void *payload)
 {
     rk_handler_fn handler = shm->ctx->engine->handler[hdr->kind];
@@ -436,7 +436,7 @@ static void frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct
 }
 
 /* Returns the number of frames taken, at most RK_FRAMES_PER_PASS. */
-RK_INLINE int drain(struct rk_shm *shm, int from)
+RK_INLINE int shm_drain(struct rk_shm *shm, int from)
 {
     struct rk_box_in *in = &shm->in[from];
     struct rk_peer *peer = shm->from[from];
@@ -461,7 +461,7 @@ RK_INLINE int drain(struct rk_shm *shm, int from)
         }
         payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
         if (rk_likely(payload && hdr.epoch == peer->epoch))
-            frame_arrived(shm, peer, &hdr, payload);
+            shm_frame_arrived(shm, peer, &hdr, payload);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
         rk_box_take(in, behind);
@@ -525,7 +525,7 @@ static int drain_by_bits(struct rk_shm *shm)
 
             if (rk_unlikely(!shm->in[from].box))
                 accept_boxes(shm);
-            got = shm->in[from].box ? drain(shm, from) : 0;
+            got = shm->in[from].box ? shm_drain(shm, from) : 0;
             if (got == RK_FRAMES_PER_PASS || !shm->in[from].box)
                 shm->again[w] |= 1ull << (from % 64);
             n += got;
@@ -571,7 +571,7 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
                         shm->opened_seen))
             accept_boxes(shm);
         for (int k = 0; k < shm->nopen_in; k++)
-            n += drain(shm, shm->open_in[k]);
+            n += shm_drain(shm, shm->open_in[k]);
     }
     if (rk_unlikely(!rk_list_empty(&shm->busy)))
         n += retry_busy(shm);
@@ -590,7 +590,7 @@ static rank_status_t shm_drained(void *state)
 
 const struct rk_channel rk_channel_shm = {
     .name = "shm",
-    .open = shm_open,
+    .open = shm_shm_open,
     .close = shm_close,
     .connect = shm_connect,
     .disconnect = shm_disconnect,

@@ -70,19 +70,19 @@ enum { S_RECEIVER, S_WANT, S_OFFSET };
 /* and a receive's. */
 enum { R_SENDER, R_WANT, R_GOT };
 
-static uint64_t pack_id(struct rk_id id)
+static uint64_t shm_rndv_pack_id(struct rk_id id)
 {
     return (uint64_t)id.index << 32 | id.gen;
 }
 
-static struct rk_id unpack_id(uint64_t v)
+static struct rk_id shm_rndv_unpack_id(uint64_t v)
 {
     return (struct rk_id){(uint32_t)(v >> 32), (uint32_t)v};
 }
 
 static void say_done(struct rk_shm_ep *ep, uint64_t sender)
 {
-    struct rk_id id = unpack_id(sender);
+    struct rk_id id = shm_rndv_unpack_id(sender);
 
     rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
 }
@@ -171,7 +171,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    req->priv[S_RECEIVER] = pack_id(f->receiver);
+    req->priv[S_RECEIVER] = shm_rndv_pack_id(f->receiver);
     req->priv[S_WANT] = f->want;
     req->priv[S_OFFSET] = 0;
     rk_list_remove(&req->link);
@@ -183,7 +183,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
 static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   struct rank_request *req)
 {
-    struct rk_id receiver = unpack_id(req->priv[S_RECEIVER]);
+    struct rk_id receiver = shm_rndv_unpack_id(req->priv[S_RECEIVER]);
     uint64_t left = req->priv[S_WANT] - req->priv[S_OFFSET];
     uint32_t room = shm->shape.frame - (uint32_t)sizeof(receiver);
     uint32_t n = left < room ? (uint32_t)left : room;
@@ -266,7 +266,7 @@ static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64
 }
 
 /* At the sender: copy a share of what the receiver is fetching. */
-static void help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
+static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
     uint64_t chunk = (uint64_t)(a->chunk & ~ATTACHED) << 10;
@@ -318,7 +318,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
         return;
     memcpy(&a, payload, sizeof(a));
     rndv.total = a.total;
-    rndv.priv[P_SENDER] = pack_id(a.sender);
+    rndv.priv[P_SENDER] = shm_rndv_pack_id(a.sender);
     rndv.priv[P_AT] = a.at;
     rndv.priv[P_SEGMENT] = a.segment;
     shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
@@ -327,7 +327,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
 static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                            struct rank_request *req, uint64_t want)
 {
-    struct fetch f = {.sender = unpack_id(rndv->priv[P_SENDER]), .want = want};
+    struct fetch f = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want};
     rank_status_t st = rk_req_name(req);
 
     if (st) {
@@ -342,7 +342,7 @@ static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struc
     rk_shm_control(shm, ep, RK_SHM_FETCH, 0, &f, sizeof(f));
 }
 
-static void finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t sender,
+static void shm_rndv_finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t sender,
                    rank_status_t st)
 {
     say_done(ep, sender);
@@ -367,7 +367,7 @@ static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
         rk_shm_cma_failed(ep);
         ask_for_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
     } else {
-        finish(ep, req, req->priv[R_SENDER], RANK_OK);
+        shm_rndv_finish(ep, req, req->priv[R_SENDER], RANK_OK);
     }
     return true;
 }
@@ -404,7 +404,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     /* Who has something for us to fetch from them at the same time will fetch, and not help. */
     uint64_t most = target.segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
     uint64_t chunk = rk_chunk_of(want, most), from = rndv->priv[P_AT];
-    struct assist a = {.sender = unpack_id(rndv->priv[P_SENDER]),
+    struct assist a = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]),
                        .to = target.to,
                        .bytes = want,
                        .gen = ++ep->assist_gen,
@@ -454,7 +454,7 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
                     struct rank_request *req, uint64_t want)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
-    struct offer o = {.fetch = {.sender = unpack_id(rndv->priv[P_SENDER]), .want = want}};
+    struct offer o = {.fetch = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want}};
     uint64_t until, begun;
 
     if (rk_req_name(req))
@@ -568,7 +568,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
 
     req->view = *view;
     if (want == 0) {
-        finish(ep, req, sender, RANK_OK);
+        shm_rndv_finish(ep, req, sender, RANK_OK);
         return;
     }
     if (registered)
@@ -582,7 +582,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             }
         }
         rk_view_copy(view, &(struct rk_view){here, want, NULL}, want);
-        finish(ep, req, sender, RANK_OK);
+        shm_rndv_finish(ep, req, sender, RANK_OK);
         return;
     }
     target = (struct target){0, (uint64_t)(uintptr_t)view->base};
@@ -591,7 +591,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_ask(ep))) ||
                 (!ep->cma && path <= RK_PATH_BOTH))) {
         if (copy_attached(far, rndv, view, want)) {
-            finish(ep, req, sender, RANK_OK);
+            shm_rndv_finish(ep, req, sender, RANK_OK);
             return;
         }
         path = chosen(shm, want, waited, false); /* not that memory, or it has gone away */
@@ -611,7 +611,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         }
         st = rk_cma_read(ep->pid, view->base, rndv->priv[P_AT], want);
         if (st != RANK_ERR_CHANNEL) {
-            finish(ep, req, sender, st);
+            shm_rndv_finish(ep, req, sender, st);
             return;
         }
         rk_shm_cma_failed(ep);
@@ -620,7 +620,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         (rndv->priv[P_SEGMENT] == IN_PIECES || (private && view->ops))) {
         st = rk_shm_gather(ep, rndv->priv[P_AT], rndv->priv[P_SEGMENT] == IN_PIECES, view, want);
         if (st != RANK_ERR_CHANNEL) {
-            finish(ep, req, sender, st);
+            shm_rndv_finish(ep, req, sender, st);
             return;
         }
     }
@@ -633,7 +633,7 @@ void rk_shm_rndv_drop(const struct rk_rndv *rndv)
         say_done(rndv->peer->ep, rndv->priv[P_SENDER]);
 }
 
-static void data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
+static void shm_rndv_data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                          const char *payload)
 {
     struct rk_id id;
@@ -688,7 +688,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
     if (!ep)
         return;
     if (hdr->kind == RK_SHM_DATA) {
-        data_arrived(shm, peer, hdr, payload);
+        shm_rndv_data_arrived(shm, peer, hdr, payload);
         return;
     }
     if (hdr->len > sizeof(u)) {
@@ -712,7 +712,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         consider(shm, ep, &u.offer);
         break;
     case RK_SHM_ASSIST:
-        help(shm, ep, hdr->tag, &u.assist);
+        shm_rndv_help(shm, ep, hdr->tag, &u.assist);
         break;
     default:
         break;

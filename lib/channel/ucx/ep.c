@@ -265,7 +265,7 @@ static void progress(struct rk_ucx *ucx)
  * nothing, and rk_peer_died has made progress until nothing of what it had written was left in the segment; what
  * UCP still holds then is left to it, for no byte can come any more.
  */
-static void part(struct rk_ucx_link *l)
+static void ep_part(struct rk_ucx_link *l)
 {
     struct rk_ucx *ucx = l->ucx;
 
@@ -286,7 +286,7 @@ static void part(struct rk_ucx_link *l)
     rk_ucx_todo(ucx);
 }
 
-static void leave(struct rk_ucx_link *l)
+static void ep_leave(struct rk_ucx_link *l)
 {
     struct rk_hdr bye = {.kind = RK_UCX_BYE,
                          .epoch = l->peer->epoch,
@@ -294,7 +294,7 @@ static void leave(struct rk_ucx_link *l)
 
     l->ucx->leaving = true;
     if (l->failed || l->bye) {
-        part(l);
+        ep_part(l);
         return;
     }
     /* Before messages are dropped that nobody has received: by then their senders know why. If it finds no room the peer
@@ -317,9 +317,9 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
         ucp_request_free(l->flushing);
     l->flushing = NULL;
     if (peer->state == RK_PEER_UP && l->ep)
-        leave(l);
+        ep_leave(l);
     else
-        part(l);
+        ep_part(l);
     l->dropped = true;
     rk_list_remove(&l->on_failed);
     rk_ucx_drop_unsent(l);

@@ -39,7 +39,7 @@ bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
 }
 
 /* Those of the process itself are no rails. */
-static void print_devices(FILE *out, const char *text)
+static void rails_print_devices(FILE *out, const char *text)
 {
     const char *before = "rails  ", *name;
     size_t len;
@@ -90,7 +90,7 @@ rank_status_t rk_ucx_rails(FILE *out)
         st = devices && most ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
     if (!st) {
-        print_devices(out, devices);
+        rails_print_devices(out, devices);
         print_most(out, most);
         fprintf(out, "       puts and gets: %s (RANK_UCX_RMA)\n",
                 ucx->rma ? "UCX's" : "frames that the memory's owner checks");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Make the ring longer than ahead. */
-static int grow(struct rk_order *o, uint32_t ahead)
+static int reorder_grow(struct rk_order *o, uint32_t ahead)
 {
     uint32_t size = o->held ? o->mask + 1 : 0, more = size ? size : 16;
     void **held;
@@ -27,7 +27,7 @@ int rk_order_hold(struct rk_order *o, uint32_t turn, void *item)
     uint32_t ahead = turn - o->due;
     void **at;
 
-    if ((!o->held || ahead > o->mask) && grow(o, ahead) < 0)
+    if ((!o->held || ahead > o->mask) && reorder_grow(o, ahead) < 0)
         return -1;
     at = &o->held[turn & o->mask];
     if (*at)

@@ -156,7 +156,7 @@ void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card)
 }
 
 /* Is it a connection of UCX's? theirs: gets its other end. */
-static bool is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_door *theirs)
+static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_door *theirs)
 {
     struct sockaddr_storage a = {0}, b = {0};
     socklen_t len = sizeof(a), len2 = sizeof(b);
@@ -183,11 +183,11 @@ static void close_door(int fd, void *arg)
         shutdown(fd, SHUT_RDWR);
 }
 
-static void hang_up(int fd, void *arg)
+static void tcp_watch_hang_up(int fd, void *arg)
 {
     struct rk_ucx_door theirs;
 
-    if (is_ours(arg, fd, &theirs))
+    if (tcp_watch_is_ours(arg, fd, &theirs))
         shutdown(fd, SHUT_RDWR);
 }
 
@@ -196,7 +196,7 @@ void rk_ucx_hang_up(struct rk_ucx *ucx)
     if (ucx->ndoors == 0)
         return;
     each_fd(close_door, ucx); /* first: UCX's own thread lets in who connects */
-    each_fd(hang_up, ucx);
+    each_fd(tcp_watch_hang_up, ucx);
 }
 
 /* Nobody at this address answers. */
@@ -209,7 +209,7 @@ static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs
     }
 }
 
-static void look_at(int fd, void *arg)
+static void tcp_watch_look_at(int fd, void *arg)
 {
     struct rk_ucx *ucx = arg;
     socklen_t size = sizeof(struct tcp_info);
@@ -222,7 +222,7 @@ static void look_at(int fd, void *arg)
         (info.tcpi_rto < TIMEOUT_US && info.tcpi_retransmits < TRIES) ||
         info.tcpi_last_ack_recv < rk_ucx_conf()->unanswered / 1000000)
         return;
-    if (!is_ours(ucx, fd, &theirs))
+    if (!tcp_watch_is_ours(ucx, fd, &theirs))
         return;
     v4 = memcmp(theirs.address, V4, sizeof(V4)) == 0;
     inet_ntop(v4 ? AF_INET : AF_INET6, theirs.address + (v4 ? sizeof(V4) : 0), text, sizeof(text));
@@ -261,5 +261,5 @@ void rk_ucx_watch(struct rk_ucx *ucx)
         any |= waits_for(ucx->links[i]);
     }
     if (any && ucx->ndoors && rk_ucx_conf()->unanswered > 0)
-        each_fd(look_at, ucx);
+        each_fd(tcp_watch_look_at, ucx);
 }

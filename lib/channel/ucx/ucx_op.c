@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static bool grow(struct rk_ucx *ucx)
+static bool ucx_op_grow(struct rk_ucx *ucx)
 {
     struct rk_ucx_op *op;
 
@@ -30,7 +30,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     struct rk_ucx *ucx = l->ucx;
     struct rk_ucx_op *op;
 
-    if (!ucx->free_ops && !grow(ucx)) {
+    if (!ucx->free_ops && !ucx_op_grow(ucx)) {
         rk_error("out of memory for transfers");
         return NULL;
     }

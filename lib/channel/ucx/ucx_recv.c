@@ -72,7 +72,7 @@ static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_pack
 
 /* --------------------------------------------------------------------- delivery */
 
-static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
 {
     struct rk_ctx *ctx = l->ucx->ctx;
     rk_handler_fn handler;
@@ -97,7 +97,7 @@ static void frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const
 }
 
 /* True if desc is kept; false: it is to be dropped. */
-static bool deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, uint64_t total)
+static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, uint64_t total)
 {
     const void *payload;
     struct rk_hdr hdr;
@@ -112,7 +112,7 @@ static bool deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, 
         return false;
     }
     while (rk_ucx_next(p, &hdr, &payload))
-        frame_arrived(l, &hdr, payload);
+        ucx_recv_frame_arrived(l, &hdr, payload);
     return true;
 }
 
@@ -168,7 +168,7 @@ static void deliver_held(struct rk_ucx_link *l)
     while ((h = rk_order_take(&l->in)) != NULL) {
         l->held_bytes -= h->bytes;
         rk_order_advance(&l->in);
-        if (!deliver(l, &h->packet, h->desc, h->total))
+        if (!ucx_recv_deliver(l, &h->packet, h->desc, h->total))
             release_desc(l->ucx, h->desc);
         free(h);
     }
@@ -183,7 +183,7 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
     switch (rk_order_look(&l->in, p->first.turn)) {
     case RK_TURN_DUE:
         rk_order_advance(&l->in);
-        kept = deliver(l, p, desc, total);
+        kept = ucx_recv_deliver(l, p, desc, total);
         if (rk_unlikely(l->in.nheld))
             deliver_held(l);
         return kept;

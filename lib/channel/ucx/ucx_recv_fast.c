@@ -12,7 +12,7 @@
 /* As many passes as a partner needs who is looking too, on a fast network; a slow one is waited for elsewhere. */
 enum { PASSES = 16 };
 
-RK_INLINE void keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, const void *payload)
+RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len < t->cap ? hdr->len : t->cap;
 
@@ -49,7 +49,7 @@ bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_l
         return false;
     rk_order_advance(&l->in);
     l->ucx->handled++;
-    keep(t, &h.first, data);
+    ucx_recv_fast_keep(t, &h.first, data);
     t->found = RK_TAKEN;
     return true;
 }
@@ -61,7 +61,7 @@ bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct r
         return false;
     t->found = is_wanted(t, hdr) ? RK_TAKEN : RK_TAKEN_OTHER;
     if (t->found == RK_TAKEN)
-        keep(t, hdr, payload);
+        ucx_recv_fast_keep(t, hdr, payload);
     return t->found == RK_TAKEN;
 }
 

@@ -172,7 +172,7 @@ static bool is_done(void *outcome)
 }
 
 /* Wait for a call that was started with op in UCP's hands; p is what UCP said. */
-static rank_status_t finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
+static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
     struct rk_ucx_outcome end = {false, RANK_OK};
     struct rk_ctx *ctx = op->ucx->ctx;
@@ -190,7 +190,7 @@ static rank_status_t finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
     return end.status;
 }
 
-static rank_status_t begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
+static rank_status_t ucx_rma_begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
 {
     struct rk_ucx_link *l = peer->ep;
 
@@ -214,11 +214,11 @@ rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
     part->written++;
-    return finish(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
+    return ucx_rma_finish(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
 }
 
 rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
@@ -231,10 +231,10 @@ rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
-    return finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
+    return ucx_rma_finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
 }
 
 /* A call that was started for a request, which its callback completes; p is what UCP said. */
@@ -265,7 +265,7 @@ rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
     op->req = req;
@@ -283,7 +283,7 @@ rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
     op->req = req;
@@ -305,10 +305,10 @@ static rank_status_t flush_part(struct part *part)
         part->flushed = written; /* this is told once */
         return RANK_ERR_PEER_DEAD;
     }
-    st = begin(peer, &op, &param);
+    st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
-    st = finish(op, ucp_ep_flush_nbx(l->ep, &param));
+    st = ucx_rma_finish(op, ucp_ep_flush_nbx(l->ep, &param));
     if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next has to try again */
         part->flushed = written;
     return st;

@@ -21,18 +21,18 @@
 /* What the private words of a struct rk_rndv hold: my op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
-static uint64_t pack_id(struct rk_id id)
+static uint64_t ucx_rndv_pack_id(struct rk_id id)
 {
     return (uint64_t)id.gen << 32 | id.index;
 }
 
-static struct rk_id unpack_id(uint64_t v)
+static struct rk_id ucx_rndv_unpack_id(uint64_t v)
 {
     return (struct rk_id){(uint32_t)v, (uint32_t)(v >> 32)};
 }
 
 /* Ends the op; its request, if any, completes. */
-static void finish(struct rk_ucx_op *op, rank_status_t st)
+static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
@@ -61,9 +61,9 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
      * write it. Verbs does not, where UCP lets the sender write (UCX_RNDV_SCHEME): it takes in what has come before it looks at what
      * has left, so a message may count as lost that the peer took just before it left. */
     if (status == UCS_OK && op->announced && l->bye)
-        finish(op, RANK_ERR_PEER_DEAD);
+        ucx_rndv_finish(op, RANK_ERR_PEER_DEAD);
     else
-        finish(op, rk_ucx_status(status));
+        ucx_rndv_finish(op, rk_ucx_status(status));
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -180,7 +180,7 @@ static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
 
 /* -------------------------------------------------------------------- the sender */
 
-static rank_status_t offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
+static rank_status_t ucx_rndv_offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
                            const struct rk_view *view, struct rank_request *req)
 {
     struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_OFFERED);
@@ -239,7 +239,7 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
         return RANK_ERR_PEER_DEAD;
     }
     if (p == NULL)
-        finish(op, RANK_OK);
+        ucx_rndv_finish(op, RANK_OK);
     return RANK_OK;
 }
 
@@ -254,7 +254,7 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     if (!l || l->failed)
         return RANK_ERR_PEER_DEAD;
     if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX)
-        return offer(l, hdr, view, req);
+        return ucx_rndv_offer(l, hdr, view, req);
     if (l->ucx->inside)
         return RK_AGAIN;
     op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
@@ -284,17 +284,17 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         rk_list_remove(&op->link);
         rk_list_append(&l->ops, &op->link);
         hdr.kind = RK_UCX_LONG;
-        hdr.tag = pack_id(op->theirs);
+        hdr.tag = ucx_rndv_pack_id(op->theirs);
         st = send_by_ucp(op, &hdr, op->want);
         if (st)
-            finish(op, st);
+            ucx_rndv_finish(op, st);
         return true;
     }
     hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
     st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
     if (st == RK_AGAIN)
         return false;
-    finish(op, st);
+    ucx_rndv_finish(op, st);
     return true;
 }
 
@@ -346,9 +346,9 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         }
         op->desc = desc;
         op->total = total;
-        rndv.priv[P_OURS] = pack_id(op->id);
+        rndv.priv[P_OURS] = ucx_rndv_pack_id(op->id);
     } else {
-        rndv.priv[P_THEIRS] = pack_id(sender);
+        rndv.priv[P_THEIRS] = ucx_rndv_pack_id(sender);
     }
     h.kind = RK_KIND_RNDV;
     h.len = 0;
@@ -372,7 +372,7 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct
     op->req = req;
     op->view = *view;
     op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
-    p = (struct rk_ucx_pull){unpack_id(rndv->priv[P_THEIRS]), op->id, op->want};
+    p = (struct rk_ucx_pull){ucx_rndv_unpack_id(rndv->priv[P_THEIRS]), op->id, op->want};
     rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
 }
 
@@ -394,9 +394,9 @@ static void start_receive(struct rk_ucx_op *op)
     p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
     if (UCS_PTR_IS_ERR(p)) {
         rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
-        finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
+        ucx_rndv_finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
     } else if (p == NULL) {
-        finish(op, RANK_OK);
+        ucx_rndv_finish(op, RANK_OK);
     }
 }
 
@@ -449,7 +449,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         pull(l, rndv, view, req);
         return;
     }
-    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    op = rk_ucx_op_find(l, ucx_rndv_unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
     if (!op || op->wanted || op->unwanted) {
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
@@ -472,11 +472,11 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
     if (!l)
         return;
     if (!rndv->priv[P_OURS]) {
-        id = unpack_id(rndv->priv[P_THEIRS]);
+        id = ucx_rndv_unpack_id(rndv->priv[P_THEIRS]);
         rk_ucx_control(l, RK_UCX_DROP, &id, sizeof(id));
         return;
     }
-    op = rk_ucx_op_find(l, unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    op = rk_ucx_op_find(l, ucx_rndv_unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
     if (!op || op->wanted || op->unwanted)
         return;
     op->unwanted = true;
@@ -489,7 +489,7 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
 bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
                          uint64_t total)
 {
-    struct rk_ucx_op *op = rk_ucx_op_find(l, unpack_id(hdr->tag), RK_UCX_OP_PULLING);
+    struct rk_ucx_op *op = rk_ucx_op_find(l, ucx_rndv_unpack_id(hdr->tag), RK_UCX_OP_PULLING);
 
     if (!op || total != op->want) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
@@ -503,7 +503,7 @@ bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *
     return true;
 }
 
-static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
+static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len - sizeof(struct rk_id);
     const char *data = (const char *)payload + sizeof(struct rk_id);
@@ -520,7 +520,7 @@ static void data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
         op->view.ops->unpack(op->view.base, 0, data, n);
     else if (n)
         memcpy(op->view.base, data, n);
-    finish(op, RANK_OK);
+    ucx_rndv_finish(op, RANK_OK);
 }
 
 /* ------------------------------------------------------------------------ both */
@@ -542,13 +542,13 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         pulled(l, &p);
         break;
     case RK_UCX_DATA:
-        data_arrived(l, hdr, payload);
+        ucx_rndv_data_arrived(l, hdr, payload);
         break;
     case RK_UCX_DROP:
         memcpy(&id, payload, sizeof(id));
         op = rk_ucx_op_find(l, id, RK_UCX_OP_OFFERED);
         if (op)
-            finish(op, RANK_OK);
+            ucx_rndv_finish(op, RANK_OK);
         else
             rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         break;

@@ -184,7 +184,7 @@ rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx)
 }
 
 /* The first frame's header stands in the head, without turn. */
-static rank_status_t post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
+static rank_status_t ucx_send_post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -218,7 +218,7 @@ static rank_status_t post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
     return RANK_OK;
 }
 
-RK_INLINE void fill(unsigned char *at, const struct rk_hdr *hdr, const void *first, size_t first_len,
+RK_INLINE void ucx_send_fill(unsigned char *at, const struct rk_hdr *hdr, const void *first, size_t first_len,
                     const void *second, const struct rk_view *view)
 {
     size_t rest = hdr->len - first_len;
@@ -240,7 +240,7 @@ static void write_first(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const vo
                         size_t first_len, const void *second, const struct rk_view *view)
 {
     memcpy(b->head + offsetof(struct rk_ucx_head, first), hdr, sizeof(*hdr));
-    fill(b->data, hdr, first, first_len, second, view);
+    ucx_send_fill(b->data, hdr, first, first_len, second, view);
     b->used = hdr->len;
 }
 
@@ -259,7 +259,7 @@ static void write_behind(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const v
     memset(b->data + b->used, 0, at - b->used);
     memcpy(b->data + at, &h, sizeof(h));
     at += sizeof(h);
-    fill(b->data + at, hdr, first, first_len, second, view);
+    ucx_send_fill(b->data + at, hdr, first, first_len, second, view);
     b->used = (uint32_t)at + hdr->len;
 }
 
@@ -272,7 +272,7 @@ void rk_ucx_flush_open(struct rk_ucx_link *l)
     l->open = NULL;
     rk_engine_let_go(l->ucx->ctx, &l->on_open);
     if (l->ep && !l->failed)
-        post(l, b); /* what goes wrong is the link's, and known to it */
+        ucx_send_post(l, b); /* what goes wrong is the link's, and known to it */
     else
         buf_put(l->ucx, b);
 }
@@ -305,7 +305,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
         return RK_AGAIN;
     write_first(b, hdr, first, first_len, second, view);
     if (at_once)
-        return post(l, b);
+        return ucx_send_post(l, b);
     l->open = b;
     rk_engine_hold(ucx->ctx, &ucx->open, &l->on_open);
     return RANK_OK;
@@ -363,7 +363,7 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 }
 
 /* True if nothing waits for room any more. */
-static bool retry(struct rk_ucx_link *l, int *moved)
+static bool ucx_send_retry(struct rk_ucx_link *l, int *moved)
 {
     while (!rk_list_empty(&l->control)) {
         struct rk_ucx_control *c = rk_list_entry(l->control.next, struct rk_ucx_control, link);
@@ -388,7 +388,7 @@ int rk_ucx_send_progress(struct rk_ucx *ucx)
     rk_list_for_each_safe(pos, next, &ucx->busy)
     {
         struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
-        if (retry(l, &moved))
+        if (ucx_send_retry(l, &moved))
             rk_engine_let_go(ucx->ctx, &l->on_busy);
     }
     while (!rk_list_empty(&ucx->open))

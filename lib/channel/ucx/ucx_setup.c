@@ -135,7 +135,7 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     return RANK_OK;
 }
 
-static rank_status_t init(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
+static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
@@ -184,7 +184,7 @@ static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_co
     bool wanted;
 
     ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && has_devices());
-    st = init(ucx, peers, config);
+    st = ucx_setup_init(ucx, peers, config);
     if (st || wish != RK_CONF_UCX_RMA_AUTO)
         return st;
     if (!rk_ucx_transports(ucx, &found))
@@ -194,7 +194,7 @@ static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_co
         return RANK_OK;
     ucp_cleanup(ucx->context);
     ucx->rma = wanted;
-    return init(ucx, peers, config);
+    return ucx_setup_init(ucx, peers, config);
 }
 
 rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
