@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # quickstart.sh: from a fresh clone to a running job, or to tested code. See usage below.
 set -eu
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backend_mpi.c: the benchmarks over MPI-3, the twin of backend_rank.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* backend_rank.c: the benchmarks over librank. See backend.h. */
 #include "bench/backend.h"
 

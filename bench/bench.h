@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench.h: a benchmark is an entry of one table, and what the frame gives it.
  */

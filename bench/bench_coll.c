@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_coll.c: the collectives. Sizes are nccl-tests': the whole vector, of
  * which each rank has a block where there are blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_p2p.c: between rank 0 and rank 1: latency and bandwidth of messages.
  * The other ranks wait outside.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_rate.c: how many messages a second: of one pair, of several pairs at
  * once, and of ranks that each time talk to another one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_rma.c: one-sided operations of rank 0 on rank 1's window: puts, gets
  * and atomic additions; latencies, bandwidths and rates.

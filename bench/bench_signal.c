@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_signal.c: data that is put with a signal behind it, to and fro.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_strided.c: puts and gets of equal blocks that lie apart at the target, as columns of a matrix do, and
  * together here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_wait.c: what a rank can do while a message is on its way, and what a
  * rank costs that waits for one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* buffers.c: touching and verifying plain bytes. */
 #include "bench/bench.h"
 

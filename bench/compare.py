@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """compare: the same measurements through us and through MPI libraries, alternately in one run.
 
   bench/compare.py BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--limits] [--list]

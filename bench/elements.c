@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * elements.c: inputs of reductions, and their results computed one by one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * footprint.c: memory that the library costs a rank: its proportional share
  * (PSS), after init and after a message from everyone to everyone. Prints the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * harness.c: the command line: which benchmarks, with which options, and what
  * all comes to. See harness.h.

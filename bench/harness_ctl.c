@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_ctl.c: see harness_ctl.h. */
 #include "bench/harness_ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * harness_ctl.h: the frame's own messages between the ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_hist.c: see harness_hist.h. */
 #include "bench/harness_hist.h"
 

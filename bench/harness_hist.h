@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_hist.h: how times are spread, as text: a line for each power of two of nanoseconds. */
 #ifndef RK_BENCH_HARNESS_HIST_H
 #define RK_BENCH_HARNESS_HIST_H

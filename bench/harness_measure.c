@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * harness_measure.c: one benchmark, size by size: how many iterations, when, and
  * whether what they moved is right. Everything that times is in bench_*.c.

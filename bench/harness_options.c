@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_options.c: see harness_options.h. The options are rows of a configuration table. */
 #include "bench/harness_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_options.h: the command line, after nccl-tests. */
 #ifndef RK_BENCH_HARNESS_OPTIONS_H
 #define RK_BENCH_HARNESS_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_print.c: what is printed of a benchmark, and the fields of its records. See harness.h. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_records.c: see harness_records.h. */
 #include "bench/harness_records.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_records.h: write one record a size, as JSON (an array of objects) and as CSV (a line of headings first). */
 #ifndef RK_BENCH_HARNESS_RECORDS_H
 #define RK_BENCH_HARNESS_RECORDS_H

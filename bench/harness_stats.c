@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_stats.c: see harness_stats.h. */
 #include "bench/harness_stats.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_stats.h: what is said about many samples. */
 #ifndef RK_BENCH_HARNESS_STATS_H
 #define RK_BENCH_HARNESS_STATS_H

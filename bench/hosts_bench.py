@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """hosts: what it takes to start a job on many hosts, through us and through other launchers, alternately in one run.
 
   bench/hosts_bench.py BUILDDIR [--hosts 1,2,4] [--ranks R] [--runs K] [--peers a,b] [--program PROGRAM...] [--md] [--raw]

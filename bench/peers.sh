@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
 #
 #   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare.py

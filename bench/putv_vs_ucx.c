@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * putv_vs_ucx.c: many small pieces put in one call, rank_putv, against a loop of UCX's own puts; each with its flush.
  *

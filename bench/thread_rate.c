@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * thread_rate.c: what several threads of a rank send a second, beside what one sends.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * algo.h: collective calls and the algorithms that can carry them out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * allgather.c: a block of each rank to all; all blocks alike, or of any length (v).
  *

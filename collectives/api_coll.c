@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * api_coll.c: the blocking calls of rank.h: straight through shared memory if the
  * team and the size allow it, else as a schedule that is waited for.

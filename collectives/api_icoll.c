@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_icoll.c: the nonblocking calls of rank.h: always schedules. */
 #include "collectives/coll_args.h"
 #include "collectives/trivial.h"

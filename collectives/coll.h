@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll.h: what the rooms above see of the collectives. The calls themselves
  * are those of rank.h.

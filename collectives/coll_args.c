@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_args.c: see coll_args.h. */
 #include "collectives/coll_args.h"
 #include "lib/data/dtype.h"

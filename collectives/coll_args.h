@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_args.h: the arguments of the public calls, checked and put in order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_shm.h: small collectives of one node, straight through shared memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* describe_coll.c: what collectives wait for, for the status board. */
 #include "collectives/state.h"
 #include "collectives/shm_slot.h"

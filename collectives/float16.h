@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * float16.h: the two 16-bit floating point types, in software.
  *

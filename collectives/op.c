@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op.c: the table of reductions: which operation is defined for which datatype. */
 #include "collectives/op.h"
 

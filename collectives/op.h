@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * op.h: reduction operations on datatypes: dst[i] = a[i] op b[i].
  *

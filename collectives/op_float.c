@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * op_float.c: reductions of floating point and complex numbers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_int.c: reductions of integers. Sums and products wrap. */
 #include "collectives/op_loop.h"
 

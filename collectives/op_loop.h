@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * op_loop.h: the loop that every reduction kernel is. Included by op_*.c only.
  *

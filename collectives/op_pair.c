@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_pair.c: where the least or greatest value lies. Of equal values the lower index wins. */
 #include "collectives/op_loop.h"
 

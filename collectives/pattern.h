@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pattern.h: who talks to whom: trees, rings and doublings as pure functions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* print.c: the rules and the algorithms, as rankinfo --coll shows them. */
 #include "collectives/coll.h"
 #include "collectives/select.h"

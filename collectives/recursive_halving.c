@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recursive_halving.c: see recursive_halving.h. */
 #include "collectives/recursive_halving.h"
 

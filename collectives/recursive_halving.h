@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * recursive_halving.h: reduce-scatter by recursive halving, which several algorithms
  * begin with.

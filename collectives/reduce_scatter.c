@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reduce_scatter.c: all blocks reduced, block r to rank r. n: bytes of a block.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sched.c: making schedules: their pool, their memory, their steps. See sched.h. */
 #include "collectives/sched.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sched.h: a collective is a schedule: a few steps with dependencies, run by
  * the progress engine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sched_run.c: running schedules, and what happens to them when a peer dies.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * select.h: which algorithm a call gets: rules as data, and RANK_COLL on top.
  */

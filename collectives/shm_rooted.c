@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm_rooted.c: operations with a root, which need acknowledgements.
  *

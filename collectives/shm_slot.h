@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shm_slot.h: publishing in a slot, waiting for one. Included by shm_*.c only. */
 #ifndef RK_COLLECTIVES_SHM_SLOT_H
 #define RK_COLLECTIVES_SHM_SLOT_H

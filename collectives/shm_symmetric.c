@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm_symmetric.c: the operations that no rank completes before all have begun them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state.h: what the collectives keep for a context and for a team. */
 #ifndef RK_COLL_STATE_H
 #define RK_COLL_STATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trivial.c: calls that need nobody else: teams of one rank, and nothing to move. */
 #include "collectives/trivial.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* trivial.h: calls that need nobody else. */
 #ifndef RK_COLLECTIVES_TRIVIAL_H
 #define RK_COLLECTIVES_TRIVIAL_H

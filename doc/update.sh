@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # update.sh: make the parts of doc/ that come from other files.
 #
 #   doc/update.sh SRCDIR RANKINFO OUTDIR

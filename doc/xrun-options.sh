@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # xrun-options.sh: put what "XRUN --help=man" prints between its marks in xrun.1.
 #
 #   doc/xrun-options.sh XRUN XRUN.1

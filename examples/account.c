@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * account.c: all ranks change one balance, each with the lock in hand.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cg.c: solve A x = b by conjugate gradients with a Jacobi preconditioner.
  *

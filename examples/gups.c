@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gups.c: random updates of a table that is spread over all ranks.
  *

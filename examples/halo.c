@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* halo.c: the plan and the exchange of just the needed entries. See halo.h. */
 #include "halo.h"
 

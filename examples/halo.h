@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * halo.h: bring the entries of a spread vector that a rank's rows need from
  * other ranks, and only those.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hello.c: every rank says who it is.   xcc hello.c -o hello && xrun -n 4 hello */
 #include <rank.h>
 

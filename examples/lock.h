@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lock.h: a lock for all ranks of a team, held by one at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mtx.c: read a sparse matrix in Matrix Market coordinate format. See mtx.h. */
 #include "mtx.h"
 

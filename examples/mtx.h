@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mtx.h: read a sparse matrix in Matrix Market coordinate format.
  *

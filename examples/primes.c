@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * primes.c: work of uneven weight, handed out by a shared counter.
  *

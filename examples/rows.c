@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rows.c: a sparse matrix whose rows are spread over the ranks of a team. See rows.h. */
 #include "rows.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spawn.c: a program that starts workers at run time, and hands out work until none is left.
  *   xcc spawn.c -o spawn && xrun -n 1 ./spawn 4 */
 #include <rank.h>

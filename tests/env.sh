@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # env.sh: what every test of an uninstalled build needs. Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.

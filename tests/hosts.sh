@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # hosts.sh: several hosts on one Linux machine, for what can only be tested between hosts.
 #
 #   hosts.sh able                   exit 0, or 1 and a line that says why this machine cannot do it
@@ -466,7 +467,7 @@ run() {
     exit $rc
 }
 
-want() { [ "$1" -ge "$2" ] || { sed -n '2,/^set -u/s/^# \{0,1\}//p' "$me" >&2; exit 2; }; }
+want() { [ "$1" -ge "$2" ] || { sed -n '3,/^set -u/s/^# \{0,1\}//p' "$me" >&2; exit 2; }; }
 
 verb=${1:-help}
 [ $# -eq 0 ] || shift

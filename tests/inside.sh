@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # inside.sh: for scripts whose cases need several hosts: the script starts once more inside simulated hosts (hosts.sh),
 # and only there goes on. Sourced at the beginning of a script, before anything that makes a folder or a process.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # left.sh: what a job leaves on simulated hosts: any process, any listening socket of TCP and UDP, of the file system or
 # abstract, any file in /tmp, /dev/shm, /run and TMPDIR, any segment of System V. Whatever was not there when "remember"
 # was called is left, by whatever name it goes. Sourced after inside.sh.

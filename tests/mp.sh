@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # mp.sh: run a program of several ranks at several sizes, on each channel, and look at what it leaves.
 #
 #   mp.sh PROGRAM                   as the lines of the file "cases" beside the program's source say: "NAME: ..." is a run,
@@ -51,7 +52,7 @@ case_id=none
 work=
 again=
 
-say_usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
+say_usage() { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; }
 
 # The processes of the run, found by a word in their environment, so that other runs on this machine
 # do not matter.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # pools.sh MAKE TEST...: run tests in two pools at once: those that compute two at a time, those that wait four at a time.
 #
 # Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * simdelay.c: a cable in user space that takes its time and loses packets.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # summary.sh BUILDDIR: add up what "make check" ran there.
 #
 # Prints which ten tests took longest, where the file system knows when a file was made, and then one line,

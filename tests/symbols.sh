@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # symbols.sh: copies what a sanitizer has said from standard input, and says of each "(FILE+0xOFFSET)" what is there. The address
 # sanitizer is told not to look it up itself (env.sh).
 

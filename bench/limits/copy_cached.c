@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_cached.c: memcpy of a buffer that this core has copied before. */
 #include "bench/limits/limit_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_cma.c: process_vm_readv of a buffer that another process has just written. */
 #include "bench/limits/limit_bench.h"
 

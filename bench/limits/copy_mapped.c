@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_mapped.c: memcpy out of a buffer that another process has just written and both have mapped. */
 #include "bench/limits/limit_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * copy_ring.c: a double copy: one process copies from its buffer, just
  * written, into a ring of boxes while the other copies out of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * copy_ways.c: other ways to copy what copy_mapped.c copies by memcpy: the target written past the caches, what
  * comes next fetched ahead, and the processor's own string move; and memcpy of what its writer wrote past the caches.

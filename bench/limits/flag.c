@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* flag.c: a flag handed from core to core, bare, and with 8 bytes of payload in its line. */
 #include "bench/limits/limit_bench.h"
 

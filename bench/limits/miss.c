@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * miss.c: what it takes to have one line that the other core has just written:
  * a load, and an atomic fetch-add. The lines hold a list in random order, so

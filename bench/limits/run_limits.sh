@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # run_limits.sh: what this machine does without any library, as a table: name, figure, unit, which rows of bench/compare.py it bounds
 # ("-": none by itself), and what it is.
 #

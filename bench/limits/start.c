@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * start.c: what starting two programs costs at least: the kernel's work and the dynamic loader's for two that end at
  * once, and the same with a PMIx server that they join and leave, as little of it as there can be.

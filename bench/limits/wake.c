@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wake.c: how long a process that sleeps takes to notice: on a futex, and in epoll on an eventfd. Who has slept for long
  * is slower to wake than who has just fallen asleep: the core sleeps deeper, and that of a virtual machine is given away.

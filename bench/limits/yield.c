@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * yield.c: many pairs of processes on two cores, each pair handing a flag to
  * and fro, everybody calling sched_yield while waiting: how many flags a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* agent.c: an agent's loop: messages, signals, the end. See agent.h. */
 #include "launcher/agent/agent.h"
 #include "launcher/exec/proc_tree.h"

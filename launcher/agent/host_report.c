@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * host_report.c: an agent tells xrun what its host is like. See agent.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* local_ranks.c: what an agent is told of the job: its own part of it. See agent.h. */
 #include "launcher/agent/agent.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi_clients.c: what PMIx's and PMI-1's clients among the ranks do, and whom the agent tells of it. See agent.h. */
 #include "launcher/agent/agent.h"
 #include "launcher/overlay/protocol.h"

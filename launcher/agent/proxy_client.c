@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* proxy_client.c: see agent.h. */
 #include "launcher/agent/agent.h"
 #include "launcher/exec/spawn_proc.h"

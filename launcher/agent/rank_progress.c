@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rank_progress.c: see rank_progress.h. */
 #include "launcher/agent/rank_progress.h"
 #include "launcher/agent/agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_progress.h: the agent's eye on its ranks: who makes no progress, and what for.
  *

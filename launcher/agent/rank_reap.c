@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rank_reap.c: collect the ranks of this host as they end. See agent.h. */
 #include "launcher/agent/agent.h"
 #include "launcher/exec/proc_tree.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_start.c: start the ranks of this host. See agent.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * remote_main.c: an agent that was started on another host. See agent.h, setup.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * stack_traces.c: stack traces of this host's ranks. See rank_progress.h.
  *

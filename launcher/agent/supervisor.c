@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* supervisor.c: see supervisor.h. */
 #include "launcher/agent/supervisor.h"
 #include "launcher/agent/agent.h"

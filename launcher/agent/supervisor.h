@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * supervisor.h: the process that outlives an agent.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * usage.c: what an agent tells for the report of a job (--json): where its
  * ranks run, and what each has used. See agent.h, job_report.h.

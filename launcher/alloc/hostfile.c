@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hostfile.c: lists of hosts in files, users' and resource managers'. See hostlist.h. */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/text_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hostlist.c: keep lists of hosts and expand ranges. See hostlist.h.
  */

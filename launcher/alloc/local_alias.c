@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* local_alias.c: see local_alias.h. */
 #include "launcher/alloc/local_alias.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * local_alias.h: merge names of this machine in a list of hosts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* local_host.c: see local_host.h. */
 #include "launcher/alloc/local_host.h"
 #include "lib/base/fnv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * local_host.h: recognise names of this host, and identify machines.
  */

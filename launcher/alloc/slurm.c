@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* slurm.c: see slurm.h. */
 #include "launcher/alloc/slurm.h"
 #include "launcher/util/pack.h"

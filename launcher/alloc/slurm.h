@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * slurm.h: read the Slurm allocation that xrun was started in.
  *

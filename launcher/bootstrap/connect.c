@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * connect.c: connect an agent to its parent. See listener.h.
  */

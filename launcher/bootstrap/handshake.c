@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * handshake.c: pack and check the 64 bytes that an agent sends first.
  */

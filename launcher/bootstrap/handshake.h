@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * handshake.h: authenticate an agent at a listener, see listener.h.
  *

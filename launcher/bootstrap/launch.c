@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* launch.c: see launch.h. */
 #include "launcher/bootstrap/launch.h"
 #include "launcher/bootstrap/listener.h"

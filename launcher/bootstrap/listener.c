@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* listener.c: see listener.h. */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/util/netif.h"

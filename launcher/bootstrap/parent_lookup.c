@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parent_lookup.c: see parent_lookup.h. */
 #include "launcher/bootstrap/parent_lookup.h"
 #include "launcher/overlay/keepalive.h"

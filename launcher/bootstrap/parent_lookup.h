@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * parent_lookup.h: tell agents that one srun started where their parents are.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote_cmd.c: see remote_cmd.h. */
 #include "launcher/bootstrap/remote_cmd.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * remote_cmd.h: run a command that starts agents: ssh, or srun.
  *

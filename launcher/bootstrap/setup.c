@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* setup.c: see setup.h. */
 #include "launcher/bootstrap/setup.h"
 #include "launcher/util/shell_words.h"

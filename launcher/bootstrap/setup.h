@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * setup.h: pass the launch parameters to an agent on another host.
  *

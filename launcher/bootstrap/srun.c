@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* srun.c: see srun.h. */
 #include "launcher/bootstrap/srun.h"
 #include "launcher/bootstrap/remote_cmd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * srun.h: start the agents of other hosts as one step of a Slurm job.
  *

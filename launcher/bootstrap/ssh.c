@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ssh.c: see ssh.h. */
 #include "launcher/bootstrap/ssh.h"
 #include "launcher/bootstrap/remote_cmd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ssh.h: start agents on other hosts, by ssh or a similar command.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bash_completion.c: completion of xrun's command lines for bash. See options.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * env_options.c: variables that mirror the options. See options.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * parse.c: read xrun's command line by the table of options. See options.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* programs.c: see programs.h. */
 #include "launcher/cli/programs.h"
 #include "launcher/exec/environ.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * programs.h: the programs of a job, made of what the user said about each.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * elf.c: read a program's libraries. Checks each offset by reading it.
  */

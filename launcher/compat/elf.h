@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * elf.h: list the shared libraries that a program needs (DT_NEEDED).
  */

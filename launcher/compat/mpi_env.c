@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpi_env.c: set one environment for every MPI library. See mpi_env.h.
  *

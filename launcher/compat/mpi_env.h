@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpi_env.h: set the variables that other MPI libraries need in a rank.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shm_cleanup.c: see shm_cleanup.h. */
 #include "launcher/compat/shm_cleanup.h"
 #include "launcher/exec/proc_tree.h"

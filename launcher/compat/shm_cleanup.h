@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm_cleanup.h: remove files that killed MPI programs leave.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* singleton.c: see singleton.h. */
 #include "launcher/compat/singleton.h"
 #include "launcher/util/procfs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * singleton.h: detect a program that runs as singletons.
  *

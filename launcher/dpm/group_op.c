@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* group_op.c: see group_op.h. */
 #include "launcher/dpm/group_op.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * group_op.h: what processes of several jobs do together: fence, connect, disconnect.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hub.c: opens the hub, and hears what front ends say. See hub.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/overlay/event.h"

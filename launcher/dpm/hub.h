@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hub.h: the first xrun, for all jobs that hang from it.
  *

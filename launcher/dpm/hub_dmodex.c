@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hub_dmodex.c: a rank asks what one of another job has committed. See
  * hub_internal.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hub_exit.c: ranks and jobs end: who is told, and who ends with them. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/util/exit_code.h"

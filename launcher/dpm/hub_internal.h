@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hub_internal.h: what the files of the hub share; see hub.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hub_jobs.c: the jobs that the hub knows, and which of them have to do with
  * each other. See hub_internal.h.

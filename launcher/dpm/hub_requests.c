@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hub_requests.c: what agents want done: names, gathers and new jobs; and the answers. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"

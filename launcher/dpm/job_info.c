@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* job_info.c: see job_info.h. */
 #include "launcher/dpm/job_info.h"
 #include "launcher/job/job.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_info.h: what other jobs are told of a job: its name, and which rank runs
  * where.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nameserver.c: what is published. See nameserver.h. */
 #include "launcher/dpm/nameserver_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nameserver.h: what processes publish, so that others find it by a name.
  *

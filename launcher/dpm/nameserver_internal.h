@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nameserver_internal.h: what is published and who waits for it share; see nameserver.h.
  *

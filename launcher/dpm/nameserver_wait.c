@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nameserver_wait.c: look-ups, and who waits until what he looks for is published. See nameserver.h. */
 #include "launcher/overlay/protocol.h"
 #include "launcher/dpm/nameserver_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rpc.c: see rpc.h. */
 #include "launcher/dpm/rpc.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rpc.h: what an agent cannot answer alone, and asks the front end of the
  * first xrun: names that are published, what processes of several jobs do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spawn_request.c: see spawn_request.h. */
 #include "launcher/dpm/spawn_request.h"
 

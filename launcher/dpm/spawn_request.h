@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawn_request.h: a job that a rank wants to be started: what it asks for, and what
  * the new xrun is told on top.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* environ.c: see environ.h. */
 #include "launcher/exec/environ.h"
 #include "launcher/util/text_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* find_program.c: see find_program.h. */
 #include "launcher/exec/find_program.h"
 #include "lib/base/conf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* proc_tree.c: see proc_tree.h. */
 #include "launcher/exec/proc_tree.h"
 #include "lib/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rlimits.c: see rlimits.h. */
 #include "launcher/exec/rlimits.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rlimits.h: check, raise and pass on resource limits.
  */

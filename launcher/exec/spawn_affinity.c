@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spawn_affinity.c: see spawn_affinity.h. */
 #include "launcher/exec/spawn_affinity.h"
 

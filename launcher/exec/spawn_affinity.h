@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawn_affinity.h: keep the thread that starts bound ranks off their cores.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawn_proc.h: start a process quickly, and report exactly why if it fails.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * agent_messages.c: what agents say: output, ends and failures of ranks, and what
  * becomes of the agents themselves.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * child_jobs.c: the first xrun's children, the spawned xruns: they are
  * started, spoken to, read and reaped. See job_link.h.

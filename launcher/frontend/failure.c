@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * failure.c: which rank's failure it is that ends the job.
  *

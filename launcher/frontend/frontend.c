@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* frontend.c: open all that a job needs, run the loop, close it. See frontend.h. */
 #include "launcher/frontend/place_job.h"
 #include "launcher/exec/proc_tree.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * frontend.h: the front end: what the user sees of a job.
  *

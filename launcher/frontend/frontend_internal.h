@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * frontend_internal.h: what the files of the front end share; see frontend.h.
  */

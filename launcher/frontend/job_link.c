@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* job_link.c: what a front end, as one of several jobs, says to the hub and hears from it. See job_link.h. */
 #include "launcher/frontend/job_link_internal.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_link.h: a front end as one of several jobs: the first one starts the
  * spawned and has the hub; a spawned one has a link to it. See hub.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_link_internal.h: what the two ends of the link between jobs share; see job_link.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* job_report.c: see job_report.h. */
 #include "launcher/frontend/job_report.h"
 #include "lib/base/json_writer.h"

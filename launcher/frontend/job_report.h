@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_report.h: a machine-readable report of a job (--json), as one JSON object.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * launch_job.c: the agents of all hosts come, ranks are placed, and everybody
  * is told the job.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* place_job.c: see place_job.h. */
 #include "launcher/frontend/place_job.h"
 #include "launcher/exec/rlimits.h"

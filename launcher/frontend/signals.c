@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* signals.c: what signals to xrun mean for the job. */
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spawned_xrun.c: see spawned_xrun.h. */
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/exec/environ.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawned_xrun.h: an xrun that another one has started, for a job that a rank of it
  * asked for.

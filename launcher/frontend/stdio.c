@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stdio.c: the user's input, output and terminal. */
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * terminate.c: how a job ends: the first reason counts, everything is told to
  * end, and xrun leaves when all of it is gone and all output is out.

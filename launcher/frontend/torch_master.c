@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * torch_master.c: MASTER_ADDR and MASTER_PORT of a job. See torch_master.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * torch_master.h: where the ranks of a PyTorch job find rank 0.
  */

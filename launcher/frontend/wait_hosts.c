@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* wait_hosts.c: see wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
 #include "launcher/overlay/protocol.h"

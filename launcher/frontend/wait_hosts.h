@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wait_hosts.h: wait until all agents of other hosts are there and their hosts are
  * known well enough to place ranks on them.

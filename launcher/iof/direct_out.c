@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* direct_out.c: see direct_out.h. */
 #include "launcher/iof/direct_out.h"
 

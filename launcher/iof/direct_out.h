@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * direct_out.h: let xrun's own agent write to the user's standard output.
  *

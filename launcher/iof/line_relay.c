@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* line_relay.c: see line_relay.h. */
 #include "launcher/iof/line_relay.h"
 

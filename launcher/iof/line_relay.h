@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * line_relay.h: forward the output of a spawned xrun in whole lines.
  *

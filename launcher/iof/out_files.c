@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* out_files.c: see out_files.h. */
 #include "launcher/iof/out_files.h"
 

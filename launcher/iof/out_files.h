@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * out_files.h: write ranks' output to DIR/rank.07.out and DIR/rank.07.err.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* out_stream.c: see out_stream.h. */
 #include "launcher/iof/out_stream.h"
 #include "lib/base/conf.h"

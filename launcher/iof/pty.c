@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pty.c: open a terminal for one rank (--pty). See pty.h.
  */

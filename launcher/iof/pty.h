@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pty.h: open a terminal for one rank (--pty).
  */

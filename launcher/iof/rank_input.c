@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_input.c: forward standard input to ranks. See rank_input.h.
  *

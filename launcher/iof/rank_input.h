@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_input.h: forward standard input to the ranks of this host that read it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_output.c: read and forward what ranks write. See rank_output.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_output.h: read what the ranks of this host write, and forward it.
  */

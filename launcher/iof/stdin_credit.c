@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stdin_credit.c: see stdin_credit.h. */
 #include "launcher/iof/stdin_credit.h"
 

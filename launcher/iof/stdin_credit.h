@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * stdin_credit.h: count how much standard input each host has taken.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stdin_reader.c: see stdin_reader.h. */
 #include "launcher/iof/stdin_reader.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * stdin_reader.h: read the user's standard input for rank 0.
  *

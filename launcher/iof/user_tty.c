@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* user_tty.c: see user_tty.h. */
 #include "launcher/iof/user_tty.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * user_tty.h: control the user's terminal while a rank has its own (--pty).
  */

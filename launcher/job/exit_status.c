@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* exit_status.c: see exit_status.h. */
 #include "launcher/job/exit_status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * exit_status.h: convert how a rank ended to a text and an exit code.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* job.c: see job.h. */
 #include "launcher/job/job.h"
 

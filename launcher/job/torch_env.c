@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* torch_env.c: see torch_env.h. */
 #include "launcher/job/torch_env.h"
 

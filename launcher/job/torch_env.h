@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * torch_env.h: set the variables of PyTorch and similar programs.
  *

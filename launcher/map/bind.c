@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bind.c: choose the units that each rank may use. See mapper_internal.h. */
 #include "launcher/map/mapper_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * duplicate_hosts.c: find names of one machine. See duplicate_hosts.h.
  */

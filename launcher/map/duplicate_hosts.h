@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * duplicate_hosts.h: find hosts of a plan that are names of one machine.
  */

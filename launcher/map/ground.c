@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ground.c: divide a host into the objects and units that ranks map to.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mapper.c: map, number and bind ranks. See mapper.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mapper_internal.h: share hosts, objects and units among the mapper's files.
  */

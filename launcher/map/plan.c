@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan.c: see plan.h. */
 #include "launcher/map/plan.h"
 #include "launcher/alloc/slurm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plan.h: collect the hosts of a job and place its ranks on them.
  *

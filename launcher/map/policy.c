@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * policy.c: parse the options about hosts and places. See policy.h.
  */

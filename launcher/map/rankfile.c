@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rankfile.c: see rankfile.h. */
 #include "launcher/map/rankfile.h"
 #include "launcher/util/text_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * show_map.c: show the map as text and as JSON. See plan.h.
  */

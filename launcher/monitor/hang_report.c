@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hang_report.c: see hang_report.h. */
 #include "launcher/monitor/hang_report.h"
 

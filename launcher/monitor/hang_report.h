@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hang_report.h: what the ranks that make no progress wait for, as lines and as a cycle.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* heartbeat.c: see heartbeat.h. */
 #include "launcher/monitor/heartbeat.h"
 #include "launcher/monitor/hang_report.h"

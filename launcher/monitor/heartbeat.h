@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * heartbeat.h: the front end's part in signs of life: it prints who stalls and who
  * goes on, prints stack traces, and answers xrun --status from what the agents

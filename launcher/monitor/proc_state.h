@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * proc_state.h: look at a rank from outside: what the kernel tells of its processes,
  * and, if it runs librank, what it has written on the status board.

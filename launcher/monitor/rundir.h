@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rundir.h: where the sockets are at which xruns of this user answer: a
  * directory of his own, $XDG_RUNTIME_DIR/xrun or /tmp/xrun-UID.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status_board.c: see status_board.h. */
 #include "launcher/monitor/status_board.h"
 #include "launcher/util/shell_words.h"

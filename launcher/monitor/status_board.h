@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * status_board.h: the status board of an agent's ranks (lib/base/status_page.h), made by the
  * agent, and what its entries say as text.

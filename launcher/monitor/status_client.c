@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status_client.c: xrun --status: ask running jobs. See status_server.h. */
 #include "launcher/monitor/rundir.h"
 #include "launcher/monitor/status_server.h"

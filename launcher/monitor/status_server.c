@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status_server.c: see status_server.h. */
 #include "launcher/monitor/status_server.h"
 #include "launcher/monitor/rundir.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * status_server.h: the socket at which a running xrun answers xrun --status.
  *

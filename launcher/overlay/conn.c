@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conn.c: see conn.h. */
 #include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * conn.h: send and receive messages between xrun and agents over a socket.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dmodex.c: see dmodex.h. */
 #include "launcher/overlay/dmodex.h"
 #include "launcher/overlay/protocol.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dmodex.h: fetch what a rank of another host committed (direct modex).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* event.c: see event.h. */
 #include "launcher/overlay/event.h"
 

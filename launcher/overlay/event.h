@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * event.h: carry a PMIx event from one rank to other hosts and jobs.
  *

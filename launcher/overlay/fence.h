@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fence.h: run PMIx fences over several hosts, along the tree of agents.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kary.c: see kary.h. */
 #include "launcher/overlay/kary.h"
 

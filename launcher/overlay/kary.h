@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kary.h: compute parents, children and routes in the k-ary tree of agents.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* keepalive.c: see keepalive.h. */
 #include "launcher/overlay/keepalive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * keepalive.h: let the kernel detect a host that was cut off.
  */

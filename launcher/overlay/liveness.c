@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* liveness.c: see liveness.h. */
 #include "launcher/overlay/liveness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * liveness.h: keep which ranks, hosts and agents have ended.
  *

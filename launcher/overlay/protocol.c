@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* protocol.c: name messages for logs. See protocol.h. */
 #include "launcher/overlay/protocol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * protocol.h: define the messages of front end and agents (see tree.h).
  *

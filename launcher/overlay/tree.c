@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree.c: see tree.h. */
 #include "launcher/overlay/tree.h"
 #include "launcher/overlay/keepalive.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tree.h: connect xrun and its agents as one tree and route messages in it.
  *

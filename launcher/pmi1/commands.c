@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * commands.c: what a PMI-1 client asks, and the answers.
  *

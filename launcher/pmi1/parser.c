@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parser.c: see parser.h. */
 #include "launcher/pmi1/parser.h"
 

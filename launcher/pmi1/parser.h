@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * parser.h: what a PMI-1 client writes, as commands.
  *

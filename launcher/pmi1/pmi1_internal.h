@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi1_internal.h: what the files of the PMI-1 server share.
  */

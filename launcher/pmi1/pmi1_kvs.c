@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi1_kvs.c: see pmi1_kvs.h. A table of chains that doubles as it fills. */
 #include "launcher/pmi1/pmi1_kvs.h"
 #include "launcher/util/pack.h"

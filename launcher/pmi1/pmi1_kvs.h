@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi1_kvs.h: the key-value space of a job's PMI-1 clients.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi1_server.c: connections and barriers of PMI-1. See pmi1_server.h; what is answered
  * to each command is in commands.c.

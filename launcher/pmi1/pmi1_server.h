@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi1_server.h: the PMI-1 server of an agent, for MPICH and what derives from it.
  *

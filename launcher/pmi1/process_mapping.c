@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* process_mapping.c: which ranks share a host, as MPICH wants to be told. See pmi1_server.h. */
 #include "launcher/pmi1/pmi1_server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * publish_spawn.c: what a PMI-1 client asks that is answered from outside this host:
  * published names, and programs to be spawned. Called like all commands; the

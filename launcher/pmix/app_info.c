@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * app_info.c: which program of the job each rank runs, told to PMIx; MPI's
  * MPI_APPNUM comes from it. See pmix_server.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* client_state.c: a client has connected, that is, a rank is in PMIx_Init. */
 #include "launcher/pmix/pmix_internal.h"
 

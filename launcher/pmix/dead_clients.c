@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dead_clients.c: what those have left whom the library was told to forget: ranks that were clients and died.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * event_order.c: the library does all that follows from what one client has said, or from its end, before it hears the next.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* finalized.c: a client is in PMIx_Finalize. */
 #include "launcher/pmix/pmix_internal.h"
 

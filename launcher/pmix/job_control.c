@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_control.c: a client asks for something to be done with processes, or after their end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_queries.c: which other jobs clients ask about just now, and which PMIx is to
  * forget.

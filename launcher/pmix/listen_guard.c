@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * listen_guard.c: the library's own door, made fit for strangers.
  *

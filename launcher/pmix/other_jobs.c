@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * other_jobs.c: other jobs: what PMIx is told of them, so that our clients can ask
  * about their ranks, and of the process that has spawned ours.

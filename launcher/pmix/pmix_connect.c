@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_connect.c: connect and disconnect, and a fence of processes of several jobs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_dmodex.c: what ranks committed, between hosts: a client asks for a rank of
  * another host, or an agent of another host asks for a rank of this one.

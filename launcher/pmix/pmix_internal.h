@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_internal.h: what the upcalls share with the server, inside this folder.
  *

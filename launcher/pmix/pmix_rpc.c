@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_rpc.c: calls of clients that are answered from outside this host, by the
  * first xrun. Each has a file of its own that packs it and unpacks the answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_server.c: open the PMIx server, register the job, tell of deaths. See pmix_server.h.
  *

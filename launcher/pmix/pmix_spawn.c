@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_spawn.c: a client wants a new job to be started (PMIx_Spawn).
  *

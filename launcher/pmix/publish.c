@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* publish.c: a client publishes values under names, looks names up, or takes its own back. */
 #include "launcher/pmix/pmix_internal.h"
 

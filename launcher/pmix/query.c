@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * query.c: answer queries of clients: the processes of this host, and versions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* threadshift.c: see threadshift.h. */
 #include "launcher/pmix/threadshift.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threadshift.h: how PMIx's thread hands work to the agent's loop.
  *

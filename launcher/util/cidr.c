@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cidr.c: see cidr.h. */
 #include "launcher/util/cidr.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cidr.h: match addresses against a network of --if: 10.1.0.0/16, fd00::/8.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hash.c: see hash.h. */
 #include "launcher/util/hash.h"
 #include "lib/base/fnv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * netif.c: list this host's addresses, find a free port. See netif.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * netif.h: list addresses of this host's interfaces, and find a free port.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pack.c: see pack.h. */
 #include "launcher/util/pack.h"
 

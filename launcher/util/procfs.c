@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* procfs.c: see procfs.h. */
 #include "launcher/util/procfs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shell_words.h: split, quote and sanitise command lines.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* text_file.c: see text_file.h. */
 #include "launcher/util/text_file.h"
 

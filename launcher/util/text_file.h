@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * text_file.h: read a file of lines: a hostfile, a rankfile, a file of variables.
  *

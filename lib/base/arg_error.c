@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* arg_error.c: see arg_error.h. */
 #include "lib/base/arg_error.h"
 #include "lib/base/conf.h"

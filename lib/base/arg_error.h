@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * arg_error.h: report the arguments that calls of rank.h refuse.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* choice_list.c: see choice_list.h. */
 #include "lib/base/choice_list.h"
 

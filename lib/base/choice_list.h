@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * choice_list.h: values of the form "key:word,key:word", each key with words of its
  * own: "allreduce:ring,bcast:chain".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* clock.h: monotonic time. */
 #ifndef RK_BASE_CLOCK_H
 #define RK_BASE_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* compiler.h: the few compiler and CPU words that hot code needs. */
 #ifndef RK_BASE_COMPILER_H
 #define RK_BASE_COMPILER_H

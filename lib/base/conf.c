@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf.c: parse and print the rows of a configuration table. See conf.h. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_load.c: where configuration comes from: files, then the environment. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_table.c: every configuration variable of the library. */
 #include "lib/base/conf.h"
 

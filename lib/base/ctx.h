@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ctx.h: the context, from which everything hangs but the configuration and the log.
  *

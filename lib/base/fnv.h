@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fnv.h: compute the hash FNV-1a of bytes, in 32 and in 64 bits.
  *

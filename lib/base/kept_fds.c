@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kept_fds.c: see kept_fds.h. */
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"

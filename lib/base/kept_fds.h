@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kept_fds.h: find out that the program has closed descriptors that the library keeps (closefrom, as daemons do).
  *

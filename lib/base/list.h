@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* list.h: an intrusive doubly linked list; a head is a link that points to itself when empty. */
 #ifndef RK_BASE_LIST_H
 #define RK_BASE_LIST_H

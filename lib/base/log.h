@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * log.h: one line a message on stderr, with the level and who speaks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status_page.c: see status_page.h. */
 #include "lib/base/status_page.h"
 #include "lib/base/log.h"

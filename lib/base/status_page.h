@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * status_page.h: the status board: what the ranks of a host wait for, for their
  * launcher to look at.

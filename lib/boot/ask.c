@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ask.c: ask for another rank's card without waiting for it; see boot.h. */
 #include "lib/boot/boot_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * boot.h: who we are and what we tell each other before channels exist.
  *

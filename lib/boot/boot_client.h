@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * boot_client.h: the PMIx client, as the files of this folder share it. Nothing outside sees it.
  */

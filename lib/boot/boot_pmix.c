@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * boot_pmix.c: the PMIx client behind boot.h: its beginning and its end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * deaths.c: the PMIx server's news of processes and jobs that have ended.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * disconnect.c: tell the launcher that jobs are no longer connected.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* identity.c: what the PMIx server says of this process; see boot_client.h. */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kvs.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nspaces.c: see nspaces.h. */
 #include "lib/boot/nspaces.h"
 #include "lib/base/list.h"

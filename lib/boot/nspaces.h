@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nspaces.h: whose ranks have which numbers, for news of deaths in other jobs.
  *

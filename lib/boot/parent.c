@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parent.c: see parent.h. Fields by commas, numbers in hex, then names and the card. */
 #include "lib/boot/parent.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * parent.h: what rank_spawn tells the processes that it starts, in a variable of their environment.
  *

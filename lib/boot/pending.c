@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pending.c: answers of PMIx, and those who wait for them; see boot_client.h. */
 #include "lib/boot/boot_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * proc_table.c: ask the PMIx server which processes of this host are gone.
  *

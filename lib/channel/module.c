@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * module.c: finds a module, loads it and lends it the core's services.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* module.h: the channels that lie in shared objects of their own and are opened when needed. */
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * self.c: the channel to oneself. A frame is handed up at once; a large
  * message waits at the sender until it is matched and is then copied once.

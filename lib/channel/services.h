@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * services.h: what the core lends to a module, and how the two make sure that
  * they were built from the same source.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * channel.h: how frames get to a peer. Three of them: self, shm, ucx.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ctx_lock.c: see ctx_lock.h: what happens when another thread has it. */
 #include "lib/core/ctx_lock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ctx_lock.h: the lock of a context, for RANK_THREAD_MULTIPLE.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* describe.c: see describe.h. */
 #include "lib/core/describe.h"
 #include "lib/base/clock.h"

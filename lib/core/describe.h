@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * describe.h: tell the launcher what a wait that has become long is for.
  *

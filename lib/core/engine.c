@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* engine.c: peers, open channels, progress, deaths. See engine.h. */
 #include "lib/core/engine.h"
 #include "lib/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * engine.h: peers, the channels that are open, progress, and the one way to wait.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * event_fd.h: waiting done by the user: a descriptor for his own event loop (rank_progress_fd).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * frame.h: what every frame between two peers begins with, and how it is handed up.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* peer_liveness.c: see peer_liveness.h. */
 #include "lib/core/peer_liveness.h"
 #include "lib/base/conf.h"

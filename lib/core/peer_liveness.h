@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * peer_liveness.h: the library's own watch over ranks of other hosts, under launchers
  * that may not tell of deaths there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* procs.c: see procs.h. */
 #include "lib/core/procs.h"
 #include "lib/base/log.h"

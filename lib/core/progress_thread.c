@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * progress_thread.c: RANK_PROGRESS_THREAD: a thread of the library's own that makes progress while the program
  * computes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * request_pool.h: taking requests from the pool and giving them back, for the calls that do so for each message.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads.c: see threads.h: entering and leaving, waiting among other threads.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads.h: several threads in the library at once (RANK_THREAD_MULTIPLE, or a progress thread).
  *

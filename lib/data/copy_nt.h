@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_nt.h: a copy whose target goes past the caches: another core reads it next, and would have to be asked for each
  * line first. */
 #ifndef RK_DATA_COPY_NT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_small.h: copies of a few bytes, of which the length is known at run time only. */
 #ifndef RK_DATA_COPY_SMALL_H
 #define RK_DATA_COPY_SMALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.c: see dtype.h. */
 #include "lib/data/dtype.h"
 

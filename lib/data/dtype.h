@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.h: the sizes of datatypes, for whoever turns counts into bytes. */
 #ifndef RK_DATA_DTYPE_H
 #define RK_DATA_DTYPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* iov.c: see iov.h. */
 #include "lib/data/iov.h"
 #include "lib/data/dtype.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * iov.h: payload that is not in one piece: the view (frame.h) of a list of rank_iov_t.
  *

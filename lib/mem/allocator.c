@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* allocator.c: see allocator.h. */
 #include "lib/mem/allocator.h"
 

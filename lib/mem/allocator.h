@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * allocator.h: which bytes of a range are taken. No memory of the range itself is touched.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * limits.c: would more memory pass a limit that the kernel answers with a signal?
  *

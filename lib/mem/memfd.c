@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memfd.c: see memfd.h. */
 #include "lib/mem/memfd.h"
 #include "lib/base/compiler.h"

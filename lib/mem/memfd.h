@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * memfd.h: anonymous shared memory that has no name in any file system.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* segment.c: see segment.h. */
 #include "lib/mem/segment.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * segment.h: symmetric allocations as they are mapped in this process, and shared memory that ranks have registered.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* user_shm.c: see user_shm.h. */
 #include "lib/mem/user_shm.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * user_shm.h: shared memory that the program made itself (memfd_create, shm_open, a
  * file), which other processes of the node can map as well.

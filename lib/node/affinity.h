@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * affinity.h: the cores that the ranks of a node may use, and whether there are enough for those that have the same ones.
  */

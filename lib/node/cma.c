@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cma.c: see cma.h. */
 #include "lib/node/cma.h"
 #include "lib/base/log.h"

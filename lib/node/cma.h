@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cma.h: copy straight from and to another process's memory. */
 #ifndef RK_NODE_CMA_H
 #define RK_NODE_CMA_H

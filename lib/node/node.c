@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* node.c: make, join and leave the segment of a node; sleeping and waking. See node.h. */
 #include "lib/node/node.h"
 #include "lib/base/kept_fds.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * node.h: the segment that the ranks of one node share, and who of them lives.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* node_life.h: how a slot says that its process lives. Used by node.c only. */
 #ifndef RK_NODE_NODE_LIFE_H
 #define RK_NODE_NODE_LIFE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xpmem.c: see xpmem.h. */
 #include "lib/node/xpmem.h"
 #include "lib/base/conf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * xpmem.h: other processes' memory as a part of one's own, by the kernel module XPMEM, where there is one.
  *

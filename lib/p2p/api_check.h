@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_check.h: what the calls of rank.h that name a message check of their arguments. */
 #ifndef RK_P2P_API_CHECK_H
 #define RK_P2P_API_CHECK_H

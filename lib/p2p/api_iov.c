@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_iov.c: sends and receives of data that is not in one piece: rank_sendv and its like. */
 #include "lib/data/iov.h"
 #include "lib/p2p/api_check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_p2p.c: the point-to-point calls of rank.h: check the arguments, then do it. */
 #include "lib/data/dtype.h"
 #include "lib/core/request_pool.h"

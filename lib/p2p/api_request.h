@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_request.h: what the calls that take a user's rank_request_t have in common. */
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * api_some.c: test and wait for several requests at once: testall, testany, waitsome, testsome.
  *

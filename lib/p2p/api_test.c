@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api_test.c: test and wait of rank.h. */
 #include "lib/p2p/api_request.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * callback.c: callbacks of requests (rank_on_done), and requests that nobody asks after again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cancel.c: rank_cancel: take back what has not begun. It is local: it sends nothing and makes no
  * progress, so a message that lies in a box and has not been looked at does not count as matched.

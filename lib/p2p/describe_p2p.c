@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* describe_p2p.c: what sends, receives and probes wait for, for the status board. */
 #include "lib/core/describe.h"
 #include "lib/p2p/p2p_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lane.c: see lane.h. */
 #include "lib/p2p/lane.h"
 #include "lib/base/log.h"

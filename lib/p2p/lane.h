@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lane.h: the small context of a team whose only rank is this one, where several threads call the library.
  *

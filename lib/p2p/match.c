@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match.c: see match.h. */
 #include "lib/p2p/match.h"
 #include "lib/base/log.h"

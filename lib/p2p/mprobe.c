@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mprobe.c: matched probes: rank_mprobe takes a message out of the queues and gives the caller a
  * handle, so that nobody else's receive can get it between the probe and the receive.

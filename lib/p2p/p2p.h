@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p.h: sending and receiving inside the library, below the argument checks of rank.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p_internal.h: what the files of this room share. */
 #ifndef RK_P2P_P2P_INTERNAL_H
 #define RK_P2P_P2P_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * recv.c: receiving: a message meets its receive, or is kept until one comes.
  */

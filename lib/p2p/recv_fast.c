@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * recv_fast.c: the blocking receive, whose shortest way needs neither a request nor the tables: where nothing else
  * waits for a message, or to be received, the next frame of the one sender is looked at in its place.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recv_start.h: how a receive starts, in line with the calls that do little else. */
 #ifndef RK_P2P_RECV_START_H
 #define RK_P2P_RECV_START_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv_early.c: see rndv_early.h. */
 #include "lib/p2p/rndv_early.h"
 #include "lib/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rndv_early.h: announced messages that nobody has asked for, fetched into memory of this rank's so that their senders go on.
  *

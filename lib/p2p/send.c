@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * send.c: sending. Small messages go whole, at once, while the receiver has
  * room for messages that nobody asked for; all others are announced and

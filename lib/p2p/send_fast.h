@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* send_fast.h: what a message costs of its receiver's window, and the shortest way to send one, in line with the calls that do
  * little else. */
 #ifndef RK_P2P_SEND_FAST_H

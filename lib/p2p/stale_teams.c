@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * stale_teams.c: messages for teams that this rank has freed. No receive can ask for them any more: what is here goes with its team,
  * what comes later is not kept. Their senders go on.

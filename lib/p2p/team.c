@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* team.c: see team.h. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * unexpected.c: messages that have come and that no receive waits for.
  *

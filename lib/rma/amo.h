@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * amo.h: atomic updates by the CPU, the same for who maps the memory and for
  * the owner who is asked. What is not fetched has cases of its own: processors

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* atomic.c: atomics of rank.h. */
 #include "lib/data/dtype.h"
 #include "lib/p2p/lane.h"

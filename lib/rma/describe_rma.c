@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* describe_rma.c: what one-sided calls wait for, for the status board. */
 #include "lib/core/describe.h"
 #include "lib/rma/rma_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mem.c: the room's state, and the objects behind rank_mem_t.
  *

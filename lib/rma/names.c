@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* names.c: see names.h. */
 #include "lib/rma/names.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nonblocking.c: one-sided calls that do not wait, and those that wait for them: iput, iget, flush, fence. */
 #include "lib/core/request_pool.h"
 #include "lib/p2p/lane.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* op_set.h: several requests of the room's own that one call waits for. */
 #ifndef RK_RMA_OP_SET_H
 #define RK_RMA_OP_SET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * origin.c: the caller's side of one-sided calls that the owner carries out: a job
  * becomes frames, and answers find their job.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * owner_death.c: who uses mapped memory learns of its owner's death.
  *

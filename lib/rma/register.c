@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * register.c: memory that a rank registers, and keys that open it to peers.
  *

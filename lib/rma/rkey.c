@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rkey.c: see rkey.h. No state: the fuzzer drives it as it is. */
 #include "lib/rma/rkey.h"
 #include "lib/base/fnv.h"

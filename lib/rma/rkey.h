@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rkey.h: a key to registered memory, as it travels in a message.
  *

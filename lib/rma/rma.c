@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_internal.h: what lib/rma shares inside: jobs, which make frames of a call and wait
  * for the answers; the owner's side; the ways to memory that is not mapped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_wire.c: see frame.h. */
 #include "lib/rma/rma_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_wire.h: one-sided calls that the owner of the memory carries out, as they
  * stand on the wire, and the one place where such bytes become something that

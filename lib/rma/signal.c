@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * signal.c: put_signal, and the waits for words that peers write.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* signal.h: a wait for a word of one's own memory. */
 #ifndef RK_RMA_SIGNAL_H
 #define RK_RMA_SIGNAL_H

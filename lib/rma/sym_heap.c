@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sym_heap.c: see sym_heap.h. */
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"

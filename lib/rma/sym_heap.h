@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sym_heap.h: a segment that many small allocations of one team share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * target.c: the owner's side: what peers ask for is checked against the memory
  * that it names, done, and answered. A posted question has no answer: what was

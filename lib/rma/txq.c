@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* txq.c: what waits for room towards each peer, and the progress hook that offers it again. */
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * vector.c: puts and gets of many pieces, and of strided blocks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* load.c: look at this machine's cores. See topo.h. */
 #include "lib/base/log.h"
 #include "lib/topo/topo.h"

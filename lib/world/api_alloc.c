@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * api_alloc.c: symmetric memory: made and freed by all ranks of a team together.
  *

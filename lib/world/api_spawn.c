@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * api_spawn.c: rank_spawn: a new job, and one team of those who asked for it and its ranks.
  *

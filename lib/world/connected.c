@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* connected.c: see connected.h. */
 #include "lib/world/connected.h"
 #include "collectives/coll.h"

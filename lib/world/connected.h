@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * connected.h: jobs that belong together because one has spawned the other, and how they part.
  *

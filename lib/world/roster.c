@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* roster.c: see roster.h. */
 #include "lib/world/roster.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * world.h: the roof: what needs every room below it: joining and leaving, making teams and
  * symmetric memory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # compare.sh: bench/compare.py with a peer, Debian's MPICH or Open MPI, whose programs are started by its own launcher, or by
 # ours. What is measured is not judged: that there are figures is, and who has started what.
 work=$(mktemp -d "$top_builddir/tests/compare.XXXXXX") || exit 1

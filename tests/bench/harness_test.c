@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* harness_test.c: the parts of the benchmark frame that need no ranks: statistics, sizes, options, JSON, checks. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # limits.sh: every program in bench/limits measures something, and finds its data right.
 work=$(mktemp -d "$top_builddir/tests/limits.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

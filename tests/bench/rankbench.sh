@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # rankbench.sh: every benchmark runs, checks what it moved and writes JSON that others can read; wrong
 # command lines get one line and a code.
 bench=$top_builddir/rankbench

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_arguments.c: what the calls refuse, without a word to the other ranks. */
 #include "tests/coll/mp_coll.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_builders_test.c: the schedules of every algorithm, for every size from 2 to 64, run by all ranks
  * in one process: right results, messages in any order, and no circle of waiting, also where each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_data.c: collectives that only move data, and the barrier. Every byte is checked. */
 #include "tests/coll/mp_coll.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_op_test.c: reduction kernels against reference_values.c, and the 16-bit types bit by bit. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_pattern_test.c: trees, rings and doublings, for every size from 1 to 64. */
 #include "tests/unit/unit.h"
 

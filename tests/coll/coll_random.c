@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_random.c: collectives of all kinds after each other in random order, blocking
  * ones between nonblocking ones that are under way, waited for in random

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_reductions.c: every datatype x operation x in place x root, short and long. */
 #include "tests/coll/mp_coll.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_reproducible.c: sums whose bits depend on the order of adding: the same on all ranks,
  * every time, whatever comes first.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # coll_reproducible.sh: sums have the same bits in every run of one size and placement, whatever comes first.
 here=$(cd "$(dirname "$0")" && pwd)
 top_srcdir=${top_srcdir:-$(dirname "$(dirname "$here")")}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_sched_test.c: schedules: order, events, calls, memory, being armed again, failure. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_select_test.c: the table of algorithms, the rules, RANK_COLL. */
 #include "tests/unit/unit.h"
 

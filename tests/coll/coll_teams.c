@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_teams.c: collectives on parts of the world: several at once, in other
  * orders, more than there are arenas in a node, and made anew many times, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fake_p2p.c: see fake_p2p.h. */
 #include "tests/coll/fake_p2p.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fake_p2p.h: ranks of a team in one process, without channels: stands in for lib/p2p below
  * schedules.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mp_coll.c: collectives between ranks, against results computed serially.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mp_coll.h: the parts of the test of collectives. */
 #ifndef TESTS_COLL_MP_COLL_H
 #define TESTS_COLL_MP_COLL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reference_values.c: see reference_values.h. */
 #include "tests/coll/reference_values.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reference_values.h: elements of every datatype as plain numbers, and reductions of them, done the slow and
  * obvious way, without a line of the library.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # launchers.sh: how programs are started under launchers that are not ours. Sourced by ../mp.sh when LAUNCHER names
 # one, and by suite.sh.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # mpirun.sh: our programs under Debian's Open MPI 4; see suite.sh.
 #
 # rank_spawn from four ranks hangs here about once in 40 runs on a busy machine (4.1.4), and that is the launcher: one of the new

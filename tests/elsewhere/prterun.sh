@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # prterun.sh: our programs under PRRTE, the launcher of Open MPI 5; with its PMIx and with our own; see suite.sh.
 LAUNCHER=prterun
 . "$(dirname "$0")/suite.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # salloc.sh: xrun inside a real Slurm on two hosts, as salloc and sbatch start it: hosts and slots come from Slurm, one
 # srun starts the agents, and however a job ends nothing of it is left. See slurm.sh.
 . "$(dirname "$0")/../inside.sh"

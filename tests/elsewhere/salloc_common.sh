@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # salloc_common.sh: what the tests of xrun inside Slurm share: jobs by salloc and sbatch from hosta, and what they leave
 # behind on the hosts in $here. Sourced inside the hosts (inside_slurm), with $here set.
 . "$top_srcdir/tests/launcher/cases.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # salloc_tree.sh: the agents that one srun has started form a tree as elsewhere: xrun holds no more connections than the
 # fan-out, and a host's end, at whichever moment, ends what is below it, and is named. See usher.h.
 . "$(dirname "$0")/../inside.sh"

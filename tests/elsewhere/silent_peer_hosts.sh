@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # silent_peer_hosts.sh: a rank waits for one of another host, under a launcher that tells it nothing (a real Slurm): what ends that one,
 # or its host, ends the wait in ten seconds; what only holds it does not. See lib/channel/lives.h.
 . "$(dirname "$0")/../inside.sh"

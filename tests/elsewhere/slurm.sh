@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # slurm.sh: a real Slurm on the simulated hosts of ../hosts.sh, as on a small cluster.
 #
 #   slurm.sh able           exit 0, or 1 and a line that says what is missing
@@ -95,5 +96,5 @@ case ${1:-} in
 able) able ;;
 start) start "${2:-}" ;;
 daemons) shift; daemons "$@" ;;
-*) sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+*) sed -n '3,/^set -u/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

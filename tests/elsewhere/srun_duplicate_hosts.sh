@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # srun_duplicate_hosts.sh: our programs under Slurm on two hosts that have the ipc namespace and the boot id in common, by which UCX
 # tells hosts from each other, but no memory.
 LAUNCHER=srun_hosts

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # srun_hosts.sh: our programs under a real Slurm on two hosts, which do not share memory; see suite.sh.
 LAUNCHER=srun_hosts
 . "$(dirname "$0")/suite.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # suite.sh: programs of several ranks under another launcher. Sourced by the tests of this folder, which set LAUNCHER.
 #
 # Runs the programs of tests/mp and tests/coll as their files "cases" say, but with LAUNCHER in place of xrun: a few

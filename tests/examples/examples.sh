@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # examples.sh: what the examples print under xrun, at several sizes, and how cg meets bad files.
 data=$top_srcdir/examples/data
 matrix=$data/1138_bus.mtx

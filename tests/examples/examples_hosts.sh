@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # examples_hosts.sh: the lock of examples/ on two hosts, which tests/hosts.sh makes of this machine: a rank dies with it in its hands, and
 # those of both hosts learn it within ten seconds.
 . "$(dirname "$0")/../inside.sh"

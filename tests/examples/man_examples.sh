@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # man_examples.sh: the examples of the manual compile without a warning, run, and print what their heads promise.
 work=$(mktemp -d "$top_builddir/tests/man_examples.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mtx_test.c: the Matrix Market reader of examples/, on good files and on each kind of bad one. */
 #include "examples/mtx.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # tutorial.sh: run the programs of doc/tutorial.md and README.md and compare their output with the page.
 #
 # A step is a heading "## N. Title" with one block ```c, whose first line names the file, and one block ```console:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cable_pulled.c: half of the ranks are on a host whose cable is pulled when rank 0 has said "ready". The others learn it
  * by the status of whatever each waits for, in time, go on among themselves, and leave.

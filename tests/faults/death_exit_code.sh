@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # death_exit_code.sh: a rank that fails ends the job within a second, whatever the others do, and xrun's exit code
 # says how it failed.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_false_alarm.c: what is not a death: a process that is stopped for a while; the end of the thread that
  * called rank_init, be it the main thread; a rank that computes for long; one that left in peace.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_in_call.c: one rank is killed inside a call; the others get a status in time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_in_wait.c: whatever call waits for a rank that dies ends with a status, in time; and so does the same call afterwards.
  *

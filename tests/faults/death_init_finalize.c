@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_init_finalize.c: a rank dies around rank_init or rank_finalize; the others get a status, in time.
  *

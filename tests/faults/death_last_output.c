@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_last_output.c: a whole line that was printed is seen, whatever happens to the rank next.
  *

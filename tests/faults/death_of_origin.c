@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_of_origin.c: a rank is killed in the middle of its put.
  *

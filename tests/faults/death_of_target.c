@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_of_target.c: one rank is killed while others put to its memory, get from it or update it.
  *

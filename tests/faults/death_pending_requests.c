@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_pending_requests.c: requests of every kind are under way at once, with a rank that dies and, the same ones, with ranks that live. Each
  * request with the dead one ends, in time and once, with RANK_ERR_PEER_DEAD, or well if it was whole by then. Those with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_queued_sends.c: sends that wait in a queue, as the channel has no room for more, while their peer dies. Each of them ends with
  * RANK_ERR_PEER_DEAD; what had gone before ended well, so the first that fails is followed by none that does not. As many to

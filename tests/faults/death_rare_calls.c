@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_rare_calls.c: a rank that computes, and calls the library now and then, hears of a death in time, also if each of its
  * calls finds a message of somebody else's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * death_twice.c: two ranks die one after the other, with receives from any source open on two teams: each death ends them
  * once a team, they can be posted and started again, and the living are received from. A waitall of requests with the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # faults.sh: what may go wrong around a job, on one host and on several (tests/hosts.sh makes them). Each case has a
 # bound, and leaves no process, no file in /tmp, /dev/shm or /run, and no port on any host. README.md of the tests says
 # which faults are tested where.

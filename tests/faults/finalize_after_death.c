@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * finalize_after_death.c: after a death a rank finalizes by itself, which is its right, and others wait for it: they hear
  * at once that it is gone.

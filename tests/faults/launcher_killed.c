@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * launcher_killed.c: kill -9 of the launcher's processes, or of everything, while ranks hold shared memory;
  * nothing may be left, which mp.sh looks for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* one_death.c: see one_death.h. */
 #include "tests/faults/one_death.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * one_death.h: kill one rank at a moment that all know; the others check that they learn it in time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * silent_peer.c: rank 0 waits for rank 1, which says nothing, for the script tests/elsewhere/silent_peer_hosts.sh.
  *

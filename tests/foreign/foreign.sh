@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # foreign.sh: programs of other MPI libraries, unmodified, under xrun: what they compute, how they end, what is left.
 #
 # Which libraries, and where they are looked for: see peer_programs.sh. PYTHON set: mpi4py on them, and nothing else.

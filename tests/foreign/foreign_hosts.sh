@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # foreign_hosts.sh: programs of other MPI libraries, unmodified, under xrun on two hosts (and three): what they compute, how they end,
 # what is left on either host. Which libraries, and where they are looked for: see peer_programs.sh.
 . "$(dirname "$0")/../inside.sh"

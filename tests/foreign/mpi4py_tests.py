@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # mpi4py_tests.py NAME MAIN ARGUMENT...: mpi4py's own test program, MAIN, without the tests called NAME.
 import runpy
 import sys

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpi_spawn.c: an MPI program that spawns others, and knows nothing of xrun.
  *

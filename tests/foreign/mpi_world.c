@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpi_world.c: an MPI program like any other, which knows nothing of xrun. The
  * first argument says what it does; each checks its result and rank 0 says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_cards.c: what ranks learn of each other through a launcher, from launchers and ranks that are not ours: the list of
  * ranks of this host, what a spawned job is told of its parents, and rosters of other jobs. The first byte says which.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_files.c: libFuzzer target: files and variables that xrun reads and others have written: hostfiles, rankfiles,
  * files of variables, what resource managers say, programs (which libraries do they name?), and the slot of the status

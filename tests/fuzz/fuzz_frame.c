@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_frame.c: bytes from the network through the ucx channel's decoder and
  * its reordering. The first byte says how long the head is and whether the

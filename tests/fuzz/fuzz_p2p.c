@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_p2p.c: frames of messages from strangers, among receives, probes, sends and deaths that the fuzzer thinks of, too: the
  * way of a frame behind the decoder, as lib/channel/ucx goes it. Each payload and each receive's buffer lies in memory of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_pmi1.c: bytes of a rank through the PMI-1 server: its lines, its
  * key-value space, its answers. The first byte says into pieces of what size

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_rma.c: questions and answers of one-sided calls, and keys to memory, from
  * strangers. The first byte says which. Whoever gets one reads all that it is

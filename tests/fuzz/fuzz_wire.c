@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_wire.c: libFuzzer target: what comes over the wires between xrun and its
  * agents, and to their doors; and lists of hosts. The first byte says which.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_words.c: libFuzzer target: what xrun and its agents say to each other about a job that runs: fences, questions
  * for what ranks committed, events, and what agents report of their ranks. The input is a list of messages, each with

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # run.sh: run each fuzz target for a while on its seeds, two at a time. FUZZ_SECONDS (10) bounds each.
 #
 # A new input that finds a fault is left in the build folder, and its name is said; add it to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # install.sh: what "make install" puts where, that programs build against it, and that it goes again.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/install.XXXXXX") || exit 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # link.sh: how programs of users link with an installed librank: pkg-config (also --static), xcc++, CMake; symbol versions.
 bad=0
 for cc in ${CC:-cc}; do # cmake wants the compiler without what stands around it

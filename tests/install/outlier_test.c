@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outlier_test.c: rankinfo --calibrate measures a size again whose rate is far from those of the sizes around it. */
 #include "tests/unit/unit.h"
 

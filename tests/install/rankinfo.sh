@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # rankinfo.sh: what rankinfo shows, and what it refuses.
 info=$top_builddir/rankinfo
 work=$(mktemp -d "$top_builddir/tests/rankinfo.XXXXXX") || exit 1

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # apps.sh: several programs in one job: who runs what, where and with what environment, and how errors name
 # the program that they are about.
 . "$(dirname "$0")/cases.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # bad_input.sh: odd words on the command line and odd files of hosts, ranks and variables: what is right is kept whole, what is
 # wrong is one line and exit code 2, and nothing is waited for for ever. The agents of other hosts are started by a
 # command that notes its words, each in angles, and fails.

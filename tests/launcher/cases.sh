@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # cases.sh: what the scripts of this folder share: run xrun under a limit, look at its output and exit code, and
 # at what it leaves behind. Sourced at their beginning; it makes a folder to work in and goes there.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * client_common.h: what the plain PMIx clients of these tests share: who they
  * are, how they begin and end, and the end of all where a call fails.

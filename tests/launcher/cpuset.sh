@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # cpuset.sh: inside a control group that has but one of the machine's CPUs, xrun uses that one and counts no more, and so does
 # an agent on another host whose group has one. Both layouts of control groups (v2, and v1's own hierarchy) will do.
 export HOSTS_NO_PIN=1 # hosts of one CPU would show nothing

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # dpm.sh: what processes publish, connect and spawn, by PMIx, on this host: jobs that belong together, how one ends with
 # another, and that whoever dies leaves nobody waiting. After each case no process and no file is left.
 . "$(dirname "$0")/cases.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dpm_client.c: a plain PMIx client that publishes, connects and spawns, for
  * the launcher's tests.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # dpm_hosts.sh: dpm.sh on hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
 # is, and what is left when a host of them dies.
 . "$(dirname "$0")/../inside.sh"

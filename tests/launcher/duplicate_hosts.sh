@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # duplicate_hosts.sh: a job on two hosts that have the ipc namespace and the boot id in common, by which programs tell hosts
 # from each other, but no memory.
 export HOSTS_TWINS=1

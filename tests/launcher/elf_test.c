@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * elf_test.c: read the libraries that a program's file names, also from files that are cut off or changed.
  */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # environ.sh: the environment of ranks: --env-file, --env torch, --path, --prefix; and options that come from
 # variables and configuration files.
 . "$(dirname "$0")/cases.sh"

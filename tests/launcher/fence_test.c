@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fence_test.c: fences that a host's ranks gave up: they need not come again for
  * the others, and when they do they are answered by the same fence, also if that

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # forked.sh: start ranks by fork, where a tool such as valgrind runs xrun and does not know its clone.
 . "$(dirname "$0")/cases.sh"
 printf 'no program\n' >text; chmod +x text

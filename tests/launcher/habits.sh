@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # habits.sh: start jobs with the options of mpirun, mpiexec and srun.
 . "$(dirname "$0")/cases.sh"
 

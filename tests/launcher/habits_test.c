@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* habits_test.c: options and hostfile words of other launchers have their meaning here. */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/cli/options.h"

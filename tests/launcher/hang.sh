@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # hang.sh: a job whose ranks all wait for each other is explained without any option; one that waits for a rank that
 # computes or sleeps is not, nor are programs without librank.
 . "$(dirname "$0")/cases.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # hang_hosts.sh: a hang whose cycle of waits goes over two hosts is explained, without any option.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "a hang on two hosts"

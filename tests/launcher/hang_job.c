@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hang_job.c: ranks that wait for each other, or for one that is busy elsewhere.
  *

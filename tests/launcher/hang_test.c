@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hang_test.c: what ranks that wait for each other are reported as. */
 #include "launcher/monitor/hang_report.h"
 

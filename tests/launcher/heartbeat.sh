@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # heartbeat.sh: signs of life and the end: heartbeat, xrun --status, its socket and who should not talk to it, stack
 # traces, signals to ranks, --kill-grace.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # host_aliases_hosts.sh: one machine under several names. Names of xrun's own host are one host; names of another one are refused
 # in one line, unless a command other than ssh makes hosts of them.
 . "$(dirname "$0")/../inside.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hub_test.c: the hub of several jobs with front ends that are the test's own:
  * errands go in, answers come out; who has ended leaves nobody waiting. And that

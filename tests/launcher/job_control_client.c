@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job_control_client.c: a PMIx client that has signals sent to ranks and files removed, for the launcher's tests.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # job_end.sh: an agent that stands still, ^Z, signals that a parent has ignored or blocked, segments that ranks leave, and
 # what clients have done with processes and files (PMIx_Job_control).
 

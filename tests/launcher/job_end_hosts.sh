@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # job_end_hosts.sh: on two hosts: what is told of both (--json), the ends of a job, also one whose agents stand still, and
 # signals and files of the ranks there.
 . "$(dirname "$0")/../inside.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """killed_xrun_socket.py XRUN: kill -9 xrun and its agent while xrun cannot come to run: does the keeper remove the job's socket?
 
 A real-time process keeps the core that xrun is bound to, so that the killed xrun stays its keeper's parent until all

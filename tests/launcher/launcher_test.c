@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
 #include "launcher/util/pack.h"
 #include "launcher/exec/environ.h"

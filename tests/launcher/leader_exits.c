@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * leader_exits.c: a process whose main thread ends while another thread lives: a zombie to /proc, and yet alive.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # leader_exits.sh: a rank whose main thread has ended while another thread lives is a zombie to /proc. It is alive: it
 # ends by itself, is shown by --status, and is killed by every way to end a job.
 . "$(dirname "$0")/cases.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # listener_hosts.sh: crowds of strangers at the doors by which agents come in: more than xrun has descriptors, more than a door
 # has room for, and such as come again and again. The agents get in all the same, the job goes on, and strangers are counted.
 . "$(dirname "$0")/../inside.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * listener_test.c: an agent that has spoken is not taken for one of the silent, and one that was thrown out comes again.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * local_host_test.c: which of the names in a list are this host's, whatever the host of the test is called.
  */

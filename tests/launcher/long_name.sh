@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # long_name.sh: start PMIx clients on hosts with names that are as long as names may be.
 . "$(dirname "$0")/cases.sh"
 

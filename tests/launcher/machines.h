@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * machines.h: machines that we do not have, for tests of placement: recorded ones of tests/data/topologies ("NAME.xml"),
  * hwloc's synthetic ones ("core:4 pu:2"), and one with cores of two kinds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mapper_test.c: who runs where, on machines that we do not have.
  *

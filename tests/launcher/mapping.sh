@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # mapping.sh: options about hosts and places, as a user writes them. What becomes of them on machines that are not
 # here is tested by mapper_test; here it is this host, and lists of hosts that are refused before anything is started.
 . "$(dirname "$0")/cases.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nameserver_test.c: what processes publish and look up: many of them, of each range, and
  * answers of any size.

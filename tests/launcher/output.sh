@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # output.sh: where ranks' output goes and where their input comes from: --output-dir, also on a full disk, --quiet,
 # --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
 . "$(dirname "$0")/cases.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # output_rate.sh: 32 ranks that write 10,000 lines a second each (many_lines.c), and whether all of it comes, at that rate. Sourced after cases.sh.
 #
 #   in_pace COMMAND...   the command, with the words for many_lines.c added, runs such a job, sets rc and ms, and has in out what has

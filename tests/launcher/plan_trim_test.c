@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plan_trim_test.c: the hosts that get no agents are none that would get ranks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi1_test.c: the PMI-1 server over real socket pairs, with clients that are
  * right and ones that are not, alone and as two hosts; and what it is made of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_client.c: a plain PMIx client, for the launcher's tests.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # pmix_hosts.sh: what PMIx clients do that crosses hosts, on one host and on two (tests/hosts.sh makes them): events that a
 # rank raises, PMIx_Get with a time-out and of ranks that die, fences with a time-out and with clients that die behind a
 # script.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmix_hosts_client.c: a plain PMIx client, for what crosses hosts: events that ranks
  * raise, long texts to log and to abort with, PMIx_Get with a time-out, fences

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # pmix_requests.sh: ask the PMIx server for what it knows, for what it does not know, and for both.
 . "$(dirname "$0")/cases.sh"
 

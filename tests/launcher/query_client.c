@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * query_client.c: a PMIx client that asks for known and for unknown keys.
  *

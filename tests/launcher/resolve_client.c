@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * resolve_client.c: a PMIx client that asks which ranks of its own job and of another run where.
  *

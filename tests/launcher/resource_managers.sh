@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # resource_managers.sh: what resource managers say of a job's hosts, as they were recorded; and hosts that need no agents.
 # The agents of other hosts are started by a command that notes who was asked for, and fails.
 . "$(dirname "$0")/cases.sh"

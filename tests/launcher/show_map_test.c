@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * show_map_test.c: what --show-map prints of machines that we do not have: the table and the drawing, to the letter.
  *

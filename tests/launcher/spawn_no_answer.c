@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawn_no_answer.c: rank_spawn under a launcher that does not answer: the first
  * xrun, whose pid FIRST_XRUN names, is stopped meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status_board_test.c: the status board: what a rank writes is what the launcher reads, as text; and what is no board. */
 #include "launcher/monitor/status_board.h"
 #include "launcher/monitor/proc_state.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """terminal.py SCENARIO COMMAND...: a user's terminal: runs a command there, types when it asks, looks at what it shows and
 at the terminal after it. RK_LIMIT seconds are the most that it may take."""
 import fcntl, os, pty, re, select, signal, struct, sys, termios, time

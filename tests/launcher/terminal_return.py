@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """terminal_return.py: rank 1 has the terminal; rank 0, which may be on another host, says "back" when that one has gone."""
 import fcntl, os, signal, socket, sys, time
 if os.environ["XRUN_RANK"] == "0":

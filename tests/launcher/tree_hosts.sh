@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # tree_hosts.sh: seven hosts whose agents are a tree of fan-out 2, three deep: the start and the end, output that nobody takes
 # for a while, files on a full disk, and ranks and agents that die at the leaves and on the way to them.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tree_test.c: whose silence is taken for death. A child that has spoken must go on to; one that has said that it is busy, one
  * that has said nothing yet, and one whose long message comes byte by byte need not. And who keeps a start waiting is

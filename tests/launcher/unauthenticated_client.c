@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * unauthenticated_client.c: who should not talk to a job's socket, and what is left of one.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # universe.sh: ask the size of the universe over PMI-1.
 . "$(dirname "$0")/cases.sh"
 

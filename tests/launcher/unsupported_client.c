@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * unsupported_client.c: a PMIx client that asks for what the server does not do: each is refused soon, and the server goes on.
  *

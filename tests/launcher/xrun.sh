@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # xrun.sh: what a user sees of xrun, and what it leaves behind: options, output, exit codes, failures,
 # signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
 

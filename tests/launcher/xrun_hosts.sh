@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # xrun_hosts.sh: jobs on several hosts, which tests/hosts.sh makes of this machine: where ranks run, what they hear and say,
 # and every way in which a host, an agent or a rank can be lost. After each case nothing of a job is left on any host.
 . "$(dirname "$0")/../inside.sh"

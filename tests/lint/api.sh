@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # api.sh: rank.h, the export list, the library that was built and the manual name the same functions.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/api.XXXXXX") || exit 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # man.sh: the manual pages that are made from other files are current, and all are well formed.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/man.XXXXXX") || exit 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # messages.sh: each row of the launcher's table of messages is sent and handled, the latter in the files that it names.
 # That numbers are unique shows the compiler: overlay/protocol.c has a switch of them.
 bad=0

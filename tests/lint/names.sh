@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # names.sh: a file's name and a static function's name mean one thing in the whole tree.
 cd "$top_srcdir" || exit 1
 bad=0

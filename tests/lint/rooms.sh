@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # rooms.sh: the house's rules that a script can see: who includes whom, where the environment is read,
 # how long a file may be and how it opens.
 cd "$top_srcdir" || exit 1
@@ -71,7 +72,10 @@ sources lib collectives launcher tools bench | grep -v '^lib/boot/\|^launcher/pm
 sources $ours | xargs awk 'FNR > 800 { print FILENAME " has more than 800 lines"; nextfile }' |
     judge "no file has more than 800 lines"
 
-sources $ours | xargs awk 'FNR == 1 && $0 !~ /^\/\*/ { print FILENAME " does not open with a comment" }' |
+git ls-files '*.[ch]' '*.sh' '*.py' 2>/dev/null | grep -v '^doc/examples/' | xargs -r grep -L 'SPDX-License-Identifier: BSD-3-Clause' |
+    judge "each source names its licence"
+
+sources $ours | xargs awk 'FNR == 2 && $0 !~ /^\/\*/ { print FILENAME " does not open with a comment" }' |
     judge "each file opens with a comment that says what it does"
 
 sources $ours | xargs grep -nE '(^|[ /*(])(TODO|FIXME|XXX)([ :.(]|$)' | judge "nothing is left to do in comments"

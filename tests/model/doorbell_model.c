@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * doorbell_model.c: sleeping on a descriptor, the code itself, in every order of its accesses: a rank that waits for two others
  * is rung by a byte in its pipe (lib/node/node.c), in a nap of its own (lib/core/wait.c) or of its user's, who armed and

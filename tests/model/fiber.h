@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fiber.h: go on on another stack. On x86-64 by hand: swapcontext asks the kernel for the signal mask each time, which
  * would be most of the work. */
 #ifndef TESTS_MODEL_FIBER_H

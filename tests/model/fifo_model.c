@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fifo_model.c: the box of the shm channel (lib/channel/shm/fifo.h, the code itself) in every order of its accesses:
  * frames of all forms through a ring of two cells, several laps; with and without a consumer who tells, in frames of

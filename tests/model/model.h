@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * model.h: run pieces of the library's own code in every order that the memory of an x86 machine allows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sender_bitmap_model.c: how a rank hears of the boxes of others (lib/channel/shm/shm.c, the code itself) in every order of its
  * accesses: two ranks make first contact with a third and send to it, and that makes progress until all has come; with

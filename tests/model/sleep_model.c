@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sleep_model.c: sleeping and waking of lib/node/node.c, the code itself, in every order of its accesses: a rank that
  * waits for two others sleeps on its doorbell's futex, they ring. Nobody may sleep on when all has come. The naps'

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * split_copy_model.c: what two ranks agree on by the word of claims (lib/channel/shm: claims.h and rndv.c, the code itself) in
  * every order of their accesses:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_model.c: threads of one process that wait (lib/core/threads.c and the nap of wait.c, the code itself), in every
  * order of their steps: who polls, who stands by, and how the place goes from one to the other and to the progress thread. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * alloc_no_memory.c: no memory for an allocation is an error on every rank at the time of allocating, never a
  * signal later, and the library works on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* argument_errors.c: arguments that cannot be right get a status that says which, and change nothing. */
 #include "tests/mp/mp.h"
 

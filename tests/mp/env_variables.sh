@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # env_variables.sh: every variable of the library at its least and at its largest, one at a time and all at once: a random
 # program of two ranks comes to its end, and what it sees is right. A variable that has no line below fails the test.
 program=$top_builddir/tests/mp/random_mixed.mp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * event_loop.c: the library in an event loop of the program's own: one epoll over rank_progress_fd and a
  * timer. A token goes round, with pauses; nothing spins, and nothing is slept through.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* finalize_delivery.c: what was sent arrives, though the sender has long called rank_finalize. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* init_finalize.c: rank_init and rank_finalize, and every call before, between and after. */
 #include "tests/mp/mp.h"
 

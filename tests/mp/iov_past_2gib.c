@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * iov_past_2gib.c: lists of pieces that are past 2 GiB together: rank_sendv, rank_putv, rank_getv. Little memory is behind it: the
  * source is one block named many times, the destination one that is mapped at many addresses. And one message of more than 2^32

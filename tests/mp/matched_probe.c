@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* matched_probe.c: matched probes: what was probed is received by its handle and by nothing else. */
 #include "tests/mp/mp.h"
 

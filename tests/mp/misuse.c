@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* misuse.c: programs that use the library wrongly are told so: bad arguments, calls before and after. */
 #include "tests/mp/mp.h"
 

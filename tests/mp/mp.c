@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mp.c: see mp.h. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mp.h: what programs of several ranks share: start and end, checks, random numbers, patterns.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # nested_launcher.sh: ranks of another launcher that runs in a rank of xrun inherit XRUN_JOB and XRUN_BOARD, and ignore
 # them: their PMIx namespace is another one.
 . "$top_srcdir/tests/env.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_fairness.c: ranks that all send to rank 0 as fast as they can; its receives from any source get about as much of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_flood.c: everybody sends to one that does not listen, and all to all; nothing locks up, nothing is
  * lost, and memory stays bounded.

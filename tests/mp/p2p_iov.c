@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_iov.c: sends and receives of data that is not in one piece, against each other and against plain
  * ones: shapes at random and chosen ones, every size class, posted and unexpected, cut short.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_large.c: large messages by whatever path RANK_LARGE says, with sizes around each threshold: from and to any
  * address, cut short, in pieces, both ways at once, by many at once, and to a rank that comes late.

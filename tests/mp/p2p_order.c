@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p_order.c: which message a receive gets: order, tags, sources, wildcards, teams of one. */
 #include "tests/mp/mp.h"
 

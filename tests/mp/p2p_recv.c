@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p_recv.c: sizes, truncation, zero bytes, datatypes, and messages to oneself. */
 #include "tests/mp/mp.h"
 

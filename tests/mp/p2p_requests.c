@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_requests.c: testall, testany, waitsome, testsome; cancel; callbacks; persistent requests.
  *

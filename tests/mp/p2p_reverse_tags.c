@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_reverse_tags.c: many sends started at once, received in the reverse order of their tags, in bounded memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_send_before_recv.c: all send before they receive, messages that are longer than any that leave at once: nobody waits for ever.
  * What is fetched before a receive asks for it keeps its order, its bytes, and its place in probes; a synchronous send is

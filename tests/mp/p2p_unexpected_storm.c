@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p2p_unexpected_storm.c: random messages on several teams, every byte and the order checked.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p_wait.c: test, wait, waitall, waitany, probe, ssend, sendrecv, and large sends head to head. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * progress_overlap.c: the progress thread: what others want of a rank is done while it computes and calls nothing: a large
  * message comes in, one goes out, and its memory is read and counted in where only it can do that.

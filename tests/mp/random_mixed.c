@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * random_mixed.c: random programs of messages, matched probes, puts, gets, counts and cancels, against a sequential model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * random_stops.c: in front of a rank's program: all ranks share one core, and each is stopped and let go on at random.
  *

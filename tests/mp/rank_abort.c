@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rank_abort.c: rank_abort ends the whole job with its code; the others are in calls that would never end. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rank_spawn.c: rank_spawn: parents and children of several sizes on one team; several families at once;
  * grandchildren; what goes wrong. The children are this program with --child.

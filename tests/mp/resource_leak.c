@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resource_leak.c: what is made and freed again and again leaves neither descriptors nor memory. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_atomics.c: each atomic on each type against what it says, and all ranks at once on one word. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_keys.c: keys to registered memory: what opens, what is refused, damaged or stale ones. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_putget.c: nonblocking puts and gets, vectors and strides, on symmetric and on registered memory,
  * against a model of what everybody's memory holds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_random.c: random programs of one-sided calls against a sequential model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_rules.c: what one-sided calls have in common on all channels: there is a request behind each nonblocking call,
  * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written. How soon who waits

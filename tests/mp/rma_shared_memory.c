@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma_shared_memory.c: registered memory that is shared memory of the program's own: peers of the node map it, where they can, and
  * all calls reach it as they reach other memory, where they cannot.

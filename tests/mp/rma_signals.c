@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_signals.c: data that comes with a signal, waits for words of one's own memory, sleeping or not. */
 #include "tests/mp/mp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_symmetric.c: symmetric memory: put, get, flush, atomics, direct pointers, several allocations and teams. */
 #include "tests/mp/mp.h"
 

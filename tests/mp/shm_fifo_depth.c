@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm_fifo_depth.c: a box of many ranks has a shallow ring, which gets deeper where its sender finds it full again and again (RANK_LOG=debug
  * says so, and cases looks for it); what comes through it meanwhile is whole.

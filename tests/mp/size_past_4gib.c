@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * size_past_4gib.c: a message, and one-sided copies, past the 4 GiB at which 32-bit sizes end.
  *

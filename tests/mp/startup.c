@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * startup.c: many ranks come up, meet, and go; UCX stays out of it where nobody needs it.
  *

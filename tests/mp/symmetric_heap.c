@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * symmetric_heap.c: many symmetric allocations of every size at once: none is where another is, all begin with
  * zeros, all calls reach all of them, and what is freed, in whatever order, goes back to the system. Its memory is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* team_create.c: split, split_shared, dup, free; nested, undefined, many; tags of one never meet another's. */
 #include "tests/mp/mp.h"
 

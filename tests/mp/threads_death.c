@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_death.c: a rank dies while threads of the others wait for it, each in another way; all waits end, and soon.
  * Threads that wait for nobody dead go on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_mix.c: everything at once at RANK_THREAD_MULTIPLE: threads of two ranks do random things with each other, of
  * their own team and of a common one, while a third rank dies.

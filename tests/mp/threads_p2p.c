@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_p2p.c: messages and collectives of several threads at once (RANK_THREAD_MULTIPLE): tags of their own, wildcards
  * and matched probes where every message is to be received exactly once, receives that are canceled while other threads complete

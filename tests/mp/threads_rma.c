@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_rma.c: one-sided calls of several threads at once: atomics on one counter, puts and gets with flushes between,
  * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread, flushes beside

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_wake.c: threads that keep each other from nothing: the progress thread goes on while a callback runs in the one
  * thread that waits, and when all waits are over; a thread that sleeps in a wait is woken beside one with an event loop of

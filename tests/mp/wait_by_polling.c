@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wait_by_polling.c: ranks that only look (test, testall, testany, testsome, iprobe, improbe, progress) and never wait, on one core. Who looks in
  * vain makes way, so that a message goes round among many of them; who computes between looks keeps the core, as does who has one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wait_sleep.c: who waits for a word that nobody rings for sleeps for a millisecond at most, looks at it after each sleep, and does so
  * beside other threads, too.

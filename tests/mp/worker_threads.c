@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* worker_threads.c: see worker_threads.h. */
 #include "tests/mp/worker_threads.h"
 

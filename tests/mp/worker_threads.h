@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* worker_threads.h: several threads that do the same, for tests of RANK_THREAD_MULTIPLE. */
 #ifndef TESTS_MP_WORKER_THREADS_H
 #define TESTS_MP_WORKER_THREADS_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # xpmem.sh: large messages and registered memory by XPMEM, with a stand-in for it (xpmem_standin.c).
 case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - xpmem # SKIP sanitizers have the heap that the stand-in needs"; exit 77 ;; esac
 standin=$top_builddir/.libs/libstandin.so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * xpmem_attach.c: memory that is attached by XPMEM, shown by the stand-in that is preloaded (xpmem_standin.c): what is kept
  * attached, how much, and what happens if it goes away under a copy.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * xpmem_standin.c: a stand-in for libxpmem and the kernel's module, to be preloaded into ranks, which RANK_XPMEM then names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_bad_frames.c: frames of the channel's own kinds that name what the sender has no
  * business with. They are dropped and counted, each of them; what they aimed at stays as it was, and what

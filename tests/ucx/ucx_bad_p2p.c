@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_bad_p2p.c: rank 1 throws messages at rank 0 under other ranks' numbers, of ranks that there are not, with tags
  * that nobody can send and lengths that cannot be, for a team that rank 0 has and for one that it makes later. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_bad_packets.c: rank 1 throws packets at rank 0 by UCX's own calls, past the channel: first such as nobody would send, of
  * random bytes and of true ones with some changed, each of which is refused and counted; then such as could be true, in whose frames

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_bad_rma.c: rank 1 throws questions and answers of one-sided calls at rank 0, most of them nearly right: no
  * byte outside the memory that has a name changes, and rank 2 is served meanwhile, or refused what the memory is not for. Then

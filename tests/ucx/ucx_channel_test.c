@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_channel_test.c: the ucx module by itself, on several transports and numbers of ranks. */
 #include "tests/ucx/ucx_fixture.h"
 

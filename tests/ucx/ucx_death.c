@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_death.c: what ends well when a peer does not: all that waits for a killed
  * rank completes within a second, and the living go on. And sleeping: a rank

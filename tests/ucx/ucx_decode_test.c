@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_decode_test.c: what the ucx channel makes of bytes from outside, and of packets out of order. */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/devices.h"

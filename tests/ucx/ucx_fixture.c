@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_fixture.c: the processes of ucx_fixture.h. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_fixture.h: processes that talk through the ucx module, with the library's own
  * engine but without PMIx, launcher and matching: cards go through memory that

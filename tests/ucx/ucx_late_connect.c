@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_late_connect.c: a rank that leaves while another one connects.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_onesided.c: put, get and flush between all ranks, on memory of each; many at once. */
 #include "tests/ucx/ucx_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_random.c: frames and long messages of all sizes between all ranks at once.
  * Each must be handed up once, whole, and in the order in which it was sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_stream.c: rank 0 sends messages of 16 MiB to rank 1, for tests of what carries them.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # ucx_two_links.sh: two links between two hosts: large messages take the one that UCX_NET_DEVICES names, or both where UCX can
 # (1.22, UCX_MAX_EAGER_RAILS=2); a cable pulled in mid-transfer ends in a status on both sides, and not in a hang.
 . "$(dirname "$0")/../inside.sh"

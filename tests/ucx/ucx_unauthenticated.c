@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_unauthenticated.c: a process that has no key, but a UCX of its own and rank 0's address, reads and writes rank 0's memory as
  * UCX's calls let it: with a key to its own memory and an address of rank 0's. It works only where UCX was asked

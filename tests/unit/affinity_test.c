@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* affinity_test.c: which ranks share cores: the cases that occur, and against Hall's condition itself, of all groups. */
 #include "tests/unit/unit.h"
 

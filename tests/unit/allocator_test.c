@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* allocator_test.c: which bytes of a range are taken: against a map of bytes, in random orders. */
 #include "lib/mem/allocator.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* base_test.c: log, list, clock, status list. */
 #include "tests/unit/unit.h"
 

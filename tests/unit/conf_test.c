@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_test.c: the configuration table: each type, bad values and what is said, files, names, origins. */
 #include "tests/unit/unit.h"
 

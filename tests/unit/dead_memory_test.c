@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dead_memory_test.c: memory of a rank that is gone is not touched by the kernel's copies, though a process of that
  * number lives: it may be another's by now. And who is not reached, and may have died, keeps nobody waiting for the news.

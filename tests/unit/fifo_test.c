@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fifo_test.c: a box of the shm channel: one process, two processes, full, wrapping round. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fnv_test.c: hashes are the standard's FNV-1a; their values do not change from one version to the next. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* iov_test.c: views of lists of pieces: every offset and length against a plain model; checks. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match_test.c: the match tables alone, against a plain list that does the same slowly. */
 #include "tests/unit/unit.h"
 

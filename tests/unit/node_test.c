@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* node_test.c: the node's segment: who can attach, who lives, sleep and wake, no memory. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* procs_test.c: what a spawned job is told, who has which number, and news of other jobs. */
 #include "tests/unit/unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* proto_table_test.c: the table of paths, its text and its file; and how two ranks share a copy. */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"

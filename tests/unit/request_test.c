@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* request_test.c: the pool of requests, their names for the wire, completion. */
 #include "tests/unit/unit.h"
 

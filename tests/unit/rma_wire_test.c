@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_wire_test.c: frames of one-sided calls and keys, as strangers may write them; names and their generations. */
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_wire.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rndv_early_test.c: what is fetched before it is asked for: while something else comes all the time, and what it takes of its
  * bound. One rank, which sends to itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * calibrate.c: measure how fast a large message goes by each path between two cores of this machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * info.h: the parts of rankinfo, a tool that shows what this librank is and
  * what it sees. It is linked with the library's inside, so that it asks the

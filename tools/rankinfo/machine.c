@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.c: what rankinfo sees of this machine: channels that work, cores, GPUs and NICs. */
 #include "lib/base/conf.h"
 #include "lib/channel/module.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* outlier.c: see outlier.h. */
 #include "tools/rankinfo/outlier.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* paths.c: see paths.h. */
 #include "tools/rankinfo/paths.h"
 #include "lib/base/conf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* paths.h: rankinfo's part about large messages: the table that ranks would use, and measuring a new one. */
 #ifndef RK_TOOLS_RANKINFO_PATHS_H
 #define RK_TOOLS_RANKINFO_PATHS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rankinfo.c: show what this librank is, how it is configured and what it
  * sees. Prints everything, or the parts that are asked for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* show_conf.c: rankinfo's view of the configuration table, for a terminal and for man. */
 #include "lib/base/conf.h"
 #include "tools/rankinfo/info.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cma_iov.c: see cma_iov.h. The sender's list is read first: its entries are data from another
  * process and are checked, though all that they could do is have us read what we may read anyway.

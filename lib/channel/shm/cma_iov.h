@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cma_iov.h: large messages of a node whose payload is not in one piece on one side or both. */
 #ifndef RK_CHANNEL_SHM_CMA_IOV_H
 #define RK_CHANNEL_SHM_CMA_IOV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fifo.c: how the memory of a box is divided. See fifo.h. */
 #include "lib/channel/shm/fifo.h"
 #include "lib/channel/shm/split_copy.h"

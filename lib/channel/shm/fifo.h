@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fifo.h: a one-way box between two ranks of a node: a ring of cells, a ring of bytes.
  *

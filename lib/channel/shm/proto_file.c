@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * proto_file.c: where the table of paths.h lies: the file that RANK_PATHS names, or one in the user's cache
  * whose name holds a sum of what it is valid for, so that machines that share a home do not dispute it.

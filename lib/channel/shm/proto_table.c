@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* proto_table.c: the table itself and its text. See paths.h. */
 #include "lib/channel/shm/proto_table.h"
 #include "lib/base/fnv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * proto_table.h: how a large message goes from one rank of a node to another, and how fast that is here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm.c: the channel between ranks of one node: first contact, frames, polling.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shm.h: the channel between ranks of one node: what shm.c and rndv.c share.
  */

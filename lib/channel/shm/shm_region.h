@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shm_region.h: how much of the node's segment the boxes want. */
 #ifndef RK_CHANNEL_SHM_SHM_REGION_H
 #define RK_CHANNEL_SHM_SHM_REGION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* decode.c: bytes from outside become a packet, or are refused. See decode.h. */
 #include "lib/channel/ucx/decode.h"
 

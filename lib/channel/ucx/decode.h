@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * decode.h: what stands on the wire between two ucx channels, and the one
  * place where bytes from outside become a packet that may be trusted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* devices.c: see devices.h. */
 #include "lib/channel/ucx/devices.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * devices.h: UCX's transports and devices, out of what its context prints about itself: it tells of them in no other way.
  * No UCX here, no state: a unit test reads texts of machines that have such devices.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ep.c: first contact with a peer, and parting with it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * module_glue.c: the module's side of services.h: its one exported symbol, and
  * forwarders to the core under the names that the core's headers declare.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rails.c: what UCX would carry messages by: the devices that it has opened here, as UCX_TLS and UCX_NET_DEVICES leave
  * them, and how many of them one message may take. For rankinfo: which of them lead to a peer shows only in a job.

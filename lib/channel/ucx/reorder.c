@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reorder.c: puts packets back in order. See reorder.h. */
 #include "lib/channel/ucx/reorder.h"
 

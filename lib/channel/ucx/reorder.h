@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reorder.h: puts packets that were numbered by their sender back in order.
  *

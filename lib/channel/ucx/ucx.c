@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx.c: the channel over UCX: its table of operations, progress, sleeping, draining.
  */

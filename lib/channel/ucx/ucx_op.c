@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_op.c: the table of what is under way, with names for the wire. */
 #include "lib/channel/ucx/ucx.h"
 

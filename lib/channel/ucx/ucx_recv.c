@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_recv.c: packets from UCP: checked, put in order, their frames handed up.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_recv_fast.c: the shortest way for a blocking receive that is the first in line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed, where UCX is asked for that (ucx_setup.c).
  * Atomics are not here: they have to be the CPU's, as a node peer's are, and are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_rndv.c: messages that are announced first and fetched when they are matched.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_setup.c: UCP's configuration, context and worker, and the card with our address.
  *
