@@ -152,6 +152,8 @@ BEGIN {
     in_opening = 1
 }
 
+/^\/\* SPDX-/ { next }
+
 $1 == "#define" && $2 ~ /^RANK_VERSION_/ { version = version (version ? "." : "") $3 }
 
 in_opening {
