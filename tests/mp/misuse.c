@@ -94,13 +94,14 @@ static void after_the_end(struct mp *mp)
     void *part;
     int done;
     char c = 0;
+    static char parts[200];
 
     MP_OK(rank_alloc(world, RANK_MEM_HOST, 64, 0, &part, &mem));
     MP_OK(rank_isend("x", 1, RANK_BYTE, mp->rank, 6, world, &sent));
     MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 6, world, &never));
     MP_OK(rank_wait(&never, NULL));
     for (int i = 0; i < 200; i++)
-        MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 7, world, &many[i]));
+        MP_OK(rank_irecv(&parts[i], 1, RANK_BYTE, mp->rank, 7, world, &many[i]));
     never = many[199];
     mp_end(mp);
     MP_STATUS(rank_barrier(rank_world()), RANK_ERR_STATE);
