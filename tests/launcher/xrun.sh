@@ -454,8 +454,9 @@ heard_soon() {
 until_true 60 heard_soon && check "a client is heard although a stranger has said half a word" 0 ||
     bad "a client is heard although a stranger has said half a word" "exit code $rc: $(cat out err)"
 
-# Another user of the host, who says a long word byte by byte, is not listened to.
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+# Another user of the host, which says a long word byte by byte, is not listened to. AddressSanitizer of clang has an accept of its
+# own in the program, before ours.
+if [ -z "${SAN_CFLAGS:-}" ] && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     drips='trap "" PIPE; exec 3<>/dev/tcp/127.0.0.1/$0 || exit; echo drips
         printf "\0\0\0\0\0\0\0\0\240\206\1\0\0\0\0\0" 2>/dev/null >&3 || { echo closed; exit; }
         for i in {1..400}; do printf x >&3 2>/dev/null || { echo closed; exit; }; sleep 0.05; done; echo was listened to'
