@@ -60,7 +60,7 @@ done | awk '
             print file " includes " header ": write it from the top"
         else if (from != to && !((from, to) in may) && !((from, header) in may))
             print file " includes " header ": " from " may not see " to
-    }' tests/lint/rooms - | judge "no room includes a higher one"
+    }' tests/lint/rooms.txt - | judge "no room includes a higher one"
 
 sources lib collectives launcher tools bench | grep -v '^lib/base/conf_load\.c$' |
     xargs grep -nwE 'getenv|secure_getenv' | judge "the environment is read in lib/base/conf_load.c only"
