@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """compare: the same measurements through us and through MPI libraries, alternately in one run.
 
-  bench/compare.py BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--limits] [--list]
+  bench/compare.py BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--base BUILDDIR]
+                   [--limits] [--list]
 
 The peers are those that bench/peers.sh has set up in BUILDDIR/peers. Each row runs K times, us and every
 peer in turn; printed are the medians of K (behind a peer's: the ratio of ours to it), the ratio of ours to the best
 peer's, its spread (the least and the largest of the K ratios run by run), and what the row is to reach. A run that
 fails or does not end is counted behind the figure ("2 lost") and left out of it. Peers' programs are started by
 their own launchers, or with --launcher xrun all by ours: then only the libraries differ.
+
+--base BUILDDIR compares a build with an earlier one, to find what a change costs; other peers only if --peers names them.
 
 Besides MPI libraries there are, in the rows that have them, ucx_perftest of each UCX that peers.sh has found (ucx13, ucx22:
 the best of the tests that do the same; it does not touch its data between iterations) and what the machine does by itself
@@ -25,6 +28,7 @@ ap.add_argument('--raw', action='store_true', help='every run\'s figure, too')
 ap.add_argument('--peers', default='')
 ap.add_argument('--rows', default='')
 ap.add_argument('--launcher', choices=['own', 'xrun'], default='own', help='what starts the peers\' programs')
+ap.add_argument('--base', help='another build folder of ours, compared as a peer named base')
 ap.add_argument('--limit', type=float, default=60, help='seconds for one run; what takes longer is killed')
 ap.add_argument('--time', default='100ms', help='measuring time of each run of a benchmark')
 ap.add_argument('--limits', action='store_true', help='what the machine does by itself, first')
@@ -35,14 +39,18 @@ top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 hosts_tool = top + '/tests/hosts.sh'
 peers_dir = os.path.join(build, 'peers')
 there = sorted(f[:-3] for f in (os.listdir(peers_dir) if os.path.isdir(peers_dir) else []) if f.endswith('.sh'))
-peers = opt.peers.split(',') if opt.peers else there
-if not there and not opt.list:
+peers = opt.peers.split(',') if opt.peers else [] if opt.base else there
+if not there and not opt.list and not opt.base:
     sys.exit('compare: no peers in %s; run bench/peers.sh %s' % (peers_dir, opt.build))
 if not opt.list and set(peers) - set(there):
     sys.exit('compare: no peer is named %s; there are %s' % (', '.join(sorted(set(peers) - set(there))), ', '.join(there)))
 if opt.runs < 1:
     sys.exit('compare: --runs %d: at least 1' % opt.runs)
-raws = sorted(f[:-4] for f in (os.listdir(peers_dir) if os.path.isdir(peers_dir) else []) if f.endswith('.raw'))
+OURS = {'us': build}  # the build folder of each of our own builds
+if opt.base:
+    OURS['base'] = os.path.abspath(opt.base)
+    peers = peers + ['base']
+raws = [] if opt.base else sorted(f[:-4] for f in (os.listdir(peers_dir) if os.path.isdir(peers_dir) else []) if f.endswith('.raw'))
 
 
 # What a peer's own launcher is told in NAME.sh, for xrun.
@@ -56,11 +64,11 @@ def shell(who, n, words, hosts=False):
     cmd = ' '.join("'%s'" % w for w in words)
     if hosts:
         on = ','.join('%s:%d' % (h, n // 2) for h in ('hosta', 'hostb'))
-        inside = 'XDG_RUNTIME_DIR=/run exec %s/xrun -q -n %d --host %s %s' % (build, n, on, cmd) if who == 'us' else \
+        inside = 'XDG_RUNTIME_DIR=/run exec %s/xrun -q -n %d --host %s %s' % (OURS[who], n, on, cmd) if who in OURS else \
             '. %s/%s.sh; run_hosts %d %s %s' % (peers_dir, who, n, on, cmd)
         return 'exec %s exec hosta bash -c %s' % (hosts_tool, shlex.quote(inside))
-    if who == 'us':
-        return 'began; exec %s/xrun -n %d %s' % (build, n, cmd)
+    if who in OURS:
+        return 'began; exec %s/xrun -n %d %s' % (OURS[who], n, cmd)
     if opt.launcher == 'xrun':
         return '. %s/%s.sh; began; exec %s/xrun -n %d %s%s' % (peers_dir, who, build, n, XRUN_PEER.get(who, ''), cmd)
     return '. %s/%s.sh; began; run %d %s' % (peers_dir, who, n, cmd)
@@ -127,7 +135,7 @@ def bench(n, name, size, *more, field='median_us', scale=1, hosts=False):
     def measure(who):
         # In the build folder: what lies in /tmp is not seen on the other hosts.
         with tempfile.NamedTemporaryFile(suffix='.json', dir=build) as f:
-            prog = build + '/rankbench' if who == 'us' else '%s/mpibench.%s' % (peers_dir, who)
+            prog = OURS[who] + '/rankbench' if who in OURS else '%s/mpibench.%s' % (peers_dir, who)
             words = [prog, name, '-b', str(size), '-e', str(size), '-d', 'f64', '-j', f.name, '-c', '1', '--time', opt.time, *more]
             if run(who, n, words, hosts=hosts)[0] is None:
                 return None
@@ -237,14 +245,14 @@ def started(n, program):
     """Seconds for a whole job."""
     def measure(who):
         words = ['true'] if program is None else [
-            build + '/bench/' + program if who == 'us' else '%s/%s.%s' % (peers_dir, program, who)]
+            OURS[who] + '/bench/' + program if who in OURS else '%s/%s.%s' % (peers_dir, program, who)]
         return run(who, n, words)[0]
     return measure
 
 
 def footprint(field):
     def measure(who):
-        out = run(who, 128, [build + '/bench/footprint' if who == 'us' else '%s/footprint.%s' % (peers_dir, who)])[1]
+        out = run(who, 128, [OURS[who] + '/bench/footprint' if who in OURS else '%s/footprint.%s' % (peers_dir, who)])[1]
         return float(out.split()[field]) if out else None
     return measure
 
@@ -458,7 +466,8 @@ print('\n| ' + ' | '.join(head) + ' |\n|' + ' --- |' * len(head) if opt.md else 
 for row in rows:
     # Who is measured how, and the groups of whom our figure has a ratio to the best.
     how = {w: row.measure for w in ['us'] + peers}
-    groups = [(peers, row.reach)]
+    # An earlier build: no row may get more than 3 % worse.
+    groups = [(peers, row.reach if not opt.base else 1 / 1.03 if row.more else 1.03)]
     if row.raw and raws:
         how.update((w, row.raw[0]) for w in raws)
         groups.append((raws, row.raw[1]))
