@@ -28,9 +28,9 @@ separate() {
 separate -q 2,3,8 -f 2,3,4,8,16 -t 30 -- tests/mp/startup.mp --contact
 separate -q 4 -f 2,4,7 -t 30 -- tests/mp/p2p_order.mp
 separate -q 5 -f 2,5,8 -t 30 -c default -- tests/mp/team_create.mp
-separate -q 3 -f 2,3,4 -t 60 -c default -- tests/mp/rma_symmetric.mp
+separate -q 3 -f 2,3,4 -t 60 -c default -- tests/mp/rma/rma_symmetric.mp
 for program in rma_atomics rma_signals rma_putget rma_keys rma_shared_memory; do # some ranks map each other's memory, some do not
-    separate -q 3 -f 2,3 -t 60 -c default -- tests/mp/$program.mp
+    separate -q 3 -f 2,3 -t 60 -c default -- tests/mp/rma/$program.mp
 done
 separate -q 4 -f 3,4,8 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed
 separate -q 3 -f 2,3 -t 30 -c default -e 7 -k n -o 'as the test wants it' -- tests/mp/rank_abort.mp

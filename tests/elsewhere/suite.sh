@@ -50,9 +50,9 @@ suite_quick="tests/mp/init_finalize tests/mp/p2p_order tests/mp/finalize_deliver
 # With FULL=1: what meets the launcher, and what goes on between the ranks.
 suite_launched="tests/mp/init_finalize tests/mp/startup tests/mp/argument_errors tests/mp/resource_leak tests/mp/finalize_delivery tests/mp/rank_abort"
 suite_between="tests/mp/p2p_order tests/mp/p2p_recv tests/mp/p2p_wait tests/mp/p2p_unexpected_storm tests/mp/p2p_reverse_tags tests/mp/p2p_flood tests/mp/team_create
-    tests/mp/rma_symmetric tests/mp/rma_atomics tests/mp/rma_signals tests/mp/rma_putget tests/mp/rma_keys tests/mp/alloc_no_memory"
+    tests/mp/rma/rma_symmetric tests/mp/rma/rma_atomics tests/mp/rma/rma_signals tests/mp/rma/rma_putget tests/mp/rma/rma_keys tests/mp/rma/alloc_no_memory"
 # Another PMIx than ours has its thread in the process, and another launcher is at the other end of its descriptors.
-suite_threads="threads_p2p threads_wake event_loop"
+suite_threads="threads/threads_p2p threads/threads_wake event_loop"
 # Not run, as xrun's runs show them or as they take too long:
 #   between ranks  p2p_requests, matched_probe, p2p_iov, random_mixed, p2p_send_before_recv, symmetric_heap, rma_random,
 #                  rma_rules, threads_rma
@@ -91,7 +91,7 @@ suite_check() {
 suite_one_host() {
     LARGEST=1 CHANNELS=${CHANNELS:-default} suite $suite_between
     suite_run -q 4 -c ucx -t 60 -- tests/mp/p2p_order.mp
-    suite_run -q 3 -c ucx -t 120 -- tests/mp/rma_symmetric.mp
+    suite_run -q 3 -c ucx -t 120 -- tests/mp/rma/rma_symmetric.mp
     suite_run -q 2,4,7 -c default -t 120 -- tests/coll/mp_coll.mp
     suite_run -q 5 -c ucx -t 120 -- tests/coll/mp_coll.mp
 }

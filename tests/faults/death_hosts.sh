@@ -87,7 +87,7 @@ fi
 job 60 "$top_builddir/tests/mp/random_mixed.mp" --rounds 2 --steps 40
 verdict "random programs" 4 0
 # Shared memory of the program's own: peers of the host map it, the others do not.
-job 60 "$top_builddir/tests/mp/rma_shared_memory.mp"
+job 60 "$top_builddir/tests/mp/rma/rma_shared_memory.mp"
 verdict "registered shared memory" 4 0
 if [ -n "${FULL:-}" ]; then
     for delay in 300 2000; do

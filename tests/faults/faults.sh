@@ -8,8 +8,8 @@ inside 2 "faults on several hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
 . "$top_srcdir/tests/left.sh"
 . "$top_srcdir/tests/launcher/output_rate.sh"
-stall=$top_builddir/tests/launcher/stall
-client=$top_builddir/tests/launcher/pmix_client
+stall=$top_builddir/tests/launcher/programs/stall
+client=$top_builddir/tests/launcher/programs/pmix_client
 boot=$top_builddir/tests/mp/startup.mp
 
 one="-n 4 --host hosta:4" two="-n 4 --host hosta:2,hostb:2"
@@ -235,7 +235,7 @@ for where in $places; do
     verdict "INT twice, $where" 130
     at_once && good "INT twice, $where: the second is at once, $ms ms" || bad "INT twice, $where: the second is at once" "$ms ms"
     for try in 1 2 3; do
-        RK_LIMIT=$((30 * slow)) on hosta timeout -k 5 $((40 * slow)) env XDG_RUNTIME_DIR=/run python3 "$top_srcdir/tests/launcher/terminal.py" twice \
+        RK_LIMIT=$((30 * slow)) on hosta timeout -k 5 $((40 * slow)) env XDG_RUNTIME_DIR=/run python3 "$top_srcdir/tests/launcher/programs/terminal.py" twice \
             "$XRUN" --bind none ${!where} --kill-grace 60 sh -c "$deaf" >out 2>err </dev/null
         rc=$?
         ms=$(sed -n 's/^ms from the second .*: //p' out)

@@ -3,7 +3,7 @@
 # apps.sh: several programs in one job: who runs what, where and with what environment, and how errors name
 # the program that they are about.
 . "$(dirname "$0")/cases.sh"
-client=$top_builddir/tests/launcher/pmix_client
+client=$top_builddir/tests/launcher/programs/pmix_client
 mark="touch $work/started"
 
 say='echo $XRUN_RANK/$XRUN_SIZE "$@" ${FOO-none} ${BAR-none} $(basename "$PWD")'

@@ -3,7 +3,7 @@
 # dpm.sh: what processes publish, connect and spawn, by PMIx, on this host: jobs that belong together, how one ends with
 # another, and that whoever dies leaves nobody waiting. After each case no process and no file is left.
 . "$(dirname "$0")/cases.sh"
-client=$top_builddir/tests/launcher/dpm_client
+client=$top_builddir/tests/launcher/programs/dpm_client
 count() { [ "$(grep -c "^$2\$" out)" = "$3" ] && good "$1: $3 times $2" || bad "$1: $3 times $2" "$(sort out | uniq -c | tr '\n' ' ')"; }
 # The xruns of the case that runs: the first, or those that it has started
 spawned_xrun() {
@@ -103,7 +103,7 @@ fi
 # A launcher that says nothing is waited for as long as the user wants.
 new_case
 timeout -k 5 $((30 * slow)) sh -c 'FIRST_XRUN=$$ RANK_SPAWN_TIMEOUT=1s exec "$@"' sh "$XRUN" -q -n 1 \
-    "$top_builddir/tests/launcher/spawn_no_answer" >out 2>err </dev/null
+    "$top_builddir/tests/launcher/programs/spawn_no_answer" >out 2>err </dev/null
 rc=$?
 check "rank_spawn gives up a launcher that does not answer" 0 'has not said within 1 s whether it has started /bin/true'
 

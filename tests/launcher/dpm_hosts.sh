@@ -6,7 +6,7 @@
 inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
 . "$top_srcdir/tests/left.sh"
-client=$top_builddir/tests/launcher/dpm_client
+client=$top_builddir/tests/launcher/programs/dpm_client
 both=hosta:1,hostb:1
 
 # xrun LIMIT ARGS...: on hosta, with out, err, rc and ms set

@@ -41,7 +41,7 @@ sorted; same "an xrun below does not hand them on" "none none none
 none none none"
 run 10 --env torch sh -c 'echo $MASTER_PORT; '"$XRUN"' --env torch sh -c "echo \$MASTER_PORT"'
 [ "$(grep -c '^[0-9]*$' out)" = 2 ] && [ "$(sort -u out | wc -l)" = 2 ] && check "and has a port of its own" 0 || bad "and has a port of its own" "$(cat out)"
-run 20 -n 2 --env torch -x LD_PRELOAD="$top_builddir/tests/launcher/.libs/libmpi_none.so" sh -c 'sleep 0.3'
+run 20 -n 2 --env torch -x LD_PRELOAD="$top_builddir/tests/launcher/programs/.libs/libmpi_none.so" sh -c 'sleep 0.3'
 [ ! -s err ] && check "a library that knows of MPI is no fault with --env torch" 0 || bad "a library that knows of MPI is no fault with --env torch" "$(cat err)"
 refused "-x RANK beside --env torch" 2 '-x RANK=1: --env torch sets' --env torch -x RANK=1 $mark
 refused "bad --env" 2 "--env is 'tensor'; give torch or none" --env tensor $mark

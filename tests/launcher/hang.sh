@@ -3,7 +3,7 @@
 # hang.sh: a job whose ranks all wait for each other is explained without any option; one that waits for a rank that
 # computes or sleeps is not, nor are programs without librank.
 . "$(dirname "$0")/cases.sh"
-job=$top_builddir/tests/launcher/hang_job
+job=$top_builddir/tests/launcher/programs/hang_job
 
 # aside NAME ARGS...: xrun in the background; its standard error is in NAME.err
 aside() {

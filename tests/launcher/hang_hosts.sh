@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside 2 "a hang on two hosts"
 . "$(dirname "$0")/cases.sh"
-job=$top_builddir/tests/launcher/hang_job
+job=$top_builddir/tests/launcher/programs/hang_job
 
 # on_two LIMIT ARGS...: xrun on hosta and hostb
 on_two() {

@@ -4,9 +4,9 @@
 # traces, signals to ranks, --kill-grace.
 
 . "$(dirname "$0")/cases.sh"
-stall=$top_builddir/tests/launcher/stall
-client=$top_builddir/tests/launcher/pmix_client
-stranger=$top_builddir/tests/launcher/unauthenticated_client
+stall=$top_builddir/tests/launcher/programs/stall
+client=$top_builddir/tests/launcher/programs/pmix_client
+stranger=$top_builddir/tests/launcher/programs/unauthenticated_client
 mkdir "$work/run" "$work/bin" "$work/none"
 export XDG_RUNTIME_DIR=$work/run
 xpid=

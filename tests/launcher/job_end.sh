@@ -9,7 +9,7 @@ if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs t
     exec unshare -m sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec bash "$0" "$@"' "$0" "$@"
 fi
 . "$(dirname "$0")/cases.sh"
-control=$top_builddir/tests/launcher/job_control_client
+control=$top_builddir/tests/launcher/programs/job_control_client
 state_of() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
 in_time() { # NAME MS
@@ -157,7 +157,7 @@ run 30 -n 4 --bind none "$control" end terminate ALL
 check "all of a job, which one of it ends" 143 'killed by signal 15'
 run 30 -n 2 --bind none "$control" refused
 check "what is refused" 0
-refused=$top_builddir/tests/launcher/unsupported_client
+refused=$top_builddir/tests/launcher/programs/unsupported_client
 run 60 -n 2 --bind none "$refused"
 check "what the server does not do is refused at once" 0
 begin -n 2 --bind none "$refused" show

@@ -6,7 +6,7 @@
 inside 2 "ends on two hosts"
 . "$(dirname "$0")/cases.sh"
 . "$top_srcdir/tests/left.sh"
-control=$top_builddir/tests/launcher/job_control_client
+control=$top_builddir/tests/launcher/programs/job_control_client
 both=hosta:2,hostb:2
 
 job() { # LIMIT ARGS
@@ -93,7 +93,7 @@ on hostb pkill -CONT 'job-keeper'
 verdict "an agent and its keeper stand still" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
 # Ranks that went with their host are none that may still compute.
-begin_on -n 4 --host $both --heartbeat 4:kill --on-failure continue "$top_builddir/tests/launcher/stall" recv 0
+begin_on -n 4 --host $both --heartbeat 4:kill --on-failure continue "$top_builddir/tests/launcher/programs/stall" recv 0
 until_true 20 ready 1 || bad "a host is lost and nobody goes on: start" "$(cat out err)"
 on hostb pkill -KILL -x xrun-agent
 finish_in 30
@@ -190,7 +190,7 @@ verdict "--kill-grace 0 on another host" 143
 [ "$ms" -lt $((1500 * slow)) ] && good "it is at once" || bad "it is at once" "$ms ms"
 # Everywhere within a second, also where ranks do not mind TERM. A busy machine may be late, once and twice.
 for try in 1 2 3; do
-    job 30 -n 4 --host $both sh -c 'trap "" TERM; exec "$0" abort 3' "$top_builddir/tests/launcher/stall"
+    job 30 -n 4 --host $both sh -c 'trap "" TERM; exec "$0" abort 3' "$top_builddir/tests/launcher/programs/stall"
     aborted
     there=$(on hosta pgrep -x stall; on hostb pgrep -x stall)
     [ "$ms" -gt $((1000 * slow)) ] || break
@@ -233,8 +233,8 @@ job 30 -n 4 --host $both "$control" end kill 3
 verdict "a rank that one of another host kills" 137 'rank 3 .*killed by signal 9'
 job 30 -n 4 --host $both "$control" end kill ALL
 verdict "all of a job, which one of it kills" 137 'killed by signal 9'
-client=$top_builddir/tests/launcher/pmix_client
-job 60 -n 4 --host $both "$top_builddir/tests/launcher/unsupported_client"
+client=$top_builddir/tests/launcher/programs/pmix_client
+job 60 -n 4 --host $both "$top_builddir/tests/launcher/programs/unsupported_client"
 verdict "what the server does not do is refused at once" 0
 job 30 -n 4 --host $both "$client" log 3
 verdict "PMIx_Log" 0

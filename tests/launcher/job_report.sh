@@ -3,7 +3,7 @@
 # job_report.sh: --json, the report of a job: valid whatever bytes are in it, and true.
 . "$(dirname "$0")/cases.sh"
 command -v python3 >/dev/null || { echo "# no python3 to read JSON with"; exit 77; }
-client=$top_builddir/tests/launcher/pmix_client
+client=$top_builddir/tests/launcher/programs/pmix_client
 mark="touch $work/started"
 
 cat >look.py <<'EOS'

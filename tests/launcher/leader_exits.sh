@@ -5,7 +5,7 @@
 . "$(dirname "$0")/cases.sh"
 name=leader$$ # its own: another run of this script may be there
 rank=$PWD/$name
-cp "$top_builddir/tests/launcher/leader_exits" "$rank"
+cp "$top_builddir/tests/launcher/programs/leader_exits" "$rank"
 grown() { [ "$(grep -c ready out)" = 2 ] && [ "$(for p in $(alive); do what_state "$p"; done | grep -c Z)" = 2 ]; }
 what_state() { [ "$(cat "/proc/$1/comm")" = "$name" ] && sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"; } 2>/dev/null
 # A zombie's environment and command line cannot be read: it is found by its name and its parent.

@@ -7,7 +7,7 @@
 named() {
     new_case
     unshare -u sh -c 'hostname "$1" && shift && exec "$@"' sh "$1" timeout -k 5 $((30 * slow)) \
-        "$XRUN" -q --bind none -n 2 "$top_builddir/tests/launcher/resolve_client" 2 >out 2>err </dev/null
+        "$XRUN" -q --bind none -n 2 "$top_builddir/tests/launcher/programs/resolve_client" 2 >out 2>err </dev/null
     rc=$?
 }
 if ! unshare -u true 2>/dev/null; then

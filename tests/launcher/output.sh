@@ -4,7 +4,7 @@
 # --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
 . "$(dirname "$0")/cases.sh"
 . "$top_srcdir/tests/launcher/output_rate.sh"
-client=$top_builddir/tests/launcher/pmix_client
+client=$top_builddir/tests/launcher/programs/pmix_client
 mark="touch $work/started"
 sorted() { sort out >sorted && mv sorted out; }
 

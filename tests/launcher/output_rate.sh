@@ -4,7 +4,7 @@
 #   in_pace COMMAND...   the command, with the words for many_lines.c added, runs such a job, sets rc and ms, and has in out what has
 #                        come. Three tries. rc says of the last whether it has ended well and each byte was right; late is
 #                        empty if the rate was kept, else it says how not.
-lines=$top_builddir/tests/launcher/many_lines
+lines=$top_builddir/tests/launcher/programs/many_lines
 
 # bare_copy RATE SECONDS: ms that the same lines take without a launcher, each rank's through two pipes into a file
 bare_copy() {

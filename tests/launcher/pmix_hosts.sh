@@ -8,7 +8,7 @@ inside_if_able 2
 . "$(dirname "$0")/cases.sh"
 . "$top_srcdir/tests/left.sh"
 [ -z "${RK_INSIDE:-}" ] || remember hosta hostb
-far=$top_builddir/tests/launcher/pmix_hosts_client
+far=$top_builddir/tests/launcher/programs/pmix_hosts_client
 
 # job LIMIT ARGS...: at this number of hosts
 job() {

@@ -3,10 +3,10 @@
 # pmix_requests.sh: ask the PMIx server for what it knows, for what it does not know, and for both.
 . "$(dirname "$0")/cases.sh"
 
-run 30 -n 2 --bind none "$top_builddir/tests/launcher/query_client"
+run 30 -n 2 --bind none "$top_builddir/tests/launcher/programs/query_client"
 same "queries of several keys" "ok
 ok"
-run 60 -n 2 --bind none "$top_builddir/tests/launcher/unsupported_client"
+run 60 -n 2 --bind none "$top_builddir/tests/launcher/programs/unsupported_client"
 check "what the server does not do is refused at once" 0
 
 echo "# pmix_requests: $passed passed, $failed failed"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 2
 . "$(dirname "$0")/cases.sh"
-client=$top_builddir/tests/launcher/resolve_client
+client=$top_builddir/tests/launcher/programs/resolve_client
 
 # found NAME OKS: all processes of both jobs have found each other
 found() {

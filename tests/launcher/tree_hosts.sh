@@ -13,7 +13,7 @@ inside 7 "a tree of hosts"
 . "$top_srcdir/tests/left.sh"
 names="hosta hostb hostc hostd hoste hostf hostg"
 all=${names// /,}
-lines=$top_builddir/tests/launcher/many_lines
+lines=$top_builddir/tests/launcher/programs/many_lines
 
 front=hosta # where xrun runs
 begin_on() { # ARGS: there, in the background
@@ -118,7 +118,7 @@ fi
 
 # ------------------------------------------------------------------------- PMIx
 # Ranks of one host and of all, on one way up the tree and on several.
-far=$top_builddir/tests/launcher/pmix_hosts_client
+far=$top_builddir/tests/launcher/programs/pmix_hosts_client
 for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leave-before-some 13" "notify 13 session" "notify 13 custom"; do
     come=14
     [ "$what" != "absent-some 13" ] || come=13

@@ -4,7 +4,7 @@
 # signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
 
 . "$(dirname "$0")/cases.sh"
-client=$top_builddir/tests/launcher/pmix_client
+client=$top_builddir/tests/launcher/programs/pmix_client
 
 # ------------------------------------------------------------------------------ bad input
 mark="touch $work/started"
@@ -358,7 +358,7 @@ done
 hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
 # A killed xrun that does not come to run, or is slow to give its memory back, is its keeper's parent for a while yet.
 mkdir -pm 700 "$work/held"
-held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?
+held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/programs/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?
 case $rc-$held in
 0-gone) good "kill -9 of xrun and agent, xrun's end the last" ;;
 77-*) good "kill -9 of xrun and agent, xrun's end the last # SKIP needs two cores and a real-time process" ;;
@@ -471,7 +471,7 @@ fi
 
 # ------------------------------------------------------------------------------- singletons
 # 0.3 s: so long that the library is seen before the first rank ends.
-alone=$top_builddir/tests/launcher/.libs/libmpi_none.so
+alone=$top_builddir/tests/launcher/programs/.libs/libmpi_none.so
 warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
 run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 warned 1 && check "singletons are told of in one line" 0 || bad "singletons are told of in one line" "$(cat err)"

@@ -147,8 +147,8 @@ on hosta env XDG_RUNTIME_DIR=/run timeout 30 "$XRUN" -q --stdin all -n 3 --host 
 rc=$?
 verdict "input for all" 0
 [ "$(sort -u out)" = "$(md5sum <blob)" ] && [ "$(wc -l <out)" = 3 ] && good "all get it" || bad "all get it" "$(cat out)"
-RK_LIMIT=$((20 * slow)) on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run python3 "$top_srcdir/tests/launcher/terminal.py" keys \
-    "$XRUN" -q -n 2 --host hosta:1,hostb:1 --pty 1 python3 "$top_srcdir/tests/launcher/terminal_return.py" >out 2>err </dev/null
+RK_LIMIT=$((20 * slow)) on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/run python3 "$top_srcdir/tests/launcher/programs/terminal.py" keys \
+    "$XRUN" -q -n 2 --host hosta:1,hostb:1 --pty 1 python3 "$top_srcdir/tests/launcher/programs/terminal_return.py" >out 2>err </dev/null
 rc=$?
 verdict "--pty of a rank that is elsewhere: keys, ^C, the window's size, and its end" 0
 grep -q 'on hostb ready 40 100.* 130$' out && good "it is there, and the terminal comes back" || bad "it is there, and the terminal comes back" "$(cat out)"
@@ -442,7 +442,7 @@ by() { # NAME WANTED HOSTS
     [ "$got" = "$want" ] && good "$1: agents meet there" || bad "$1: agents meet there" "$got, not $want"
 }
 # Which of them ranks talk by is said to UCX.
-begin_on -n 2 --host hosta:1,hostb:1 -x UCX_NET_DEVICES=eth1 --timeout 60 "$top_builddir/tests/launcher/stall" loop
+begin_on -n 2 --host hosta:1,hostb:1 -x UCX_NET_DEVICES=eth1 --timeout 60 "$top_builddir/tests/launcher/programs/stall" loop
 until_true 20 ready 1 || bad "UCX_NET_DEVICES: start" "$(cat out err)"
 between() { on hosta ss -Htnp state established 2>/dev/null | grep '"stall"' | grep -v 127.0.0.1 | awk '{ print $3, $4 }' | sed 's/:[0-9]*//g'; }
 until_true 20 eval '[ -n "$(between)" ]'
@@ -532,7 +532,7 @@ strangers_at xrun-agent " at the door of an agent"
 
 # ------------------------------------------------------------------------- singletons
 # 0.3 s: so long that the library is seen before the first rank ends.
-alone=$top_builddir/tests/launcher/.libs/libmpi_none.so client=$top_builddir/tests/launcher/pmix_client
+alone=$top_builddir/tests/launcher/programs/.libs/libmpi_none.so client=$top_builddir/tests/launcher/programs/pmix_client
 warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
 xrun 30 -n 2 --host hosta:1,hostb:1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
 verdict "singletons on two hosts" 0
@@ -549,7 +549,7 @@ verdict "one that joins when the first has ended, on another host" 0
 warned 0 && good "it is no singleton" || bad "it is no singleton" "$(cat err)"
 
 # ------------------------------------------------------------------------- signs of life
-begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --heartbeat 0.5 --timeout 60 "$top_builddir/tests/launcher/stall" loop
+begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --heartbeat 0.5 --timeout 60 "$top_builddir/tests/launcher/programs/stall" loop
 until_true 20 ready 1 || bad "a stopped rank on another host: start" "$(cat out err)"
 said() { grep -qE -e "$1" err; }
 state_is() { on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status >st 2>&1; grep -qE -e "$1" st; }
@@ -576,7 +576,7 @@ late="[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; t
 asks='ask() { echo "cmd=$1" >&3 && read -ru 3 _; }; ask "init pmi_version=1 pmi_subversion=1"'
 for way in "PMIx fence:32:host hostb:host hostb" "PMI-1 barrier:1:some of hosts hostb,hostc:other hosts"; do
     IFS=: read -r what fanout first third <<<"$way"
-    [ $fanout = 1 ] && does="$asks; $late; ask barrier_in; ask finalize" || does="$late; exec $top_builddir/tests/launcher/pmix_client fence"
+    [ $fanout = 1 ] && does="$asks; $late; ask barrier_in; ask finalize" || does="$late; exec $top_builddir/tests/launcher/programs/pmix_client fence"
     begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --fanout $fanout --heartbeat 0.5 --timeout 60 bash -c "$does"
     until_true 20 ready 1 || bad "a late host, $what: start" "$(cat out err)"
     tells() {

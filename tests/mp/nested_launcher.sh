@@ -42,7 +42,7 @@ else
 fi
 
 # The warning about programs of which no rank joins the job: silent for ranks that another launcher serves.
-none=$top_builddir/tests/launcher/.libs/libmpi_none.so
+none=$top_builddir/tests/launcher/programs/.libs/libmpi_none.so
 joins() {
     TMPDIR=$work timeout -k 5 60 "$XRUN" -n 2 sh -c "env LD_PRELOAD=$none $1 sleep 0.7; :" >"$work/out" 2>"$work/err" </dev/null
     grep -c 'has joined the job although' "$work/err"

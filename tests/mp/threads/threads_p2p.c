@@ -4,7 +4,7 @@
  * and matched probes where every message is to be received exactly once, receives that are canceled while other threads complete
  * them, requests that one thread starts and another waits for, callbacks, teams of one, a team for each thread.
  */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
  * threads_death.c: a rank dies while threads of the others wait for it, each in another way; all waits end, and soon.
  * Threads that wait for nobody dead go on.
  */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* worker_threads.c: see worker_threads.h. */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <pthread.h>
 

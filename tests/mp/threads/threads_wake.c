@@ -6,7 +6,7 @@
  *
  * Rank 0 is looked at, rank 1 answers it.
  */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <poll.h>
 #include <pthread.h>

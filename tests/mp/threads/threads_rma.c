@@ -4,7 +4,7 @@
  * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread, flushes beside
  * each other.
  */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>

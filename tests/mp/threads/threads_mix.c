@@ -9,7 +9,7 @@
  *
  * --seconds N: how long (2); --threads N; --seed N
  */
-#include "tests/mp/worker_threads.h"
+#include "tests/mp/threads/worker_threads.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "tests/launcher/machines.h"
+#include "tests/launcher/unit/machines.h"
 
 #define MAX_HOSTS 3
 
