@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* habits_test.c: options and hostfile words of other launchers have their meaning here. */
 #include "launcher/alloc/hostlist.h"
-#include "launcher/cli/options.h"
 #include "lib/base/compiler.h"
+#include "tests/launcher/unit/option_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,25 +14,11 @@
 
 #include <cmocka.h>
 
-static rank_status_t parse(struct xr_options *o, char *err, size_t errlen, const char *line)
-{
-    static char words[512];
-    static char *argv[64];
-    int argc = 1;
-
-    argv[0] = (char *)(uintptr_t) "xrun";
-    snprintf(words, sizeof(words), "%s", line);
-    for (char *w = strtok(words, " "); w; w = strtok(NULL, " "))
-        argv[argc++] = w;
-    argv[argc] = NULL;
-    return xr_options_parse(argc, argv, o, err, errlen);
-}
-
 static void expect(struct xr_options *o, const char *line)
 {
     char err[256] = "";
 
-    if (parse(o, err, sizeof(err), line))
+    if (option_line_parse(o, err, sizeof(err), line))
         fail_msg("'%s': %s", line, err);
 }
 
@@ -129,7 +115,7 @@ static void refused(void **state)
     for (size_t i = 0; i < RK_ARRAY_LEN(cases); i++) {
         struct xr_options o;
         char err[256] = "";
-        assert_int_equal(parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
+        assert_int_equal(option_line_parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
         if (!strstr(err, cases[i].says))
             fail_msg("'%s': '%s', not '%s'", cases[i].line, err, cases[i].says);
         xr_options_free(&o);

@@ -4,11 +4,11 @@
 #include "launcher/exec/environ.h"
 #include "launcher/iof/stdin_credit.h"
 #include "launcher/job/job.h"
-#include "launcher/cli/options.h"
 #include "launcher/bootstrap/setup.h"
 #include "launcher/overlay/kary.h"
 #include "launcher/job/exit_status.h"
 #include "lib/base/compiler.h"
+#include "tests/launcher/unit/option_line.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -23,33 +23,19 @@
 
 /* --------------------------------------------------------------------- options */
 
-static rank_status_t parse(struct xr_options *o, char *err, size_t errlen, const char *line)
-{
-    static char words[512];
-    static char *argv[64];
-    int argc = 1;
-
-    argv[0] = (char *)(uintptr_t) "xrun";
-    snprintf(words, sizeof(words), "%s", line);
-    for (char *w = strtok(words, " "); w; w = strtok(NULL, " "))
-        argv[argc++] = w;
-    argv[argc] = NULL;
-    return xr_options_parse(argc, argv, o, err, errlen);
-}
-
 static void good_options(void **state)
 {
     struct xr_options o;
     char err[256];
 
     (void)state;
-    assert_int_equal(parse(&o, err, sizeof(err), "app"), RANK_OK);
+    assert_int_equal(option_line_parse(&o, err, sizeof(err), "app"), RANK_OK);
     assert_int_equal(o.n, 0); /* as hosts have slots */
     assert_int_equal(o.where.request.bind, XR_BIND_SHARE);
     assert_false(o.go_on);
     assert_string_equal(o.apps[0].command[0], "app");
     xr_options_free(&o);
-    assert_int_equal(parse(&o, err, sizeof(err),
+    assert_int_equal(option_line_parse(&o, err, sizeof(err),
                            "-n 4 -x A=1 -x B --wdir /tmp --tag-output --timeout 2.5 --bind=core "
                            "--on-failure continue -v -- -app -n 5"),
                      RANK_OK);
@@ -68,7 +54,7 @@ static void good_options(void **state)
     assert_string_equal(o.apps[0].command[2], "5");
     xr_options_free(&o);
     /* Several programs, each with options of its own. */
-    assert_int_equal(parse(&o, err, sizeof(err),
+    assert_int_equal(option_line_parse(&o, err, sizeof(err),
                            "-n 2 -x A=1 -v a x : b : -n 3 --wdir / -x B=2 -x C=3 -- c : -n 4 d"),
                      RANK_OK);
     assert_int_equal(o.n, 10);
@@ -87,19 +73,19 @@ static void good_options(void **state)
     assert_string_equal(o.apps[3].command[0], "d");
     xr_options_free(&o);
     /* Hosts add up. */
-    assert_int_equal(parse(&o, err, sizeof(err), "--host a:2 --hostfile f -H b,c --hostfile g --host=d app"), RANK_OK);
+    assert_int_equal(option_line_parse(&o, err, sizeof(err), "--host a:2 --hostfile f -H b,c --hostfile g --host=d app"), RANK_OK);
     assert_string_equal(o.where.hosts, "a:2,b,c,d");
     assert_int_equal(o.where.nhostfiles, 2);
     assert_string_equal(o.where.hostfiles[0], "f");
     assert_string_equal(o.where.hostfiles[1], "g");
     xr_options_free(&o);
-    assert_int_equal(parse(&o, err, sizeof(err), "--host a --hostfile f " XR_OPTIONS_ANEW " --hostfile g app"), RANK_OK);
+    assert_int_equal(option_line_parse(&o, err, sizeof(err), "--host a --hostfile f " XR_OPTIONS_ANEW " --hostfile g app"), RANK_OK);
     assert_string_equal(o.where.hosts, "a");
     assert_int_equal(o.where.nhostfiles, 1);
     assert_string_equal(o.where.hostfiles[0], "g");
     xr_options_free(&o);
     /* What follows the program is the program's. */
-    assert_int_equal(parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
+    assert_int_equal(option_line_parse(&o, err, sizeof(err), "app --help -n x"), RANK_OK);
     assert_false(o.help);
     xr_options_free(&o);
 }
@@ -137,7 +123,7 @@ static void bad_options(void **state)
     for (size_t i = 0; i < RK_ARRAY_LEN(cases); i++) {
         struct xr_options o;
         char err[256] = "";
-        assert_int_equal(parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
+        assert_int_equal(option_line_parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
         if (!strstr(err, cases[i].says))
             fail_msg("'%s' says '%s', not '%s'", cases[i].line, err, cases[i].says);
         xr_options_free(&o);
