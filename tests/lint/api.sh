@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# api.sh: rank.h, the export list, the library that was built and the manual name the same functions.
+# api.sh: compare the functions of rank.h, export list, library and manual.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/api.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

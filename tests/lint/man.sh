@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# man.sh: the manual pages that are made from other files are current, and all are well formed.
+# man.sh: check that manual pages are current and well formed.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/man.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# messages.sh: each row of the launcher's table of messages is sent and handled, the latter in the files that it names.
-# That numbers are unique shows the compiler: overlay/protocol.c has a switch of them.
+# messages.sh: check that each message of the launcher is sent and handled.
+# The row of a message names the files that handle it. The compiler checks that numbers are unique: overlay/protocol.c has a
+# switch of them.
 bad=0
 launcher=$top_srcdir/launcher
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# names.sh: a file's name and a static function's name mean one thing in the whole tree.
+# names.sh: check that file names and static function names are unique.
 cd "$top_srcdir" || exit 1
 bad=0
 ours="lib collectives launcher tools bench examples tests"
 
-# check WHAT: fails if anything came on stdin
+# check WHAT: fail if stdin is not empty
 shopt -s lastpipe
 check() {
     local found
@@ -20,7 +20,7 @@ check() {
 
 # A header and its source share a name, in one folder.
 find $ours -name '*.[ch]' | sed 's|\.[ch]$||' | LC_ALL=C sort -u | sed 's|.*/||' | LC_ALL=C sort | uniq -d |
-    check "no two sources have one name"
+    check "no two sources have the same name"
 
 # "static TYPE name(": the definition or its declaration, in sources only.
 statics() {
@@ -29,13 +29,13 @@ statics() {
         sed -nE 's/^([^:]*):static .*[ *)]([a-z_0-9]+)\($/\2 \1/p' | LC_ALL=C sort -u
 }
 statics | awk '$1 == name { print name ": " file ", " $2 } { name = $1; file = $2 }' |
-    check "a static function's name stands in one source only"
+    check "each static function's name is in one source only"
 
 libc=$(ldconfig -p 2>/dev/null | sed -n 's/.*[ \t]\(\/.*\/libc\.so\.6\)$/\1/p' | head -n 1)
 if [ -n "$libc" ]; then
     statics | cut -d ' ' -f 1 | LC_ALL=C comm -12 - <(nm -D --defined-only "$libc" | awk '{ print $3 }' | sed 's/@.*//' | LC_ALL=C sort -u) |
-        check "no static function bears a name of the C library"
+        check "no static function has a name of the C library"
 else
-    echo "ok - no static function bears a name of the C library # SKIP no libc.so.6"
+    echo "ok - no static function has a name of the C library # SKIP no libc.so.6"
 fi
 exit $bad

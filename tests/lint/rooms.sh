@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# rooms.sh: the house's rules that a script can see: who includes whom, where the environment is read,
-# how long a file may be and how it opens.
+# rooms.sh: check the rules of rooms, files and folders that a script can check.
 cd "$top_srcdir" || exit 1
 bad=0
-shopt -s lastpipe # what judges at the end of a pipe can say that this script failed
+shopt -s lastpipe # judge, at the end of a pipe, sets bad in this shell
 
-# judge WHAT: fails if anything came on stdin
+# judge WHAT: fail if stdin is not empty
 judge() {
     found=$(cat)
     if [ -z "$found" ]; then
@@ -17,7 +16,7 @@ judge() {
     fi
 }
 
-# The sources of our own in folders $@.
+# Print the C sources in folders $@.
 sources() { find "$@" -name '*.[ch]' | LC_ALL=C sort; }
 
 ours="lib collectives launcher tools bench examples tests"
@@ -54,20 +53,24 @@ done | awk '
             next
         to = room_of(header)
         if (from == "")
-            # lib/rank.h is nobody'\''s and includes nobody
             print file " includes " header ", but is in no room"
         else if (to == "")
             print file " includes " header ": write it from the top"
         else if (from != to && !((from, to) in may) && !((from, header) in may))
-            print file " includes " header ": " from " may not see " to
+            print file " includes " header ": " from " may not include " to
     }' tests/lint/rooms.txt - | judge "no room includes a higher one"
 
 sources lib collectives launcher tools bench | grep -v '^lib/base/conf_load\.c$' |
     xargs grep -nwE 'getenv|secure_getenv' | judge "the environment is read in lib/base/conf_load.c only"
 
-# bench/limits: what PMIx costs by itself.
+# bench/limits measures what PMIx costs by itself.
 sources lib collectives launcher tools bench | grep -v '^lib/boot/\|^launcher/pmix/\|^launcher/agent/proxy_client\.c$\|^bench/limits/start\.c$' |
-    xargs grep -nE 'include *<pmix[a-z_]*\.h>' | judge "PMIx is seen by lib/boot and launcher/pmix only"
+    xargs grep -nE 'include *<pmix[a-z_]*\.h>' | judge "only lib/boot and launcher/pmix include libpmix"
+
+# Not counted: headers, and files that a script only reads.
+find $ours .ci doc m4 -type f \( -name '*.c' -o -name '*.cu' -o -name '*.sh' -o -name '*.mp' -o -name '*.py' \) |
+    sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 40 { print $2 " has " $1 " sources" }' |
+    judge "no folder has more than 40 sources"
 
 sources $ours | xargs awk 'FNR > 800 { print FILENAME " has more than 800 lines"; nextfile }' |
     judge "no file has more than 800 lines"
@@ -76,7 +79,7 @@ git ls-files '*.[ch]' '*.sh' '*.py' 2>/dev/null | grep -v '^doc/examples/' | xar
     judge "each source names its licence"
 
 sources $ours | xargs awk 'FNR == 2 && $0 !~ /^\/\*/ { print FILENAME " does not open with a comment" }' |
-    judge "each file opens with a comment that says what it does"
+    judge "each file opens with a comment that describes it"
 
 sources $ours | xargs grep -nE '(^|[ /*(])(TODO|FIXME|XXX)([ :.(]|$)' | judge "nothing is left to do in comments"
 
