@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# apps.sh: several programs in one job: who runs what, where and with what environment, and how errors name
-# the program that they are about.
+# apps.sh: run several programs in one job.
+# Checks which rank runs which program, on which host, with which environment, and that errors name their program.
 . "$(dirname "$0")/cases.sh"
 client=$top_builddir/tests/launcher/programs/pmix_client
 mark="touch $work/started"
@@ -27,7 +27,7 @@ sorted; same "and in its own PATH" "own PATH
 x"
 run 10 -x FOO=1 -x FOO=2 sh -c 'env | grep FOO'; same "of a name that comes twice, the last counts" "FOO=2"
 FOO=outer run 10 -x FOO=inner sh -c 'env | grep FOO'; same "and it is there once" "FOO=inner"
-printf 'localhost slots=5\nno-such-host slots=6\n' >universe # which nobody needs to reach
+printf 'localhost slots=5\nno-such-host slots=6\n' >universe # no rank needs the second host
 run 20 --bind none -n 2 --hostfile universe "$client" universe; sed -i /ok/d out; same "the universe is the sum of the slots" "11
 11"
 run 20 --bind none -n 3 --host localhost:2 "$client" universe; sed -i /ok/d out; same "and not less than there are ranks" "3

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# bad_input.sh: odd words on the command line and odd files of hosts, ranks and variables: what is right is kept whole, what is
-# wrong is one line and exit code 2, and nothing is waited for for ever. The agents of other hosts are started by a
-# command that notes its words, each in angles, and fails.
+# bad_input.sh: give xrun odd words, and odd files of hosts, ranks and variables.
+# Valid input is kept whole. Invalid input gives one line and exit code 2. Nothing waits for ever. The agents of other hosts are
+# started by a command that notes its words, each in angles, and fails.
 . "$(dirname "$0")/cases.sh"
 host=$(hostname)
 unset "${!SLURM@}" "${!PBS@}" "${!LSB@}"
@@ -104,7 +104,7 @@ check "a rankfile has brackets, too" 0
 
 case $host in
 *.* | [0-9]*) ;;
-*) # the second is another host, whose agent does not start here
+*) # the second is another host; its agent does not start here
     noted "one short name in two networks is two hosts" "<$host.b><exec " --agent "$agent" --dry-run -n 2 --host "$host.a:1,$host.b:1" true
     ;;
 esac
@@ -130,7 +130,7 @@ lines "no machine has so many cores" 2 'cores are numbered' --rankfile ranks
 [ "$ms" -le $((2000 * slow)) ] && good "they are not counted" || bad "they are not counted" "$ms ms"
 run 10 -n 1 --cpus-per-rank 4096 true
 check "fewer cores than asked for" 0 'cores? for 1 rank on .*: fewer than --cpus-per-rank 4096 asks for'
-! grep -q yield err && good "who waits does not yield" || bad "who waits does not yield" "it does"
+! grep -q yield err && good "a waiting rank does not yield" || bad "a waiting rank does not yield" "it does"
 
 # ------------------------------------------------------------------------- files
 mkfifo fifo
@@ -145,7 +145,7 @@ echo "$host slots=6" | timeout $((10 * slow)) "$XRUN" -n 1 --dry-run --json-map 
 rc=$?
 grep -q '"slots": 6' map.json && check "standard input" 0 || bad "standard input" "$(cat map.json)"
 timeout $((10 * slow)) sh -c 'exec 3>fifo; echo "$1 slots=5" >&3' sh "$host" & # it goes on when xrun has opened the other end
-map_has "a pipe whose writer comes" '"slots": 5' --hostfile fifo
+map_has "a pipe with a late writer" '"slots": 5' --hostfile fifo
 wait $!
 printf '%s slots=2\r\n' "$host" >file
 map_has "a hostfile of another system" '"slots": 2' --hostfile file
@@ -162,7 +162,7 @@ printf 'ODD=a b\r\nEVEN=c\n' >vars
 run 10 -n 1 --env-file vars sh -c 'echo "$ODD,$EVEN."'
 same "an --env-file of another system" 'a b,c.'
 exec 3< <(:)
-wait $! # nobody has it open any more, and nothing tells that somebody had
+wait $! # no process has it open any more, and no trace of the writer is left
 run 10 -n 1 --env-file /dev/fd/3 sh -c 'echo here'
 exec 3<&-
 same "an --env-file that is an ended pipe without a line" here

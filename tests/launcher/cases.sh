@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# cases.sh: what the scripts of this folder share: run xrun under a limit, look at its output and exit code, and
-# at what it leaves behind. Sourced at their beginning; it makes a folder to work in and goes there.
+# cases.sh: run xrun under a time limit, check output, exit code and leftovers.
+# Scripts of this folder source it first. It makes a folder to work in and changes to it.
 
 # Under nohup SIGHUP is ignored, in a script's background SIGINT; then xrun ignores them as well, and a shell
 # cannot change that. But they are tested here.
@@ -15,7 +15,7 @@ export top_srcdir top_builddir
 
 work=$(mktemp -d "$top_builddir/xrun-test.XXXXXX") || exit 1
 mkdir "$work/tmp"
-mkfifo "$work/.idle" || exit 1 # nobody writes there: to read from it is to wait
+mkfifo "$work/.idle" || exit 1 # has no writer: a read from it waits
 export TMPDIR=$work/tmp XDG_RUNTIME_DIR=$work/tmp # the sockets for --status too: none may be left
 cd "$work" || exit 1
 passed=0 failed=0

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cpuset.sh: inside a control group that has but one of the machine's CPUs, xrun uses that one and counts no more, and so does
-# an agent on another host whose group has one. Both layouts of control groups (v2, and v1's own hierarchy) will do.
+# cpuset.sh: run xrun and an agent in a control group with one CPU.
+# Both count and use that CPU alone. Works with control groups v2 and with the hierarchy of v1.
 export HOSTS_NO_PIN=1 # hosts of one CPU would show nothing
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 2
@@ -57,7 +57,7 @@ same "a rank is on the CPU of the group" "$last"
 python3 -c 'import json; m = json.load(open("map")); assert m["ranks"][0]["cpus"] == ['"$last"'] and m["hosts"][0]["cores"] == 1, m' &&
     good "the map says so" || bad "the map says so" "$(cat map)"
 run 20 "$XRUN_THERE" sh -c 'echo rank'
-same "one rank is started where nobody says how many" rank
+same "one rank is started where no number is given" rank
 run 20 "$XRUN_THERE" -n 2 sh -c "$cpus_of"
 same "two are more than the group's cores" "$last
 $last"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# dpm.sh: what processes publish, connect and spawn, by PMIx, on this host: jobs that belong together, how one ends with
-# another, and that whoever dies leaves nobody waiting. After each case no process and no file is left.
+# dpm.sh: publish, connect and spawn by PMIx on one host.
+# Checks how the end of one job ends connected ones, and that a death leaves no process waiting. After each case no process and
+# no file is left.
 . "$(dirname "$0")/cases.sh"
 client=$top_builddir/tests/launcher/programs/dpm_client
 count() { [ "$(grep -c "^$2\$" out)" = "$3" ] && good "$1: $3 times $2" || bad "$1: $3 times $2" "$(sort out | uniq -c | tr '\n' ' ')"; }
@@ -56,8 +57,8 @@ check "a spawned job hears of the end of the first" 0
 count "a spawned job hears of the end of the first" ok 4
 for n in 1 2; do
     run 60 -q -n $n "$client" spawn-late
-    check "who comes too late to a connect, fence or disconnect, $n ranks" 0
-    count "who comes too late, $n ranks" ok $((n + 1))
+    check "a late caller of connect, fence or disconnect, $n ranks" 0
+    count "a late caller, $n ranks" ok $((n + 1))
 done
 run 60 -q -n 1 --json r.json "$client" spawn-many 40
 check "40 jobs one after the other" 0
@@ -128,15 +129,15 @@ run 30 -q -n 2 --on-failure continue "$client" spawn-dies 1
 check "a spawned rank dies before it connects" 137 'rank 0 .* was killed'
 count "its parents do not wait for it" ok 2
 # Four heartbeats, in which one of two jobs waits for the other.
-for who in spawn-computing spawn-compute; do
-    run 30 -q -n 1 --heartbeat 0.5:kill "$client" $who 2
-    check "--heartbeat S:kill lets jobs live that wait for one that computes, $who" 0 'no progress for'
-    count "$who" ok 3
+for mode in spawn-computing spawn-compute; do
+    run 30 -q -n 1 --heartbeat 0.5:kill "$client" $mode 2
+    check "--heartbeat S:kill spares jobs that wait for one that computes, $mode" 0 'no progress for'
+    count "$mode" ok 3
 done
 run 30 -q -n 1 --heartbeat 0.5:kill "$client" spawn-wait 2
-check "and ends them when nobody computes" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
+check "and ends them when no rank computes" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
 run 30 -q -n 1 --heartbeat 0.5:kill "$client" spawn-leave 2
-check "also those who are left" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
+check "also the remaining jobs" 124 'no rank makes progress \(--heartbeat 0.5:kill\)'
 run 30 -q -n 1 --timeout 2 "$client" spawn-wait 2
 check "--timeout ends all jobs" 124 'did not end within 2 s'
 begin -q -n 1 "$client" spawn-wait 2

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# dpm_hosts.sh: dpm.sh on hosts: names, connections and spawned jobs whose ranks are not all where the first xrun
-# is, and what is left when a host of them dies.
+# dpm_hosts.sh: publish, connect and spawn by PMIx on several hosts.
+# The ranks of spawned jobs are on other hosts than the first front end. Checks what is left when such a host dies.
 . "$(dirname "$0")/../inside.sh"
 inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"

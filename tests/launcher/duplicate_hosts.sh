@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# duplicate_hosts.sh: a job on two hosts that have the ipc namespace and the boot id in common, by which programs tell hosts
-# from each other, but no memory.
+# duplicate_hosts.sh: run a job on two hosts that look like one.
+# They share the ipc namespace and the boot id, by which programs distinguish hosts, but no memory.
 export HOSTS_TWINS=1
 . "$(dirname "$0")/../inside.sh"
 inside 2 "two hosts that look like one"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# environ.sh: the environment of ranks: --env-file, --env torch, --path, --prefix; and options that come from
-# variables and configuration files.
+# environ.sh: set the environment of ranks, and options by variables and files.
+# Covers --env-file, --env torch, --path, --prefix, variables of options and configuration files.
 . "$(dirname "$0")/cases.sh"
 mark="touch $work/started"
 sorted() { sort out >sorted && mv sorted out; }
@@ -154,7 +154,7 @@ x"; exit $failed) || failed=$((failed + 1))
 etc=$(sed -n 's/^sysconfdir = //p' "$top_builddir/Makefile") prefix=$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")
 etc=${etc/'${prefix}'/$prefix}
 mkdir etc
-with_system() { # COMMAND...: as xrun, without RANK_CONF, whose file would stand for both
+with_system() { # COMMAND...: as xrun, without RANK_CONF, which would replace both files
     timeout -k 5 $((10 * slow)) unshare $as_root -m sh -c 'mount --bind "$1" "$2" && shift 2 && exec env -u RANK_CONF HOME="$0" "$@"' \
         "$work/home" "$work/etc" "$etc" "$@" >out 2>err </dev/null
     rc=$?

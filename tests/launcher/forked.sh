@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# forked.sh: start ranks by fork, where a tool such as valgrind runs xrun and does not know its clone.
+# forked.sh: start ranks by fork, for tools such as valgrind that lack clone.
 . "$(dirname "$0")/cases.sh"
 printf 'no program\n' >text; chmod +x text
 printf '\177ELF' >elf; chmod +x elf

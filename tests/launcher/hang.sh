@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hang.sh: a job whose ranks all wait for each other is explained without any option; one that waits for a rank that
-# computes or sleeps is not, nor are programs without librank.
+# hang.sh: report a hang without any option.
+# All ranks wait for each other. There is no report if a rank computes or sleeps, nor for programs without librank.
 . "$(dirname "$0")/cases.sh"
 job=$top_builddir/tests/launcher/programs/hang_job
 

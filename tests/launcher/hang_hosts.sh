@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hang_hosts.sh: a hang whose cycle of waits goes over two hosts is explained, without any option.
+# hang_hosts.sh: report a cycle of waits that spans two hosts, without any option.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "a hang on two hosts"
 . "$(dirname "$0")/cases.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# heartbeat.sh: signs of life and the end: heartbeat, xrun --status, its socket and who should not talk to it, stack
-# traces, signals to ranks, --kill-grace.
+# heartbeat.sh: watch ranks by --heartbeat and xrun --status, end them by signals.
+# Also: unauthenticated clients of the status socket, stack traces, --kill-grace.
 
 . "$(dirname "$0")/cases.sh"
 stall=$top_builddir/tests/launcher/programs/stall
@@ -74,9 +74,9 @@ waits team 3 'ranks? [0-9,-]+: .*: allreduce #2 on team 1 of rank 0 \(4 ranks\),
 waits init 3 'ranks? [0-9,-]+: .*: rank_init, waits for rank 3,'
 waits finalize 3 'ranks? [0-9,-]+: .*: rank_finalize, waits for rank 3,'
 waits compute 3 'ranks? [0-9,-]+: .*: barrier #1 on world, waits for rank 3, which computes$'
-grep -q 'rank 3:' err && bad "who computes is not stalled" "it is" || good "who computes is not stalled"
+grep -q 'rank 3:' err && bad "a computing rank is not stalled" "it is" || good "a computing rank is not stalled"
 
-# A receiver that may fetch no more ahead, and its sender: who waits for what is told, and the least that would do is enough.
+# A receiver that may fetch no more ahead, and its sender: the report gives both waits and the least limit that would be enough.
 begin -n 2 --heartbeat 0.5 -x RANK_AHEAD_MAX=20M "$stall" ahead
 until_true 10 said 'rank 0: .*: send of 8388608 bytes on world, tag 2, waits for rank 1$' &&
     until_true 10 said 'rank 1: .*: receive of 8388608 bytes on world, tag 3, waits for rank 0$' &&
@@ -87,7 +87,7 @@ new_case
 timeout -k 5 $((60 * slow)) "$XRUN" -n 2 -x RANK_AHEAD_MAX=25M "$stall" ahead >out 2>err && [ "$(grep -cx ok out)" = 2 ] &&
     good "as much is sent as may be fetched ahead" || bad "as much is sent as may be fetched ahead" "no end"
 
-# Over the network nobody knows the board of another; each has its own.
+# Over the network no rank can read the status page of another; each has its own.
 RANK_CHANNELS=self,ucx; export RANK_CHANNELS
 if "$XRUN" -n 2 --timeout 20 "$stall" finalize 9 >/dev/null 2>&1; then
     waits allreduce 3 'allreduce #11 on world, waits for rank 3,'
@@ -104,16 +104,16 @@ begin -n 2 --heartbeat 0.5 bash -c 'trap : USR1; echo ready; sleep 1000 & wait; 
 until_true 10 said 'ranks? [01,]+: no progress for .*: sleeps in ' && { kill -USR1 "$xpid"; reap "any program that sleeps is reported" 0; } ||
     { bad "any program that sleeps is reported" "no line"; kill_all; wait $waiter; }
 
-# A PMIx client that is not ours: at least who has not come to PMIx yet.
+# A PMIx client without librank: at least the ranks that have not called PMIx yet are named.
 begin -n 3 --heartbeat 0.5 sh -c "[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap '' USR1; exec $client fence"
 if until_true 10 said 'ranks? [02,]+: .*: sleeps .*; not connected to PMIx: rank 1$'; then
     kill -USR1 "$xpid"
-    reap "who has not come to PMIx is named" 0
+    reap "a rank that has not called PMIx is named" 0
 else
-    bad "who has not come to PMIx is named" "no line"; kill_all; wait $waiter
+    bad "a rank that has not called PMIx is named" "no line"; kill_all; wait $waiter
 fi
 
-# One of PMI-1, in a barrier: who has not come to it.
+# A barrier of PMI-1: the ranks that have not entered it are named.
 begin -n 3 --heartbeat 0.5 bash -c 'ask() { echo "cmd=$1" >&3 && read -ru 3 _; }; ask "init pmi_version=1 pmi_subversion=1"
     [ $XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap "" USR1; ask barrier_in; ask finalize'
 if until_true 10 said 'ranks? [02,]+: .*: sleeps in read of descriptor 3; its PMI-1 barrier waits for rank 1$'; then
@@ -121,19 +121,19 @@ if until_true 10 said 'ranks? [02,]+: .*: sleeps in read of descriptor 3; its PM
     [ "$(grep -cE '^rank [02]: sleeps .*; its PMI-1 barrier waits for rank 1, for [0-9.]+ s \(host ' st)" = 2 ] &&
         good "--status tells of a barrier of PMI-1" || bad "--status tells of a barrier of PMI-1" "$(cat st)"
     kill -USR1 "$xpid"
-    reap "who has not come to a barrier of PMI-1 is named" 0
+    reap "a rank missing in a barrier of PMI-1 is named" 0
 else
-    bad "who has not come to a barrier of PMI-1 is named" "no line"; kill_all; wait $waiter
+    bad "a rank missing in a barrier of PMI-1 is named" "no line"; kill_all; wait $waiter
 fi
 
-# Fault 4: a stopped rank is reported, nobody is killed, and it goes on.
+# Fault 4: a stopped rank is reported, no rank is killed, and the job continues.
 begin -n 4 --heartbeat 0.5 "$stall" loop
 p=$(rank_pid 1)
 kill -STOP "$p"
 if ! until_true 10 said 'rank 1: no progress for .*: is stopped by a signal'; then
     bad "a stopped rank is reported" "it is not"
 elif ! until_true 10 said 'ranks? [0-9,-]+: .*: allreduce #[0-9]+ on world, waits for rank 1, which is stopped'; then
-    bad "who waits for a stopped rank is reported" "no line"
+    bad "a wait for a stopped rank is reported" "no line"
 else
     kill -CONT "$p"
     until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "a stopped rank goes on" || bad "a stopped rank goes on" "no line"
@@ -263,7 +263,7 @@ for s in INT:130 HUP:129 TERM:143; do
 done
 begin -n 1 bash -c "trap '' INT; trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
 kill -INT "$xpid"
-reap "who ignores INT gets TERM" 130 && { grep -q 'got TERM' out || bad "who ignores INT gets TERM" "no"; }
+reap "a rank that ignores INT gets TERM" 130 && { grep -q 'got TERM' out || bad "a rank that ignores INT gets TERM" "no"; }
 
 begin -n 2 --heartbeat 1 "$stall" loop
 p=$(rank_pid 0)

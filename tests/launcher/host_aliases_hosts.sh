@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# host_aliases_hosts.sh: one machine under several names. Names of xrun's own host are one host; names of another one are refused
-# in one line, unless a command other than ssh makes hosts of them.
+# host_aliases_hosts.sh: give one machine under several names.
+# Names of xrun's own host count as one host. Names of another host are refused in one line, unless a command other than ssh
+# makes hosts of them.
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 3
 . "$(dirname "$0")/cases.sh"
@@ -64,7 +65,7 @@ if [ -n "${RK_INSIDE:-}" ]; then
     [ "$(sort out | tr '\n' ' ')" = "0 1 2 " ] && good "they run" || bad "they run" "$(cat out)"
     on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q --agent "$PWD/other" -n 3 --host hosta:1,hostb:1,hostb6:1 --dry-run --json-map "$PWD/map.json" true >out 2>err </dev/null
     python3 -c 'import json; b=[bool(r["cpus"]) for r in json.load(open("map.json"))["ranks"]]; assert b==[True,False,False], b' &&
-        good "who shares a machine is not bound" || bad "who shares a machine is not bound" "$(cat map.json)"
+        good "ranks that share a machine are not bound" || bad "ranks that share a machine are not bound" "$(cat map.json)"
 fi
 echo "# host_aliases_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# job_end.sh: an agent that stands still, ^Z, signals that a parent has ignored or blocked, segments that ranks leave, and
-# what clients have done with processes and files (PMIx_Job_control).
+# job_end.sh: end a job with a stopped agent, and clean up after ranks.
+# Also: ^Z, signals that the parent has ignored or blocked, segments that ranks leave, PMIx_Job_control.
 
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job removes what we put there.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
@@ -15,7 +15,7 @@ is_state() { [ "$(state_of "$1")" = "$2" ]; }
 in_time() { # NAME MS
     [ $(((${EPOCHREALTIME/./} - t0) / 1000)) -lt $(($2 * slow)) ] && good "$1: in time" || bad "$1: in time" "$(((${EPOCHREALTIME/./} - t0) / 1000)) ms"
 }
-# still ARGS: a job of sleeping ranks, whose agent is then stopped
+# still ARGS: a job of sleeping ranks; its agent is then stopped
 still() {
     begin "$@" sh -c 'echo ready; exec sleep 1000'
     until_true 10 ready 2
@@ -28,15 +28,15 @@ still -n 2
 t0=${EPOCHREALTIME/./}
 kill -TERM "$xpid"; until_true 5 grep -q 'got Terminated' err; kill -TERM "$xpid"
 reap 20
-check "TERM, and TERM, of a job whose agent stands still" 143 'the agent on .* stands still'
+check "TERM, and TERM, of a job with a stopped agent" 143 'the agent on .* stands still'
 in_time "TERM, and TERM" 9000
 still -n 2
 kill -INT "$xpid"
 reap 20
-check "INT of a job whose agent stands still" 130 'the agent on .* stands still'
+check "INT of a job with a stopped agent" 130 'the agent on .* stands still'
 still -n 2 --timeout 1
 reap 20
-check "a time-out of a job whose agent stands still" 124 'the agent on .* stands still'
+check "a time-out of a job with a stopped agent" 124 'the agent on .* stands still'
 still -n 2
 kill -STOP "$keeper"
 kill -TERM "$xpid"
@@ -53,19 +53,19 @@ touch go
 kill -CONT "$xpid"
 reap 20
 check "a stop of xrun is none of its agent" 143
-grep -q 'stands still' err && bad "nobody stands still" "$(cat err)" || good "nobody stands still"
+grep -q 'stands still' err && bad "no agent is reported as stopped" "$(cat err)" || good "no agent is reported as stopped"
 
 # ------------------------------------------------------------- what a parent has ignored or blocked
 printf '#!/bin/sh\nexec env --ignore-signal=CHLD "%s" "$@"\n' "$XRUN" >childless
 printf '#!/bin/sh\nexec env --block-signal "%s" "$@"\n' "$XRUN" >deaf
 chmod +x childless deaf
 XRUN=$PWD/childless run 20 -n 2 sh -c 'exit 3'
-check "CHLD is ignored by who starts xrun" 3 'exited with code 3'
+check "the parent of xrun ignores CHLD" 3 'exited with code 3'
 XRUN=$PWD/deaf begin -n 2 sh -c 'echo ready; exec sleep 1000'
 until_true 10 ready 2
 kill -TERM "$xpid"
 reap 20
-check "all signals are blocked by who starts xrun" 143 'got Terminated'
+check "the parent of xrun blocks all signals" 143 'got Terminated'
 
 # ------------------------------------------------------------- segments, by names as MPI libraries give them
 # holders N: a rank with N processes, each of which has one
@@ -89,7 +89,7 @@ kill -TERM "$xpid"
 reap 20
 check "a segment is made after the signal to end" 143
 grep -q made out && none_stays "and gone with its job" || bad "and gone with its job" "none was made"
-# Nobody could look: they died with their agent. What is older, in use, another's or not known to be a library's stays.
+# No rank could clean up: they died with their agent. Files that are older, in use, another user's or of no known library stay.
 mine=/dev/shm/vader_segment.$$
 : >$mine.old
 # Files have the time of the clock's last tick, and the job is to begin after that.
@@ -143,9 +143,9 @@ reap 10
 check "TSTP and CONT at once" 0
 
 # ------------------------------------------------------------- what clients want
-for whom in ALL 2; do
-    run 30 -n 4 --bind none "$control" signal $whom
-    same "a signal for $whom" "$(printf 'ok\nok\nok\nok')"
+for target in ALL 2; do
+    run 30 -n 4 --bind none "$control" signal $target
+    same "a signal for $target" "$(printf 'ok\nok\nok\nok')"
 done
 run 30 -n 4 --bind none "$control" end kill 2
 check "a rank that another kills" 137 'rank 2 .*killed by signal 9'

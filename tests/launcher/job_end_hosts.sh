@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# job_end_hosts.sh: on two hosts: what is told of both (--json), the ends of a job, also one whose agents stand still, and
-# signals and files of the ranks there.
+# job_end_hosts.sh: end jobs on two hosts, also jobs with stopped agents.
+# Checks --json for both hosts, and signals for ranks and files of ranks there.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "ends on two hosts"
 . "$(dirname "$0")/cases.sh"
@@ -54,7 +54,7 @@ for i, x in enumerate(r["ranks"]):
     assert x["host"] == ("hosta", "hosta", "hostb", "hostb")[i] and x["exit_code"] == 0 and x["signal"] is None, x
     assert before <= x["start"] <= x["end"] <= after and 0 < x["seconds"] <= x["end"] - x["start"] + 0.1, x
     assert x["rusage"]["max_rss_kib"] > 500 and x["rusage"]["minor_faults"] > 0, x
-assert r["ranks"][3]["rusage"]["user"] > 0.01, r["ranks"][3] # who has computed
+assert r["ranks"][3]["rusage"]["user"] > 0.01, r["ranks"][3] # this rank has computed
 PY
 
 # ------------------------------------------------------------- agents that stand still
@@ -67,7 +67,7 @@ for host in hosta hostb; do
     finish_in 30
     verdict "the agent of $host stands still" 143 "the agent on $host stands still; killing it and its ranks"
 done
-# An ssh whose end is not the end of what it has started there: only the wire shows that xrun has given the agent up.
+# An ssh may end before what it has started there: only the connection shows that xrun has given the agent up.
 printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "exec 3<&0; ($*) <&3 3<&- & exec 3<&-; wait"\n' >loose-ssh
 chmod +x loose-ssh
 for how in "--fanout 32 hostb" "--fanout 1 hostb"; do
@@ -94,14 +94,14 @@ verdict "an agent and its keeper stand still" 143 'nothing shows that the agent 
 
 # Ranks that went with their host are none that may still compute.
 begin_on -n 4 --host $both --heartbeat 4:kill --on-failure continue "$top_builddir/tests/launcher/programs/stall" recv 0
-until_true 20 ready 1 || bad "a host is lost and nobody goes on: start" "$(cat out err)"
+until_true 20 ready 1 || bad "a host is lost and no rank goes on: start" "$(cat out err)"
 on hostb pkill -KILL -x xrun-agent
 finish_in 30
-verdict "a host is lost and nobody goes on" 1 'the agent on hostb died.*the others go on'
+verdict "a host is lost and no rank goes on" 1 'the agent on hostb died.*the others go on'
 grep -q 'no rank makes progress' err && good "and says why" || bad "and says why" "$(cat err)"
 
-# One that nobody wants to end is noticed by its silence; xrun ends when what that one had started has ended. With fan-out 1
-# the agent of hosta is its parent, and waits in the same way.
+# A stopped agent that is not asked to end is found by its silence. xrun ends when that agent's ranks have ended. With fan-out 1
+# the agent of hosta is its parent and waits in the same way.
 for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
     begin_on $how -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
     until_true 20 ready 4 || bad "an agent falls silent, $how: start" "$(cat out err)"
@@ -157,7 +157,7 @@ on hosta pkill -HUP -x xrun
 finish_in 20
 verdict "HUP ends a job on two hosts" 129
 [ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 got 2 got 3 " ] && good "all have heard of it" || bad "all have heard of it" "$(cat out)"
-# ^Z: those who handle it and those who ignore it, on both hosts, and xrun
+# ^Z: ranks that handle it and ranks that ignore it, on both hosts, and xrun
 cp "$(command -v bash)" rank-shell
 begin_on -n 4 --host $both "$PWD/rank-shell" -c '[ $((XRUN_RANK % 2)) = 0 ] && trap "echo saving" TSTP || trap "" TSTP
     echo ready; while [ ! -e over ]; do sleep 0.02; done; echo over'
@@ -174,7 +174,7 @@ pkill -CONT -P "$xpid" # nsenter stops when what it started does
 kill -CONT "$xpid" 2>/dev/null
 finish_in 20
 verdict "and CONT lets all go on" 0
-[ "$(grep -c '^saving' out)" = 2 ] && [ "$(grep -c '^over' out)" = 4 ] && good "who handles it has done so" || bad "who handles it has done so" "$(cat out)"
+[ "$(grep -c '^saving' out)" = 2 ] && [ "$(grep -c '^over' out)" = 4 ] && good "handlers of ^Z have run" || bad "handlers of ^Z have run" "$(cat out)"
 rm over
 begin_on -n 2 --host hosta:1,hostb:1 --kill-grace 10 bash -c 'trap "sleep 2.5; echo saved; exit 0" TERM; echo ready; [ $XRUN_RANK = 1 ] || while :; do sleep 0.02; done; while :; do sleep 0.02; done'
 until_true 20 ready 2 || bad "--kill-grace: start" "$(cat out err)"
@@ -224,10 +224,10 @@ verdict "traces of two hosts" 124
     good "they are of each rank" || bad "they are of each rank" "$(cat err)"
 
 # ------------------------------------------------------------- what clients want
-for whom in ALL 3; do
-    job 30 -n 4 --host $both "$control" signal $whom
-    verdict "a signal for $whom" 0
-    [ "$(grep -cx ok out)" = 4 ] || bad "a signal for $whom" "$(cat out)"
+for target in ALL 3; do
+    job 30 -n 4 --host $both "$control" signal $target
+    verdict "a signal for $target" 0
+    [ "$(grep -cx ok out)" = 4 ] || bad "a signal for $target" "$(cat out)"
 done
 job 30 -n 4 --host $both "$control" end kill 3
 verdict "a rank that one of another host kills" 137 'rank 3 .*killed by signal 9'
@@ -239,7 +239,7 @@ verdict "what the server does not do is refused at once" 0
 job 30 -n 4 --host $both "$client" log 3
 verdict "PMIx_Log" 0
 [ "$(cat err)" = 'a word to the log' ] && good "a rank's word comes from the other host" || bad "a rank's word comes from the other host" "$(cat err)"
-# Ranks of both hosts write, and nobody reads; PMIx's clients finish all the same. Only then is the output read.
+# Ranks of both hosts write and the output is not read; PMIx clients finish all the same. Then the output is read.
 on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q -n 4 --host $both bash -c '
     (head -c 9000000 /dev/zero; >written.$XRUN_RANK) &
     until [ -e meet ]; do sleep 0.02; done
@@ -247,7 +247,7 @@ on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q 
     case $(uname -m) in # the number of write
     x86_64) call=1 ;;
     i?86 | ppc* | s390*) call=4 ;;
-    *) call=64 ;; # aarch64, riscv64 and who came later
+    *) call=64 ;; # aarch64, riscv64 and later ones
     esac
     blocked() { [ "$(for h in hosta hostb; do on $h sh -c 'for p in $(pgrep -x head); do cat /proc/$p/syscall; done'; done | grep -c "^$call 0x1 ")" = 4 ]; }
     until_true 20 blocked || echo "they are not held up" >wrong
@@ -257,7 +257,7 @@ on hosta timeout -k 5 $((60 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q 
     wc -c >bytes
 }
 rc=${PIPESTATUS[0]}
-verdict "nobody reads the output of two hosts" 0
+verdict "the output of two hosts is not read" 0
 [ ! -s wrong ] && [ "$(cat bytes)" = 36000000 ] && good "PMIx goes on, and no byte is lost" || bad "PMIx goes on, and no byte is lost" "$(cat bytes) bytes; $(cat wrong)"
 job 30 -n 2 --host hosta:1,hostb:1 sh -c "exec $control cleanup $PWD/left.\$XRUN_RANK end"
 verdict "files that go with the job" 0
@@ -266,7 +266,7 @@ verdict "files that go with the job" 0
 # ------------------------------------------------------------- bad cables
 "$hosts" drop hostb 20
 job 60 -n 4 --host $both --timeout 50 "$control" signal ALL
-verdict "a job whose packets get lost" 0
+verdict "a job that loses packets" 0
 "$hosts" drop hostb 0
 if [ -x "$top_builddir/tests/simdelay" ]; then
     "$hosts" delay hostb 50000

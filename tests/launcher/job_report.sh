@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# job_report.sh: --json, the report of a job: valid whatever bytes are in it, and true.
+# job_report.sh: check --json, the report of a job: valid for any bytes, and true.
 . "$(dirname "$0")/cases.sh"
 command -v python3 >/dev/null || { echo "# no python3 to read JSON with"; exit 77; }
 client=$top_builddir/tests/launcher/programs/pmix_client

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# leader_exits.sh: a rank whose main thread has ended while another thread lives is a zombie to /proc. It is alive: it
-# ends by itself, is shown by --status, and is killed by every way to end a job.
+# leader_exits.sh: end the main thread of a rank while another thread lives.
+# /proc shows such a rank as a zombie. It is alive: it ends by itself, --status shows it, and each way to end a job kills it.
 . "$(dirname "$0")/cases.sh"
 name=leader$$ # its own: another run of this script may be there
 rank=$PWD/$name

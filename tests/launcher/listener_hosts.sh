@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# listener_hosts.sh: crowds of strangers at the doors by which agents come in: more than xrun has descriptors, more than a door
-# has room for, and such as come again and again. The agents get in all the same, the job goes on, and strangers are counted.
+# listener_hosts.sh: crowd the listeners of agents with unauthenticated peers.
+# They exceed the descriptors of xrun and the backlog of the listener, or come again and again. The agents connect all the same,
+# the job continues, and xrun counts the peers.
 . "$(dirname "$0")/../inside.sh"
 inside 3 "crowds of strangers"
 . "$(dirname "$0")/cases.sh"
@@ -15,8 +16,8 @@ while [ ! -e "${0%/*}/go" ]; do read -rt 0.05 <> <(:); done
 exec ssh "$@"
 SH
 chmod +x slow-ssh
-# N connections that say nothing, or only how a hello begins; they are kept until the other side closes them. With "again"
-# each is then made once more, until nobody listens there.
+# N connections that send nothing, or only the begin of a handshake; they stay until the other side closes them. With "again"
+# each is then made once more, until no process listens there.
 cat >crowd.py <<'PY'
 import resource, select, socket, sys, time
 host, port, n, again = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["again"]
@@ -62,7 +63,7 @@ cpu_ticks() { # PID
 }
 there() { grep -q there crowd.out; }
 
-# crowded NAME PROCESS N HOW FILES HOST...: N strangers stand at PROCESS's door, who has FILES descriptors, when agents come
+# crowded NAME PROCESS N HOW FILES HOST...: N peers connect to PROCESS, which has FILES descriptors, when agents come
 crowded() {
     local name=$1 process=$2 n=$3 how=$4 files=$5 pid spent counted t0 ms
     shift 5
@@ -74,7 +75,7 @@ crowded() {
         "$XRUN" -v --timeout 100 --agent "$PWD/slow-ssh" --fanout 1 -n $# --host "$(echo "$@" | tr ' ' ,)" hostname >out 2>err </dev/null &
     xpid=$!
     if ! until_true 20 port "$process"; then
-        bad "$name" "nobody listens"
+        bad "$name" "no process listens"
         on hosta pkill -TERM -x xrun
         wait $xpid
         return
@@ -113,13 +114,13 @@ crowded() {
     fi
     # Strangers have 5 s each to say something where there is room.
     [ $ms -le $((10000 * slow)) ] && good "$name: agents do not stand in line" || bad "$name: agents do not stand in line" "$ms ms"
-    # Those whom the kernel still had in its queue when the door was shut have not come to it.
+    # Connections still in the kernel's queue when the listener was closed are not counted.
     [ "${counted:-0}" -ge $((n / 2)) ] && good "$name: they are counted" || bad "$name: they are counted" "${counted:-none} of $n"
 }
 
 crowded "more strangers than descriptors" xrun 300 "" 100 hostb
 crowded "more strangers than a door has room for" xrun 1200 "" 4096 hostb
-crowded "strangers who come again and again" xrun 600 again 4096 hostb
+crowded "unauthenticated peers that come again and again" xrun 600 again 4096 hostb
 crowded "more strangers than an agent has descriptors" xrun-agent 300 "" 100 hosta hostb
 echo "# listener_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# long_name.sh: start PMIx clients on hosts with names that are as long as names may be.
+# long_name.sh: start PMIx clients on hosts with names of the greatest length.
 . "$(dirname "$0")/cases.sh"
 
 # named NAME: an xrun on this host, which calls itself so

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mapping.sh: options about hosts and places, as a user writes them. What becomes of them on machines that are not
-# here is tested by mapper_test; here it is this host, and lists of hosts that are refused before anything is started.
+# mapping.sh: map ranks by options about hosts and places, as a user gives them.
+# This host, and lists of hosts that are refused before anything is started; mapper_test has other machines.
 . "$(dirname "$0")/cases.sh"
 host=$(hostname)
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# output.sh: where ranks' output goes and where their input comes from: --output-dir, also on a full disk, --quiet,
-# --stdin, --pty and colours; many lines of many ranks, and readers that stand still.
+# output.sh: route the output and the input of ranks.
+# Covers --output-dir, also on a full disk, --quiet, --stdin, --pty, colours, many lines of many ranks, and stopped readers.
 . "$(dirname "$0")/cases.sh"
 . "$top_srcdir/tests/launcher/output_rate.sh"
 client=$top_builddir/tests/launcher/programs/pmix_client
@@ -76,7 +76,7 @@ timeout 30 "$XRUN" -n 4 --stdin all sh -c '[ $XRUN_RANK -ge 2 ] || exec sha256su
 [ "$(sort out | uniq -c | awk '{ print $1, $2 }')" = "2 $(sha256sum <blob | cut -c1-64)" ] && check "--stdin all with two that do not read on" 0 || bad "--stdin all with two that do not read on" "$(cat out)"
 new_case
 yes | timeout 20 "$XRUN" -n 3 --stdin all true >out 2>err; rc=$?
-check "--stdin all that nobody reads" 0
+check "--stdin all without a reader" 0
 new_case
 timeout 20 "$XRUN" -n 3 --stdin 2 sh -c 'echo $XRUN_RANK $(sha256sum | cut -c1-64)' <blob >out 2>err; rc=$?
 none=$(sha256sum </dev/null | cut -c1-64)
@@ -98,7 +98,7 @@ sorted; same "one that is for writing only, as nohup leaves it" "0
 refused "--stdin of no rank" 2 '--stdin is 4, but the ranks are 0 to 3' --stdin 4 -n 4 $mark
 refused "bad --stdin" 2 "--stdin is '-1'; give all, none or a rank" --stdin -1 $mark
 
-# Somebody else may read from the same pipe: xrun has it open a second time, and only that does not wait.
+# Another process may read from the same pipe: xrun opens it a second time, and only that descriptor is nonblocking.
 new_case
 mkfifo shared
 "$XRUN" -q sh -c 'echo ready; exec cat' <shared >out 2>err & xpid=$!
@@ -207,26 +207,26 @@ new_case
 timeout -k 5 20 "$XRUN" -n 3 "$lines" flood 1000000 2>err | head -c 3000000 >out; rc=${PIPESTATUS[0]}
 [ "$(stat -c %s out)" = 3000000 ] && [ "$rc" -ne 124 ] && rc=0; check "and a reader that goes away ends it" 0
 rm -f out
-# Ranks flood, nobody reads; their PMIx clients finish all the same. Only then is the output read.
+# Ranks flood and the output is not read; their PMIx clients finish all the same. Then the output is read.
 new_case
 rm -f clients.*
 timeout -k 5 40 "$XRUN" -n 4 sh -c 'head -c 20000000 /dev/zero & '"$client"' basic >clients.$XRUN_RANK; wait' 2>err |
     { for i in 0 1 2 3; do until_true 15 grep -qsx ok clients.$i || echo stalled >>stalled; done; wc -c >bytes; }
 rc=${PIPESTATUS[0]}
-[ ! -e stalled ] && [ "$(cat bytes)" = 80000000 ] && check "nobody reads the output: PMIx goes on, no byte is lost" 0 || bad "nobody reads the output: PMIx goes on, no byte is lost" "$(cat bytes) bytes, $(cat stalled 2>/dev/null | wc -l) stalled"
+[ ! -e stalled ] && [ "$(cat bytes)" = 80000000 ] && check "the output is not read: PMIx goes on, no byte is lost" 0 || bad "the output is not read: PMIx goes on, no byte is lost" "$(cat bytes) bytes, $(cat stalled 2>/dev/null | wc -l) stalled"
 
-# Somebody outside has a rank's pipe, and writes on without a pause: the job ends all the same.
+# A process outside the job has a rank's pipe and writes without a pause: the job ends all the same.
 begin sh -c 'echo ready $$; until [ -e go ]; do sleep 0.02; done; echo last'
 until_true 10 ready 1
 pid=$(sed -n 's/ready //p' out)
 (while echo outside; do read -rt 0.02 <> <(:); done) >"/proc/$pid/fd/1" 2>/dev/null &
 outside=$!
-until_true 10 grep -qs outside out || bad "somebody outside writes" "nothing comes"
+until_true 10 grep -qs outside out || bad "a process outside writes" "nothing comes"
 touch go
 reap 10
 kill $outside 2>/dev/null
 wait $outside 2>/dev/null
-[ "$(grep -c last out)" = 1 ] && check "a job ends though somebody outside writes on" 0 || bad "a job ends though somebody outside writes on" "rc $rc, $(grep -c last out) last words"
+[ "$(grep -c last out)" = 1 ] && check "a job ends though a process outside writes on" 0 || bad "a job ends though a process outside writes on" "rc $rc, $(grep -c last out) last words"
 
 echo "# output: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# output_rate.sh: 32 ranks that write 10,000 lines a second each (many_lines.c), and whether all of it comes, at that rate. Sourced after cases.sh.
+# output_rate.sh: check that all output of 32 ranks comes, at its rate.
+# Each rank writes 10,000 lines a second (many_lines.c). Sourced after cases.sh.
 #
-#   in_pace COMMAND...   the command, with the words for many_lines.c added, runs such a job, sets rc and ms, and has in out what has
-#                        come. Three tries. rc says of the last whether it has ended well and each byte was right; late is
-#                        empty if the rate was kept, else it says how not.
+#   in_pace COMMAND...   runs COMMAND with the arguments for many_lines.c. Sets rc and ms, and leaves the output in out. Three
+#                        tries. rc is 0 if the last one ended well with each byte right. late is empty if the rate was kept, else
+#                        it describes the difference.
 lines=$top_builddir/tests/launcher/programs/many_lines
 
 # bare_copy RATE SECONDS: ms that the same lines take without a launcher, each rank's through two pipes into a file

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# pmix_hosts.sh: what PMIx clients do that crosses hosts, on one host and on two (tests/hosts.sh makes them): events that a
-# rank raises, PMIx_Get with a time-out and of ranks that die, fences with a time-out and with clients that die behind a
-# script.
+# pmix_hosts.sh: run PMIx clients on one host and on two.
+# Covers events that a rank raises, PMIx_Get with a time-out and of ranks that die, fences with a time-out and with clients that
+# die behind a script. tests/hosts.sh makes the hosts.
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 2
 . "$(dirname "$0")/cases.sh"
@@ -37,7 +37,7 @@ right() {
     fi
 }
 
-# What a script does whose client has died: the three others do not wait for the script's own end.
+# A script after the death of its client: the three others do not wait for the script's own end.
 others_end="until [ \"\$(grep -cx ok '$PWD/out')\" = 3 ]; do sleep 0.02; done"
 
 for where in here ${RK_INSIDE:+"on two hosts"}; do
@@ -76,7 +76,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 30 "$far" get-left-late 3
         right "also after a while" 4 0
         job 60 "$far" too-much 0
-        right "more than a message holds is refused to those who ask for it" 4 0
+        right "more than a message holds is refused to its callers" 4 0
         grep -q 'a fence of PMIx over several hosts fails: .* a message of [0-9]* bytes, and 67108864 are the most' err &&
             grep -q 'a rank has committed [0-9]* bytes, which is more than another host can be told' err &&
             good "and told" || bad "and told" "$(cat err)"
@@ -107,7 +107,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
     for when in finalize-before leave-before leave-in; do
         rm -f came.* left.*
         job 30 "$far" $when-some 3
-        right "who has finalized is waited for in no fence: $when" 4 0
+        right "a finalized rank is waited for in no fence: $when" 4 0
     done
     job 60 "$far" leave-in-turn 0
     right "one after the other leaves" 4 0

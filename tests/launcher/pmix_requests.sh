@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# pmix_requests.sh: ask the PMIx server for what it knows, for what it does not know, and for both.
+# pmix_requests.sh: query the PMIx server for known and unknown keys.
 . "$(dirname "$0")/cases.sh"
 
 run 30 -n 2 --bind none "$top_builddir/tests/launcher/programs/query_client"

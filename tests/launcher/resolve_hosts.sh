@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# resolve_hosts.sh: ask PMIx which ranks of the own job and of a spawned one run where, on one host and on two.
+# resolve_hosts.sh: resolve where ranks run, of this job and of a spawned one.
+# On one host and on two.
 . "$(dirname "$0")/../inside.sh"
 inside_if_able 2
 . "$(dirname "$0")/cases.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# resource_managers.sh: what resource managers say of a job's hosts, as they were recorded; and hosts that need no agents.
-# The agents of other hosts are started by a command that notes who was asked for, and fails.
+# resource_managers.sh: take hosts from recorded data of resource managers.
+# Also hosts that need no agent. The agents of other hosts are started by a command that notes the hosts and fails.
 . "$(dirname "$0")/cases.sh"
 host=$(hostname)
 unset "${!SLURM@}" "${!PBS@}" "${!LSB@}"
@@ -80,12 +80,12 @@ unset SLURM_JOB_NODELIST
 PBS_NODEFILE=$PWD/none run 10 -n 1 true
 check "a node file without nodes" 2 'none, which PBS_NODEFILE names, holds no hosts'
 
-# ------------------------------------------------------------------------------------------- who gets no ranks
+# ------------------------------------------------------------------------------------------- hosts without ranks
 printf 'n%02d slots=2\n' $(seq 64) >many
 printf 'a slots=2\nb slots=2\nc\n' >few
 asks "two ranks over 64 hosts: one agent" "n01" -n 2 --hostfile many true
 asks "a third needs another" "n01 n02" -n 3 --hostfile many true
-# Without -n as many as there are slots, where somebody has given any.
+# Without -n as many as there are slots, if slots are given.
 asks "no -n: all hosts of a file" "a b c" --hostfile few true
 asks "no -n: all that --host chooses" "b c" --hostfile few --host b,c true
 asks "no -n: all of --host with slots" "a b" --host a:1,b:1 true

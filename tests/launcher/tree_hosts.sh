@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# tree_hosts.sh: seven hosts whose agents are a tree of fan-out 2, three deep: the start and the end, output that nobody takes
-# for a while, files on a full disk, and ranks and agents that die at the leaves and on the way to them.
+# tree_hosts.sh: run a tree of agents on seven hosts, fan-out 2, three deep.
+# Covers start and end, output that is not read for a while, files on a full disk, and ranks and agents that die in the leaves and
+# above them.
 #
 #   xrun - node01 (hosta) - node03 (hostc) - node07 (hostg)
 #        |                + node04 (hostd)
@@ -44,7 +45,7 @@ printf '# The cluster, and a line that is empty\n\nnode[01-03] slots=2 # the fir
 printf 'node[05-06,07]\tslots=3\tmax_slots=3\n' >>file
 begin_on -n 16 --hostfile "$PWD/file" sh -c "echo ready \$XRUN_RANK \$(hostname) \$XRUN_NODE_RANK \$XRUN_LOCAL_RANK/\$XRUN_LOCAL_SIZE; exec $PWD/sleep-forever 1000"
 until_true 40 ready 16 || bad "a tree: start" "$(cat out err)"
-started_by() { # HOST: those whose agents were started there
+started_by() { # HOST: the hosts with agents that were started there
     on "$1" ps -e -o args= | sed -n 's/^\([^ ]*\/\)\{0,1\}ssh .* -- \(node[0-9]*\|host[a-g]\) .*/ \2/p' | sort | tr -d '\n'
 }
 tree=$(for h in $names; do echo "$h:$(started_by $h)"; done)
@@ -66,7 +67,7 @@ verdict "a rank dies at the end of a tree" 137 'rank 1[345] \(host hostg.*killed
 12 hostf 5 2/3
 13 hostg 6 0/3
 14 hostg 6 1/3
-15 hostg 6 2/3" ] && good "ranges of a file: who runs where" || bad "ranges of a file: who runs where" "$(cat out)"
+15 hostg 6 2/3" ] && good "ranges of a file: ranks and hosts" || bad "ranges of a file: ranks and hosts" "$(cat out)"
 [ "$tree" = "hosta: node01 node02 node03 node04
 hostb: node05 node06
 hostc: node07
@@ -74,7 +75,7 @@ hostd:
 hoste:
 hostf:
 hostg:" ] && good "the tree has its branches" || bad "the tree has its branches" "$tree"
-# xrun's own host is the last but one: its agent is above others, and nobody starts more than two.
+# xrun's own host is the last but one: its agent is above others, and no process starts more than two.
 front=hostf
 begin_on -n 7 --host $all --map-by node sh -c 'echo ready $XRUN_RANK $(hostname) $XRUN_NODE_RANK; until [ -e over ]; do sleep 0.05; done'
 until_true 40 ready 7 || bad "from another host: start" "$(cat out err)"
@@ -84,7 +85,7 @@ finish_in 20
 rm -f over
 verdict "from another host" 0
 [ "$(sed 's/^ready //' out | sort -n | tr '\n' ';')" = "0 hosta 0;1 hostb 1;2 hostc 2;3 hostd 3;4 hoste 4;5 hostf 5;6 hostg 6;" ] &&
-    good "from another host: who runs where is the same" || bad "from another host: who runs where is the same" "$(cat out)"
+    good "from another host: ranks and hosts are the same" || bad "from another host: ranks and hosts are the same" "$(cat out)"
 [ "$tree" = "hosta:
 hostb: hosta hoste
 hostc: hostg
@@ -130,12 +131,12 @@ for what in "fence-some 0" "get-late 13" "get-in-vain 13" "absent-some 13" "leav
 done
 front=hostg
 xrun 60 -n 14 --host hosta:2,hostb:2,hostc:2,hostd:2,hoste:2,hostf:2,hostg:2 "$far" fence-some 0
-verdict "plain PMIx clients in a tree whose head is the last host" 0
+verdict "plain PMIx clients in a tree with the last host as head" 0
 [ "$(grep -cx ok out)" = 14 ] && good "all 14 are right" || bad "all 14 are right" "$(cat out)"
 front=hosta
 
-# Who talks to two neighbours on other hosts asks for what these two have put, and for what the first rank of its own host
-# has: not for anything of the eleven others.
+# A rank that exchanges with two neighbours on other hosts gets what these two and the first rank of its own host have put: not
+# the data of the eleven others.
 xrun 60 -n 14 --host $all --map-by node -x RANK_LOG=debug "$top_builddir/examples/ring" 2
 verdict "a ring of librank's" 0
 asked=$(sed -n 's/.*debug: asked for \([0-9]*\) cards\?$/\1/p' err | sort -n)
@@ -143,7 +144,7 @@ asked=$(sed -n 's/.*debug: asked for \([0-9]*\) cards\?$/\1/p' err | sort -n)
     good "cards are asked for when they are needed, and no others" || bad "cards are asked for when they are needed, and no others" "$asked"
 
 # ------------------------------------------------------------------------- output
-# Nobody reads until ranks of each host stand still for that, and then slowly.
+# The output is not read until ranks of each host are blocked by that, and then slowly.
 cat >slow.py <<'PY'
 import os, sys, time
 while not os.path.exists("read"):
@@ -167,11 +168,11 @@ held_on() { # how many hosts have a rank that cannot write
     grep -oE '^rank [0-9]+: sleeps in write of descriptor 1 .*host host[a-g]' st | grep -o 'host[a-g]$' | sort -u | wc -l
 }
 all_held() { [ "$(held_on)" = 7 ]; }
-until_true 40 all_held && good "ranks of all hosts stand still while nobody reads" || bad "ranks of all hosts stand still while nobody reads" "$(cat st)"
+until_true 40 all_held && good "ranks of all hosts are blocked while output is not read" || bad "ranks of all hosts are blocked while output is not read" "$(cat st)"
 touch read
 finish_in 60
 wait $reader
-verdict "32 ranks of seven hosts, and who reads slowly" 0
+verdict "32 ranks of seven hosts, and a slow reader" 0
 "$lines" check 32 1500 flood <out >wrong && good "no byte is lost" || bad "no byte is lost" "$(cat wrong)"
 
 head -c 600000 /dev/zero >blob

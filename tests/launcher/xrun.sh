@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# xrun.sh: what a user sees of xrun, and what it leaves behind: options, output, exit codes, failures,
-# signals, kill -9 of each of its processes. The real xrun, real programs, each under a time limit.
+# xrun.sh: run xrun and real programs, each under a time limit.
+# Covers options, output, exit codes, failures, signals, kill -9 of each process of xrun, and what is left behind.
 
 . "$(dirname "$0")/cases.sh"
 client=$top_builddir/tests/launcher/programs/pmix_client
@@ -22,7 +22,7 @@ echo '#!/bin/sh' >plain
 refused "program that is not executable" 126 'cannot execute .*/plain: it is not executable' ./plain
 refused "a directory as program" 126 'it is a directory' /tmp
 printf '#!/no/such/interpreter\n' >badshebang; chmod +x badshebang
-refused "program whose interpreter is missing" 127 'cannot execute .*/badshebang' -n 2 ./badshebang
+refused "program without its interpreter" 127 'cannot execute .*/badshebang' -n 2 ./badshebang
 printf 'touch started\n' >noshebang; chmod +x noshebang
 refused "script without an interpreter" 126 'cannot execute .*#!' -n 2 ./noshebang
 refused "bad -x: no name" 2 "-x is '=1'" -x =1 $mark
@@ -49,7 +49,7 @@ check "-v: what the start took; --mpi none starts no PMIx server" 0 '^xrun: star
 run 10 -n 2 printenv PMIX_RANK
 [ "$(sort out | tr '\n' ' ')" = "0 1 " ] && check "each program has PMIx's variables" 0 || bad "each program has PMIx's variables" "$(cat out)"
 run 10 -v -n 2 sh -c 'echo "$PMIX_RANK"' : true
-[ "$(sort out | tr '\n' ' ')" = "0 1 " ] && good "who may start a client has PMIx's variables" || bad "who may start a client has PMIx's variables" "$(cat out)"
+[ "$(sort out | tr '\n' ' ')" = "0 1 " ] && good "a program that may start a client has PMIx's variables" || bad "a program that may start a client has PMIx's variables" "$(cat out)"
 check "-v: what the start took, with a PMIx server" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, PMIx server [0-9.]+, namespace [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 3 ranks on '
 (failed=0; ulimit -n 64; refused "too few descriptors" 2 ' 100 ranks need [0-9]* open files' -n 100 $mark; refused "too few for one" 2 ' 1 rank needs [0-9]* open files' $mark; exit $failed) || failed=$((failed + 1))
 (failed=0; ulimit -s 192; refused "too small a stack" 2 ' a stack of 192 KiB is too small .* 256 KiB are needed; .*ulimit -s' -n 2 $mark; exit $failed) || failed=$((failed + 1))
@@ -120,7 +120,7 @@ ncpu=$(nproc)
 run 10 --bind none sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; same "--bind none" "$cpus"
 run 10 -n 1 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status; same "one rank gets all" "$cpus"
 run 10 -n $((ncpu + 1)) sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
-[ "$(sort -u out)" = "$cpus" ] && check "more ranks than cores: nobody is bound" 0 || bad "more ranks than cores: nobody is bound" "$(cat out)"
+[ "$(sort -u out)" = "$cpus" ] && check "more ranks than cores: no rank is bound" 0 || bad "more ranks than cores: no rank is bound" "$(cat out)"
 if [ "$ncpu" -ge 2 ]; then
     run 10 -n 2 nproc
     [ "$(awk '{s+=$1} END {print s}' out)" = "$ncpu" ] && check "two ranks share all cores" 0 || bad "two ranks share all cores" "$(cat out)"
@@ -207,7 +207,7 @@ cat blob | timeout 20 "$XRUN" -n 1 sha256sum >out 2>err; rc=$?
 [ "$(cut -c1-64 out)" = "$(sha256sum <blob | cut -c1-64)" ] && check "stdin from a pipe" 0 || bad "stdin from a pipe" "differs"
 new_case
 yes | timeout 20 "$XRUN" -n 2 true >out 2>err; rc=$?
-check "stdin that nobody reads" 0
+check "stdin that is not read" 0
 new_case
 timeout 20 "$XRUN" -n 2 true <&- >&- 2>&-; rc=$?
 check "closed standard descriptors" 0
@@ -327,7 +327,7 @@ agent_of() { # PID of xrun: its keeper, then its agent
 swept() { "$XRUN" --status >/dev/null; nothing_left; }
 hard() { # NAME PIDS-EXPRESSION PROGRAM...
     local name=$1 which=$2 left=nothing_left t0 t1
-    # With all of them gone there is nobody to remove the job's socket: the next xrun does.
+    # With all of them gone no process can remove the job's socket: the next xrun does.
     [ "$which" != '$xpid $keeper $agent' ] || left=swept
     shift 2
     begin -n 3 "$@"
@@ -409,7 +409,7 @@ run 20 -n 4 --on-failure continue "$client" event-kill 1
 all_ok 3 && check "a killed rank is told as an event" 137 || bad "a killed rank is told as an event" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" event-exit 1
 all_ok 3 && check "a failed rank is told as an event" 3 || bad "a failed rank is told as an event" "$(cat out), exit code $rc"
-# Asked, the server tells of those who were gone before anybody could hear of it.
+# On request, the server reports processes that ended before any client could register for it.
 run 20 -n 4 --on-failure continue "$client" table-fail 1
 all_ok 3 && check "a rank that failed is in the table of processes" 7 || bad "a rank that failed is in the table of processes" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" table-kill 0
@@ -445,7 +445,7 @@ rm -f over
 sort place.* | uniq -c | awk '$1 == 2 && NF == 2 { n++ } END { exit n != 3 || NR != 3 }' && check "PMI-1: two jobs at once, and a later one, have each a place of its own" 0 ||
     bad "PMI-1: two jobs at once, and a later one, have each a place of its own" "$(head place.*)"
 
-# PMIx's one thread reads the first words of who has connected, and waits for the rest: 4 s in all, were it not told otherwise.
+# PMIx has one thread, which reads the first bytes of each peer and waits for the rest: 4 s in all, unless it is changed.
 heard_soon() {
     run 30 -q -n 1 bash -c 'exec 3<>/dev/tcp/127.0.0.1/${PMIX_SERVER_URI41##*:} && printf half >&3 || exit 9
         from=$(date +%s%N); "$0" basic || exit; [ $((($(date +%s%N) - from) / 1000000)) -lt 3000 ] && echo soon' "$client"
@@ -465,8 +465,8 @@ if [ -z "${SAN_CFLAGS:-}" ] && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/nu
         until grep -q drips drips; do kill -0 $p || grep -q drips drips || exit; done
         from=$(date +%s%N); "$0" basic || exit; echo "heard after $((($(date +%s%N) - from) / 1000000)) ms"; wait $p; cat drips' "$client"
     [ "$rc" = 0 ] && grep -qx closed out && grep -q "1 stranger came to the door" err &&
-        [ "$(sed -n 's/heard after \(.*\) ms/\1/p' out)" -lt 10000 ] && check "another user who drips is not listened to" 0 ||
-        bad "another user who drips is not listened to" "exit code $rc: $(cat out err)"
+        [ "$(sed -n 's/heard after \(.*\) ms/\1/p' out)" -lt 10000 ] && check "another user that drips is dropped" 0 ||
+        bad "another user that drips is dropped" "exit code $rc: $(cat out err)"
 fi
 
 # ------------------------------------------------------------------------------- singletons
@@ -484,11 +484,11 @@ told "the second program is so, the first is not" "none of ranks 2 to 3 has" lib
 run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7' : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 told "both programs are so" "none of ranks 0 to 1 has" libmpi_none.so
 run 20 -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7' : -n 1 true
-told "a program of one rank, when nobody has joined" "rank 0 has not" libmpi_none.so
+told "a program of one rank, when no rank has joined" "rank 0 has not" libmpi_none.so
 run 20 -n 2 "$client" init : -n 1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
 ! grep -q warning err && check "but not beside a program that has" 0 || bad "but not beside a program that has" "$(cat err)"
 run 20 -n 2 "$XRUN" -q true
-! grep -q warning err && check "who starts programs of an MPI has none" 0 || bad "who starts programs of an MPI has none" "$(cat err)"
+! grep -q warning err && check "a starter of programs of an MPI gets no warning" 0 || bad "a starter of programs of an MPI gets no warning" "$(cat err)"
 
 # ------------------------------------------------------------------------------- --mpi none
 run 20 -n 2 --mpi none sh -c 'env | grep -cE "^(PMIX|PMI)_"; :'

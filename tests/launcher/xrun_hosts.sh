@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# xrun_hosts.sh: jobs on several hosts, which tests/hosts.sh makes of this machine: where ranks run, what they hear and say,
-# and every way in which a host, an agent or a rank can be lost. After each case nothing of a job is left on any host.
+# xrun_hosts.sh: run jobs on several hosts, and lose a host, an agent or a rank.
+# tests/hosts.sh makes the hosts. Checks where ranks run, their input and output, and every way to lose a host, an agent or a
+# rank. After each case nothing of a job is left on any host.
 . "$(dirname "$0")/../inside.sh"
 inside 3 "several hosts"
 . "$(dirname "$0")/cases.sh"
@@ -48,7 +49,7 @@ pid_on() { # HOST PATTERN: the first process that matches
     on "$1" pgrep -f "$2" | head -n 1
 }
 
-# ------------------------------------------------------------------------- who runs where
+# ------------------------------------------------------------------------- ranks and their hosts
 xrun 30 -n 6 --host $all sh -c 'echo $XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_LOCAL_SIZE $XRUN_NODE_RANK $XRUN_NODES $(hostname)'
 verdict "three hosts" 0
 [ "$(sort out)" = "0 6 0 2 0 3 hosta
@@ -161,7 +162,7 @@ verdict "--pty elsewhere, of an input that is no terminal" 0
 yields='echo $(hostname) ${OMPI_MCA_mpi_yield_when_idle-unset}'
 xrun 30 -n 5 --host hosta:2,hostb:1,hostc:2 sh -c "$yields"
 verdict "ranks that share a core are told to yield, on each host for itself" 0
-[ "$(sort -u out | tr '\n' ' ')" = "hosta 1 hostb unset hostc 1 " ] && good "and those who have one are not" || bad "and those who have one are not" "$(cat out)"
+[ "$(sort -u out | tr '\n' ' ')" = "hosta 1 hostb unset hostc 1 " ] && good "and those with one are not" || bad "and those with one are not" "$(cat out)"
 xrun 30 -n 3 --host hosta:1,hostb:2 -x OMPI_MCA_mpi_yield_when_idle=0 sh -c "$yields"
 [ "$(sort -u out | tr '\n' ' ')" = "hosta 0 hostb 0 " ] && good "unless the user knows better" || bad "unless the user knows better" "$(cat out)"
 cat >meet.py <<'PY'
@@ -194,7 +195,7 @@ meets "between hosts" 'hosta [1-9][0-9]*' --host hosta:1,hostb:1,hostc:1
 printf 'rank 0=root@hostb\nrank 1=hosta\nrank 2=hosta\n' >torch.ranks
 meets "rank 0 elsewhere, by a user's name" 'hostb [1-9][0-9]*' --rankfile "$PWD/torch.ranks"
 meets "this host as localhost" '[0-9a-f.:]* [1-9][0-9]*' --host localhost:1,hostb:2
-# Its kernel gives out all ports but two, and at the first of those somebody listens.
+# Its kernel gives out all ports but two, and at the first of those a process listens.
 on hostb sh -c 'cat /proc/sys/net/ipv4/ip_local_port_range && echo 10002 65535 >/proc/sys/net/ipv4/ip_local_port_range' >range
 "$hosts" exec hostb python3 -c 'import socket, time; s = socket.create_server(("", 10000)); print("ready", flush=True); time.sleep(1000)' >listener &
 lpid=$!
@@ -395,7 +396,7 @@ for fanout in 32 1; do
     verdict "another version, fan-out $fanout" 1 "host host[bc]: .*/prefix/bin/xrun is version ${version//[0-9]/9} there, and this is version $version;"
     [ "$(grep -c . err)" = 1 ] && good "another version, fan-out $fanout: that is one line" || bad "another version, fan-out $fanout: that is one line" "$(cat err)"
 done
-# One whose words to agents have another form: the greeting before them has not.
+# An xrun with another form of its messages to agents: the greeting before them has not changed.
 cat >other-ssh <<'SH'
 #!/bin/sh
 host=$1
@@ -414,7 +415,7 @@ verdict "another protocol" 1 "host (host[bc]): .*error: xrun is version $version
 
 # ------------------------------------------------------------------------- the network, and another place
 for h in hosta hostb hostc; do "$hosts" second $h; done
-met() { # whom each host's agent is connected to
+met() { # the agent's peer, of each host
     for h in hosta hostb hostc; do
         on $h ss -Htnp state established 2>/dev/null | awk '/"xrun-agent"/ && $4 !~ /^(127\.|\[?::1)/ { sub(/:[0-9]*$/, "", $4); gsub(/^\[::ffff:|\]$/, $4 ~ /ffff/ ? "" : "&", $4); print $4 }' | sort -u
     done | tr '\n' ' '
@@ -557,14 +558,14 @@ state_is ': 3 of 3 ranks of .*stall run on 3 hosts since' && good "--status of s
 on hostb pkill -STOP -x stall
 until_true 10 said 'rank 1: no progress for .*: is stopped by a signal' && good "a stopped rank on another host is reported" || bad "a stopped rank on another host is reported" "no line"
 job=$(sed -n 's/^\(xrun-[^:]*\): .*/\1/p' st)
-tells() { # of each rank, of whose process it is and where
+tells() { # of each rank: its process and its host
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status "$job" >st 2>&1 && [ "$(grep -c '^rank' st)" = 3 ] &&
         grep -qE "^rank 0: allreduce #[0-9]+ on world, waits for rank 1, .*\(host hosta, pid $(on hosta pgrep -x stall), cpu [0-9.]+ s\)" st &&
         grep -qE "^rank 1: is stopped by a signal.*\(host hostb, pid $(on hostb pgrep -x stall), cpu [0-9.]+ s\)" st &&
         grep -qE "^rank 2: allreduce #[0-9]+ on world, waits for rank [01], .*\(host hostc, pid $(on hostc pgrep -x stall), cpu [0-9.]+ s\)" st
 }
 until_true 10 tells && good "--status JOB tells of each rank of each host" || bad "--status JOB tells of each rank of each host" "$(cat st)"
-until_true 10 said 'allreduce #[0-9]+ on world, waits for rank 1' && good "and who waits for it" || bad "and who waits for it" "no line"
+until_true 10 said 'allreduce #[0-9]+ on world, waits for rank 1' && good "and the rank it waits for" || bad "and the rank it waits for" "no line"
 on hostb pkill -CONT -x stall
 until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "it goes on" || bad "it goes on" "no line"
 on hosta pkill -USR1 -x xrun
@@ -635,7 +636,7 @@ grep -q 'the agent has been stopped for 6 s' err && good "and its keeper says wh
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
 until_true 10 ready 3 || bad "a host is cut off: start" "$(cat out err)"
-unwatched=' sshd: ' # nobody tells it
+unwatched=' sshd: ' # without a report
 watch_ends hostb || bad "a host is cut off: the processes there" "$(cat ends.hostb)"
 cut_at=${EPOCHREALTIME/./}
 "$hosts" link hostb down
@@ -643,7 +644,7 @@ finish_in 20
 here="hosta hostc"
 verdict "a host is cut off" 1 'the agent on hostb died'
 within "a host is cut off" 10000
-# The agent there sees by its kernel alone that nobody answers what it sends; what it has started, it ends.
+# The agent there sees by its kernel alone that no peer answers what it sends; it ends what it has started.
 all_ended && [ "$watched" -ge 3 ] || bad "what ran there ends by itself" "of $watched: $(left hostb)"
 ms=$(((ended_at - cut_at) / 1000))
 within "what ran there ends by itself, $ms ms after the cut" 10000

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * client_common.h: what the plain PMIx clients of these tests share: who they
- * are, how they begin and end, and the end of all where a call fails.
+ * client_common.h: begin and end a PMIx client of the tests, and fail.
  */
 #ifndef TESTS_LAUNCHER_CLIENT_COMMON_H
 #define TESTS_LAUNCHER_CLIENT_COMMON_H

@@ -83,7 +83,7 @@ static void names(void)
 
     if (!first)
         need("a look-up that waits", look_up("one", "value of one", S));
-    need("PMIx_Fence", fence()); /* with one rank that waits in vain nobody would come here */
+    need("PMIx_Fence", fence()); /* a rank that still waits would never call it */
     want("nothing is there", look_up("other", NULL, 0), PMIX_ERR_NOT_FOUND);
     want("nothing comes", look_up("other", NULL, 1), PMIX_ERR_TIMEOUT);
     need("PMIx_Fence", fence());
@@ -159,7 +159,7 @@ static void connect_without(uint32_t who)
 {
     if (me.rank == who)
         kill(getpid(), SIGKILL);
-    /* It may be dead and nobody knows yet; but that is known soon. */
+    /* Its death may not be reported yet, but will be soon. */
     while (PMIx_Connect(&all, 1, NULL, 0) == PMIX_SUCCESS)
         ;
 }
@@ -340,7 +340,7 @@ static void come_late(bool parent)
             fence();
         } else {
             for (int i = 0; i < 2; i++)
-                want("nobody else comes", together(what, both, 1), PMIX_ERR_TIMEOUT);
+                want("no other rank comes", together(what, both, 1), PMIX_ERR_TIMEOUT);
         }
         if (parent && me.rank == 0)
             need("PMIx_Publish", publish(go[what], "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
@@ -392,7 +392,7 @@ static void on_end(size_t id, pmix_status_t code, const pmix_proc_t *source, pmi
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-/* Who registers for an event that has come may miss it, by libpmix; so the parent waits for that. */
+/* A client that registers for an event after its arrival may miss it in libpmix; so the parent waits for the registration. */
 static void ready_to_hear(uint32_t n, bool parent)
 {
     char key[32];
@@ -493,7 +493,7 @@ static void look_up_name(const char *key, char *nspace)
     PMIX_PDATA_DESTRUCT(&data);
 }
 
-/* Three jobs, two of them spawned by the first with n ranks each: who hears what, of which the last says that no more is under way. */
+/* Check which events three jobs get; the first spawned the two others with n ranks each. The last event ends the wait. */
 static void events(char which, uint32_t n)
 {
     static const char *const of[] = {"p", "a", "b"};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job_control_client.c: a PMIx client that has signals sent to ranks and files removed, for the launcher's tests.
+ * job_control_client.c: signal ranks and remove files by PMIx_Job_control.
  *
- * job_control_client signal ALL|RANK    rank 0 has SIGUSR2 sent to all or one; who shall get it waits for it
+ * job_control_client signal ALL|RANK    rank 0 has SIGUSR2 sent to all or one; each target waits for it
  * job_control_client end KEY ALL|RANK   rank 0 has all or one ended: "kill" or "terminate"; all wait for their end
- * job_control_client refused            what is not supported, or makes no sense, is refused at once
- * job_control_client cleanup FILE HOW   the job's FILE shall go with it; HOW: end, or stay for ever
- * job_control_client cleanup-dir DIR HOW  the same of a folder with files and folders in it
+ * job_control_client refused            requests that are not supported or invalid are refused at once
+ * job_control_client cleanup FILE HOW   FILE is removed with the job; HOW: end, or stay for ever
+ * job_control_client cleanup-dir DIR HOW  the same for a folder with files and folders in it
  */
 #include "client_common.h"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""killed_xrun_socket.py XRUN: kill -9 xrun and its agent while xrun cannot come to run: does the keeper remove the job's socket?
+"""killed_xrun_socket.py XRUN: kill xrun while it cannot run; is its socket gone?
 
-A real-time process keeps the core that xrun is bound to, so that the killed xrun stays its keeper's parent until all
-else is over. Prints "gone" or "left NAME". Exit code 77: no such process may be made here, or there is one core only.
+Kills xrun and its agent with signal 9. A real-time process keeps the core that xrun is bound to, so that the killed xrun stays
+the parent of its supervisor until all else is over. Prints "gone" or "left NAME". Exit code 77: no such process may be made
+here, or there is one core only.
 """
 import os, pathlib, signal, subprocess, sys, time
 

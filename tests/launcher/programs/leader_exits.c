@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * leader_exits.c: a process whose main thread ends while another thread lives: a zombie to /proc, and yet alive.
+ * leader_exits.c: end the main thread while another thread lives.
+ * /proc shows the process as a zombie, and yet it is alive.
  *
  *   leader_exits S: the other thread sleeps for S seconds
  */

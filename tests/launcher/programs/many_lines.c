@@ -106,7 +106,7 @@ static int check_lines(unsigned ranks, unsigned lines, int flood)
 
     while (!bad && (n = getline(&line, &room, stdin)) > 0) {
         if (sscanf(line, "%u %u ", &rank, &number) != 2 || rank >= ranks) {
-            printf("a line of nobody's\n");
+            printf("a line of no rank\n");
             bad = 1;
         } else if (number != next[rank]++ || (size_t)n != make_line(want, rank, number, flood) ||
                    memcmp(line, want, (size_t)n) != 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_client.c: a plain PMIx client, for the launcher's tests.
+ * pmix_client.c: call PMIx without librank, for the tests of the launcher.
  *
- * pmix_client MODE [RANK]: what is done, and by whom where one rank is special.
- * Prints "ok" from each rank that came to its end as the mode wants.
+ * pmix_client MODE [RANK]: the calls, and the rank that differs, if one does.
+ * Prints "ok" from each rank that ended as the mode expects.
  */
 #include "client_common.h"
 
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
     if (strncmp(mode, "absent", 6) == 0 || strncmp(mode, "die-in-fence", 12) == 0) {
         struct timespec late = {0, 200000000};
         if (mode[0] == 'd' && me.rank == special) {
-            /* Who is forked has the connection, too. */
+            /* The child inherits the connection. */
             if (strcmp(mode, "die-in-fence-forked") == 0 && fork() == 0) {
                 for (;;)
                     pause();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_hosts_client.c: a plain PMIx client, for what crosses hosts: events that ranks
- * raise, long texts to log and to abort with, PMIx_Get with a time-out, fences
+ * pmix_hosts_client.c: call PMIx across hosts, without librank.
+ *
+ * Events that ranks raise, long texts to log and to abort with, PMIx_Get with a time-out, fences
  * of some ranks, and clients that die.
  *
- * pmix_hosts_client MODE RANK [RANGE]: RANK is the one that raises, keeps silent or
- * dies. Prints "ok" from each rank that came to its end as the mode wants.
+ * pmix_hosts_client MODE RANK [RANGE]: RANK is the one that raises, is silent or
+ * dies. Prints "ok" from each rank that ended as the mode expects.
  */
 #include "client_common.h"
 
@@ -226,7 +227,7 @@ static pmix_status_t get_card(uint32_t rank, int timeout_s)
     return rc;
 }
 
-/* It never commits, and those who ask hear so in time. */
+/* It never commits, and each rank that gets its data fails in time. */
 static int get_in_vain(void)
 {
     double begin = now(), took;
@@ -279,7 +280,7 @@ static int get_of_the_dead(bool before, bool wrapped)
             nanosleep(&later, NULL);
         raise(SIGKILL);
     }
-    /* Who is behind a wrapper goes silently. */
+    /* A rank behind a wrapper ends without notice. */
     for (until = now() + LIMIT_S; !before && !wrapped && atomic_load(&died) < 0 && now() < until;)
         nap();
     if (!before && wrapped)
@@ -293,7 +294,7 @@ static int get_of_the_dead(bool before, bool wrapped)
     return finish();
 }
 
-/* All of its host end well, without having committed. late: who asks does so when that is over. */
+/* All ranks of a host end well without a commit. late: the Get begins when that is over. */
 static int get_of_who_left(bool late)
 {
     const struct timespec later = {0, 500000000};
@@ -330,7 +331,7 @@ static int fence_with_the_dead(bool in)
     if (!in)
         nanosleep(&later, NULL);
     if (fence() == PMIX_SUCCESS)
-        return wrong("the fence came to a good end without one of those who take part");
+        return wrong("the fence succeeded without one of its participants");
     return finish();
 }
 
@@ -412,7 +413,7 @@ static bool said(const char *what, int round, uint32_t rank)
     return access(name, F_OK) == 0;
 }
 
-/* The ranks of a mask; the last comes first for every other one of them, who say the same all the same. */
+/* Fence the ranks of a mask; every other one of them names the last rank first, in the same fence. */
 static pmix_status_t fence_of(uint32_t mask, const pmix_info_t *info, size_t ninfo)
 {
     pmix_proc_t procs[32];
@@ -428,7 +429,7 @@ static pmix_status_t fence_of(uint32_t mask, const pmix_info_t *info, size_t nin
     return PMIx_Fence(procs, n, info, ninfo);
 }
 
-/* It ends when all of the mask have come, and needs nobody else. */
+/* It ends when all of the mask have come, without any other rank. */
 static void meet(uint32_t mask, int round, bool collect)
 {
     pmix_info_t info;
@@ -457,7 +458,7 @@ static void watch(uint32_t mask, int round)
     }
 }
 
-/* One has committed, and ends, well or badly; what it has put is still there, also when somebody has stood in for it. */
+/* One rank commits and ends, well or badly; its data stays available, also when a proxy client has replaced it. */
 static int get_what_is_left(bool dies, bool late)
 {
     const struct timespec later = {late ? 2 : 0, 300000000};
@@ -470,7 +471,7 @@ static int get_what_is_left(bool dies, bool late)
         return finish();
     nanosleep(&later, NULL);
     need("PMIx_Get of what was left", get_card(special, is_near(special) ? 5 : -1));
-    /* Where no rank is left nobody answers. */
+    /* If no rank is left, none replies. */
     need("PMIx_Fence of those left", fence_of((1u << size) - 1 - (1u << special), NULL, 0));
     return finish();
 }
@@ -538,7 +539,7 @@ static int fences_of_some(void)
             meet(mask, round, i % 2);
         else
             watch(mask, round);
-        if (i == 0) /* those who were in it have what the others have put; so has everybody else who asks */
+        if (i == 0) /* participants get what the others have put, and so does each other caller */
             need("PMIx_Get", get_card((me.rank + 1) % size, 20));
     }
     need("PMIx_Fence", fence());
@@ -562,7 +563,7 @@ static int fences_of_some(void)
  */
 static int ends_among_some(bool in)
 {
-    /* Without one of the other host, and without the one beside who dies: nobody of its host comes then. */
+    /* Without a rank of the other host, and without the one beside the dying rank: no rank of its host comes then. */
     const uint32_t outside[] = {(special + 2) % size, special ^ 1}, full = (1u << size) - 1, left = full - (1u << special);
     const struct timespec later = {0, 300000000};
 
@@ -573,14 +574,14 @@ static int ends_among_some(bool in)
             nanosleep(&later, NULL);
         raise(SIGKILL);
     }
-    /* FAR_DEAD: a file that is there once who dies behind a script has died. */
+    /* FAR_DEAD: a file that exists once the client behind a script has died. */
     while (!in && getenv("FAR_DEAD") && access(getenv("FAR_DEAD"), F_OK))
         nap();
     if (!in)
         nanosleep(&later, NULL);
     for (int i = 0; i < 2; i++) {
         if (me.rank != outside[i] && fence_of(full - (1u << outside[i]), NULL, 0) == PMIX_SUCCESS)
-            return wrong("the fence came to a good end without one of those who take part");
+            return wrong("the fence succeeded without one of its participants");
     }
     if (fence() == PMIX_SUCCESS)
         return wrong("a fence of all came to a good end without one of them");
@@ -590,8 +591,8 @@ static int ends_among_some(bool in)
 }
 
 /*
- * Three begin a fence with one who dies in that moment, again and again. Some such fences begin when PMIx's server has seen the
- * death and is not through with it.
+ * Three ranks begin a fence with one that dies in that moment, again and again. Some of these fences begin when the PMIx server
+ * has seen the death and has not handled it yet.
  */
 static int fences_beside_deaths(void)
 {
@@ -613,7 +614,7 @@ static int fences_beside_deaths(void)
         for (double until = now() + 1e-6 * (rand_r(&seed) % 1500); now() < until;)
             sched_yield();
         if (fence_of((1u << living) - 1 + (1u << who), NULL, 0) == PMIX_SUCCESS)
-            return wrong("the fence came to a good end without one of those who take part");
+            return wrong("the fence succeeded without one of its participants");
         meet((1u << living) - 1, (int)who, false);
     }
     return finish();
@@ -640,19 +641,19 @@ static int fence_of_who_has_left(bool over, bool before)
     }
     if (!before)
         nanosleep(&later, NULL);
-    /* Together: a fence that some are in a second after the end of who has left ends early for them (doc/architecture.md). */
+    /* A fence that starts a second after the end of a member ends early for the ranks in it (doc/architecture.md). */
     say("came", 9);
     for (uint32_t r = 0; r < size; r++) {
         while (r != special && !said("came", 9, r))
             nap();
     }
     if (me.rank != outside && fence_of(full - (1u << outside), NULL, 0) == PMIX_SUCCESS)
-        return wrong("the fence came to a good end without one of those who take part");
+        return wrong("the fence succeeded without one of its participants");
     meet(full - (1u << special), 0, false);
     return finish();
 }
 
-/* One after the other leaves; those who are left meet without them. */
+/* One rank after the other leaves; the remaining ranks meet without them. */
 static int leave_in_turn(void)
 {
     for (uint32_t r = 0; r < me.rank; r++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resolve_client.c: a PMIx client that asks which ranks of its own job and of another run where.
+ * resolve_client.c: resolve the nodes and peers of this job and of another one.
  *
  * resolve_client N HOSTS NHOSTS PER   spawns N more of it, connects with them and asks; HOSTS: how many of the own job's
  *                                     hosts there are; NHOSTS: the spawned one's; PER: a host takes so many ranks of each

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn_no_answer.c: rank_spawn under a launcher that does not answer: the first
- * xrun, whose pid FIRST_XRUN names, is stopped meanwhile.
+ * spawn_no_answer.c: call rank_spawn while the launcher does not reply.
+ * FIRST_XRUN is the pid of the first front end, which is stopped meanwhile.
  */
 #include "lib/rank.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stall.c: ranks that wait for one that does not come.
+ * stall.c: make ranks wait for one that does not come.
  *
  *   stall HOW [VICTIM]
  *
- * The victim (the last rank, if not given) says "ready" and waits for SIGUSR1,
- * which all ranks are told not to die of; the others wait for it in HOW. After
- * the signal all end well, and each says "ok". With abort the victim says when
- * it aborts, in microseconds since 1970, and does. With ahead nobody holds them: it is a
- * matter of RANK_AHEAD_MAX whether they end.
+ * The victim (by default the last rank) prints "ready" and waits for SIGUSR1, which
+ * no rank dies of; the others wait for it in HOW. After the signal all end well, and
+ * each prints "ok". With abort the victim prints the time of its abort, in
+ * microseconds since 1970, and aborts. With ahead no rank is held:
+ * RANK_AHEAD_MAX decides whether they end.
  */
 #include "lib/rank.h"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""terminal.py SCENARIO COMMAND...: a user's terminal: runs a command there, types when it asks, looks at what it shows and
-at the terminal after it. RK_LIMIT seconds are the most that it may take."""
+"""terminal.py SCENARIO COMMAND...: run a command on a terminal as a user would.
+
+Types when the command prompts, checks its output and the terminal after it. RK_LIMIT: the most seconds that it may take."""
 import fcntl, os, pty, re, select, signal, struct, sys, termios, time
 scenario, command = sys.argv[1], sys.argv[2:]
 pid, fd = pty.fork()

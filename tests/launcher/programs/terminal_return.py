@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""terminal_return.py: rank 1 has the terminal; rank 0, which may be on another host, says "back" when that one has gone."""
+"""terminal_return.py: check that the terminal returns when its rank has ended.
+
+Rank 1 has the terminal. Rank 0, which may be on another host, prints "back" when rank 1 has gone."""
 import fcntl, os, signal, socket, sys, time
 if os.environ["XRUN_RANK"] == "0":
     while not os.path.exists("lives"):

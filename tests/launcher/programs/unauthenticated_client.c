@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unauthenticated_client.c: who should not talk to a job's socket, and what is left of one.
+ * unauthenticated_client.c: send bad requests to a job's socket, or leave one.
  *
- *   stranger garbage|half|silent|more|deaf|flood SOCKET
- *   stranger leave SOCKET
+ *   unauthenticated_client garbage|half|silent|more|deaf|flood SOCKET
+ *   unauthenticated_client leave SOCKET
  *
- * The first forms exit with 0 if all that they got is a close, within 15 s
- * (deaf asks rightly and never reads: it counts as closed when it could be read
- * to its end). The last leaves a socket that nobody listens to.
+ * The first forms exit with 0 if the only reply is a close, within 15 s
+ * (deaf sends a valid request and never reads: it counts as closed when the reply
+ * can be read to its end). The last leaves a socket without a listener.
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unsupported_client.c: a PMIx client that asks for what the server does not do: each is refused soon, and the server goes on.
+ * unsupported_client.c: request what the PMIx server does not support.
+ * Each request is refused soon, and the server continues.
  *
  * unsupported_client             groups, queries, allocations, output of others, credentials; all ranks at once
  * unsupported_client show        prints the address of the server, and stays
- * unsupported_client tool URI    a tool, none of the job's ranks, that knows that address
- * unsupported_client tool-of PID or that looks for a server of process PID
+ * unsupported_client tool URI    a tool, not a rank of the job, that has that address
+ * unsupported_client tool-of PID or that searches a server of process PID
  */
 #include "client_common.h"
 
@@ -18,7 +19,7 @@
 
 #define SOON_S 1.0  /* a machine may be busy, and is asked again */
 #define TRIES 5
-#define LATE_S 15.0 /* who is not answered waits for ever */
+#define LATE_S 15.0 /* a request that is not answered waits for ever */
 
 static bool failed;
 
@@ -90,7 +91,7 @@ static pmix_status_t ask(const char *key, const char *other)
 
 static void queries(void)
 {
-    REFUSED(ask("a.key.of.nobody", NULL));
+    REFUSED(ask("an.unknown.key", NULL));
     REFUSED(ask(PMIX_QUERY_NAMESPACES, NULL));
     REFUSED(ask(PMIX_QUERY_JOB_STATUS, NULL));
     REFUSED(ask(PMIX_QUERY_QUEUE_LIST, NULL));
@@ -126,11 +127,11 @@ static void control(void)
     double since;
     size_t n = 0;
 
-    PMIX_INFO_LOAD(&info, "a.directive.of.nobody", NULL, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info, "an.unknown.directive", NULL, PMIX_BOOL);
     REFUSED(PMIx_Job_control(NULL, 0, &info, 1, &results, &n));
     forget(&results, &n);
     /* The library has monitors of its own, and says yes to all that it does not know. */
-    PMIX_INFO_LOAD(&info, "a.monitor.of.nobody", "text", PMIX_STRING);
+    PMIX_INFO_LOAD(&info, "an.unknown.monitor", "text", PMIX_STRING);
     since = now();
     rc = PMIx_Process_monitor(&info, PMIX_MONITOR_HEARTBEAT_ALERT, NULL, 0, &results, &n);
     expect("PMIx_Process_monitor", now() - since, LATE_S, rc, rc);
@@ -217,7 +218,7 @@ static int show(void)
         pause();
 }
 
-/* It is sent away, by one who lives on. */
+/* It is refused by a server that lives on. */
 static int tool(const char *key, const void *value, pmix_data_type_t type)
 {
     double since = now();

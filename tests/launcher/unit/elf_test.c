@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * elf_test.c: read the libraries that a program's file names, also from files that are cut off or changed.
+ * elf_test.c: read the libraries that a program names.
+ * The files may be cut off or changed.
  */
 #include "launcher/compat/elf.h"
 

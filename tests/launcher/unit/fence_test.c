@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fence_test.c: fences that a host's ranks gave up: they need not come again for
- * the others, and when they do they are answered by the same fence, also if that
- * is over by then. However many fences there are, little of them is kept. Whom a
- * fence waits for is told as far as a node knows. And one of more data than a message
- * holds fails, and breaks nothing.
+ * fence_test.c: run fences over a tree of nodes without a network.
+ *
+ * A fence that the ranks of a host gave up need not come again for the others. If it does, the same fence answers it, even if
+ * that one is over. However many fences there are, little of them is kept. A node reports the missing ranks as far as its data
+ * goes. A fence with more data than a message holds fails and breaks nothing.
  */
 #include "launcher/overlay/fence.h"
 #include "launcher/overlay/protocol.h"
@@ -58,7 +58,7 @@ static bool on_message(void *arg, uint32_t kind, struct xr_unpacker *u)
     return true;
 }
 
-/* A node of a tree of fan-out 2; host_of says who is where. */
+/* A node of a tree of fan-out 2; host_of maps ranks to nodes. */
 static int open_node(void **state, uint32_t self, uint32_t nodes)
 {
     static const struct xr_tree_ops ops = {.on_message = on_message};
@@ -139,7 +139,7 @@ static void given_up_and_over(void **state)
     enter(w, &one);
     xr_fences_abandon(w->fences, &one);
     over(w, 0, "ab");
-    assert_int_equal(w->answers, 0); /* nobody waits */
+    assert_int_equal(w->answers, 0); /* none waits */
     enter(w, &two);
     expect(w, &two, 0, "ab");
     enter(w, &three); /* the next one */
@@ -280,7 +280,7 @@ static void come_below(struct world *w, const uint32_t *ranks, uint32_t n)
     come_from(w, 2, ranks, n);
 }
 
-/* Who is gone is waited for neither in the fences that there are nor in those that come. */
+/* A failed rank is waited for neither in present fences nor in later ones. */
 static void gone_below(void **state)
 {
     struct world *w = *state;
@@ -290,7 +290,7 @@ static void gone_below(void **state)
     xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, more, 3, "x", 1, &two);
     ended_below(w, XR_GONE_RANK, 0, false); /* that is here */
     ended_below(w, XR_GONE_RANK, RANKS, false);
-    ended_below(w, XR_GONE_AGENT, 2, false); /* who would say that? */
+    ended_below(w, XR_GONE_AGENT, 2, false); /* no node can send that */
     assert_int_equal(w->answers, 0);
     ended_below(w, XR_GONE_RANK, 1, true);
     expect(w, &one, -2, "x"); /* the other one has a rank that may come */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* habits_test.c: options and hostfile words of other launchers have their meaning here. */
+/* habits_test.c: accept options and hostfile words of other launchers. */
 #include "launcher/alloc/hostlist.h"
 #include "lib/base/compiler.h"
 #include "tests/launcher/unit/option_line.h"

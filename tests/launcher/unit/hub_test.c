@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hub_test.c: the hub of several jobs with front ends that are the test's own:
- * errands go in, answers come out; who has ended leaves nobody waiting. And that
- * what is packed for other jobs comes out again.
+ * hub_test.c: run the hub of several jobs with simulated front ends.
+ * Requests go in, replies come out; a client that ends leaves none waiting. Packed data of other jobs is unpacked again.
  */
 #include "launcher/dpm/hub.h"
 #include "launcher/overlay/protocol.h"
@@ -23,7 +22,7 @@
 
 #define MAX_SAID 256
 
-/* What the hub has said to whom. */
+/* What the hub has sent, and to which job. */
 struct said {
     uint32_t job;
     enum xr_word word;
@@ -219,7 +218,7 @@ static void together(void **state)
         gather(&w, what, 2, 0, "first", "third");
         expect_answers(&w, 4, XR_DONE);
     }
-    gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "nobody");
+    gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "none");
     expect_answers(&w, 1, XR_NOT_FOUND);
     close_world(&w);
 }
@@ -239,14 +238,14 @@ static void deaths(void **state)
     forget(&w);
     ended(&w, 1, 3, true);
     expect_answers(&w, 3, XR_SOMEBODY_LOST);
-    gather(&w, XR_ERRAND_FENCE, 1, 1, "first", "second"); /* who comes later does not wait either */
+    gather(&w, XR_ERRAND_FENCE, 1, 1, "first", "second"); /* a late caller does not wait either */
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
     gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "third");
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
     close_world(&w);
 }
 
-/* Each failure ends who is connected, and only those. */
+/* Each failure ends the connected jobs, and only those. */
 static void failures(void **state)
 {
     struct world w;
@@ -325,7 +324,7 @@ static void questions(void **state)
     close_world(&w);
 }
 
-/* Those are told to whom of whose end, XR_ALL_RANKS being of all; what has been said is kept. */
+/* Check which clients get the events of which ends; XR_ALL_RANKS stands for all. Events are kept. */
 static unsigned told_of(const struct world *w, uint32_t to, const char *job, uint32_t rank)
 {
     unsigned n = 0;
@@ -459,7 +458,7 @@ static void notices(void **state)
     close_world(&w);
 }
 
-/* Who was tied by a job that is over is still told of the other. */
+/* A job that was connected through a job that is over still gets the other's events. */
 static void bridges(void **state)
 {
     struct world w;
@@ -517,7 +516,7 @@ static void many(void **state)
     close_world(&w);
 }
 
-/* A spawned job hears of those who have died before it was there. */
+/* A spawned job gets the deaths that precede it. */
 static void died_before(void **state)
 {
     struct xr_packer p = {0};
@@ -551,7 +550,7 @@ static void run_for(struct world *w, uint32_t ms)
     event_base_dispatch(w->base);
 }
 
-/* The shortest time-out of those who have come is that of all; and then they may try again. */
+/* The shortest time-out of the callers is that of all; then they may try again. */
 static void too_late(void **state)
 {
     struct xr_packer p = {0};
@@ -614,7 +613,7 @@ static void outlines(void **state)
     close_world(&w);
 }
 
-/* Who has been told of a job, and has nothing to do with it any more, forgets it when it is over, and hears nothing else. */
+/* A job that got another's job info, and is not connected any more, drops it at that job's end, and gets nothing else. */
 static void disconnected(void **state)
 {
     struct xr_packer p = {0};
@@ -646,7 +645,7 @@ static void disconnected(void **state)
     close_world(&w);
 }
 
-/* A client that is gone ends what waits for it, and what is noted of that for those who come later is little. */
+/* The end of a client ends what waits for it; little of it is kept for later callers. */
 static void broken(void **state)
 {
     struct xr_packer p = {0};

@@ -168,7 +168,7 @@ static void slowest_feeds(void **state)
     xr_feed_sent(f, 5);
     assert_int_equal(xr_feed_gone(f, 0), 0);
     assert_true(xr_feed_reads(f, 1));
-    assert_int_equal(xr_feed_gone(f, 1), 5); /* nobody waits for it any more */
+    assert_int_equal(xr_feed_gone(f, 1), 5); /* no rank waits for it any more */
     assert_false(xr_feed_any(f));
     xr_feed_close(f);
     xr_feed_close(NULL);
@@ -294,8 +294,8 @@ static void strings_that_lie(void **state)
 
 /* ------------------------------------------------------------------- the tree */
 
-/* Of any size and fan-out and whoever is the head: nobody has more below than the fan-out says, the head is a child of
- * the root, and all that the functions say of two nodes agrees. */
+/* For any size, fan-out and head: no node has more children than the fan-out, the head is a child of the root, and all functions
+ * on two nodes agree. */
 static void shapes(void **state)
 {
     static const struct xr_shape some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
@@ -330,7 +330,7 @@ static void shapes(void **state)
                                  : xr_shape_child(s, XR_NODE_FRONT,
                                                   xr_shape_way(s, XR_NODE_FRONT, xr_shape_above(s, top))));
         }
-        assert_int_equal(found, s->nodes); /* each is somebody's child, once: its parent is one only */
+        assert_int_equal(found, s->nodes); /* each has one parent only */
     }
     assert_int_equal(xr_shape_way(&some[0], XR_NODE_FRONT, 1), XR_NODE_FRONT); /* it is not there */
 }

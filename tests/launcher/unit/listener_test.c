@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * listener_test.c: an agent that has spoken is not taken for one of the silent, and one that was thrown out comes again.
+ * listener_test.c: keep an agent that has sent, admit a closed one again.
  */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
@@ -79,7 +79,7 @@ static void who_has_spoken_stays(void **state)
     for (int i = 0; i < ROOM; i++)
         fd[i] = come(port);
     run_until(base, door, ROOM, 0);
-    poll(NULL, 0, 600); /* who is silent for longer than half a second may be sent away */
+    poll(NULL, 0, 600); /* a peer that is silent for longer than half a second may be closed */
     fd[ROOM] = come(port);
     xr_hello_make(word, secret, 7);
     assert_int_equal(send(fd[0], word, sizeof(word), 0), sizeof(word));
@@ -116,7 +116,7 @@ static void *be_parent(void *arg)
         if (!right)
             break;
     }
-    shutdown(p->fd, SHUT_RDWR); /* from now on who comes is refused */
+    shutdown(p->fd, SHUT_RDWR); /* from now on each connection is refused */
     return NULL;
 }
 

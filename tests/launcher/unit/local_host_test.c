@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * local_host_test.c: which of the names in a list are this host's, whatever the host of the test is called.
+ * local_host_test.c: find the local host among names, whatever its own name is.
  */
 #include "launcher/map/rankfile.h"
 #include "launcher/alloc/local_alias.h"
@@ -76,7 +76,7 @@ static void resolved(void **state)
     assert_true(xr_here_is(&here, "node1"));
     assert_true(xr_here_is(&here, "node1.a"));
     assert_false(xr_here_is(&here, "node1.b"));
-    assert_true(xr_here_is(&full, "node1.b")); /* who calls itself so need not ask */
+    assert_true(xr_here_is(&full, "node1.b")); /* its own name needs no resolver */
     assert_true(xr_here_is(&full, "node1"));
     assert_false(xr_here_is(&full, "node1.a"));
 }
@@ -107,7 +107,7 @@ static void in_a_rankfile(void **state)
     xr_here_clear(&here);
 }
 
-/* What somebody means by a name, among hosts that a file or a resource manager has given. */
+/* Resolve a given name among the hosts of a file or a resource manager. */
 static void meant(void **state)
 {
     static const char list[] = "node1.a,node2.a,node3.a,node3.b,10.0.0.2,node4";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * machines.h: machines that we do not have, for tests of placement: recorded ones of tests/data/topologies ("NAME.xml"),
- * hwloc's synthetic ones ("core:4 pu:2"), and one with cores of two kinds.
+ * machines.h: give tests of placement machines that we do not have.
+ * Recorded ones of tests/data/topologies ("NAME.xml"), hwloc's synthetic ones ("core:4 pu:2"), and one with cores of two kinds.
  */
 #ifndef TESTS_LAUNCHER_MACHINES_H
 #define TESTS_LAUNCHER_MACHINES_H
@@ -54,7 +54,7 @@ static inline hwloc_topology_t machine_load(const char *what)
     return t;
 }
 
-/* Only these may be used of it: as hwloc shows a machine to who may use no others. */
+/* Restrict it to these: hwloc shows a machine to a restricted process so. */
 static inline void machine_restrict(hwloc_topology_t t, const char *cpus)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mapper_test.c: who runs where, on machines that we do not have.
+ * mapper_test.c: place ranks on machines that we do not have.
  *
  * A case is a line: hosts, a request, and what must come out, as
  * "host/cpus" of each rank in order; "-" stands for a rank that is not bound.
@@ -188,7 +188,7 @@ static void several_hosts(void **state)
     want(&hs, RQ(.n = 1, .fill = true), "a/0-1");
     want(&hs, RQ(.ppr = 1, .fill = true, .map = XR_LEVEL_NODE), "a/0-1 b/0-3");
     drop(&hs);
-    /* and with as many as there may be: no second round for who has them, and no more by any other way */
+    /* and with as many as allowed: no second round for ranks that have them, and no more by any other way */
     add(&hs, "core:4 pu:1", 1, NULL);
     add(&hs, "core:4 pu:1", 0, NULL);
     hs.h[0].most = 2;

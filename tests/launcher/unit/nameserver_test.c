@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nameserver_test.c: what processes publish and look up: many of them, of each range, and
- * answers of any size.
+ * nameserver_test.c: publish and look up data of processes.
+ * Many of them, of each range, and replies of any size.
  */
 #include "launcher/overlay/protocol.h"
 #include "launcher/dpm/nameserver.h"
@@ -39,8 +39,8 @@ static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_sta
     xr_packer_free(found);
 }
 
-/* 20,000 who publish, under names of their own and all under one, and as many who wait: each costs what it costs, however
- * many there are. Walking along lists, as once, takes minutes. */
+/* 20,000 processes publish, under names of their own and all under one, and as many wait. The cost of each does not depend on
+ * their number; a walk along lists would take minutes. */
 static void crowd(void **state)
 {
     enum { N = 20000 };

@@ -288,7 +288,7 @@ static void answers_of_the_past(void **state)
     assert_string_equal(answer(&h, 0), "");
     reply(&h, h.held[1], XR_DONE, NULL);
     assert_string_equal(answer(&h, 0), "cmd=publish_result rc=0 info=ok msg=success\n");
-    reply(&h, h.held[1], XR_DONE, NULL); /* a second time nobody asks */
+    reply(&h, h.held[1], XR_DONE, NULL); /* a second reply has no request */
     assert_string_equal(answer(&h, 0), "");
     close_host(&h);
 }
@@ -419,7 +419,7 @@ static void never_joins(void **state)
     open_host(&h, &alone, 3, 3);
     assert_false(xr_pmi1_exited(h.server, 2));
     xr_pmi1_check_stranded(h.server);
-    assert_int_equal(h.stranded, -1); /* nobody speaks PMI-1 */
+    assert_int_equal(h.stranded, -1); /* no rank uses PMI-1 */
     expect(&h, 0, INIT "cmd=barrier_in\n", INIT_OK BROKEN);
     assert_int_equal(h.stranded, 2);
     close_host(&h);
@@ -478,7 +478,7 @@ static void two_hosts(void **state)
     close_host(&b);
 }
 
-/* A host whose ranks have all left before any was a client has nothing to wait for, but others wait for it. */
+/* A host that all ranks left before any was a client has nothing to wait for, but others wait for it. */
 static void never_there(void **state)
 {
     struct host a, b;
@@ -694,7 +694,7 @@ static void environment(void **state)
     env = xr_foreign_env(&where, NULL);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "1");
     xr_strings_free(env);
-    /* Settings are the user's; who the rank is, is not. */
+    /* Settings are the user's; the identity of the rank is not. */
     env = xr_foreign_env(&where, user);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "none");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * show_map_test.c: what --show-map prints of machines that we do not have: the table and the drawing, to the letter.
+ * show_map_test.c: compare the text of --show-map, to the letter.
  *
+ * On machines that we do not have: the table and the drawing.
  * A case is a machine, a request, and the whole text.
  */
 #include "launcher/map/plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status_board_test.c: the status board: what a rank writes is what the launcher reads, as text; and what is no board. */
+/* status_board_test.c: write the status board as a rank, read it as the launcher. */
 #include "launcher/monitor/status_board.h"
 #include "launcher/monitor/proc_state.h"
 
@@ -132,7 +132,7 @@ static void what_a_rank_may_write(void **state)
     xr_agent_board_close(&b);
 }
 
-/* Where files may not grow there is no board, and nobody is killed for trying. */
+/* Where files may not grow there is no board, and the attempt kills no process. */
 static void no_room_for_a_board(void **state)
 {
     struct rlimit before, tiny;

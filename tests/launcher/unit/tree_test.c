@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tree_test.c: whose silence is taken for death. A child that has spoken must go on to; one that has said that it is busy, one
- * that has said nothing yet, and one whose long message comes byte by byte need not. And who keeps a start waiting is
- * named, whatever is awaited.
+ * tree_test.c: decide when the silence of a tree node counts as its death.
+ * A child that has sent must go on to. One that has reported that it is busy, one that has sent nothing yet, and one with a long
+ * message that comes byte by byte need not. A missing node of a start is named.
  */
 #include "launcher/overlay/protocol.h"
 #include "launcher/frontend/wait_hosts.h"
@@ -65,7 +65,7 @@ static void say(const struct world *w, int child, uint32_t len, uint32_t kind)
     xr_packer_free(&p);
 }
 
-/* In the same loop as the watch: where a machine gives this process no time, nobody has any. */
+/* In the same loop as the watch: where a machine gives this process no time, no other has any. */
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct world *w = arg;
@@ -253,7 +253,7 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
     assert_non_null(s.base);
     assert_int_equal(xr_tree_open(s.base, XR_NODE_FRONT, &(struct xr_shape){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
     assert_int_equal(xr_muster_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
-    assert_false(show(m, 0)); /* nobody has asked */
+    assert_false(show(m, 0)); /* no request */
     for (uint32_t i = 0; i < come_n; i++)
         come(m, i);
     for (uint32_t i = 0; i < show_n; i++) {
