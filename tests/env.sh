@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# env.sh: what every test of an uninstalled build needs. Sourced by make, mp.sh and the scripts.
+# env.sh: set what every test of an uninstalled build needs.
+# Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
 # Of FULL=1 goes FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form.
@@ -30,9 +31,10 @@ fi
 
 # A report of a sanitizer is a failure of its own kind, not a rank's 1. gcc 12's guess where a loaded library's
 # thread-local block begins ("DTLS n at 0x688") crashes the leak check with glibc 2.36 and UCX's modules; without
+# thread-local block begins ("DTLS n at 0x688") crashes the leak check with glibc 2.36 and UCX's modules; without
 # it the block is found as what it is, memory from malloc that the thread's vector points at.
-# What our PMIx leaves (asan.supp) is known by its library's file. To look up functions as well takes each process a quarter of a
-# second, nine tenths of a short job; symbols.sh does it for who has something to say.
+# What our PMIx leaves (asan.supp) is recognized by its library's file. To look up functions as well takes each process a quarter of
+# a second, nine tenths of a short job; symbols.sh does it for the reports.
 ASAN_OPTIONS=exitcode=86:symbolize=0:detect_leaks=${RK_LEAKS:-1}:abort_on_error=0:allocator_may_return_null=1:intercept_tls_get_addr=0
 LSAN_OPTIONS=suppressions=$top_srcdir/tests/asan.supp:print_suppressions=0
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=86

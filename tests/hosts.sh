@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hosts.sh: several hosts on one Linux machine, for what can only be tested between hosts.
+# hosts.sh: simulate several hosts on one Linux machine.
 #
 #   hosts.sh able                   exit 0, or 1 and a line that says why this machine cannot do it
 #   hosts.sh run N COMMAND...       N hosts for as long as the command runs; its exit code is ours
@@ -13,7 +13,7 @@
 #   hosts.sh drop HOST PERCENT      lose that share of the packets that reach the host (0: none)
 #   hosts.sh rate HOST RATE         limit its cable in both directions, as tc writes it: 100mbit (0: no limit)
 #   hosts.sh delay HOST US [PCT]    a cable that takes US microseconds each way and loses PCT % (0: a straight one)
-#   hosts.sh crash HOST             power cut: the cable first, so that nobody is told, then all processes
+#   hosts.sh crash HOST             power cut: the cable first, so that no peer gets a notice, then all processes
 #
 # A host has network, pid, ipc, UTS and mount namespaces of its own, a /tmp, /dev/shm, /run, /sys, /etc and /var that
 # the others do not see, its own sshd, keys and boot id, and one core. The rest of the file system is shared, as by
@@ -147,13 +147,13 @@ up() {
     [ -n "${2:-}" ] || exec 6>&-
     if [ "${answer:-}" != up ]; then
         down
-        cat <&4 >&2 # it is still there for who has it open
+        cat <&4 >&2 # its readers still have it open
         die "the hosts did not come up"
     fi
     exec 4<&-
 }
 
-# What was left by clusters whose keeper was killed, too.
+# Including what was left by clusters with a killed keeper.
 forget_dead() {
     local d
     for d in "$base"/*/; do
@@ -228,7 +228,7 @@ END
         printf '%s,%s6,node%02d,%s,%s,%s:%x %s\n' "$got" "$got" $((i + 1)) "$REPLY" "${REPLY/10.78/10.79}" $net6 $((i + 1)) "${line% *}"
     done >"$state/key/known"
     echo up >"$state/done"
-    # The owner never writes: this ends with him. Meanwhile bash reaps whose parents have ended.
+    # The owner never writes: this ends with its end. Meanwhile bash reaps orphans.
     read -r got <&3
     exit 0
 }
@@ -270,7 +270,7 @@ host() {
     trap - EXIT
     set +e
     sleep infinity &
-    while :; do wait -n; done # reaps whose parents have ended
+    while :; do wait -n; done # reaps orphans
 }
 
 # What stays visible: "FROM TO" lines.
@@ -440,7 +440,7 @@ delay() {
 
 # -------------------------------------------------------------------------------------- commands
 
-# Dies with the one who asked, as a command does that was started by ssh -t.
+# Dies with its caller, as a command does that was started by ssh -t.
 in_host() {
     local pin
     find_host "$1"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hosts_test.sh: the simulated hosts of hosts.sh are what they say, and nothing of them is left, whoever is killed.
+# hosts_test.sh: test the simulated hosts of hosts.sh, and kill their processes.
+# Nothing of them is left.
 
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
@@ -141,7 +142,7 @@ elif what == "udp":
         time.sleep(0.02)
         last, now = now, count()
     print(100 * (now - before) / GRAMS)
-elif what == "hold": # for a second at most: nobody says that the peer is gone
+elif what == "hold": # for a second at most: no packet shows that the peer is gone
     c = connect(3)
     c.sendall(b"h")
     print("held", flush=True)
@@ -206,9 +207,9 @@ check "a MiB takes its 0.4 s" between 300 1500 probe hosta bytes hostb
 check "no rate" "$hosts" rate hostb 0
 check "a MiB takes no time" between 0 250 probe hosta bytes hostb
 check "link down" "$hosts" link hostb down
-check "nobody is there" not probe hosta once hostb
+check "no process is there" not probe hosta once hostb
 check "link up" "$hosts" link hostb up
-check "somebody is there" probe hosta once hostb
+check "a process is there" probe hosta once hostb
 
 # What is started by exec ends with it.
 RK_HOSTS_TEST=$$ "$hosts" exec hosta sleep 100 &
@@ -250,7 +251,7 @@ check "down" "$hosts" down
 check "nothing of it is left" until_true 5 gone "$HOSTS"
 check "a second down is fine" "$hosts" down
 
-# run, and whoever dies of it
+# run, and its ends
 unset HOSTS
 check "run runs, with hosts" says hostc "$hosts" run 3 bash -c '"$0" exec hosta ssh hostc hostname' "$hosts"
 check "run gives the exit code" eval '"$hosts" run 1 bash -c "exit 5"; [ $? = 5 ]'
@@ -272,8 +273,8 @@ killed() { # WHOM: kill -9 it while hosts are up
     wait $owner 2>/dev/null
     until_true 5 gone "$name" || { others_of "$name"; ls /run/rank-hosts; HOSTS=$name "$hosts" down; return 1; }
 }
-for whom in owner keeper fabric term; do
-    check "nothing is left when the $whom is killed" killed $whom
+for victim in owner keeper fabric term; do
+    check "nothing is left when the $victim is killed" killed $victim
 done
 # Interfaces go a little after their namespaces.
 check "no interface is left" until_true 5 eval 'interfaces | cmp -s - "$work/interfaces"'

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# inside.sh: for scripts whose cases need several hosts: the script starts once more inside simulated hosts (hosts.sh),
-# and only there goes on. Sourced at the beginning of a script, before anything that makes a folder or a process.
+# inside.sh: start a script once more inside simulated hosts (hosts.sh).
+# Only there the script goes on. Sourced at the beginning of a script, before anything that makes a folder or a process.
 #
 #   inside N WHAT                on N hosts; where none can be made, the test is skipped: "ok - WHAT # SKIP why"
 #   inside_if_able N             the same, but where none can be made the script goes on without: RK_INSIDE is empty
-#   inside_slurm N WHAT [CPUS]   on N hosts with Slurm, each of which is said to have that many CPUs (elsewhere/slurm.sh)
+#   inside_slurm N WHAT [CPUS]   on N hosts with Slurm, each configured with that many CPUs (elsewhere/slurm.sh)
 #
 # Inside, RK_INSIDE is set, and "on HOST COMMAND..." runs something there.
 top_srcdir=${top_srcdir:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)} top_builddir=${top_builddir:-$PWD}

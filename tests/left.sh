@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# left.sh: what a job leaves on simulated hosts: any process, any listening socket of TCP and UDP, of the file system or
+# left.sh: find what a job leaves on simulated hosts.
+# Any process, any listening socket of TCP and UDP, of the file system or
 # abstract, any file in /tmp, /dev/shm, /run and TMPDIR, any segment of System V. Whatever was not there when "remember"
 # was called is left, by whatever name it goes. Sourced after inside.sh.
 #
@@ -7,7 +8,7 @@
 #   left [HOST...]     a line for each thing there now that was not (default: all that are remembered)
 #   none_left [HOST...]
 #   sweep [HOST...]    end and remove what is left, so that the next case is not blamed for it
-#   watch_ends HOST... when do the processes end that are left there now, but those whose line has unwatched in it? Before a fault
+#   watch_ends HOST... record when the processes end that are left there now, but not those with unwatched in their line. Before a fault
 #   all_ended          waits for that, 60 s at most; then ended_at says when the last did, in microseconds since 1970, and watched
 #                      how many they were
 #   verdict NAME CODE [pattern of err]   after a job that has set rc, err and perhaps ms: it ended so, and nothing is left

@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     if (pid > 0) { /* until the child carries */
         close(ready[1]);
         /* At once, as behind a fork: nothing of the child's is ours to tidy, and the leak checker of a sanitized
-         * build cannot look at us in a pid namespace whose /proc is another's. */
+         * build cannot check us in a pid namespace with another's /proc. */
         _exit(read(ready[0], self, 1) == 1 ? 0 : 1);
     }
     close(ready[0]);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# symbols.sh: copies what a sanitizer has said from standard input, and says of each "(FILE+0xOFFSET)" what is there. The address
-# sanitizer is told not to look it up itself (env.sh).
+# symbols.sh: copy a sanitizer's report from stdin to stdout, resolve addresses.
+# Each "(FILE+0xOFFSET)" gets its function and line. The address sanitizer's own look-up is off (env.sh).
 
 while IFS= read -r line; do
     where=

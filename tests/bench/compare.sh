@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# compare.sh: bench/compare.py with a peer, Debian's MPICH or Open MPI, whose programs are started by its own launcher, or by
-# ours. What is measured is not judged: that there are figures is, and who has started what.
+# compare.sh: run bench/compare.py with a peer, Debian's MPICH or Open MPI.
+# The peer's programs are started by its own launcher, or by ours. The test checks that there are figures and which launcher started
+# what; it does not judge the figures.
 work=$(mktemp -d "$top_builddir/tests/compare.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0
@@ -75,7 +76,7 @@ refused() {
 }
 mkdir "$work/empty"
 refused "run bench/peers.sh" "$work/empty"
-refused "no peer is named nobody; there are $peer" "$work" --peers nobody
+refused "no peer is named none; there are $peer" "$work" --peers none
 refused "--runs 0: at least 1" "$work" --runs 0
 refused "no row is named nothing" "$work" --rows nothing
 "$top_srcdir/bench/compare.py" "$work/empty" --list | grep -q '^lat8 ' && echo "ok - the rows, without peers" || {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_test.c: the parts of the benchmark frame that need no ranks: statistics, sizes, options, JSON, checks. */
+/* harness_test.c: test the harness without ranks: statistics, options, JSON. */
 #include "tests/unit/unit.h"
 
 #include "bench/bench.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# limits.sh: every program in bench/limits measures something, and finds its data right.
+# limits.sh: run every program of bench/limits and check its data.
 work=$(mktemp -d "$top_builddir/tests/limits.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# rankbench.sh: every benchmark runs, checks what it moved and writes JSON that others can read; wrong
-# command lines get one line and a code.
+# rankbench.sh: run every benchmark, check its data and its JSON.
+# Wrong command lines get one line and a code.
 bench=$top_builddir/rankbench
 work=$(mktemp -d "$top_builddir/tests/bench.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -122,7 +122,7 @@ END
     iterations 3 3 -b 100000 -e 100000 --time 200ms wake
 fi
 job 2 -b 8 -e 8 -n 2 -c 0 -j "$work/j" lat matchq_posted && [ "$(grep -c '"wrong": null' "$work/j")" = 2 ] &&
-    ok "-c 0: nobody has looked" || not_ok "-c 0: nobody has looked"
+    ok "-c 0: nothing is checked" || not_ok "-c 0: nothing is checked"
 if [ -w /dev/full ]; then
     : >"$work/out"
     for words in "--time 1ms barrier" --list; do

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# setting.sh: rankbench reports where it measured, in header, JSON and CSV; compare.py prints its headings.
+# setting.sh: report where rankbench measured, in header, JSON and CSV.
+# And compare.py prints its headings.
 bench=$top_builddir/rankbench
 work=$(mktemp -d "$top_builddir/tests/setting.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

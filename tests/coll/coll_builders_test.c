@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_builders_test.c: the schedules of every algorithm, for every size from 2 to 64, run by all ranks
- * in one process: right results, messages in any order, and no circle of waiting, also where each
+ * coll_builders_test.c: run the schedules of every algorithm in one process.
+ * For every size from 2 to 64: right results, messages in any order, and no circle of waiting, also where each
  * send waits for its receive. (Teams of one never get a schedule.)
  */
 #include "tests/unit/unit.h"
@@ -200,7 +200,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
         assert_int_equal(x->req[r].status, RANK_OK);
         check(x, r, op, in_place);
     }
-    assert_int_equal(x->w.nsends, 0); /* nothing was sent that nobody wanted */
+    assert_int_equal(x->w.nsends, 0); /* each send was received */
     assert_int_equal(x->w.nrecvs, 0);
     for (int r = 0; r < size; r++) {
         free(x->in[r]);
@@ -263,7 +263,7 @@ ALGO_TEST(SCATTER)
 ALGO_TEST(REDUCE_SCATTER)
 ALGO_TEST(ALLTOALL)
 
-/* Nobody leaves a barrier before the last has come. */
+/* No rank leaves a barrier before the last has come. */
 static void barrier_holds(void **state)
 {
     (void)state;

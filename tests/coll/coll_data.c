@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_data.c: collectives that only move data, and the barrier. Every byte is checked. */
+/* coll_data.c: check every byte of collectives that move data, and the barrier. */
 #include "tests/coll/mp_coll.h"
 
 #include <stdlib.h>
@@ -213,8 +213,8 @@ void coll_movers(struct coll_test *t)
     }
 }
 
-/* Each rank writes the number of its next barrier before it goes in; who comes out sees that all
- * others have. */
+/* Each rank writes the number of its next barrier before it enters; a rank that leaves sees the writes of all
+ * others. */
 void coll_barriers(struct coll_test *t)
 {
     int rounds = t->full ? 2000 : 200;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_op_test.c: reduction kernels against reference_values.c, and the 16-bit types bit by bit. */
+/* coll_op_test.c: compare reduction kernels with reference_values.c. */
+/* The 16-bit types bit by bit. */
 #include "tests/unit/unit.h"
 
 #include "collectives/float16.h"

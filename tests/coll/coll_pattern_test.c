@@ -168,7 +168,7 @@ static void halving(void **state)
 {
     (void)state;
     for (int p = 1; p <= MAX; p *= 2) {
-        uint64_t sum[MAX][MAX]; /* of whom rank v has summed up part i */
+        uint64_t sum[MAX][MAX]; /* the ranks that rank v has summed up part i of */
 
         for (int v = 0; v < p; v++) {
             for (int i = 0; i < p; i++)
@@ -184,7 +184,7 @@ static void halving(void **state)
                 assert_int_equal(o.give, h.keep);
                 assert_true(v >= h.keep && v < h.keep + h.half);
                 for (int i = h.keep; i < h.keep + h.half; i++) {
-                    assert_true((sum[v][i] & sum[h.peer][i]) == 0); /* nobody counts twice */
+                    assert_true((sum[v][i] & sum[h.peer][i]) == 0); /* no rank counts twice */
                     then[v][i] = sum[v][i] | sum[h.peer][i];
                 }
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_random.c: collectives of all kinds after each other in random order, blocking
- * ones between nonblocking ones that are under way, waited for in random
+ * coll_random.c: run collectives of all kinds in random order.
+ * Blocking ones between nonblocking ones that are under way, waited for in random
  * order. Point-to-point messages go on meanwhile.
  */
 #include "tests/coll/mp_coll.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_reproducible.c: sums whose bits depend on the order of adding: the same on all ranks,
- * every time, whatever comes first.
+ * coll_reproducible.c: sum values in an order that shows in the bits.
+ * They are the same on all ranks, every time, whatever arrives first.
  */
 #include "tests/coll/mp_coll.h"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# coll_reproducible.sh: sums have the same bits in every run of one size and placement, whatever comes first.
+# coll_reproducible.sh: compare the bits of sums over several runs.
+# Of one size and placement.
 here=$(cd "$(dirname "$0")" && pwd)
 top_srcdir=${top_srcdir:-$(dirname "$(dirname "$here")")}
 top_builddir=${top_builddir:-$PWD}

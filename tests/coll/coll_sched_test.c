@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_sched_test.c: schedules: order, events, calls, memory, being armed again, failure. */
+/* coll_sched_test.c: run schedules: order, events, calls, memory, re-arm, failure. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"
@@ -293,7 +293,7 @@ static void death(void **state)
     rk_sched_recv(other, NULL, 1, 0, in, 1);
     start(b, s, &b->req);
     start(b, other, &req);
-    b->w.team[0].ndead = 1; /* the other schedule's team has lost nobody */
+    b->w.team[0].ndead = 1; /* the other schedule's team has lost none */
     rk_scheds_peer_died(&b->w.scheds);
     assert_true(b->req.done);
     assert_int_equal(b->req.status, RANK_ERR_PEER_DEAD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fake_p2p.h: ranks of a team in one process, without channels: stands in for lib/p2p below
- * schedules.
+ * fake_p2p.h: stand in for lib/p2p below schedules, without channels.
+ * The ranks of a team are in one process.
  *
  * A send meets its receive some time after both are there, in random order
  * (fake_deliver). Sends are synchronous if asked for: they complete when they

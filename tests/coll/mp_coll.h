@@ -12,13 +12,13 @@ struct coll_test {
     int rank, size;
     bool full;
     uint64_t seed;    /* the same on every rank */
-    long checks;      /* calls whose result was looked at */
+    long checks;      /* calls with a checked result */
 };
 
 /* A call, blocking or not: start does it and gives a request for a nonblocking one. */
 void coll_reductions(struct coll_test *t); /* every datatype x op x in place */
 void coll_movers(struct coll_test *t);     /* the others, sizes, roots, in place */
-void coll_barriers(struct coll_test *t);   /* nobody leaves before all have come */
+void coll_barriers(struct coll_test *t);   /* no rank leaves before all have come */
 void coll_mixed(struct coll_test *t);      /* blocking and not, many at once, in random order */
 void coll_teams(struct coll_test *t);      /* parts of the world, many of them, again and again */
 void coll_bits(struct coll_test *t, bool print); /* the same bits everywhere and every time */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reference_values.h: elements of every datatype as plain numbers, and reductions of them, done the slow and
- * obvious way, without a line of the library.
+ * reference_values.h: compute elements and reductions of every datatype slowly.
+ * The obvious way, without a line of the library.
  *
  * Inputs are such that every result can be represented, so that the order of
  * a sum does not matter: what is tested with them is the right result. Bits

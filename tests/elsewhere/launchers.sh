@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# launchers.sh: how programs are started under launchers that are not ours. Sourced by ../mp.sh when LAUNCHER names
-# one, and by suite.sh.
+# launchers.sh: start programs under launchers that are not ours.
+# ../mp.sh sources it when LAUNCHER names one, and so does suite.sh.
 #
 #   mpirun         Debian's Open MPI 4
 #   prterun        PRRTE of Open MPI 5, at PRTE_DIR; ranks load its PMIx, which is newer than the one we were built with
@@ -8,7 +8,7 @@
 #   srun           Slurm on one simulated host; the cluster that HOSTS names must be up, and slurm.sh have run
 #   srun_hosts     Slurm on two of them: neighbours among the ranks are on different hosts
 #
-# For each: launcher_able says what is missing, launcher_command N sets launch, what stands before the program.
+# For each: launcher_able prints what is missing, launcher_command N sets launch, the words before the program.
 
 # As root, and more ranks than cores: both ask for explicit permission.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

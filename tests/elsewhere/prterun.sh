@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# prterun.sh: our programs under PRRTE, the launcher of Open MPI 5; with its PMIx and with our own; see suite.sh.
+# prterun.sh: run our programs under PRRTE; see suite.sh.
+# With its PMIx and with our own.
 LAUNCHER=prterun
 . "$(dirname "$0")/suite.sh"
 
-# Further jobs, and deaths among them: those of the world where nobody died see it, whatever the launcher does to the rest.
+# Further jobs, and deaths among them: a world without a death sees it, whatever the launcher does to the rest.
 suite_spawn() {
     [ -z "${PROGRAMS:-}" ] || return 0
     suite tests/mp/rank_spawn

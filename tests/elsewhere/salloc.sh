@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# salloc.sh: xrun inside a real Slurm on two hosts, as salloc and sbatch start it: hosts and slots come from Slurm, one
-# srun starts the agents, and however a job ends nothing of it is left. See slurm.sh.
+# salloc.sh: run xrun inside a real Slurm on two hosts, by salloc and sbatch.
+# Hosts and slots come from Slurm, one srun starts the agents, and however a job ends nothing of it is left. See slurm.sh.
 . "$(dirname "$0")/../inside.sh"
 if [ -z "${RK_INSIDE:-}" ]; then
     (part=all; export part; inside_slurm 2 "xrun inside Slurm")
@@ -36,7 +36,7 @@ if [ "$part" = cores ]; then
     finish
 fi
 
-# ------------------------------------------------------------------------- who runs where
+# ------------------------------------------------------------------------- ranks and their hosts
 cat >where <<'SH'
 #!/bin/bash
 # Which processes are this one's ancestors?
@@ -50,7 +50,7 @@ while [ "$p" -gt 1 ]; do
 done
 echo "$XRUN_RANK $XRUN_SIZE $XRUN_LOCAL_RANK $XRUN_NODE_RANK $XRUN_NODES $(hostname) $under"
 SH
-# Whoever is called srun says so.
+# Each process called srun reports itself.
 mkdir counted
 printf '#!/bin/sh\necho "$@" >>"%s"\nexec "%s" "$@"\n' "$PWD/sruns" "$(command -v srun)" >counted/srun
 chmod +x where counted/srun

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# salloc_common.sh: what the tests of xrun inside Slurm share: jobs by salloc and sbatch from hosta, and what they leave
-# behind on the hosts in $here. Sourced inside the hosts (inside_slurm), with $here set.
+# salloc_common.sh: start jobs by salloc and sbatch from hosta, check leftovers.
+# Those on the hosts in $here. Sourced inside the hosts (inside_slurm), with $here set.
 . "$top_srcdir/tests/launcher/cases.sh"
 . "$top_srcdir/tests/left.sh"
 mp=$top_builddir/tests/mp

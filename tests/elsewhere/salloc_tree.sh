@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# salloc_tree.sh: the agents that one srun has started form a tree as elsewhere: xrun holds no more connections than the
-# fan-out, and a host's end, at whichever moment, ends what is below it, and is named. See usher.h.
+# salloc_tree.sh: build a tree of agents that one srun has started.
+# xrun holds no more connections than the fan-out, and a host's end, at any moment, ends what is below it, and is named. See
+# launcher/bootstrap/parent_lookup.h.
 . "$(dirname "$0")/../inside.sh"
 inside_slurm 4 "a tree of agents inside Slurm"
 here="hosta hostb hostc hostd"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# silent_peer_hosts.sh: a rank waits for one of another host, under a launcher that tells it nothing (a real Slurm): what ends that one,
-# or its host, ends the wait in ten seconds; what only holds it does not. See lib/channel/lives.h.
+# silent_peer_hosts.sh: end a wait for a rank of another host when that host dies.
+# Under a launcher that reports nothing (a real Slurm). The death of the rank or its host ends the wait in ten seconds; a stop does
+# not. See lib/core/peer_liveness.h.
 . "$(dirname "$0")/../inside.sh"
 inside_slurm 2 "the library's own heartbeat" 64
 . "$top_srcdir/tests/launcher/cases.sh"
@@ -17,12 +18,12 @@ begin_mute() { # ARGS: in the background; pid is that of the last rank, on hostb
     on hosta env RANK_LOG=debug ${HEARTBEAT:+RANK_HEARTBEAT=$HEARTBEAT} srun -Q $place -n$ranks --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
     xpid=$!
     until_true $((20 + ranks)) grep -q '^ready' out || bad "$*: start" "$(cat out err)"
-    # Only who waits, and watches, has something to see.
+    # Only a rank that waits and checks liveness can see it.
     until_true 20 grep -q "rank $((ranks - 1)) is watched" err || bad "$*: it is watched" "$(cat out err)"
     pid=$(sed -n 's/^ready //p' out)
 }
 says() { grep -q "^ended: $1" out; }
-# Its code says the same, as srun now and then loses the last line of who ends beside one that is killed.
+# Its code gives the same, as srun now and then loses the last line of a rank that ends beside a killed one.
 is_told() { says '.*\(dead\|died\)' || grep -q 'task 0: Exited with exit code 5$' err; }
 end_mute() { # NAME: whatever is left
     until_true 10 ended || { on hosta pkill -9 -x srun; on hosta scancel -u root; }

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# slurm.sh: a real Slurm on the simulated hosts of ../hosts.sh, as on a small cluster.
+# slurm.sh: start a real Slurm on the simulated hosts of ../hosts.sh.
+# As on a small cluster.
 #
-#   slurm.sh able           exit 0, or 1 and a line that says what is missing
+#   slurm.sh able           exit 0, or 1 and a line that names what is missing
 #   slurm.sh start [CPUS]   on all hosts of the cluster that HOSTS names; the first has the controller. Returns when
-#                           all nodes are idle. CPUS (16) is what each node is said to have.
+#                           all nodes are idle. CPUS (16): the CPUs that each node is configured with.
 #
 # Environment: SLURM_TASKS, the plugin that binds tasks (task/none).
 #

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# srun_duplicate_hosts.sh: our programs under Slurm on two hosts that have the ipc namespace and the boot id in common, by which UCX
-# tells hosts from each other, but no memory.
+# srun_duplicate_hosts.sh: run our programs under Slurm on hosts that look alike.
+# They have the ipc namespace and the boot id in common, by which UCX distinguishes hosts, but no memory.
 LAUNCHER=srun_hosts
 export HOSTS_TWINS=1
 . "$(dirname "$0")/suite.sh"

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# srun_hosts.sh: our programs under a real Slurm on two hosts, which do not share memory; see suite.sh.
+# srun_hosts.sh: run our programs under a real Slurm on two hosts; see suite.sh.
+# The hosts share no memory.
 LAUNCHER=srun_hosts
 . "$(dirname "$0")/suite.sh"
 
 inside_slurm 2 "$LAUNCHER"
 suite_all
 
-# Who has left in peace is not taken for dead by one who had spoken to it last: what the others then do breaks here and there.
+# A peer that has left in order is not taken for dead by the last to exchange with it: what the others then do breaks here and there.
 all_in_peace() {
     local out i
     launcher_command 4

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# suite.sh: programs of several ranks under another launcher. Sourced by the tests of this folder, which set LAUNCHER.
+# suite.sh: run programs of several ranks under another launcher.
+# Sourced by the tests of this folder, which set LAUNCHER.
 #
 # Runs the programs of tests/mp and tests/coll as their files "cases" say, but with LAUNCHER in place of xrun: a few
 # of them in "make check", all with FULL=1, each at the sizes of a quick run. Environment: PROGRAMS, instead of those.
@@ -84,10 +85,10 @@ suite_check() {
     fi
 }
 
-# suite_one_host: what goes on between ranks of one host. They meet there as under xrun, whoever has started them; so the
-# ucx channel, and each algorithm of the collectives, is left to xrun's runs, but for what shows that ucx comes up. Which
-# algorithms are chosen depends on what the launcher says of the host: they are run as chosen. Fewer ranks than the most of a
-# quick run are left to it as well.
+# suite_one_host: run what goes on between ranks of one host. They meet there as under xrun, whatever started them. So the
+# ucx channel, and each algorithm of the collectives, is left to xrun's runs, except one check that ucx comes up. The choice of
+# algorithms depends on what the launcher reports of the host: they are run as chosen. Fewer ranks than the most of a
+# quick run are left to xrun's runs as well.
 suite_one_host() {
     LARGEST=1 CHANNELS=${CHANNELS:-default} suite $suite_between
     suite_run -q 4 -c ucx -t 60 -- tests/mp/p2p_order.mp

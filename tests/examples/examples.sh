@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# examples.sh: what the examples print under xrun, at several sizes, and how cg meets bad files.
+# examples.sh: check the output of the examples at several sizes, and bad files.
 data=$top_srcdir/examples/data
 matrix=$data/1138_bus.mtx
 bin=$top_builddir/examples

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# examples_hosts.sh: the lock of examples/ on two hosts, which tests/hosts.sh makes of this machine: a rank dies with it in its hands, and
-# those of both hosts learn it within ten seconds.
+# examples_hosts.sh: kill the holder of the lock of examples/ on two hosts.
+# tests/hosts.sh makes the hosts. The ranks of both hosts get the death within ten seconds.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "the lock of the examples on two hosts"
 . "$top_srcdir/tests/env.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# man_examples.sh: the examples of the manual compile without a warning, run, and print what their heads promise.
+# man_examples.sh: compile and run the examples of the manual, compare output.
 work=$(mktemp -d "$top_builddir/tests/man_examples.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 export XRUN_QUIET=on # more ranks than cores are expected here

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mtx_test.c: the Matrix Market reader of examples/, on good files and on each kind of bad one. */
+/* mtx_test.c: read good and bad files of Matrix Market by the reader of examples/. */
 #include "examples/mtx.h"
 
 #include <setjmp.h>

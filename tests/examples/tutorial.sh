@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# tutorial.sh: run the programs of doc/tutorial.md and README.md and compare their output with the page.
+# tutorial.sh: run the programs of doc/tutorial.md and README.md, compare output.
 #
-# A step is a heading "## N. Title" with one block ```c, whose first line names the file, and one block ```console:
+# A step is a heading "## N. Title" with one block ```c, which names the file in its first line, and one block ```console:
 # commands behind "$ " and their output, both streams. In ```console any-order the order of the lines is free.
 # In README.md the section "A program" is such a step.
 work=$(mktemp -d "$top_builddir/tests/tutorial.XXXXXX") || exit 1

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cable_pulled.c: half of the ranks are on a host whose cable is pulled when rank 0 has said "ready". The others learn it
- * by the status of whatever each waits for, in time, go on among themselves, and leave.
+ * cable_pulled.c: lose a host by a pulled cable, and go on.
+ *
+ * Half of the ranks are on that host. It is cut off when rank 0 has printed "ready". The others get a status from the call they wait
+ * in, in time, go on among themselves, and leave.
  *
  * Rank 0 waits for a message, rank 1 puts, further ones wait for a signal; all have a receive from any source open.
  */

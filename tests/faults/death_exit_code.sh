@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# death_exit_code.sh: a rank that fails ends the job within a second, whatever the others do, and xrun's exit code
-# says how it failed.
+# death_exit_code.sh: end the job within a second of a rank's failure.
+# Whatever the others do; xrun's exit code gives the failure.
 
 limit_us=1000000
 case ${SAN_CFLAGS:-} in ?*) limit_us=4000000 ;; esac

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_false_alarm.c: what is not a death: a process that is stopped for a while; the end of the thread that
- * called rank_init, be it the main thread; a rank that computes for long; one that left in peace.
+ * death_false_alarm.c: report no death of a rank that lives or has left orderly.
+ * A process that is stopped for a while; the end of the thread that
+ * called rank_init, also of the main thread; a rank that computes for long; one that left in order.
  *
  *   --how stopped|thread|main|busy
  */

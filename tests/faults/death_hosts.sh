@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# death_hosts.sh: ranks that die on another host, in the midst of each kind of call; a host whose cable is pulled; and random
-# programs between hosts (FULL=1: over slow cables). Each is known within the 10 s that are promised between hosts.
+# death_hosts.sh: kill ranks on another host inside each kind of call.
+# Also a host that is cut off, and random programs between hosts (FULL=1: over slow cables). Each death is reported within
+# the 10 s that are promised between hosts.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "deaths on other hosts"
 . "$(dirname "$0")/../launcher/cases.sh"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_in_call.c: one rank is killed inside a call; the others get a status in time.
+ * death_in_call.c: kill one rank inside a call; the others get a status in time.
  *
  * Then they go on among themselves, and leave. Options: those of one_death.h, where --in is a name of the tables, and
  *   --bytes N       payload
@@ -165,7 +165,7 @@ static void victim_announces(struct scene *s)
     victim_waits(s);
 }
 
-/* The first to free memory of all ends by the death, too; who has not freed it may still put there. */
+/* The first to free memory of all ends by the death, too; a rank that has not freed it may still put there. */
 static void free_it(struct scene *s)
 {
     int r = rank_team_rank(s->death.living), first = s->death.victim == 0;
@@ -280,7 +280,7 @@ static void take_stream(struct scene *s)
     UNTIL_ENDED(s, take_one(s));
 }
 
-/* More than its windows hold, to one who takes nothing. */
+/* More than its windows hold, to a rank that receives nothing. */
 static void send_many(struct scene *s)
 {
     enum { N = 500 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_in_wait.c: whatever call waits for a rank that dies ends with a status, in time; and so does the same call afterwards.
+ * death_in_wait.c: end each call that waits for a dead rank, in time.
+ * Each ends with a status, and the same call ends so afterwards, too.
  *
  * One job goes through the whole table below: ranks 0 and 1 live, and each row has a victim of its own, which takes
  * no part in what they call on the team of these three. What death_in_call.c, death_of_target.c and others have in the midst of
@@ -9,7 +10,7 @@
  *   --first N    the row that the first victim is for (0)
  *   --asleep     victims are in no call of the library when they die
  *   --within S   seconds in which both know it (5, and more where the build is slow: that it is one second on a host is
- *                looked at elsewhere)
+ *                checked elsewhere)
  *   --seed N     decides the moments
  */
 #include "tests/mp/mp.h"
@@ -404,7 +405,7 @@ static rank_status_t amos(struct scene *s)
     return st ? st : rank_flush(s->mem, VICTIM);
 }
 
-/* Of what is under way when it dies nobody knows whether it has arrived: the flush behind these says so. */
+/* Whether a pending operation has arrived is unknown at its death: the flush behind these reports it. */
 static rank_status_t started(struct scene *s)
 {
     return rank_put(s->out, LARGE / 2, VICTIM, s->mem, 0);
@@ -578,7 +579,7 @@ static void play(struct scene *s, const struct row *row, bool asleep, uint64_t *
 
 /* ------------------------------------------------------------------ afterwards */
 
-/* Collectives whose midst is a matter of death_in_call.c. */
+/* Collectives; death_in_call.c covers a death inside them. */
 static void refused(struct scene *s)
 {
     rank_team_t dup = RANK_TEAM_NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_init_finalize.c: a rank dies around rank_init or rank_finalize; the others get a status, in time.
+ * death_init_finalize.c: kill a rank around rank_init or rank_finalize.
+ * The others get a status, in time.
  *
  *   --when before|during|leaving|forked   --delay US (during: after this long)
  *

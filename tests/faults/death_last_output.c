@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_last_output.c: a whole line that was printed is seen, whatever happens to the rank next.
+ * death_last_output.c: show each whole line that a rank printed before its end.
  *
  *   --then kill|exit|leave|hang   (leave: exit 0 without rank_finalize)
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_of_target.c: one rank is killed while others put to its memory, get from it or update it.
+ * death_of_target.c: kill the target of puts, gets and atomics.
  *
- * Or while they open keys to it or wait for its signals. They learn it in time, and go on. Options: those of one_death.h,
+ * Or of opens of its keys, or of waits for its signals. The others get a status in time, and go on. Options: those of one_death.h,
  * where --in is a name of the table, and
  *   --alloc       the memory is of rank_alloc, not registered
  *   --every MS    how long the others compute between two such calls
@@ -210,7 +210,7 @@ static void set_up(struct scene *s)
             s->key_len = len;
         }
     }
-    MP_OK(rank_barrier(s->mp.world)); /* nobody dies while another still asks for its keys */
+    MP_OK(rank_barrier(s->mp.world)); /* no rank dies while another still opens its keys */
 }
 
 /* The living serve each other; the dead one stays dead; waits can be armed again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_pending_requests.c: requests of every kind are under way at once, with a rank that dies and, the same ones, with ranks that live. Each
- * request with the dead one ends, in time and once, with RANK_ERR_PEER_DEAD, or well if it was whole by then. Those with the
- * living are untouched: they end well, whole, after it.
+ * death_pending_requests.c: kill a rank while requests of every kind are pending.
+ * The same requests are pending with ranks that live. Each request with the dead one ends, in time and once, with
+ * RANK_ERR_PEER_DEAD, or well if it was whole by then. Those with the living end well, whole, after it.
  *
  *   --within S   seconds in which all has ended
  *   --seed N     how long the victim receives before it dies
@@ -24,14 +24,14 @@ enum { SMALL = 8, MIDDLE = 2000, LARGE = 300000, HUGE = 4 << 20, BURST = 40, PIE
 
 /* A set's requests, each with its own tag. */
 enum {
-    RECV, ANY_TAG, RECVV, AGAIN_RECV, AGAIN_SSEND, SSEND, SEND_LARGE, SENDV, /* nobody answers these while the victim lives */
+    RECV, ANY_TAG, RECVV, AGAIN_RECV, AGAIN_SSEND, SSEND, SEND_LARGE, SENDV, /* without an answer while the victim lives */
     MRECV, SEND_HALF, PUT, GET, SENDS,                                       /* these may end well in time */
     REQUESTS = SENDS + BURST,
     CALLBACK, GIVEN_RECV, GIVEN_SSEND, READY, ANY, TAGS
 };
 
 struct set {
-    int to, from; /* whom it sends to and puts to, whom it receives from */
+    int to, from; /* the targets of its sends and puts, the source of its receives */
     rank_request_t req[REQUESTS];
     int ended[REQUESTS];
     rank_status_t status[REQUESTS];
@@ -84,10 +84,10 @@ static void open_keys(struct scene *s)
             MP_OK(rank_rkey_open(s->mp.world, t->to, all[t->to].bytes, (size_t)all[t->to].len, &t->mem));
     }
     free(all);
-    MP_OK(rank_barrier(s->mp.world)); /* nobody dies while another still asks for its keys */
+    MP_OK(rank_barrier(s->mp.world)); /* no rank dies while another still opens its keys */
 }
 
-/* What nobody answers yet. */
+/* Requests without an answer yet. */
 static void post(struct scene *s, struct set *t)
 {
     rank_team_t w = s->mp.world;
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
     post_moving(&s, &s.dead);
     post_moving(&s, &s.alive);
     all_dead(&s, &any);
-    mp_barrier(s.living); /* who is quick does not send to what others still have open for anybody */
+    mp_barrier(s.living); /* a fast rank does not send to a wildcard receive that others still have open */
     all_alive(&s, &announced);
     take_down(&s);
     mp_end_survivor(&s.mp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_queued_sends.c: sends that wait in a queue, as the channel has no room for more, while their peer dies. Each of them ends with
- * RANK_ERR_PEER_DEAD; what had gone before ended well, so the first that fails is followed by none that does not. As many to
+ * death_queued_sends.c: kill the peer of sends that wait for room in the channel.
+ * Each of them ends with RANK_ERR_PEER_DEAD; earlier ones ended well, so that no success follows the first failure. As many sends to
  * a rank that lives arrive, whole and in order.
  *
  *   --queued N   so many that are open when the victim dies (100)
@@ -114,10 +114,10 @@ int main(int argc, char **argv)
     MP_OK(rank_allgather(&mine, pid, 1, RANK_INT64, s.mp.world));
     mp_case(&s.mp, "queued");
     if (s.mp.rank == s.victim) {
-        for (int r = 0; r < n; r++) /* who has said so waits for nothing of ours */
+        for (int r = 0; r < n; r++) /* a rank that has reported it waits for nothing of ours */
             MP_OK(rank_recv(in, 1, RANK_BYTE, r, READY, s.mp.world, NULL));
         raise(SIGSTOP);
-        _exit(1); /* nobody lets it go on */
+        _exit(1); /* no process lets it go on */
     }
     MP_OK(rank_send(s.out, 1, RANK_BYTE, s.victim, READY, s.mp.world));
     while (!is_quiet((pid_t)pid[s.victim]))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_rare_calls.c: a rank that computes, and calls the library now and then, hears of a death in time, also if each of its
- * calls finds a message of somebody else's.
+ * death_rare_calls.c: report a death to a rank that calls the library seldom.
+ * In time, also if each of its calls finds a message of another rank.
  *
- * Nobody else may tell: the launcher's agent stands still meanwhile, and rank 1, which sends all the time, makes no call that looks
- * at others' lives. So it is rank 0 that has to look, or nobody does.
+ * No other process may report it: the launcher's agent is stopped meanwhile, and rank 1, which sends all the time, makes no call that
+ * checks liveness. So only rank 0 can find it.
  *
  *   --seed N
  */
@@ -51,7 +51,7 @@ static void observe(const struct mp *mp, pid_t victim, const int64_t *told, int6
     rank_status_t st = RANK_OK;
 
     MP_OK(rank_irecv(&never, 1, RANK_INT64, VICTIM, NEVER, mp->world, &req));
-    /* Nobody waits for the victim any more. */
+    /* No rank waits for the victim any more. */
     MP_OK(rank_recv(&in, 1, RANK_INT64, VICTIM, NEWS, mp->world, NULL));
     MP_OK(rank_recv(&in, 1, RANK_INT64, SENDER, NEWS, mp->world, NULL));
     MP_CHECK_EQ(kill(getppid(), SIGSTOP), 0);

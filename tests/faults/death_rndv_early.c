@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_rndv_early.c: a rank dies while large messages of it, which no receive has asked for, are being fetched. Each of them has come
- * whole or ends with RANK_ERR_PEER_DEAD, be it received afterwards or by a receive that waits for the fetch.
+ * death_rndv_early.c: kill a rank while its large messages are fetched early.
+ * Each of them has come whole or ends with RANK_ERR_PEER_DEAD, be it received afterwards or by a receive that waits for the fetch.
  *
  *   --after US  when it dies after all have met (6000)
  *   --within S  seconds in which all know it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_twice.c: two ranks die one after the other, with receives from any source open on two teams: each death ends them
- * once a team, they can be posted and started again, and the living are received from. A waitall of requests with the
- * dead and with the living ends all, each with its own status.
+ * death_twice.c: kill two ranks, one after the other, under wildcard receives.
+ * On two teams: each death ends the receives once a team, they can be posted and started again, and receive from the living. A
+ * waitall of requests with the dead and with the living ends all, each with its own status.
  */
 #include "tests/mp/mp.h"
 
@@ -63,7 +63,7 @@ static void live(struct mp *mp, rank_team_t dup, rank_team_t living)
     MP_OK(rank_recv(&in, 1, RANK_INT32, RANK_ANY_SOURCE, 5, dup, NULL));
     MP_CHECK_EQ(in, prev);
     MP_OK(rank_request_free(&again));
-    mp_barrier(living); /* who leaves is as dead to those who still wait for anybody */
+    mp_barrier(living); /* a rank that leaves counts as dead for wildcard receives */
 }
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# faults.sh: what may go wrong around a job, on one host and on several (tests/hosts.sh makes them). Each case has a
-# bound, and leaves no process, no file in /tmp, /dev/shm or /run, and no port on any host. README.md of the tests says
-# which faults are tested where.
+# faults.sh: cause faults around a job, on one host and on several.
+# tests/hosts.sh makes the hosts. Each case has a bound, and leaves no process, no file in /tmp, /dev/shm or /run, and no port on
+# any host. tests/README.md lists the faults and their tests.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "faults on several hosts"
 . "$(dirname "$0")/../launcher/cases.sh"
@@ -77,7 +77,7 @@ for where in one two; do
         ms=$(((ended_at - killed_at) / 1000))
         [ "$ms" -gt $((limit * slow)) ] || break
     done
-    verdict "kill -9 of a rank in an allreduce, $where" 137 'rank [0-3] .*killed by signal 9' # and not those who fail by it
+    verdict "kill -9 of a rank in an allreduce, $where" 137 'rank [0-3] .*killed by signal 9' # and not the ranks that fail by it
     [ "$watched" -ge 7 ] || bad "kill -9 of a rank in an allreduce, $where" "only $watched processes were there"
     within "kill -9 of a rank in an allreduce, $where: all $watched processes end, $ms ms" $limit
     # Where xrun hears first, and for 100 ms alone, of a rank that has failed by it, it names that one.
@@ -98,7 +98,7 @@ for where in ${FULL:+two} one; do
     on hosta pkill -STOP -o -x stall
     until_true 10 said 'rank [0-3]: no progress for .*: is stopped by a signal' &&
         until_true 10 said 'ranks? [0-9,-]+: .*: allreduce #[0-9]+ on world, waits for rank [0-3]' &&
-        good "a stopped rank is reported, and who waits for it, $where" || bad "a stopped rank is reported, and who waits for it, $where" "$(cat err)"
+        good "a stopped rank and the ranks that wait for it are reported, $where" || bad "a stopped rank and the ranks that wait for it are reported, $where" "$(cat err)"
     [ "$(on hosta pgrep -c -x stall)" = $([ $where = one ] && echo 4 || echo 2) ] || bad "a stopped rank, $where" "not all live"
     on hosta pkill -CONT -x stall
     until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "it goes on, $where" || bad "it goes on, $where" "$(cat err)"
@@ -346,7 +346,7 @@ for to in where:
         except OSError:
             pass
     if not met:
-        lines.append("nobody is at %s" % (to,))
+        lines.append("no process listens at %s" % (to,))
 print(len(where), "listen", flush=True)
 while not select.select([sys.stdin], [], [], 0.05)[0]:
     for s, bytes_left in drips:
@@ -361,7 +361,7 @@ for to, s in held:
             said = s.recv(100)
         except BlockingIOError:
             s.settimeout(10)
-            # PMIx's door hears of nobody who has not said a word, but for the kernel (TCP_DEFER_ACCEPT).
+            # The kernel passes a peer to PMIx's listener only after its first byte (TCP_DEFER_ACCEPT).
             s.send(b"x")
             said = s.recv(100)
         if said:
@@ -382,7 +382,7 @@ strangers_for() { # NAME CHANNELS HOW-THE-RANKS-WAIT
     exec 8<>"hold.$1"
     for h in hosta hostb; do on $h python3 strangers.py <"hold.$1" >met.$h 2>&1 8>&- & pids="$pids $!"; done
     until_true 30 grep -q listen met.hosta && until_true 30 grep -q listen met.hostb || bad "strangers, $1: they meet" "$(cat met.*)"
-    grep -qE '^[1-9]' met.hosta && grep -qE '^[1-9]' met.hostb || bad "strangers, $1" "nobody listens"
+    grep -qE '^[1-9]' met.hosta && grep -qE '^[1-9]' met.hostb || bad "strangers, $1" "no process listens"
     echo "# strangers, $1: at $(sed -n 's/ listen/ sockets/p' met.* | tr '\n' ' ')"
     on hosta pkill -USR1 -x xrun
     finish_in 40

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * finalize_after_death.c: after a death a rank finalizes by itself, which is its right, and others wait for it: they hear
- * at once that it is gone.
+ * finalize_after_death.c: finalize alone after a death while others wait.
+ * Their waits end at once, as the rank is gone.
  *
  *   --in recv|ssend|signal|fetch-add|get   what the others do
  */
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
                 rank_status_string(st));
     if (late < 0 || late > in_time)
         mp_fail(__FILE__, __LINE__, "%s: known after %.3f s", in, late);
-    /* And whoever asks later. */
+    /* And each later call. */
     MP_STATUS(rank_recv(buf, 8, RANK_BYTE, LEAVER, 3, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
     mp_end_survivor(&s.mp);
     return 0;

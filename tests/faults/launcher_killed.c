@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * launcher_killed.c: kill -9 of the launcher's processes, or of everything, while ranks hold shared memory;
- * nothing may be left, which mp.sh looks for.
+ * launcher_killed.c: kill the launcher while ranks hold shared memory.
+ * By signal 9; mp.sh checks that nothing is left.
  *
  *   --whom xrun|agent|keeper|both|ranks|all   (keeper: what stands between the two)
  */

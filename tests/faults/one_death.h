@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * one_death.h: kill one rank at a moment that all know; the others check that they learn it in time.
+ * one_death.h: kill one rank at an agreed moment; the others check their status.
  *
  * Options of every program that uses it:
  *   --in NAME       the scene

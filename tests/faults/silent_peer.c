@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * silent_peer.c: rank 0 waits for rank 1, which says nothing, for the script tests/elsewhere/silent_peer_hosts.sh.
+ * silent_peer.c: let rank 0 wait for rank 1, which sends nothing.
+ * tests/elsewhere/silent_peer_hosts.sh runs it.
  *
- *   mute [--met]     they have spoken before
- *   mute --flooded   the same, and other messages keep coming to rank 0 meanwhile: its own. Rank 1 has a child that it has
- *                    forked, which has all its descriptors and stays.
- *   mute --threads   a thread of rank 0 waits for the last rank, which is the mute one, and later another for rank 1
+ *   silent_peer [--met]     they have exchanged messages before
+ *   silent_peer --flooded   the same, and other messages keep coming to rank 0 meanwhile: its own. Rank 1 has a forked child, which has
+ *                           all its descriptors and stays.
+ *   silent_peer --threads   a thread of rank 0 waits for the last rank, which is the silent one, and later another for rank 1
  *
- * Rank 1 says "ready" and its pid, and waits outside the library for SIGUSR1; then it sends. Rank 0 says with which
- * status its receive has ended.
+ * Rank 1 prints "ready" and its pid, and waits outside the library for SIGUSR1; then it sends. Rank 0 prints the
+ * status of its receive.
  */
 #include "lib/rank.h"
 
@@ -34,7 +35,7 @@ static void *hear_first(void *arg)
     return NULL;
 }
 
-/* The first to wait begins to poll; who comes while it sleeps takes that over, and keeps it. */
+/* The first waiter begins to poll; one that comes while it sleeps takes that over, and keeps it. */
 static void *come_later(void *arg)
 {
     const struct timespec while_it_sleeps = {0, 300 * 1000 * 1000};
@@ -113,7 +114,7 @@ int main(int argc, char **argv)
         printf("ended: %s\n", rank_status_string(st));
         fflush(stdout);
     }
-    /* The launcher may wait for those who are lost. */
+    /* The launcher may wait for lost ranks. */
     if (st)
         _exit(st == RANK_ERR_PEER_DEAD ? 5 : 6);
     rank_finalize();

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# foreign.sh: programs of other MPI libraries, unmodified, under xrun: what they compute, how they end, what is left.
+# foreign.sh: run unmodified programs of other MPI libraries under xrun.
+# Checks what they compute, how they end, what is left.
 #
 # Which libraries, and where they are looked for: see peer_programs.sh. PYTHON set: mpi4py on them, and nothing else.
 
@@ -13,7 +14,7 @@ fi
 . "$(dirname "$0")/peer_programs.sh"
 . "$(dirname "$0")/../launcher/cases.sh"
 
-# Segments of this library that nobody has mapped: those of other jobs, which may run now, are in use.
+# Segments of this library that no process has mapped: those of other jobs, which may run now, are in use.
 segments() {
     case $peer in
     ompi4) ls /dev/shm | grep '^vader_segment\.' ;;

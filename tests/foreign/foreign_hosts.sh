@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# foreign_hosts.sh: programs of other MPI libraries, unmodified, under xrun on two hosts (and three): what they compute, how they end,
-# what is left on either host. Which libraries, and where they are looked for: see peer_programs.sh.
+# foreign_hosts.sh: run programs of other MPI libraries on two hosts and three.
+# Unmodified, under xrun. Checks what they compute, how they end, what is left on each host. peer_programs.sh lists the libraries
+# and the places where they are searched.
 . "$(dirname "$0")/../inside.sh"
 . "$(dirname "$0")/peer_programs.sh"
 [ ! -d "$PEERS_DIR" ] || export HOSTS_BIND="${HOSTS_BIND:-} $(readlink -f "$PEERS_DIR")"
@@ -97,7 +98,7 @@ killed() {
     verdict "$peer: $1" ended "${4:-}"
 }
 
-# early NAME N: a rank has ended before MPI_Init, and nobody waits for it
+# early NAME N: a rank has ended before MPI_Init, and no rank waits for it
 early() {
     case $rc in
     0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi4py_tests.py NAME MAIN ARGUMENT...: mpi4py's own test program, MAIN, without the tests called NAME.
+# mpi4py_tests.py NAME MAIN ARGUMENT...: run mpi4py's tests, MAIN, without NAME.
 import runpy
 import sys
 import unittest

@@ -148,7 +148,7 @@ int main(int argc, char **argv)
         pause();
     }
     if (strcmp(what, "abort") == 0 || strcmp(what, "leave") == 0 || strcmp(what, "die") == 0)
-        pause(); /* until somebody ends it */
+        pause(); /* until a signal ends it */
     if (rank == 0 && !bad)
         printf("%s: %d ranks are right\n", what, size);
     MPI_Finalize();

@@ -1,4 +1,4 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpich4_hosts.sh: programs of Debian's MPICH 4 under xrun on several hosts; see foreign_hosts.sh.
+# mpich4_hosts.sh: run programs of Debian's MPICH 4; see foreign_hosts.sh.
 PEER=mpich4 exec bash "$(dirname "$0")/foreign_hosts.sh"

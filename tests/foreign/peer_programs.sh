@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# peer_programs.sh: the other MPI libraries whose programs run under xrun. Sourced by foreign.sh and foreign_hosts.sh.
+# peer_programs.sh: find other MPI libraries and compile their programs.
+# Sourced by foreign.sh and foreign_hosts.sh.
 #
 # Debian's Open MPI 4 and MPICH 4 are used where their compilers are installed; Open MPI 5, MPICH 5 and mpi4py where
 # bench/peers.sh --libraries has put them: in $PEERS_DIR, or in the build folder. PEERS="mpich4 ompi5" names those

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_cards.c: what ranks learn of each other through a launcher, from launchers and ranks that are not ours: the list of
- * ranks of this host, what a spawned job is told of its parents, and rosters of other jobs. The first byte says which.
+ * fuzz_cards.c: decode what launchers and ranks send about ranks.
+ * The list of ranks of this host, the job info of a spawned job, and rosters of other jobs. The first byte chooses.
  */
 #include "lib/boot/parent.h"
 #include "lib/core/procs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_conf.c: libFuzzer target: configuration text and values, through the library's own table. */
+/* fuzz_conf.c: parse configuration text and values by the library's own table. */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 

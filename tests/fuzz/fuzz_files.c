@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_files.c: libFuzzer target: files and variables that xrun reads and others have written: hostfiles, rankfiles,
- * files of variables, what resource managers say, programs (which libraries do they name?), and the slot of the status
- * board that a rank writes. The first byte says which.
+ * fuzz_files.c: read files and variables that others have written for xrun.
+ * Hostfiles, rankfiles, files of variables, hosts of resource managers, programs (the libraries they name), and the slot of the status
+ * board that a rank writes. The first byte chooses.
  */
 #include "launcher/exec/environ.h"
 #include "launcher/util/pack.h"
@@ -31,7 +31,7 @@ static int make_file(const uint8_t *data, size_t len, char *path, size_t room)
     return fd;
 }
 
-/* Whoever was taken has a name, and is found by it. */
+/* Each host that was taken has a name, and is found by it. */
 static void look_at(struct xr_hostlist *list)
 {
     for (uint32_t i = 0; i < list->n; i++) {

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len);
 
-/* Whoever gets a frame reads all of its payload. */
+/* The handler of a frame reads all of its payload. */
 static void read_all(const struct rk_hdr *hdr, const void *payload)
 {
     const unsigned char *bytes = payload;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_p2p.c: frames of messages from strangers, among receives, probes, sends and deaths that the fuzzer thinks of, too: the
+ * fuzz_p2p.c: handle frames of messages from unknown peers.
+ * Among receives, probes, sends and deaths that the fuzzer chooses: the
  * way of a frame behind the decoder, as lib/channel/ucx goes it. Each payload and each receive's buffer lies in memory of
- * just its size. What a receive reports has to be from a rank that there is, and no longer than its buffer.
+ * just its size. What a receive reports has to be from a rank that exists, and no longer than its buffer.
  */
 #include "lib/boot/boot.h"
 #include "lib/p2p/p2p_internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_paths.c: libFuzzer target: the file with the rates of large messages: what is taken is sound, and written again it is the same. */
+/* fuzz_paths.c: read the protocol table, and write what was accepted the same. */
 #include "lib/channel/shm/proto_table.h"
 
 #include <stdlib.h>

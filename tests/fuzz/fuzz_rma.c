@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_rma.c: questions and answers of one-sided calls, and keys to memory, from
- * strangers. The first byte says which. Whoever gets one reads all that it is
- * told is there.
+ * fuzz_rma.c: decode requests, replies and keys of one-sided calls.
+ * From unknown peers. The first byte chooses. The handler reads all that is
+ * announced.
  */
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rkey.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_words.c: libFuzzer target: what xrun and its agents say to each other about a job that runs: fences, questions
- * for what ranks committed, events, and what agents report of their ranks. The input is a list of messages, each with
- * one byte for its kind, one for whom it comes from and two for its length.
+ * fuzz_words.c: handle messages between xrun and agents about a running job.
+ * Fences, requests for the data of ranks, events, and agents' reports of their ranks. The input is a list of messages, each with
+ * one byte for its kind, one for its sender and two for its length.
  */
 #include "launcher/overlay/fence.h"
 #include "launcher/frontend/job_report.h"

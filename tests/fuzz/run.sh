@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh: run each fuzz target for a while on its seeds, two at a time. FUZZ_SECONDS (10) bounds each.
+# run.sh: run each fuzz target for a while on its seeds, two at a time.
+# FUZZ_SECONDS (10) bounds each.
 #
-# A new input that finds a fault is left in the build folder, and its name is said; add it to the
+# A new input that finds a fault is left in the build folder, and its name is printed; add it to the
 # corpus with the fix.
 
 seconds=${FUZZ_SECONDS:-10}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# install.sh: what "make install" puts where, that programs build against it, and that it goes again.
+# install.sh: install, build programs against the installation, uninstall.
 bad=0
 work=$(mktemp -d "$top_builddir/tests/install.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# link.sh: how programs of users link with an installed librank: pkg-config (also --static), xcc++, CMake; symbol versions.
+# link.sh: link programs with an installed librank.
+# By pkg-config (also --static), xcc++ and CMake; also symbol versions.
 bad=0
 for cc in ${CC:-cc}; do # cmake wants the compiler without what stands around it
     case $cc in *ccache | -*) ;; *) break ;; esac

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* outlier_test.c: rankinfo --calibrate measures a size again whose rate is far from those of the sizes around it. */
+/* outlier_test.c: measure a size again if its rate is far from its neighbours'. */
+/* As rankinfo --calibrate does. */
 #include "tests/unit/unit.h"
 
 #include "tools/rankinfo/outlier.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell_model.c: sleeping on a descriptor, the code itself, in every order of its accesses: a rank that waits for two others
- * is rung by a byte in its pipe (lib/node/node.c), in a nap of its own (lib/core/wait.c) or of its user's, who armed and
- * polls the descriptor of rank_progress_fd (lib/core/event_fd.c). Nobody may sleep on when all has come. The time limits,
- * of naps and of the user's timer, which would hide a lost ring, are not there.
+ * doorbell_model.c: sleep on a descriptor, in every order of memory accesses.
+ *
+ * The code itself: a rank that waits for two others
+ * is woken by a byte in its pipe (lib/node/node.c), in a sleep of its own (lib/core/wait.c) or of its user's, which has armed and
+ * polls the descriptor of rank_progress_fd (lib/core/event_fd.c). No rank may sleep on when all has come. Time limits of sleeps
+ * and of the user's timer, which would hide a lost wake, are not there.
  *
  * As in sleep_model.c, the search has to find what happens with neither membarrier nor fence; and when bytes are taken out
- * of the pipe where no look follows.
+ * of the pipe without a poll afterwards.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"

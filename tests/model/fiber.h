@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fiber.h: go on on another stack. On x86-64 by hand: swapcontext asks the kernel for the signal mask each time, which
- * would be most of the work. */
+/* fiber.h: switch to another stack. */
+/* On x86-64 by hand: swapcontext gets the signal mask from the kernel each time, which would be most of the work. */
 #ifndef TESTS_MODEL_FIBER_H
 #define TESTS_MODEL_FIBER_H
 
@@ -24,7 +24,7 @@ static inline void fiber_make(fiber_t *f, char *stack, size_t bytes, void (*entr
 {
     uintptr_t *top = (uintptr_t *)(void *)(stack + bytes);
 
-    *--top = 0; /* nobody to return to */
+    *--top = 0; /* no return address */
     *--top = (uintptr_t)entry;
     for (int i = 0; i < 6; i++)
         *--top = 0;

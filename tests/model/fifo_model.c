@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fifo_model.c: the box of the shm channel (lib/channel/shm/fifo.h, the code itself) in every order of its accesses:
- * frames of all forms through a ring of two cells, several laps; with and without a consumer who tells, in frames of
- * its own, how far it is, and where the ring of bytes gets deeper while frames are in it. And the search is held to what
- * it claims: a box whose producer does not wait for room, begins anew where the consumer still reads, or takes
- * a deeper ring for an empty one, has to be found out.
+ * fifo_model.c: run a fifo of the shm channel in every order of its accesses.
+ *
+ * The code itself (lib/channel/shm/fifo.h):
+ * frames of all forms through a ring of two cells, several laps; with and without a consumer that reports, in frames of
+ * its own, how far it is, and where the ring of bytes gets deeper while frames are in it. And the search is checked:
+ * it has to find a fifo with a producer that does not wait for room, begins anew where the consumer still reads, or takes
+ * a deeper ring for an empty one.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"
@@ -136,7 +138,7 @@ static void consume(void)
         if (telling)
             atomic_store_explicit(&memory.told, in.at, memory_order_release);
     }
-    model_expect(!rk_box_ready(&in), "a frame that nobody put");
+    model_expect(!rk_box_ready(&in), "a frame that was not put");
 }
 
 static void one(int which)

@@ -38,7 +38,7 @@ static const struct model *model;
 static struct thread thread[THREADS];
 static fiber_t search;
 static int running;
-static int switches; /* in this run: who could have gone on did not */
+static int switches; /* in this run: a thread that could have gone on did not */
 static const char *wrong;
 
 /* The decisions of this run: what was chosen, of how many. */
@@ -108,7 +108,7 @@ void model_store(volatile void *p, uint64_t v, size_t bytes)
 {
     struct thread *t = &thread[running];
 
-    /* Nobody sees it before it leaves the buffer: no decision to take, but where there is no room. */
+    /* No thread sees it before it leaves the buffer: no decision to take, but where there is no room. */
     if (t->n == BUFFER) {
         step();
         if (t->n == BUFFER)
@@ -239,7 +239,7 @@ int model_me(void)
     return running;
 }
 
-/* A decision as that who goes on: the next on the path. */
+/* A decision as the thread that goes on: the next on the path. */
 unsigned model_choose(unsigned n)
 {
     depth++;
@@ -270,7 +270,7 @@ void model_take(volatile void *p)
     put(p, 1, 4);
 }
 
-/* No step: who waits for it cannot come before, and to all others it is the same whether they do. */
+/* No step: a thread that waits for it cannot come before, and to all others it is the same whether they do. */
 void model_give(volatile void *p)
 {
     drain(&thread[running]);
@@ -394,7 +394,7 @@ static void run_once(void)
         fiber_make(&thread[t].at, stack, STACK, run_thread);
     }
     runs++;
-    running = -1; /* whoever begins */
+    running = -1; /* any thread begins */
     switches = 0;
     for (depth = 0;; depth++) {
         int options[2 * THREADS], n = 0, over = 0, choice;
@@ -412,7 +412,7 @@ static void run_once(void)
             return;
         if (n == 0) {
             if (over < model->threads)
-                wrong = "all who are left wait for ever";
+                wrong = "all that are left wait for ever";
             return;
         }
         if (depth >= DEPTH - 64) { /* and what is chosen within a step */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * model.h: run pieces of the library's own code in every order that the memory of an x86 machine allows.
+ * model.h: run the library's own code in every order that x86 memory allows.
  *
  * Threads are coroutines. Each atomic access of the code under test is a step: it is redirected here, and
- * before it the search decides who goes on. A store goes into its thread's store buffer, from where it reaches memory
+ * before it the search decides which thread goes on. A store goes into its thread's store buffer, from where it reaches memory
  * in order but at any later time (TSO); a fence or a read-modify-write empties the buffer of its thread, the kernel's
- * membarrier that of everybody. So the search sees what really goes wrong on such machines: a load that overtakes a
+ * membarrier all buffers. So the search sees what really goes wrong on such machines: a load that overtakes a
  * store. Copies into memory go the same way. Plain loads see memory: it is up to the protocol that they come in time.
  *
  * The search is depth first, by running everything again with another decision at the end. A state (memory, store
- * buffers, what each thread has read so far, who is blocked) that was met before is not gone into again; states are
+ * buffers, what each thread has read so far, which threads are blocked) that was met before is not gone into again; states are
  * remembered by 64 bits of hash.
  */
 #ifndef TESTS_MODEL_MODEL_H
@@ -28,7 +28,7 @@ struct model {
     void *memory;        /* what threads share */
     size_t bytes;
     uint64_t (*more)(void); /* a hash of what they share on their stacks; NULL: nothing */
-    /* Where all orders are too many: those in which no more than so many times one goes on while who was going on could have
+    /* Where all orders are too many: those with at most so many switches from a thread that could have gone on
      * (Musuvathi, Qadeer: Iterative context bounding, PLDI 2007). 0: all. */
     int switches;
     /* Faults that a machine does not have, to see that they would be found. */
@@ -71,7 +71,7 @@ void model_give(volatile void *p);
 void model_look(void);
 /* Nothing to do until memory changes; where there was a model_look, since that. */
 void model_block(void);
-/* As the kernel's: sleeps only while *p is v, and until somebody wakes p. */
+/* As the kernel's: sleeps only while *p is v, and until a thread wakes p. */
 void model_futex_wait(volatile void *p, uint32_t v);
 void model_futex_wake(volatile void *p);
 void model_expect(bool holds, const char *text);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sender_bitmap_model.c: how a rank hears of the boxes of others (lib/channel/shm/shm.c, the code itself) in every order of its
- * accesses: two ranks make first contact with a third and send to it, and that makes progress until all has come; with
- * a bitmap of who has something, and without. A pass takes a frame from each sender that has something. A bit or an
- * opened box that is lost, is a message that is waited for for ever.
+ * sender_bitmap_model.c: find the fifos with frames, in every order of accesses.
+ *
+ * The code itself (lib/channel/shm/shm.c): two ranks make first contact with a third and send to it, and that makes progress until
+ * all has come; with a bitmap of senders that have sent, and without. A pass takes a frame from each such sender. A bit or an
+ * opened fifo that is lost is a message that is waited for for ever.
  *
  * Passes are short here, one frame a box, so that a pass leaves something for the next.
  */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sleep_model.c: sleeping and waking of lib/node/node.c, the code itself, in every order of its accesses: a rank that
- * waits for two others sleeps on its doorbell's futex, they ring. Nobody may sleep on when all has come. The naps'
- * time limit, which would hide a lost ring, is not there.
+ * sleep_model.c: sleep and wake, in every order of memory accesses.
  *
- * The sender's store and its look at "sleeping" may change places on the way to memory. What stands against that is the
+ * The code of lib/node/node.c itself: a rank that
+ * waits for two others sleeps on its doorbell's futex, they wake it. No rank may sleep on when all has come. The sleeps'
+ * time limit, which would hide a lost wake, is not there.
+ *
+ * The sender's store and its read of "sleeping" may change places on the way to memory. What stands against that is the
  * sleeper's membarrier, or a fence of the sender's where there is none; without either the search has to find the loss.
  */
 #define MODEL_REDIRECT

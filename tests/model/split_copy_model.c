@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * split_copy_model.c: what two ranks agree on by the word of claims (lib/channel/shm: claims.h and rndv.c, the code itself) in
- * every order of their accesses:
+ * split_copy_model.c: split copies by a word of claims, in every order.
+ *
+ * The code itself (lib/channel/shm: claims.h and rndv.c):
  *
  *   copies that both share   each chunk is copied once, by either side; a receive is over only when its sender has
  *                            copied all that it claimed; and a sender that comes late copies nothing any more. The
  *                            kernel copies, or each by itself what it has mapped
  *   offers                   a sender takes one, or the receiver takes it back: never both, never neither
- *   a full box               nothing is asked for that the sender would read when the generations have come round
+ *   a full fifo              nothing is requested that the sender would read when the generations have come round
  *
  * Each happens several times in a row by the same word, and the sender may be as late as it likes.
  */
@@ -52,7 +53,7 @@ static struct rk_box *the_box(void)
     return (struct rk_box *)(void *)memory.box;
 }
 
-static int cma_refused; /* from the sender, from the receiver; 0: from nobody */
+static int cma_refused; /* from the sender, from the receiver; 0: from none */
 enum { REFUSED_SENDER = 1, REFUSED_RECEIVER };
 
 /* Where the bytes of one receive are, as far as anybody looks: addresses, not memory. */
@@ -115,7 +116,7 @@ static struct rank_request *find(struct rk_id id);
 #define rk_req_unname(req) ((void)(req))
 #define rk_req_find(ctx, id) find(id)
 #define rk_req_complete(req, st) ((req)->status = (st), (req)->done = true)
-/* Of a receive's clock: whoever waits for a time, looks twice. */
+/* Of a receive's clock: a wait for a time reads it twice. */
 enum { LOOKS = 2 };
 #define rk_clock_ns() (clock_calls++ <= LOOKS ? 0 : UINT64_C(1) << 40)
 #include "lib/channel/shm/shm_rndv.c"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_model.c: threads of one process that wait (lib/core/threads.c and the nap of wait.c, the code itself), in every
- * order of their steps: who polls, who stands by, and how the place goes from one to the other and to the progress thread. A
- * sleep for long has no limit here: so a wake-up that is lost, or a place that nobody has taken, is a wait for ever.
+ * threads_model.c: let threads of one process wait, in every order of their steps.
+ *
+ * The code itself (lib/core/threads.c and the sleep of wait.c): which thread polls, which waits, and how the ownership goes from one
+ * to the other and to the progress thread. A
+ * sleep for long has no limit here: so a wake-up that is lost, or a place that no thread has taken, is a wait for ever.
  *
  * What comes is bits of a word that a peer sets; it rings, and where the scene says so it sends on only after the wait for it is over,
- * so that who has been forgotten cannot be saved by what comes later. The lock is one step (lock.c is not looked at), the doorbell
- * what sleep_model.c has shown it to be, and ten short sleeps are two. A bout of the poller's naps or does not, as the
- * search likes. After each time the lock is held the list of who waits, the poller and the napper have to fit.
- * With more than three threads there are too many orders: those scenes are searched as far as a few switches go.
+ * so that a forgotten thread cannot be saved by what comes later. The lock is one step (ctx_lock.c is not modelled), the doorbell
+ * what sleep_model.c has shown it to be, and ten short sleeps are two. A bout of the poller's sleeps or does not, as the
+ * search likes. After each time the lock is held the list of waiters, the poller and the sleeper have to fit.
  */
 #define MODEL_REDIRECT
 #include "lib/base/compiler.h"
@@ -54,7 +55,7 @@ static struct {
 /* Of each thread: it looks on without a pause, which is one look at the last moment of it; it is within a bout. */
 static bool looks_on[THREADS + 1], in_bout[THREADS + 1], has_lock[THREADS + 1];
 
-/* Nobody but who has the lock changes these, so to him a look at them is no step. */
+/* Only the holder of the lock changes these, so that its reads are no step. */
 static uint64_t look(const volatile void *p, size_t bytes)
 {
     uint64_t v = 0;
@@ -235,9 +236,9 @@ static void expect_fit(void)
         has_poller |= w == poller;
         has_napper |= w == t->napper;
     }
-    model_expect(n == t->nwaiting && told == t->ntold, "counts of who waits, or has been told, that do not fit");
-    model_expect(has_poller, "the poller is one who does not wait any more");
-    model_expect(has_napper, "the napper is one who does not wait any more");
+    model_expect(n == t->nwaiting && told == t->ntold, "counts of waiters, or of notified ones, that do not fit");
+    model_expect(has_poller, "the poller is a thread that does not wait any more");
+    model_expect(has_napper, "the sleeper is a thread that does not wait any more");
 }
 
 /* -------------------------------------------------------------------------------------------- the scenes */
@@ -249,9 +250,9 @@ struct scene {
     int switches;     /* 0: in every order (model.h) */
     bool background;  /* and the progress thread */
     bool crowded;     /* fewer cores than threads */
-    uint32_t dead;    /* what these wait for comes by no channel: a poller who looks at the clock finds their peers dead */
+    uint32_t dead;    /* what these wait for comes by no channel: a poller finds by the clock that their peers are dead */
     bool gives;       /* thread 1 does itself what thread 0 waits for, as it begins to wait */
-    bool unrung;      /* the first waits for what nobody rings for */
+    bool unrung;      /* the first waits for what has no doorbell */
     struct {
         uint32_t send, after; /* once these waits are over */
     } peer[4];        /* to the first that sends nothing */
@@ -344,7 +345,7 @@ static void program(int which)
         atomic_fetch_or(&memory.over, bit(which, i));
     }
     if (scene->background && which == 0) {
-        model_await(&memory.done, SERVED, SERVED); /* it computes, and somebody makes progress */
+        model_await(&memory.done, SERVED, SERVED); /* it computes, and a thread makes progress */
         model_await(&memory.over, (1u << scene->waiters) - 1, (1u << scene->waiters) - 1);
         stop();
     }
@@ -404,7 +405,7 @@ static const struct scene scenes[] = {
     {.name = "their waits end in turn, and the progress thread", .waiters = 2, .times = 1, .background = true, .switches = 2,
      .peer = {{1, 0}, {2, 1}, {SERVED, 3}}},
     {.name = "one gives the other what it waits for", .waiters = 2, .times = 1, .gives = true, .peer = {{2, 1}}},
-    {.name = "a death ends a wait, and nobody rings for that", .waiters = 2, .times = 1, .dead = 1, .peer = {{2, 1}}},
+    {.name = "a death ends a wait, without a doorbell", .waiters = 2, .times = 1, .dead = 1, .peer = {{2, 1}}},
     {.name = "a callback that waits for the other thread", .waiters = 2, .times = 1, .peer = {{CALL, 0}, {3, 0}}},
     {.name = "a callback and the progress thread", .waiters = 1, .times = 1, .background = true, .switches = 3,
      .peer = {{CALL, 0}, {1, 0}, {SERVED, 1}}},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* argument_errors.c: arguments that cannot be right get a status that says which, and change nothing. */
+/* argument_errors.c: check that a wrong argument gets its status and no effect. */
 #include "tests/mp/mp.h"
 
 #include <limits.h>

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# env_variables.sh: every variable of the library at its least and at its largest, one at a time and all at once: a random
-# program of two ranks comes to its end, and what it sees is right. A variable that has no line below fails the test.
+# env_variables.sh: set each variable of the library to its least and largest.
+# One at a time and all at once, with a random program of two ranks that checks its data. A variable without a line below fails
+# the test.
 program=$top_builddir/tests/mp/random_mixed.mp
 table=$top_srcdir/lib/base/conf_table.c
 work=$(mktemp -d "$top_builddir/tests/variables.XXXXXX") || exit 1

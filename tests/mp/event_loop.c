@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event_loop.c: the library in an event loop of the program's own: one epoll over rank_progress_fd and a
- * timer. A token goes round, with pauses; nothing spins, and nothing is slept through.
+ * event_loop.c: run the library in an event loop of the program's own.
+ *
+ * The loop is one epoll over rank_progress_fd and a timer. A token goes round, with pauses; no rank spins, and no message is slept
+ * through.
  *
  * --idle MS: how long the idle part lasts (1000)
  * --stalled: only a long message, which stops on its way as long as its receiver computes
@@ -331,7 +333,7 @@ int main(int argc, char **argv)
     round_and_round(&l);
     set_timer(&l, 0);
     if (mp.size > 1) {
-        mp_case(&mp, "room that nobody rings for");
+        mp_case(&mp, "room without a doorbell");
         wait_for_room(&l, false);
         wait_for_room(&l, true);
     }

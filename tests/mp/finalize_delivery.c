@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* finalize_delivery.c: what was sent arrives, though the sender has long called rank_finalize. */
+/* finalize_delivery.c: deliver messages of a sender that is in rank_finalize. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
             mp_fill(out, sizeof(out), (uint64_t)i);
             MP_OK(rank_send(out, i * 40, RANK_BYTE, peer, i, mp.world));
         }
-        for (int i = 0; i < LARGE; i++) { /* nobody waits for these: that is rank_finalize's part */
+        for (int i = 0; i < LARGE; i++) { /* without a wait for these: rank_finalize completes them */
             rank_request_t req;
             mp_fill(large[i], BYTES, (uint64_t)(100 + i));
             MP_OK(rank_isend(large[i], BYTES, RANK_BYTE, peer, 100 + i, mp.world, &req));

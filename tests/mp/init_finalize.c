@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* init_finalize.c: rank_init and rank_finalize, and every call before, between and after. */
+/* init_finalize.c: call rank_init and rank_finalize, and all calls around them. */
 #include "tests/mp/mp.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iov_past_2gib.c: lists of pieces that are past 2 GiB together: rank_sendv, rank_putv, rank_getv. Little memory is behind it: the
- * source is one block named many times, the destination one that is mapped at many addresses. And one message of more than 2^32
- * elements, of which little is received.
+ * iov_past_2gib.c: transfer lists of pieces that exceed 2 GiB together.
+ *
+ * rank_sendv, rank_putv, rank_getv. They use little memory: the source is one block named many times, the destination one block
+ * mapped at many addresses. Also one message of more than 2^32 elements, of which little is received.
  */
 #include "tests/mp/mp.h"
 

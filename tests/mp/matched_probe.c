@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* matched_probe.c: matched probes: what was probed is received by its handle and by nothing else. */
+/* matched_probe.c: receive a probed message by its handle and by nothing else. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* misuse.c: programs that use the library wrongly are told so: bad arguments, calls before and after. */
+/* misuse.c: report wrong use: bad arguments, calls before init or after finalize. */
 #include "tests/mp/mp.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void wrong_arguments(const struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
-/* Forked children, each of which ends at once: one that calls, and one whose exit handler calls rank_finalize. */
+/* Forked children that end at once: one calls the library, and one calls rank_finalize in an exit handler. */
 static void in_child(const struct mp *mp, rank_request_t *req, rank_mem_t mem)
 {
     char c = 0;

@@ -163,7 +163,7 @@ void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t l
     the_seed = mp->seed;
     if (mp->rank == 0) {
         printf("seed %llu\n", (unsigned long long)mp->seed);
-        fflush(stdout); /* whoever fails may be the end of this one */
+        fflush(stdout); /* the failure may end this process */
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mp.h: what programs of several ranks share: start and end, checks, random numbers, patterns.
+ * mp.h: start, check and end programs of several ranks.
  *
- * A failed check says where and what, and ends the job. The barrier here is
+ * A failed check prints its place and text, and ends the job. The barrier here is
  * made of sends and receives, so that tests of sending do not depend on the
  * collectives.
  */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# nested_launcher.sh: ranks of another launcher that runs in a rank of xrun inherit XRUN_JOB and XRUN_BOARD, and ignore
-# them: their PMIx namespace is another one.
+# nested_launcher.sh: run another launcher inside a rank of xrun.
+# Its ranks inherit XRUN_JOB and XRUN_BOARD, and ignore them: their PMIx namespace is another one.
 . "$top_srcdir/tests/env.sh"
 program=$top_builddir/tests/mp/misuse.mp
 work=$(mktemp -d "$top_builddir/tests/nested.XXXXXX") || exit 1

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_fairness.c: ranks that all send to rank 0 as fast as they can; its receives from any source get about as much of each.
+ * p2p_fairness.c: check that receives from any source serve all senders alike.
  *
- * Within a factor of 3, in one of some stretches of time or in all so far: cores are given out in slices, and a neighbour's load may
- * take one sender off its core for most of a stretch, but not for all of them. Where senders share cores, one that has its slice while
- * the receiver has one, too, sends a hundred times as much as one that has to wait for it: of many slices all have their share. One whom
- * the library starves is starved in each, and in all. And everybody goes to another core by chance now and then: who shares the
- * receiver's core can send no more than a box in each of its turns, and the kernel may leave it there for as long as it likes.
+ * All ranks send to rank 0 as fast as they can. The counts of its receives agree within a factor of 3, in one of some stretches of
+ * time or in all so far. Cores are given out in slices, and a neighbour's load may take one sender off its core for most of a
+ * stretch, but not of all. Where senders share cores, one with a slice at the receiver's time sends a hundred times as much as one
+ * that waits for its slice: over many slices all have their share. A sender that the library starves is starved in each stretch.
+ * Each rank changes its core by chance now and then: one that shares the receiver's core can send no more than a fifo in each of its
+ * turns, and the kernel may leave it there for long.
  *
  *   --bytes N
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_flood.c: everybody sends to one that does not listen, and all to all; nothing locks up, nothing is
- * lost, and memory stays bounded.
+ * p2p_flood.c: send to a rank that does not receive, and from all to all.
+ * No rank locks up, no message is lost, and memory stays bounded.
  *
  *   --messages N (from each rank)
  */

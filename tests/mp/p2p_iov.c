@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_iov.c: sends and receives of data that is not in one piece, against each other and against plain
- * ones: shapes at random and chosen ones, every size class, posted and unexpected, cut short.
+ * p2p_iov.c: send and receive data in pieces, against each other and plain calls.
+ * Shapes at random and chosen ones, every size class, posted and unexpected, cut short.
  */
 #include "tests/mp/mp.h"
 

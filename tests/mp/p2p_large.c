@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_large.c: large messages by whatever path RANK_LARGE says, with sizes around each threshold: from and to any
- * address, cut short, in pieces, both ways at once, by many at once, and to a rank that comes late.
+ * p2p_large.c: transfer large messages by the protocol that RANK_LARGE names.
+ * Sizes around each threshold: from and to any address, cut short, in pieces, both ways at once, from many ranks at once, and to a
+ * rank that comes late.
  *
  *   --stops   each rank is stopped now and then, wherever it is
  */
@@ -138,7 +139,7 @@ static void pieces(struct mp *mp)
     }
 }
 
-/* From rank_alloc memory, to it, or both; and to a part of it that the sender, who is not of its team, knows nothing of. Cut short now and then. */
+/* From rank_alloc memory, to it, or both; and to a part of it that the sender, not in its team, has no key of. Cut short now and then. */
 static void mapped(struct mp *mp)
 {
     enum { FROM = 1, TO = 2, OWN = 4 };
@@ -188,7 +189,7 @@ static void mapped(struct mp *mp)
     }
 }
 
-/* A synchronous one too, and one whose receive is long in coming: the sender waits and then helps, or has gone on. */
+/* A synchronous one too, and one with a late receive: the sender waits and then helps, or has gone on. */
 static void late(struct mp *mp)
 {
     char *buf = mp_alloc(MOST);
@@ -222,7 +223,7 @@ static void late(struct mp *mp)
     free(buf);
 }
 
-/* So long that a sender who waits may be asked to write it into the ring. */
+/* So long that a waiting sender may get the request to write it into the ring. */
 static void blocking(struct mp *mp)
 {
     enum { N = 5000000 };
@@ -242,7 +243,7 @@ static void blocking(struct mp *mp)
     free(buf);
 }
 
-/* Memory that the kernel lets nobody but ourselves copy, as some devices' is; elsewhere any memory. */
+/* Memory that only this process can copy, as some devices' is; elsewhere any memory. */
 static char *hidden(struct mp *mp, int peer, size_t bytes)
 {
     const char *channel = rank_channel_name(mp->world, peer);

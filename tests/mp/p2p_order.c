@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p_order.c: which message a receive gets: order, tags, sources, wildcards, teams of one. */
+/* p2p_order.c: match receives by order, tags, sources, wildcards and teams of one. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>

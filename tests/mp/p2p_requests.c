@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_requests.c: testall, testany, waitsome, testsome; cancel; callbacks; persistent requests.
+ * p2p_requests.c: test, cancel and repeat requests, with callbacks.
+ * testall, testany, waitsome, testsome; cancel; callbacks; persistent requests.
  *
  * --chain N: callbacks that start the next operation, N in a row (0: 20000)
  */
@@ -15,7 +16,7 @@ enum { MANY = 64 };
 static int right(const struct mp *mp) { return (mp->rank + 1) % mp->size; }
 static int left(const struct mp *mp) { return (mp->rank - 1 + mp->size) % mp->size; }
 
-/* Progress while waiting for others, who may need this core. */
+/* Progress while waiting for other ranks, which may need this core. */
 static void turn(void)
 {
     MP_OK(rank_progress());
@@ -181,8 +182,8 @@ static void cancel_receives(struct mp *mp)
     MP_OK(rank_team_free(&team));
 }
 
-/* More sends than there is room for: those that wait here can be taken back, the others arrive, in
- * order, and nobody waits for ever. */
+/* More sends than there is room for: those that wait here can be cancelled, the others arrive in
+ * order, and none waits for ever. */
 static void cancel_sends(struct mp *mp)
 {
     enum { N = 20000, BYTES = 200 };
@@ -518,7 +519,7 @@ static void once_more(const rank_envelope_t *env, void *arg)
     a->inside = false;
 }
 
-/* On both sides of each message: nobody starts anything but the callbacks. */
+/* On both sides of each message: only the callbacks start operations. */
 static void again(struct mp *mp, int64_t bytes, int64_t rounds, bool synchronous)
 {
     struct again s = {.mp = mp, .buf = mp_alloc((size_t)bytes), .bytes = bytes, .rounds = rounds}, r = s;

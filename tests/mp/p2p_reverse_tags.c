@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_reverse_tags.c: many sends started at once, received in the reverse order of their tags, in bounded memory.
+ * p2p_reverse_tags.c: receive many sends in the reverse order of their tags.
  *
  * Each even rank sends to the odd one above it. The payload, taken together, is
- * far more than a receiver may hold for messages that nobody has asked for.
+ * far more than a receiver may hold for messages without a receive: memory stays bounded.
  *
  *   --messages N --bytes N
- *   --ahead-kb N   what RANK_AHEAD_MAX is: a receiver whose sender is kept off its core may fetch so much ahead
+ *   --ahead-kb N   what RANK_AHEAD_MAX is: a receiver may fetch so much early while its sender is kept off its core
  */
 #include "tests/mp/mp.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_send_before_recv.c: all send before they receive, messages that are longer than any that leave at once: nobody waits for ever.
- * What is fetched before a receive asks for it keeps its order, its bytes, and its place in probes; a synchronous send is
- * not taken for matched by that.
+ * p2p_send_before_recv.c: send large messages on all ranks before any receive.
+ * No rank waits for ever. What is fetched early keeps its order, its bytes, and its place in probes; a synchronous send does not
+ * count as matched by that.
  *
  *   --bytes N   of most messages (2 MiB)
  *   --many N    short messages, one after the other, before the first is received (100000)
@@ -73,8 +73,8 @@ static void all_to_all(struct scene *s)
 }
 
 /*
- * More short messages than a receiver keeps as a rule. That nobody receives is found out once, and not again for each of them:
- * a millisecond for each would be minutes.
+ * More short messages than a receiver keeps as a rule. The sender detects once that the peer does not receive, and not again for
+ * each message: a millisecond for each would be minutes.
  */
 static void many(struct scene *s, int64_t n)
 {
@@ -97,7 +97,7 @@ static void many(struct scene *s, int64_t n)
     MP_CHECK(took < 40);
 }
 
-/* One rank to itself; nobody else can help it. */
+/* One rank to itself; no other can help it. */
 static void to_itself(struct scene *s)
 {
     fill_out(s, s->bytes, 7);
@@ -283,7 +283,7 @@ static void among_others(struct scene *s)
         MP_OK(rank_dereg(&mine));
 }
 
-/* One that nobody ever receives. */
+/* One that is never received. */
 static void never_received(struct scene *s)
 {
     MP_OK(rank_send(s->out, s->bytes, RANK_BYTE, s->right, TAG + 9, s->mp.world));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_unexpected_storm.c: random messages on several teams, every byte and the order checked.
+ * p2p_unexpected_storm.c: send random messages on several teams, check all bytes.
  *
- * A round's plan (who sends what to whom on which team, how it is sent and
- * received) follows from the seed alone, so every rank knows all of it. Because
+ * A round's plan (sender, receiver, team, ways to send and to receive of each message)
+ * follows from the seed alone, so every rank has all of it. Because
  * messages of one stream (team, source, tag) are received in the order sent,
  * the k-th receive, in the order of posting, that got one of a stream must
  * hold the stream's k-th message: that is all there is to check. So each rank is
- * free to choose which of the calls that mean the same it uses: in pieces or in
- * one, persistent, matched by a probe, waited for one by one or told by callbacks.
+ * free to choose among calls of the same meaning: in pieces or in
+ * one, persistent, matched by a probe, waited for one by one or reported by callbacks.
  *
  *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N --delay N (see mp_linger)
  */

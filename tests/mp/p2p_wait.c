@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p_wait.c: test, wait, waitall, waitany, probe, ssend, sendrecv, and large sends head to head. */
+/* p2p_wait.c: test, wait, probe, send synchronously, exchange large messages. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static void synchronous(struct mp *mp)
         mp_fill(buf, sizes[s], s);
         if (mp->rank & 1) {
             rank_envelope_t env;
-            /* The message is here, but nobody has asked for it. */
+            /* The message is here, without a receive. */
             MP_OK(rank_probe(peer, TAG, mp->world, &env));
             nap(0.03);
             MP_OK(rank_send(NULL, 0, RANK_BYTE, peer, GO, mp->world));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress_overlap.c: the progress thread: what others want of a rank is done while it computes and calls nothing: a large
- * message comes in, one goes out, and its memory is read and counted in where only it can do that.
+ * progress_overlap.c: serve peers by the progress thread of a computing rank.
+ * A large message comes in, one goes out, and the rank's memory is read and counted in where only it can do that.
  *
- * The rank that computes says through memory, and not by a call, when it begins and when it may end, so that nothing
+ * The computing rank signals through memory, and not by a call, when it begins and when it may end, so that nothing
  * is measured in time: the other ends its operations while this one is still in its loop, or the test hangs and fails.
- * But for small messages: none of a few that are sent one after the other stays here until the thread wakes by itself.
+ * Small messages are the exception: none of a few that are sent one after the other waits until the thread wakes by itself.
  */
 #include "tests/mp/mp.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * random_mixed.c: random programs of messages, matched probes, puts, gets, counts and cancels, against a sequential model.
+ * random_mixed.c: run random programs of calls against a sequential model.
+ * Messages, matched probes, puts, gets, counts and cancels.
  *
  * A round's program, a list of steps of all ranks, follows from the seed alone; each rank does its own steps in
- * order. In every rank's memory each rank has a part of its own, so what its puts make of it is what they would make one
+ * order. In every rank's memory each rank has a part of its own, so that its puts there act as if done one
  * after the other, and each rank can compute what it will find: in what it gets, in its own memory at the end of
  * a round, and at the moment when a message comes that was sent after a flush ("tell"). A message bears its number in
- * the plan; those of one stream (source, tag) have to come in the order of the plan. What means the same is chosen at
- * random by each rank: how to receive, how to order puts, when to look for messages, when to yield.
+ * the plan; those of one stream (source, tag) have to come in the order of the plan. Each rank chooses at random among
+ * calls of the same meaning: how to receive, how to order puts, when to poll, when to yield.
  *
  *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_linger)
  *   --large N   of 100 messages so many are of any length up to --max, and not only 8 of up to 300000
@@ -531,7 +532,7 @@ int main(int argc, char **argv)
         check_memory(&m);
         for (int k = 0; k < m.nsends; k++)
             drop_buffer(&m, m.out[k]);
-        MP_OK(rank_barrier(m.mp.world)); /* nobody writes while another looks */
+        MP_OK(rank_barrier(m.mp.world)); /* no rank writes while another reads */
     }
     destroy(&m);
     mp_end(&m.mp);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * random_stops.c: in front of a rank's program: all ranks share one core, and each is stopped and let go on at random.
+ * random_stops.c: stop and continue a rank's program at random, all on one core.
  *
  *   random_stops [--seed N] [--apart] PROGRAM ARGS...
  *
  * --apart: each has the cores that the launcher gave it, so that the others run on while it is stopped.
  *
- * The program takes this process over, so its pid is the rank's. A child stays behind that sends SIGSTOP and
- * SIGCONT until the rank has ended, and that holds nothing of it open. Rank 0 says the seed, which is the job's own
+ * The program takes this process over, so its pid is the rank's. A child remains that sends SIGSTOP and
+ * SIGCONT until the rank has ended, and that holds nothing of it open. Rank 0 prints the seed, which is the job's own
  * without --seed; each rank's moments follow from it and from the rank.
  */
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_abort.c: rank_abort ends the whole job with its code; the others are in calls that would never end. */
+/* rank_abort.c: end the job by rank_abort while other ranks are in endless calls. */
 #include "tests/mp/mp.h"
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank_spawn.c: rank_spawn: parents and children of several sizes on one team; several families at once;
- * grandchildren; what goes wrong. The children are this program with --child.
+ * rank_spawn.c: spawn children with rank_spawn, and lose some.
+ * Parents and children of several sizes on one team; several families at once; grandchildren; failures. The children are this
+ * program with --child.
  *
  *   --alone              without a launcher
  *   --failures           what cannot be started, or does not join; launchers end badly for that
@@ -10,7 +11,7 @@
  *   --die root           by its child, while it is in rank_spawn
  *   --part free|last     the children fail once the only team, or the last of several, has been freed
  *   --part held|other    a team with them is left
- *   --beside N           N children come and go; what all say is looked at from outside; --shown: where each is, and
+ *   --beside N           N children come and go; their output is checked from outside; --shown: where each is, and
  *                        what of its environment comes from xrun
  */
 #include "tests/mp/mp.h"
@@ -514,7 +515,7 @@ static int child(struct mp *mp, const char *what)
     return 0;
 }
 
-/* Before rank_init: all leave, with an error; or the first one kills the root, and nobody waits for it. */
+/* Before rank_init: all leave, with an error; or the first one kills the root, and none waits for it. */
 static int before_init(const char *what)
 {
     rank_status_t st;

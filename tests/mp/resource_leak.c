@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource_leak.c: what is made and freed again and again leaves neither descriptors nor memory. */
+/* resource_leak.c: make and free objects again and again without a leak. */
 #include "tests/mp/mp.h"
 
 #include <malloc.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_fifo_depth.c: a box of many ranks has a shallow ring, which gets deeper where its sender finds it full again and again (RANK_LOG=debug
- * says so, and cases looks for it); what comes through it meanwhile is whole.
+ * shm_fifo_depth.c: deepen the ring of a fifo that its sender finds full often.
+ * A fifo of many ranks begins with a shallow ring. RANK_LOG=debug reports the change, and cases checks for it; what comes through
+ * meanwhile is whole.
  */
 #include "tests/mp/mp.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * size_past_4gib.c: a message, and one-sided copies, past the 4 GiB at which 32-bit sizes end.
+ * size_past_4gib.c: transfer a message and one-sided data of more than 4 GiB.
+ * 32-bit sizes end there.
  *
- *   --private   one message of memory that nobody else has mapped, and --mapped, one from and to memory of rank_alloc: by
- *               the path that the case names
+ *   --private   one message of memory that only its owner has mapped, and --mapped, one from and to memory of rank_alloc: by
+ *               the protocol that the case names
  */
 #include "tests/mp/mp.h"
 
@@ -39,7 +40,7 @@ static void message(struct mp *mp)
 static void truncated(struct mp *mp)
 {
     if (mp->rank == 0) {
-        char *buf = mp_alloc((size_t)big); /* of which nobody sees the rest */
+        char *buf = mp_alloc((size_t)big); /* no rank reads the rest */
         mp_fill(buf, 4096, 13);
         MP_OK(rank_send(buf, big, RANK_BYTE, 1, 1, mp->world));
         free(buf);
@@ -178,7 +179,7 @@ static void whole(struct mp *mp)
     moved(mp, mine, mem, 15);
     MP_OK(rank_free(&mem));
     if (mp->rank == 1) {
-        mine = repeated(); /* in pieces, so that nobody maps it */
+        mine = repeated(); /* in pieces, so that no peer maps it */
         MP_OK(rank_reg(mine, big, &mem));
         MP_OK(rank_rkey_pack(mem, key, &len));
         MP_OK(rank_send(key, (int64_t)len, RANK_BYTE, 0, 1, mp->world));

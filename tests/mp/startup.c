@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * startup.c: many ranks come up, meet, and go; UCX stays out of it where nobody needs it.
+ * startup.c: start many ranks, connect and end them; load UCX only if needed.
  *
  *   --no-ucx      libucp must not be in the address space at the end
  *   --alone       expect a world of one
  *   --channel X   what must carry messages to the next rank
- *   --contact     talk to everybody
+ *   --contact     talk to every rank
  */
 #include "tests/mp/mp.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* team_create.c: split, split_shared, dup, free; nested, undefined, many; tags of one never meet another's. */
+/* team_create.c: split, split_shared, dup and free teams; keep their tags apart. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Everybody to everybody in a team, with world ranks to prove who is who. expect: the world rank of
+/* Send from all to all in a team, with world ranks to identify the members. expect: the world rank of
  * each member, in order. */
 static void talk(struct mp *mp, rank_team_t team, const int *expect, int n)
 {
@@ -199,8 +199,8 @@ static void disjoint(struct mp *mp)
     MP_OK(rank_team_free(&half));
 }
 
-/* What nobody has received when its team is freed is dropped, be it here by then or not: it does not use up the memory that
- * there is for such messages, more of which are sent than that. */
+/* Unreceived messages are dropped when their team is freed, whether they have arrived by then or not: they do not use up the memory
+ * for unexpected messages, although more of them are sent than fit there. */
 static void unread(struct mp *mp)
 {
     enum { ROUNDS = 100, MESSAGES = 700 /* within a window */, EACH = 200 /* bytes of memory, at least */ };
@@ -216,13 +216,13 @@ static void unread(struct mp *mp)
         MP_OK(rank_team_free(&t));
     }
     grown = mp_status_kb("VmHWM") - before;
-    printf("teams: %d messages that nobody receives: memory grew by %lld kB\n", ROUNDS * MESSAGES, (long long)grown);
+    printf("teams: %d messages that are never received: memory grew by %lld kB\n", ROUNDS * MESSAGES, (long long)grown);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     MP_CHECK(grown < ROUNDS * MESSAGES * EACH / 2000);
 #endif
 }
 
-/* Who sends what nobody receives does not wait for ever: the team goes while the message is here, or before. */
+/* The sender of a message that is never received does not wait for ever: its team is freed while the message is here, or before. */
 static void unread_sync(struct mp *mp)
 {
     static const int64_t lengths[] = {8, 1000, 100000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait_by_polling.c: ranks that only look (test, testall, testany, testsome, iprobe, improbe, progress) and never wait, on one core. Who looks in
- * vain makes way, so that a message goes round among many of them; who computes between looks keeps the core, as does who has one
- * to itself.
+ * wait_by_polling.c: run ranks that only poll and never wait, on one core.
+ * By test, testall, testany, testsome, iprobe, improbe and progress. A rank that polls in vain yields, so that a message goes round
+ * among many of them. One that computes between polls keeps the core, as does one that has a core to itself.
  *
  *   --apart      each on its own core, if there are as many: none makes way
  *   --level N    of threads
@@ -25,7 +25,7 @@ __attribute__((visibility("default"))) int sched_yield(void)
     return (int)syscall(SYS_sched_yield);
 }
 
-/* Whoever started us may have bound us to another. */
+/* The launcher may have bound us to another. */
 static void share_a_core(void)
 {
     cpu_set_t set, one;

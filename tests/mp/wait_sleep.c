@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait_sleep.c: who waits for a word that nobody rings for sleeps for a millisecond at most, looks at it after each sleep, and does so
- * beside other threads, too.
+ * wait_sleep.c: check how long a wait for a word without a doorbell sleeps.
+ * A millisecond at most; it reads the word after each sleep, and does so beside other threads, too.
  *
- * What the library asks of the kernel is looked at and not the clock, which says more of the machine: the calls it sleeps by are
- * replaced by ones that write down for how long a thread asks. Rank 0 waits and counts its naps in memory of rank_alloc; the last rank
- * writes the word, by a plain put, when there have been some.
+ * The test checks the library's system calls and not the clock, which depends more on the machine: the calls by which it sleeps
+ * are replaced by ones that record the time-out. Rank 0 waits and counts its sleeps in memory of rank_alloc; the last rank
+ * writes the word, by a plain put, after some of them.
  *
  *   --level N   of threads; with 3 another thread waits beside, for a message
  */
@@ -32,7 +32,7 @@ struct naps {
     _Atomic int64_t longest; /* ns */
 };
 
-static _Thread_local struct naps *mine; /* of the thread that waits; NULL: nobody looks */
+static _Thread_local struct naps *mine; /* of the waiting thread; NULL: not recorded */
 
 static void nap_begins(int64_t ns)
 {
@@ -79,7 +79,7 @@ struct scene {
     rank_mem_t mem;
     struct words {
         uint64_t word;              /* what is waited for */
-        _Atomic uint64_t naps, others; /* of who waits for it; of who waits for a message */
+        _Atomic uint64_t naps, others; /* of the wait for it; of the wait for a message */
     } *words;
     struct naps waiter, other;
     bool beside, first; /* another thread waits; and has begun before */
@@ -97,7 +97,7 @@ static void until(_Atomic uint64_t *count, uint64_t n)
         rest();
 }
 
-/* Waits for a message, and so sleeps for long where it is the one who polls. */
+/* Wait for a message, and so sleep for long as the progress owner. */
 static void *wait_beside(void *arg)
 {
     struct scene *s = arg;
@@ -131,7 +131,7 @@ static void wait_for_word(struct scene *s, uint64_t round)
         MP_CHECK_EQ(pthread_join(other, NULL), 0);
     if (s->waiter.longest > MS)
         mp_fail(__FILE__, __LINE__, "round %d: it would have slept for %.1f ms", (int)round, (double)s->waiter.longest / MS);
-    /* One may have been begun by who had looked before the word was there. */
+    /* One may have begun after a read that preceded the word. */
     if (naps > before + 1)
         mp_fail(__FILE__, __LINE__, "round %d: %d naps after the word was there", (int)round, (int)(naps - before));
 }
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
         atomic_store(&s.words->others, 0);
         s.waiter.longest = s.other.longest = 0;
         s.first = round % 2;
-        mp_case(&s.mp, !s.beside ? "alone" : s.first ? "beside one who has begun before" : "beside one who comes later");
+        mp_case(&s.mp, !s.beside ? "alone" : s.first ? "beside a thread that has begun before" : "beside a thread that comes later");
         if (s.mp.rank == 0)
             wait_for_word(&s, round);
         else if (s.mp.rank == s.mp.size - 1)

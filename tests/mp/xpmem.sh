@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# xpmem.sh: large messages and registered memory by XPMEM, with a stand-in for it (xpmem_standin.c).
+# xpmem.sh: transfer large messages and registered memory by a stand-in for XPMEM.
+# The stand-in is xpmem_standin.c.
 case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - xpmem # SKIP sanitizers have the heap that the stand-in needs"; exit 77 ;; esac
 standin=$top_builddir/.libs/libstandin.so
 work=$(mktemp -d "$top_builddir/tests/xpmem.XXXXXX") || exit 1
@@ -31,7 +32,7 @@ none='[ $(has had) = 0 ]'
 program=tests/mp/xpmem_attach.mp
 expect=$used
 with "ranges that are kept" -q 2 -f 2 -E RANK_LARGE=xpmem -- $program
-# The one that is killed writes no line; who survives closes nothing of it but what it had.
+# The killed one writes no line; the survivor closes nothing of it but what it had.
 with "a sender dies under a copy" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die
 with "the owner of memory dies under a get" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die-get
 with "by the receiver" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xpmem_attach.c: memory that is attached by XPMEM, shown by the stand-in that is preloaded (xpmem_standin.c): what is kept
- * attached, how much, and what happens if it goes away under a copy.
+ * xpmem_attach.c: attach memory of peers by XPMEM, and lose it under a copy.
+ * The stand-in that is preloaded (xpmem_standin.c) shows what is kept attached, and how much.
  *
  *   --die   the owner is killed in the midst, by a message and by a get
  */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xpmem_standin.c: a stand-in for libxpmem and the kernel's module, to be preloaded into ranks, which RANK_XPMEM then names.
+ * xpmem_standin.c: stand in for libxpmem and the kernel's module.
+ * It is preloaded into ranks, and RANK_XPMEM names it.
  *
  * Memory blocks of a page and more come from one file of the process's own, all of it mapped: malloc and anonymous mmap
- * are ours. Whoever attaches them maps the same file, so that an attachment really shows the other's memory, and
+ * are ours. A peer that attaches them maps the same file, so that an attachment really shows the other's memory, and
  * goes on showing it when blocks are freed and taken again. All other memory cannot be attached, as if the module refused.
  *
  *   STANDIN_LOG=FILE   a line at the end: how many were attached, refused, and how many calls were for ranges that it had
  *   STANDIN_REFUSE=N   each N-th is refused, though it could be had
  *   STANDIN_STALE=yes  what is attached of one's own is a copy: a module that does not follow pages
  *
- * xpmem_standin_cut(1): what is attached next loses its owner, who is killed, and its pages. (2): its pages alone.
+ * xpmem_standin_cut(1): the next attachment loses its owner, which is killed, and its pages. (2): its pages alone.
  */
 #include <errno.h>
 #include <fcntl.h>

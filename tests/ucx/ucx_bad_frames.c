@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_bad_frames.c: frames of the channel's own kinds that name what the sender has no
- * business with. They are dropped and counted, each of them; what they aimed at stays as it was, and what
- * comes after them arrives.
+ * ucx_bad_frames.c: drop and count frames that name what the sender may not.
+ * They are of the channel's own kinds. Their targets stay as they were, and later frames arrive.
  */
 #include "tests/ucx/ucx_fixture.h"
 #include "lib/channel/ucx/decode.h"
@@ -75,7 +74,7 @@ static void attack(struct rig *r)
     }
     pull.sender = (struct rk_id){UINT32_MAX, UINT32_MAX};
     throw(r, RK_UCX_PULL, &pull, sizeof(pull));
-    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) /* nobody's */
+    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) /* without a handler */
         throw(r, (uint8_t)kind, data, 16);
     late.epoch = 9;
     late.tag = 1;

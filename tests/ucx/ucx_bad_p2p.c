@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_bad_p2p.c: rank 1 throws messages at rank 0 under other ranks' numbers, of ranks that there are not, with tags
- * that nobody can send and lengths that cannot be, for a team that rank 0 has and for one that it makes later. A
- * receive from anybody sees none of them; each is counted; rank 2's messages come meanwhile, all and in order.
- * And who sends without end is given up.
+ * ucx_bad_p2p.c: drop and count messages with wrong senders, tags and lengths.
+ * Rank 1 sends them to rank 0 under other ranks' numbers, of ranks that do not exist, with tags and lengths that
+ * cannot be, for a team that rank 0 has and for one that it makes later. A
+ * wildcard receive sees none of them; rank 2's messages come meanwhile, all and in order.
+ * And a sender without end is given up.
  */
 #include "lib/channel/ucx/decode.h"
 #include "lib/p2p/p2p_internal.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_bad_packets.c: rank 1 throws packets at rank 0 by UCX's own calls, past the channel: first such as nobody would send, of
- * random bytes and of true ones with some changed, each of which is refused and counted; then such as could be true, in whose frames
- * and order anything may stand. Rank 2's frames come meanwhile, all and in order. That nothing is read or written
- * out of bounds AddressSanitizer says, where it is there.
+ * ucx_bad_packets.c: refuse and count random and changed packets.
+ * Rank 1 sends them to rank 0 by UCX's own calls, past the channel: first impossible ones, of
+ * random bytes and of true ones with some changed, each of which is refused and counted; then possible ones, with any frames and any
+ * order. Rank 2's frames come meanwhile, all and in order. AddressSanitizer, if used, checks that nothing is read or written
+ * out of bounds.
  */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/ucx.h"

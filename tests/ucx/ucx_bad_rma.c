@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_bad_rma.c: rank 1 throws questions and answers of one-sided calls at rank 0, most of them nearly right: no
- * byte outside the memory that has a name changes, and rank 2 is served meanwhile, or refused what the memory is not for. Then
- * rank 0 asks, and rank 1 answers wrongly.
+ * ucx_bad_rma.c: refuse wrong requests and replies of one-sided calls.
+ * Most of them are nearly right. No byte outside the registered memory changes, and rank 2 is served meanwhile, or refused what the
+ * memory does not allow. Then rank 0 requests, and rank 1 replies wrongly.
  */
 #include "lib/rma/rma_internal.h"
 #include "tests/ucx/ucx_fixture.h"
@@ -119,7 +119,7 @@ static void cheat(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr 
     answer(&q, q.ask.at, RANK_OK, q.bytes, 'w');
 }
 
-/* A get of one piece, and one of several, from who answers like that. */
+/* A get of one piece, and one of several, from a target that replies like that. */
 static void be_cheated(struct rig *r)
 {
     uint64_t refused = r->ctx->rma->bad_frames;
@@ -143,7 +143,7 @@ static void be_cheated(struct rig *r)
     RIG_CHECK(r->ctx->rma->bad_frames >= refused + 12);
 }
 
-/* What the owner cannot write he is not made to. */
+/* What the owner cannot write it is not made to write. */
 static void be_refused(struct rig *r, struct rk_id mem)
 {
     struct rk_rma_operands one = {1, 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_channel_test.c: the ucx module by itself, on several transports and numbers of ranks. */
+/* ucx_channel_test.c: run the ucx module on several transports and sizes. */
 #include "tests/ucx/ucx_fixture.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_decode_test.c: what the ucx channel makes of bytes from outside, and of packets out of order. */
+/* ucx_decode_test.c: decode bytes from outside, and reorder packets. */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/reorder.h"

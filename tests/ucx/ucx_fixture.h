@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_fixture.h: processes that talk through the ucx module, with the library's own
- * engine but without PMIx, launcher and matching: cards go through memory that
+ * ucx_fixture.h: run processes that talk through the ucx module.
+ * They have the library's own engine, but no PMIx, launcher and matching. Cards go through memory that
  * the processes share, frames come to the test itself.
  */
 #ifndef TESTS_UCX_UCX_FIXTURE_H

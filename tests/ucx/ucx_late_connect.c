@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_late_connect.c: a rank that leaves while another one connects.
+ * ucx_late_connect.c: disconnect a rank while another one connects.
  *
- * Ranks are pairs: the odd one sends a frame, makes progress a few times, once in a turn, and stands still;
- * the even one, who knows nothing of it, makes progress between these and closes its channel. Each pair stops at another
+ * Ranks are pairs: the odd one sends a frame, makes progress a few times, once in a turn, and stops;
+ * the even one, without notice of it, makes progress between these and closes its channel. Each pair stops at another
  * turn. In one of them UCP's request for a connection has come, and its answer cannot leave before the caller goes on:
- * there UCX 1.13 aborted. The caller hears of the end when it goes on: at once, or, if it is in the last meeting
- * itself, later, for who has gone may have left in peace; unless its host did not answer any more.
+ * there UCX 1.13 aborted. The caller gets the end when it goes on: at once, or, if it is in the last meeting
+ * itself, later, as an absent rank may have left in order; unless its host did not answer any more.
  *
- * However UCX is left, nobody is let in any more, and a connection of the program's own stays, though its port is one of UCX's.
+ * However UCX is left, no peer is admitted any more, and a connection of the program's own stays, though its port is one of UCX's.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/ucx/ucx.h"

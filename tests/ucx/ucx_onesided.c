@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_onesided.c: put, get and flush between all ranks, on memory of each; many at once. */
+/* ucx_onesided.c: put, get and flush between all ranks, many at once. */
 #include "tests/ucx/ucx_fixture.h"
 
 enum { BLOCK = 40 * 1000, SLICE = 1000, SLICES = BLOCK / SLICE };

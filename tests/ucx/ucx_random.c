@@ -7,7 +7,7 @@
 
 enum { COUNT = 1500, LONGEST = 300 * 1000, LATER_MAX = 400, MANY = 150 };
 
-/* What is sent is a function of who sends what number to whom: both ends know it. */
+/* The data is a function of sender, receiver and number: both ends can compute it. */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t h = a * 0x9e3779b1u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u;

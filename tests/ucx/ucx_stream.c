@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_stream.c: rank 0 sends messages of 16 MiB to rank 1, for tests of what carries them.
+ * ucx_stream.c: send messages of 16 MiB from rank 0 to rank 1.
  *
- *   stream COUNT
+ *   ucx_stream COUNT
  *
- * Rank 0 says "going" when the third has gone. An error ends it: each rank says which, and how many messages had
- * passed; its exit code is 3. What comes is compared.
+ * Rank 0 prints "going" when the third has gone. An error ends it: each rank prints the error and the number of messages
+ * before it; its exit code is 3. What comes is compared.
  */
 #include "lib/rank.h"
 

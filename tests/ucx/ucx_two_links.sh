@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# ucx_two_links.sh: two links between two hosts: large messages take the one that UCX_NET_DEVICES names, or both where UCX can
-# (1.22, UCX_MAX_EAGER_RAILS=2); a cable pulled in mid-transfer ends in a status on both sides, and not in a hang.
+# ucx_two_links.sh: run jobs over two links between two hosts.
+# Large messages take the link that UCX_NET_DEVICES names, or both where UCX can (1.22, UCX_MAX_EAGER_RAILS=2). A cable that is
+# pulled in mid-transfer ends in a status on both sides, and not in a hang.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "two links between hosts"
 . "$top_srcdir/tests/env.sh"
@@ -84,7 +85,7 @@ pull() {
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
     "$hosts" net ip link set w0 up
 }
-# pulled NAME SECONDS VARIABLES...: it ends, within the 10 s that hold between hosts; who says after how many SECONDS (a pattern)
+# pulled NAME SECONDS VARIABLES...: it ends, within the 10 s that hold between hosts; the report gives SECONDS (a pattern)
 pulled() {
     local name=$1 seconds=$2
     shift 2
@@ -95,7 +96,7 @@ pulled() {
     fi
     if ! grep -q going out; then bad "$name" "it did not begin"
     elif ! grep -q 'rank [01]: a peer process died' out; then bad "$name" "no rank says so"
-    elif ! grep -qE "has not answered for $seconds s" out; then bad "$name" "nobody says why"
+    elif ! grep -qE "has not answered for $seconds s" out; then bad "$name" "no rank reports the reason"
     elif [ $ms -ge $((10000 * slow)) ]; then bad "$name" "after $ms ms"
     else good "$name, $ms ms"; fi
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_unauthenticated.c: a process that has no key, but a UCX of its own and rank 0's address, reads and writes rank 0's memory as
- * UCX's calls let it: with a key to its own memory and an address of rank 0's. It works only where UCX was asked
- * for puts and gets (RANK_UCX_RMA=on), which shows that the other test looks for the right thing.
+ * ucx_unauthenticated.c: read and write memory of a rank without its key.
+ * The process has a UCX of its own and rank 0's address: a key to its own memory and an address of rank 0's. It works only where
+ * UCX was chosen for puts and gets (RANK_UCX_RMA=on), which shows that the other test checks the right thing.
  *
- * By UCX 1.22 a put over tcp is one of the transport itself, which asks nobody: see doc/rma.md. There only the get is looked at.
+ * By UCX 1.22 a put over tcp is one of the transport itself, without a check: see doc/rma.md. There only the get is tested.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/ucx/decode.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* affinity_test.c: which ranks share cores: the cases that occur, and against Hall's condition itself, of all groups. */
+/* affinity_test.c: find ranks that share cores. */
+/* Compared with the cases that occur, and with Hall's condition on all groups. */
 #include "tests/unit/unit.h"
 
 #include "lib/node/affinity.h"

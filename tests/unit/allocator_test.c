@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* allocator_test.c: which bytes of a range are taken: against a map of bytes, in random orders. */
+/* allocator_test.c: allocate ranges in random orders, against a map of bytes. */
 #include "lib/mem/allocator.h"
 
 #include "tests/unit/unit.h"

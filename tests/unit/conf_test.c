@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf_test.c: the configuration table: each type, bad values and what is said, files, names, origins. */
+/* conf_test.c: parse the configuration table: types, errors, files, origins. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/conf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dead_memory_test.c: memory of a rank that is gone is not touched by the kernel's copies, though a process of that
- * number lives: it may be another's by now. And who is not reached, and may have died, keeps nobody waiting for the news.
+ * dead_memory_test.c: keep the kernel's copies off the memory of a dead rank.
+ * A process of the same number may live and be another's by now. And a suspect peer delays none that waits for the news.
  */
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"
@@ -41,7 +41,7 @@ static void test_gone(void **state)
     assert_string_equal(there, "after");
 }
 
-/* A send to who is not reached waits where sends wait for room, until it is known why. */
+/* A send to an unreachable peer waits where sends wait for room, until the reason is known. */
 static void test_doubt(void **state)
 {
     struct rk_boot boot = {.rank = 0, .size = 3};
@@ -94,8 +94,8 @@ static int poll_others(struct rk_ctx *ctx, void *state)
     return 0;
 }
 
-/* An answer waits as a send does, and who is not answered at last is given up. A call that has to make contact waits, and makes
- * the progress by which all that goes on. */
+/* A reply waits as a send does, and its peer is given up at last. A call that has to connect waits, and makes the progress by which
+ * all that goes on. */
 static void test_doubt_elsewhere(void **state)
 {
     struct rk_boot boot = {.rank = 0, .size = 3};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fifo_test.c: a box of the shm channel: one process, two processes, full, wrapping round. */
+/* fifo_test.c: run a fifo in one process and two: full, wrapping round, deeper. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"
@@ -277,8 +277,8 @@ static void broken(void **state)
     munmap(mem, s.bytes);
 }
 
-/* A ring that is deeper than what is used of it: the rest is not touched until its producer uses more, and whoever
- * reads need not know. */
+/* A ring that is deeper than the used part: the rest is not touched until its producer uses more; the consumer needs no notice
+ * of that. */
 static void deepens(void **state)
 {
     struct rk_box_shape s = rk_box_shape(16384), deep = s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fnv_test.c: hashes are the standard's FNV-1a; their values do not change from one version to the next. */
+/* fnv_test.c: compare hashes with FNV-1a: their values never change. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/fnv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iov_test.c: views of lists of pieces: every offset and length against a plain model; checks. */
+/* iov_test.c: compare views of lists of pieces with a plain model. */
 #include "tests/unit/unit.h"
 
 #include "lib/data/iov.h"

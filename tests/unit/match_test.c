@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* match_test.c: the match tables alone, against a plain list that does the same slowly. */
+/* match_test.c: compare the match tables with a plain list. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node_test.c: the node's segment: who can attach, who lives, sleep and wake, no memory. */
+/* node_test.c: attach to the node segment, check liveness, sleep and wake. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"
@@ -249,7 +249,7 @@ static void killed(void **state)
 }
 
 /* Stopped is not dead. */
-/* Who only looks now and then, and never waits, finds it out too: in a few looks. */
+/* A rank that polls now and then, and never waits, finds it too: within a few polls. */
 static void found_by_looks(void **state)
 {
     struct words *w = words_new();
@@ -496,7 +496,7 @@ static int fd_sleeper(void *arg)
             char drain[64];
             rk_node_sleep_begin(node, RK_ASLEEP_FD);
             if (atomic_load(&w->go) < i && poll(&p, 1, 2000) == 0)
-                return 3; /* nobody rang */
+                return 3; /* no doorbell */
             rk_node_sleep_end(node);
             while (read(fd, drain, sizeof(drain)) > 0)
                 ;
@@ -530,7 +530,7 @@ static void wake_by_descriptor(void **state)
     munmap(w, sizeof(*w));
 }
 
-/* A death wakes those who sleep, without anybody's frame. */
+/* A death wakes the sleepers, without a frame. */
 static int sleep_until_death(void *arg)
 {
     struct words *w = arg;
@@ -586,7 +586,7 @@ static int limited(void *arg)
     static struct unit_stderr said;
 
     rk_log_threshold = -1;
-    if (which == 1) /* RLIMIT_FSIZE kills with a signal whom nobody has warned */
+    if (which == 1) /* RLIMIT_FSIZE kills an unprepared process by a signal */
         setrlimit(RLIMIT_FSIZE, &l);
     if (which == 2) {
         l.rlim_cur = l.rlim_max = 40 << 20;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* procs_test.c: what a spawned job is told, who has which number, and news of other jobs. */
+/* procs_test.c: number processes, describe them to a spawned job, lose other jobs. */
 #include "tests/unit/unit.h"
 
 #include "lib/boot/parent.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proto_table_test.c: the table of paths, its text and its file; and how two ranks share a copy. */
+/* proto_table_test.c: read and write the protocol table, and share a copy. */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/shm/split_copy.h"
@@ -215,7 +215,7 @@ static void test_file(void **state)
 
 /* ------------------------------------------------------------------------- claims */
 
-/* Each byte belongs to one share, whoever claims. */
+/* Each byte belongs to one share, whichever rank claims. */
 static void cover(uint64_t bytes, uint64_t most, unsigned int order)
 {
     uint64_t chunk = rk_chunk_of(bytes, most), chunks = rk_chunks(bytes, chunk), front = 0, back = bytes;

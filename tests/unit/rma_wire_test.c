@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_wire_test.c: frames of one-sided calls and keys, as strangers may write them; names and their generations. */
+/* rma_wire_test.c: decode frames of one-sided calls and keys from unknown peers. */
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rkey.h"
@@ -119,7 +119,7 @@ static void test_pieces(void **state)
     ask.n = UINT32_MAX; /* times a piece's size it wraps in 32 bits */
     assert_false(decodes(&ask, p, sizeof(p), 13, &out));
     ask.n = 3;
-    p[0].bytes = UINT64_MAX - 4; /* so does the sum in 64: 13 again if nobody looks */
+    p[0].bytes = UINT64_MAX - 4; /* so does the sum in 64: 13 again without a check */
     p[2].bytes = 18;
     assert_false(decodes(&ask, p, sizeof(p), 13, &out));
     ask.op = RK_RMA_GETV;

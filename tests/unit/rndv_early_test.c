@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rndv_early_test.c: what is fetched before it is asked for: while something else comes all the time, and what it takes of its
- * bound. One rank, which sends to itself.
+ * rndv_early_test.c: fetch messages before their receive, within the bound.
+ * Also while another message comes all the time. One rank, which sends to itself.
  */
 #include "lib/p2p/p2p_internal.h"
 #include "lib/world/world.h"
@@ -74,7 +74,7 @@ static void look(struct rk_ctx *ctx)
         ctx->engine->stuck(ctx, never, NULL, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 }
 
-/* Empty ones are not for nothing, and one whose fetch fails leaves its room to the next, received or not. */
+/* Empty ones count too, and one with a failed fetch leaves its room to the next, received or not. */
 static void test_bound(void **state)
 {
     struct rk_ctx *ctx = rk_world_ctx();
@@ -92,7 +92,7 @@ static void test_bound(void **state)
     u[1] = announce(&peer, UINT64_MAX - 10);
     assert_null(ctx->engine->stuck);
     for (int i = 0; i < 2; i++) {
-        u[i]->kind = RK_KIND_MSG; /* nobody need be told */
+        u[i]->kind = RK_KIND_MSG; /* no sender needs a notice */
         u[i]->bytes = 0;
         rk_recv_drop_kept(p2p, u[i]);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit.h: cmocka with what it wants included first, and two helpers: a child process, and stderr. */
+/* unit.h: include cmocka, start child processes, read stderr. */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
 

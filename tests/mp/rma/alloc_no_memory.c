@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alloc_no_memory.c: no memory for an allocation is an error on every rank at the time of allocating, never a
- * signal later, and the library works on.
+ * alloc_no_memory.c: fail to allocate with an error on every rank.
+ * Never by a signal later; and the library works on.
  *
  *   --limit as|fsize|cgroup|huge
  *   --limit contact    rank 1 has no memory to answer rank 2: that is the end between the two, and no wait for ever
@@ -170,7 +170,7 @@ static void contact(struct mp *mp, int64_t bytes)
     } else {
         deny_fallocate();
         MP_OK(rank_send(&go, 1, RANK_INT32, 0, 2, mp->world));
-        while (!st) /* from anybody: who waits for one connects to it before */
+        while (!st) /* from any rank: one that waits for a message connects to its sender before */
             st = rank_recv(buf, bytes, RANK_BYTE, RANK_ANY_SOURCE, 1, mp->world, NULL);
         MP_STATUS(st, RANK_ERR_PEER_DEAD);
         raise(SIGKILL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_atomics.c: each atomic on each type against what it says, and all ranks at once on one word. */
+/* rma_atomics.c: check each atomic on each type, and all ranks on one word. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>

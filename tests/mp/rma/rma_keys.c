@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_keys.c: keys to registered memory: what opens, what is refused, damaged or stale ones. */
+/* rma_keys.c: open keys to registered memory, and refuse damaged and stale ones. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>
@@ -206,8 +206,8 @@ static void odd(struct mp *mp)
     MP_OK(rank_dereg(&own));
 }
 
-/* Memory that the owner has protected from writing, all of it or a page: whatever would write there is refused here, and nobody
- * is killed by it. Nor by reading what is protected from that. */
+/* Memory that the owner has protected from writing, all of it or a page: each write there is refused, and kills no rank. The same
+ * holds for reads of memory that is protected from reading. */
 static void guarded(struct mp *mp)
 {
     enum { PAGE = 4096, BYTES = 3 * PAGE };

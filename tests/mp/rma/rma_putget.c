@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma_putget.c: nonblocking puts and gets, vectors and strides, on symmetric and on registered memory,
- * against a model of what everybody's memory holds.
+ * rma_putget.c: put and get, nonblocking, by vectors and strides.
+ * On symmetric and on registered memory, against a model of every rank's memory.
  */
 #include "tests/mp/mp.h"
 

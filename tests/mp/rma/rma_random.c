@@ -32,7 +32,7 @@ struct memory {
     rank_mem_t own;
     char *mine;
     unsigned char **model;    /* [size] */
-    unsigned char **owner;    /* [size] 0: nobody's yet, else a rank and 1 */
+    unsigned char **owner;    /* [size] 0: free, else a rank and 1 */
     unsigned char **dirt;     /* [size] */
 };
 
@@ -56,7 +56,7 @@ struct program {
 struct range {
     int mem, target;
     int n;
-    rank_piece_t piece[PIECES]; /* local: set by who does it */
+    rank_piece_t piece[PIECES]; /* local: set by the rank of the step */
     int64_t bytes, stride;      /* stride: they are equal blocks, so far apart */
 };
 
@@ -247,7 +247,7 @@ static void choose_strided(struct program *p, struct range *r)
     }
 }
 
-/* Is all of it this rank's, or nobody's? Then it is this rank's. */
+/* Take the range for this rank if all of it is its own or free. */
 static bool claim(struct program *p, const struct range *r, int who)
 {
     unsigned char *owner = p->mem[r->mem].owner[r->target];
@@ -630,7 +630,7 @@ static void settle(struct program *p)
             memset(p->mem[m].dirt[t], CLEAN, (size_t)sizes[m]);
         }
     }
-    MP_OK(rank_barrier(p->mp.world)); /* nobody writes while another looks */
+    MP_OK(rank_barrier(p->mp.world)); /* no rank writes while another reads */
 }
 
 int main(int argc, char **argv)

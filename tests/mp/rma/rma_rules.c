@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma_rules.c: what one-sided calls have in common on all channels: there is a request behind each nonblocking call,
- * with callbacks and cancel as others have; what would lie on itself is refused; words are never seen half written. How soon who waits
- * for a word sees a plain put: wait_sleep.c.
+ * rma_rules.c: check what one-sided calls have in common on all channels.
+ * There is a request behind each nonblocking call, with callbacks and cancel as others have. Overlapping ranges are refused. Words
+ * are never seen half written. wait_sleep.c tests how soon a waiting rank sees a plain put.
  */
 #include "tests/mp/mp.h"
 
@@ -109,7 +109,7 @@ static void receives(struct mp *mp)
     MP_OK(rank_wait(&two, NULL));
     MP_OK(rank_wait(&three, NULL));
     MP_OK(rank_wait(&again, NULL));
-    MP_OK(rank_irecv(buf + 199, 10, RANK_BYTE, mp->rank, 32, mp->world, &two)); /* nobody waits any more */
+    MP_OK(rank_irecv(buf + 199, 10, RANK_BYTE, mp->rank, 32, mp->world, &two)); /* without a wait */
     MP_OK(rank_send(buf, 0, RANK_BYTE, mp->rank, 32, mp->world));
     MP_OK(rank_wait(&two, NULL));
 }
@@ -153,7 +153,7 @@ static void overlaps(struct mp *mp, rank_mem_t mem, char *part)
     static char here[4096];
     rank_piece_t p[3] = {{here + 100, 50, 0}, {here, 100, 50}, {here + 149, 10, 200}};
 
-    (void)part; /* where nobody looks */
+    (void)part; /* which no rank reads */
     MP_STATUS(rank_put_strided(here, 8, 64, 3, to, mem, 0, 63), RANK_ERR_ARG);
     MP_STATUS(rank_put_strided(here, 64, 64, 3, to, mem, 1000, -63), RANK_ERR_ARG);
     MP_STATUS(rank_get_strided(here, 0, 64, 3, to, mem, 0, 64), RANK_ERR_ARG);
@@ -182,7 +182,7 @@ static void overlaps(struct mp *mp, rank_mem_t mem, char *part)
     mp_barrier(mp->world);
 }
 
-/* Two ranks put words whose halves are the same to one another, and look at each other's and at their own. */
+/* Two ranks put words with equal halves to one another, and read each other's and their own. */
 static void torn(struct mp *mp, rank_mem_t mem, char *part)
 {
     enum { TURNS = 30000 };

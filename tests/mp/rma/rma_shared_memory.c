@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma_shared_memory.c: registered memory that is shared memory of the program's own: peers of the node map it, where they can, and
- * all calls reach it as they reach other memory, where they cannot.
+ * rma_shared_memory.c: register shared memory of the program's own.
+ * Peers of the node map it, where they can. All calls reach it as they reach other memory, where they cannot.
  *
  *   --mapped     fail where a rank that is reached by shm does not map what it could
  */
@@ -193,7 +193,7 @@ static void words(struct mp *mp, const struct block *b, rank_mem_t own, rank_mem
     }
 }
 
-/* Large messages from there, to who has its key and may have mapped it. */
+/* Large messages from there, to a rank that has its key and may have mapped it. */
 static void messages(struct mp *mp, const struct block *b, int to, int from)
 {
     char *in = mp_alloc(BYTES), *there = b->mine + BYTES / 2;
@@ -214,7 +214,7 @@ static void messages(struct mp *mp, const struct block *b, int to, int from)
         }
         if (mp->size < 2 || n >= BYTES / 2 - 9)
             continue;
-        /* And into there, from who waits and may copy a share. */
+        /* And into there, from a rank that waits and may copy a share. */
         MP_OK(rank_irecv(there, n, RANK_BYTE, from, 7, mp->world, &req[0]));
         if (mp->rank % 2 == 0)
             MP_OK(rank_send(b->mine + 9, n, RANK_BYTE, to, 7, mp->world));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_signals.c: data that comes with a signal, waits for words of one's own memory, sleeping or not. */
+/* rma_signals.c: put data with a signal, and wait for words of the own memory. */
 #include "tests/mp/mp.h"
 
 #include <sched.h>
@@ -41,7 +41,7 @@ static void ring(struct mp *mp)
     free(out);
 }
 
-/* Everybody counts one word up at rank 0, who waits for all. */
+/* Every rank counts one word up at rank 0, which waits for all. */
 static void gathered(struct mp *mp)
 {
     rank_mem_t mem;
@@ -147,7 +147,7 @@ static void asleep(struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
-/* Data, fence, flag by a put: who sees the flag sees the data. */
+/* Data, fence, flag by a put: a rank that sees the flag sees the data. */
 static void fenced(struct mp *mp)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_symmetric.c: symmetric memory: put, get, flush, atomics, direct pointers, several allocations and teams. */
+/* rma_symmetric.c: use symmetric memory: put, get, flush, atomics, pointers. */
 #include "tests/mp/mp.h"
 
 #include <sched.h>
@@ -79,7 +79,7 @@ static void put_get(struct mp *mp)
             MP_OK(rank_get(back, n, r, mem, n * w));
             MP_CHECK_EQ(mp_verify(back, (size_t)n, (uint64_t)(w * 100 + r)), -1);
         }
-        MP_OK(rank_free(&mem)); /* waits for all: nobody still reads */
+        MP_OK(rank_free(&mem)); /* waits for all: no rank still reads */
         free(src);
         free(back);
     }
@@ -126,7 +126,7 @@ static void counters(struct mp *mp, int each)
         if (was < 0 || was >= total || taken[was])
             mp_fail(__FILE__, __LINE__, "fetch-add gave %lld of %lld, %s", (long long)was,
                     (long long)total,
-                    was < 0 || was >= total ? "which nobody made" : "for the second time");
+                    was < 0 || was >= total ? "which no rank made" : "for the second time");
         taken[was] = 1;
         MP_OK(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &u64, r, mem, 8, NULL));
         MP_OK(rank_atomic(RANK_AMO_ADD, RANK_INT32, &i32, r, mem, 16, NULL));

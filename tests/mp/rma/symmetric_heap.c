@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmetric_heap.c: many symmetric allocations of every size at once: none is where another is, all begin with
- * zeros, all calls reach all of them, and what is freed, in whatever order, goes back to the system. Its memory is
- * there from the start, near its owner, and in huge pages where the kernel has them.
+ * symmetric_heap.c: make many symmetric allocations of every size at once.
+ * None overlaps another, all begin with zeros, all calls reach all of them. Freed memory, in any order, goes back to the system. The
+ * memory is there from the start, near its owner, and in huge pages where the kernel has them.
  *
  *   --pieces N --rounds N --seed N
  */
@@ -198,7 +198,7 @@ static void atomics(struct mp *mp)
         give(&p[i]);
 }
 
-/* The same bytes on each, or nobody has any. */
+/* The same bytes on each, or none on any. */
 static void sizes_differ(struct mp *mp)
 {
     rank_mem_t mem = RANK_MEM_NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_death.c: a rank dies while threads of the others wait for it, each in another way; all waits end, and soon.
- * Threads that wait for nobody dead go on.
+ * threads_death.c: kill a rank while threads of the others wait for it.
+ * Each thread waits in another way; all waits end, and soon. Threads that wait for living ranks go on.
  */
 #include "tests/mp/threads/worker_threads.h"
 
@@ -15,7 +15,7 @@ struct scene {
     double dies; /* when */
     rank_team_t team[CREW_MAX];
     rank_mem_t mem;
-    _Atomic int ended; /* threads whose wait has ended with the death */
+    _Atomic int ended; /* threads with a wait that ended with the death */
 };
 
 static void wait_somehow(struct hand *me)
@@ -56,7 +56,7 @@ static void wait_somehow(struct hand *me)
     case 6:
         MP_STATUS(rank_wait_until(s->mem, 0, RANK_CMP_NE, 0), RANK_ERR_PEER_DEAD);
         break;
-    case SHARED: /* each of those who wait for anybody then is told */
+    case SHARED: /* each wait for any source reports it */
         if (s->dies - mp_now() > 0.2) /* not too late for that */
             MP_STATUS(rank_probe(RANK_ANY_SOURCE, 8, s->team[SHARED], NULL), RANK_ERR_PEER_DEAD);
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_mix.c: everything at once at RANK_THREAD_MULTIPLE: threads of two ranks do random things with each other, of
- * their own team and of a common one, while a third rank dies.
+ * threads_mix.c: run all calls at random at RANK_THREAD_MULTIPLE.
+ * Threads of two ranks use their own team and a common one, while a third rank dies.
  *
  * Thread t of rank 0 and thread t of rank 1 draw the same steps from one seed, which the run prints: messages of all
  * sizes and kinds, probes that take what comes, callbacks, cancelled receives, puts, gets, atomics, collectives,
@@ -181,7 +181,7 @@ static void count_one(const rank_envelope_t *e, void *arg)
     mix->called++;
 }
 
-/* Nobody waits for these but the callback. The buffers have to stay. */
+/* Only the callback waits for these. The buffers have to stay. */
 static void called_back(struct part *p)
 {
     rank_request_t req;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_p2p.c: messages and collectives of several threads at once (RANK_THREAD_MULTIPLE): tags of their own, wildcards
+ * threads_p2p.c: send, receive and call collectives from several threads at once.
+ * At RANK_THREAD_MULTIPLE: tags of their own, wildcards
  * and matched probes where every message is to be received exactly once, receives that are canceled while other threads complete
  * them, requests that one thread starts and another waits for, callbacks, teams of one, a team for each thread.
  */
@@ -98,7 +99,7 @@ struct tally {
     rank_team_t team;
     pthread_mutex_t lock;
     uint8_t *seen;    /* [size][threads][rounds] */
-    _Atomic int left; /* messages for this rank that nobody has undertaken to receive */
+    _Atomic int left; /* messages for this rank that no thread has undertaken to receive */
 };
 
 /* False: all are taken, or none is there and we shall not wait. */
@@ -138,7 +139,7 @@ static bool take_one(struct hand *me, struct tally *all, char *buf, bool wait)
     return true;
 }
 
-/* Message i of each thread goes to rank (me + i). Who waits for a send takes what has come meanwhile. */
+/* Message i of each thread goes to rank (me + i). A thread that waits for a send receives what has come meanwhile. */
 static void wild(struct hand *me)
 {
     struct tally *all = me->arg;
@@ -229,7 +230,7 @@ static bool receive_or_cancel(struct hand *me, struct race *race, char *buf, int
         ; /* any moment of the other threads */
     if (mp_below(&me->random, 2))
         sched_yield();
-    if (mp_below(&me->random, 4)) /* else nobody need make progress */
+    if (mp_below(&me->random, 4)) /* else no thread need make progress */
         MP_OK(rank_cancel(&req[0]));
     if (how == 0) {
         st = rank_wait(&req[0], e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_rma.c: one-sided calls of several threads at once: atomics on one counter, puts and gets with flushes between,
- * nonblocking ones, signals that a thread waits for while others go on, allocations on a team for each thread, flushes beside
- * each other.
+ * threads_rma.c: make one-sided calls from several threads at once.
+ * Atomics on one counter, puts and gets with flushes between, nonblocking ones, signals that a thread waits for while others go on,
+ * allocations on a team for each thread, flushes beside each other.
  */
 #include "tests/mp/threads/worker_threads.h"
 

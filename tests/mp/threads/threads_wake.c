@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads_wake.c: threads that keep each other from nothing: the progress thread goes on while a callback runs in the one
- * thread that waits, and when all waits are over; a thread that sleeps in a wait is woken beside one with an event loop of
- * its own, and that one hears of all that others do in its place.
+ * threads_wake.c: wake sleeping threads, and make progress beside callbacks.
+ * The progress thread goes on while a callback runs in the one thread that waits, and when all waits are over. A thread that sleeps in
+ * a wait is woken beside one with an event loop of its own, and that loop gets each event that others handle in its place.
  *
- * Rank 0 is looked at, rank 1 answers it.
+ * Rank 0 is tested, rank 1 answers it.
  */
 #include "tests/mp/threads/worker_threads.h"
 
@@ -107,7 +107,7 @@ static void wait_and_compute(struct hand *me)
         start = mp_now();
         while (*o->ended < round) {
             MP_CHECK(mp_now() < start + 20);
-            rest(1); /* the cores are others', who would be late else */
+            rest(1); /* the cores are for the others, which would be late else */
         }
         if (me->t == 0)
             MP_OK(rank_wait(&o->asked, NULL));
@@ -142,7 +142,7 @@ static void after_waits(struct crew *crew)
         MP_OK(rank_put(&round, 8, 0, mem, 0));
         MP_OK(rank_flush(mem, 0));
     }
-    /* Whom nobody wakes looks after a tenth of a second, in nearly each round; a busy machine is late now and then, too. */
+    /* A thread that is not woken polls after a tenth of a second, in nearly each round; a busy machine is late now and then, too. */
     if (late > ROUNDS * 3 / 4)
         mp_fail(__FILE__, __LINE__, "of %d messages %d were taken late", ROUNDS, late);
     MP_OK(rank_free(&mem));
@@ -155,7 +155,7 @@ struct beside {
     int slow;
 };
 
-/* Asks rank 1 over and over, whose answers take so long that we sleep. */
+/* Send requests to rank 1, with replies that take so long that this thread sleeps. */
 static void ask(struct hand *me, struct beside *b)
 {
     uint64_t word = 1;
@@ -339,7 +339,7 @@ static void beside_sends(struct hand *me)
     }
 }
 
-/* The other gives a signal to its own rank: who waits for that sleeps, or watches. */
+/* The other thread signals its own rank: a thread that waits for that sleeps, or watches. */
 static void beside_signals(struct hand *me)
 {
     struct place *p = me->arg;
@@ -366,7 +366,7 @@ static void beside_signals(struct hand *me)
     }
 }
 
-/* The other does it between the last look and the arming: that one says so, and nobody sleeps. */
+/* The other thread does it between the last poll and the arming: the arming reports it, and no thread sleeps. */
 static void before_arming(struct hand *me)
 {
     struct place *p = me->arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* worker_threads.h: several threads that do the same, for tests of RANK_THREAD_MULTIPLE. */
+/* worker_threads.h: run several threads that do the same. */
 #ifndef TESTS_MP_WORKER_THREADS_H
 #define TESTS_MP_WORKER_THREADS_H
 
