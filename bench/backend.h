@@ -22,7 +22,7 @@
 #ifdef BENCH_MPI
 #include <mpi.h>
 typedef MPI_Request be_request_t;
-enum { BE_ANY = MPI_ANY_SOURCE }; /* of a receive: whoever sends */
+enum { BE_ANY = MPI_ANY_SOURCE }; /* of a receive: any source */
 #else
 typedef rank_request_t be_request_t;
 enum { BE_ANY = RANK_ANY_SOURCE };
@@ -46,7 +46,7 @@ int be_size(void);
 extern const char be_program[];
 /* Name and version of the library, one line. */
 void be_library(char *out, size_t len);
-/* What carries messages to peer: a word, or "" if the library does not tell. */
+/* The transport of messages to peer: a word, or "" if the library does not report it. */
 const char *be_channel(int peer);
 
 /* ------------------------------------------------------------------ memory */
@@ -90,7 +90,7 @@ void be_put_strided(struct be_window *window, const void *src, size_t block, siz
                     size_t offset);
 void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
                     size_t offset);
-/* A put; then peer's word at signal (a multiple of 8), which only grows, becomes value. Who waits for that has the data. */
+/* A put; then peer's word at signal (a multiple of 8), which only grows, becomes value. A wait for that ends with the data. */
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value);
 void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer);

@@ -48,7 +48,7 @@ enum bench_table {
     BENCH_COLLECTIVE,
     BENCH_RATE,  /* of messages */
     BENCH_DEPTH, /* a latency; the size is how many others are in the way */
-    BENCH_IDLE   /* a latency; the size is the microseconds that somebody has waited */
+    BENCH_IDLE   /* a latency; the size is the microseconds of the wait before */
 };
 
 struct bench_entry {
@@ -73,7 +73,7 @@ struct bench_entry {
     /* Some iterations on every rank; the microseconds of one, as this rank timed it (p2p: rank 0);
      * of windows: of one message. */
     double (*sample)(struct bench_run *run, int iterations);
-    /* One iteration whose every byte is verified; the number of wrong ones (elements) here. */
+    /* One iteration with every byte verified; the number of wrong ones (elements) here. */
     int64_t (*check)(struct bench_run *run);
 };
 
@@ -93,14 +93,14 @@ static inline bool bench_inside(const struct bench_run *run)
 }
 
 /* A byte beside what is measured. */
-static inline void bench_tell(int peer)
+static inline void bench_notify(int peer)
 {
     char c = 1;
 
     be_send(&c, 1, peer, BE_TAG_CTL);
 }
 
-static inline void bench_hear(int peer)
+static inline void bench_await(int peer)
 {
     char c;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_match.c: what finding the right message costs where many others wait.
+ * bench_match.c: measure the latency of a message among many that wait.
  *
- * A ping-pong of 8 bytes, as in lat, while on both sides lie as many receives
- * that were posted before, or messages that nobody has asked for yet, as the
+ * A ping-pong of 8 bytes, as in lat, while on both sides there are as many receives
+ * that were posted before, or messages without a receive yet, as the
  * size says. They have tags of their own and are matched, and verified, at the
  * end. The same once more where all receives are from any source.
  */
@@ -16,7 +16,7 @@ enum { MANY_TAGS = 30000 };
 
 struct crowd {
     int64_t n;
-    int from; /* whom receives name */
+    int from; /* the source that receives name */
     uint64_t *in, *out;
     be_request_t *reqs; /* n receives, n sends */
 };
@@ -130,7 +130,7 @@ const struct bench_entry bench_match[] = {
     {.name = "matchq_posted", .doc = "latency behind that many posted receives",
      .table = BENCH_DEPTH, .begin = posted_begin, .end = posted_end, .sample = match_sample,
      .check = match_check},
-    {.name = "matchq_unexpected", .doc = "latency behind that many messages nobody has asked for",
+    {.name = "matchq_unexpected", .doc = "latency behind that many messages without a receive",
      .table = BENCH_DEPTH, .begin = unexpected_begin, .end = unexpected_end,
      .sample = match_sample, .check = match_check},
     {.name = "matchq_any_posted", .doc = "the same, all receives from any source", .table = BENCH_DEPTH,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_p2p.c: between rank 0 and rank 1: latency and bandwidth of messages.
+ * bench_p2p.c: measure latency and bandwidth of messages between ranks 0 and 1.
  * The other ranks wait outside.
  *
  * Small latencies are ping-pongs; a large message is timed one way: the
- * receiver says that it is ready, the sender sends and waits for a byte back,
- * whose own way is taken off. So its writing and reading stay outside.
+ * receiver signals that it is ready, the sender sends and waits for a byte back, and the
+ * time of that byte is subtracted. So writing and reading the data stay outside.
  */
 #include "bench/bench.h"
 
@@ -48,19 +48,19 @@ static double one_way(struct bench_run *run, int n, int inflight)
     for (int i = 0; i < n; i++) {
         if (be_rank() == 0) {
             bench_write(run, run->sbuf, run->bytes * inflight);
-            bench_hear(1);
+            bench_await(1);
             t = bench_now_us();
             for (int k = 0; k < inflight; k++)
                 be_isend(run->sbuf + (size_t)k * bytes, bytes, 1, BE_TAG_DATA, &run->reqs[k]);
             be_waitall(inflight, run->reqs);
-            bench_hear(1);
+            bench_await(1);
             sum += bench_now_us() - t - run->ack_us;
         } else {
             for (int k = 0; k < inflight; k++)
                 be_irecv(run->rbuf + (size_t)k * bytes, bytes, 0, BE_TAG_DATA, &run->reqs[k]);
-            bench_tell(0);
+            bench_notify(0);
             be_waitall(inflight, run->reqs);
-            bench_tell(0);
+            bench_notify(0);
             bench_read(run, run->rbuf, run->bytes * inflight);
         }
     }
@@ -111,18 +111,18 @@ static double both_ways(struct bench_run *run, int n)
         for (int k = 0; k < w; k++)
             be_irecv(run->rbuf + (size_t)k * bytes, bytes, peer, BE_TAG_DATA, &run->reqs[k]);
         if (be_rank() == 0) {
-            bench_tell(1);
-            bench_hear(1);
+            bench_notify(1);
+            bench_await(1);
         } else {
-            bench_hear(0);
-            bench_tell(0);
+            bench_await(0);
+            bench_notify(0);
         }
         t = bench_now_us();
         for (int k = 0; k < w; k++)
             be_isend(run->sbuf + (size_t)k * bytes, bytes, peer, BE_TAG_DATA, &run->reqs[w + k]);
         be_waitall(2 * w, run->reqs);
-        bench_tell(peer);
-        bench_hear(peer);
+        bench_notify(peer);
+        bench_await(peer);
         sum += bench_now_us() - t - run->ack_us;
         bench_read(run, run->rbuf, run->bytes * w);
     }

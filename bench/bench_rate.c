@@ -26,13 +26,13 @@ static double windows(struct bench_run *run, int n, int to, int from)
             for (int k = 0; k < w; k++)
                 be_isend(run->sbuf + (size_t)k * bytes, bytes, to, BE_TAG_DATA, &run->reqs[k]);
             be_waitall(w, run->reqs);
-            bench_hear(to);
+            bench_await(to);
         } else {
             for (int k = 0; k < w; k++)
                 be_irecv(run->rbuf + (size_t)k * bytes, bytes, from, BE_TAG_DATA, &run->reqs[k]);
             be_waitall(w, run->reqs);
             bench_read(run, run->rbuf, run->bytes * w);
-            bench_tell(from);
+            bench_notify(from);
         }
     }
     return (bench_now_us() - t) / n / w;
@@ -85,7 +85,7 @@ static int64_t mrate_check(struct bench_run *run)
 
 /* Of each round: all ranks draw the same cards, and keep the one that says their own partner. */
 struct drawn {
-    int partner[ROUNDS]; /* -1: an odd one, who waits */
+    int partner[ROUNDS]; /* -1: an odd one, which waits */
     int round;
 };
 

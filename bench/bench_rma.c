@@ -76,14 +76,14 @@ rate(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t),
         if (be_rank() == 1) {
             bench_write(run, run->window_base, all);
             be_window_sync(run->window);
-            bench_tell(0);
-            bench_hear(0);
+            bench_notify(0);
+            bench_await(0);
             be_window_sync(run->window);
             bench_read(run, run->window_base, all);
             continue;
         }
         bench_write(run, run->sbuf, all);
-        bench_hear(1);
+        bench_await(1);
         t = bench_now_us();
         for (int r = 0; r < rounds; r++) {
             for (int k = 0; k < w; k++)
@@ -92,7 +92,7 @@ rate(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t),
         }
         sum += bench_now_us() - t;
         bench_read(run, run->rbuf, all);
-        bench_tell(1);
+        bench_notify(1);
     }
     return sum / n / rounds / w;
 }
@@ -155,11 +155,11 @@ fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
             for (int k = 0; k < w; k++)
                 bench_write(run, run->window_base + order[k] * run->stride, run->bytes);
             be_window_sync(run->window);
-            bench_tell(0);
-            bench_hear(0);
+            bench_notify(0);
+            bench_await(0);
             continue;
         }
-        bench_hear(1);
+        bench_await(1);
         t = bench_now_us();
         for (int k = 0; k < w; k++) {
             /* Which one is next hangs on what came (nothing that is written has the highest bit
@@ -171,7 +171,7 @@ fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
         }
         sum += bench_now_us() - t;
         bench_read(run, run->rbuf, run->stride * w);
-        bench_tell(1);
+        bench_notify(1);
     }
     return sum / n / w;
 }
@@ -201,22 +201,22 @@ static double put_some(struct bench_run *run, int n, int inflight, bool together
         if (together)
             continue;
         if (be_rank() == 0) {
-            bench_tell(1);
-            bench_hear(1);
+            bench_notify(1);
+            bench_await(1);
         } else {
-            bench_hear(0);
+            bench_await(0);
             be_window_sync(run->window);
             bench_read(run, run->window_base, run->bytes * inflight);
-            bench_tell(0);
+            bench_notify(0);
         }
     }
     if (!together)
         return sum / n;
     t = bench_now_us() - t;
     if (be_rank() == 0)
-        bench_tell(1);
+        bench_notify(1);
     else
-        bench_hear(0);
+        bench_await(0);
     return t / n;
 }
 
@@ -237,19 +237,19 @@ static double get_bw_sample(struct bench_run *run, int n)
 
     for (int i = 0; i < n; i++) {
         if (be_rank() == 0) {
-            bench_hear(1);
+            bench_await(1);
             t = bench_now_us();
             for (int k = 0; k < run->inflight; k++)
                 be_get(run->window, run->rbuf + (size_t)k * bytes, bytes, 1, (size_t)k * bytes);
             be_flush_gets(run->window, 1);
             sum += bench_now_us() - t;
             bench_read(run, run->rbuf, run->bytes * run->inflight);
-            bench_tell(1);
+            bench_notify(1);
         } else {
             bench_write(run, run->window_base, run->bytes * run->inflight);
             be_window_sync(run->window);
-            bench_tell(0);
-            bench_hear(0);
+            bench_notify(0);
+            bench_await(0);
         }
     }
     return sum / n / run->inflight;
@@ -265,14 +265,14 @@ static int64_t bench_rma_put_check(struct bench_run *run)
         bench_pattern(run, 0, run->sbuf, run->bytes);
         be_put(run->window, run->sbuf, (size_t)run->bytes, 1, 0);
         be_flush_puts(run->window, 1);
-        bench_tell(1);
-        bench_hear(1); /* until it is looked at, the next check must not put over it */
+        bench_notify(1);
+        bench_await(1); /* until it is looked at, the next check must not put over it */
         return 0;
     }
-    bench_hear(0);
+    bench_await(0);
     be_window_sync(run->window);
     wrong = bench_pattern_wrong(run, 0, run->window_base, run->bytes);
-    bench_tell(0);
+    bench_notify(0);
     return wrong;
 }
 
@@ -283,16 +283,16 @@ static int64_t bench_rma_get_check(struct bench_run *run)
     if (be_rank() == 1) {
         bench_pattern(run, 1, run->window_base, run->bytes);
         be_window_sync(run->window);
-        bench_tell(0);
-        bench_hear(0);
+        bench_notify(0);
+        bench_await(0);
         return 0;
     }
-    bench_hear(1);
+    bench_await(1);
     memset(run->rbuf, 0, (size_t)run->bytes);
     be_get(run->window, run->rbuf, (size_t)run->bytes, 1, 0);
     be_flush_gets(run->window, 1);
     wrong = bench_pattern_wrong(run, 1, run->rbuf, run->bytes);
-    bench_tell(1);
+    bench_notify(1);
     return wrong;
 }
 
@@ -305,9 +305,9 @@ static int64_t counted_wrong(struct bench_run *run, bool fetch)
     if (be_rank() == 1) {
         memcpy(run->window_base, &start, sizeof(start));
         be_window_sync(run->window);
-        bench_tell(0);
+        bench_notify(0);
     } else {
-        bench_hear(1);
+        bench_await(1);
     }
     for (int i = 0; i < TIMES; i++) {
         if (!fetch) {
@@ -321,15 +321,15 @@ static int64_t counted_wrong(struct bench_run *run, bool fetch)
     }
     be_flush_puts(run->window, 1);
     if (be_rank() == 0) {
-        bench_tell(1);
-        bench_hear(1);
+        bench_notify(1);
+        bench_await(1);
         return wrong;
     }
-    bench_hear(0);
+    bench_await(0);
     be_window_sync(run->window);
     be_get(run->window, &got, sizeof(got), 1, 0);
     be_flush_gets(run->window, 1);
-    bench_tell(0);
+    bench_notify(0);
     return wrong + (got != start + 2 * 3 * TIMES);
 }
 
@@ -349,9 +349,9 @@ static void counter_from_zero(struct bench_run *run)
     if (be_rank() == 1) {
         memset(run->window_base, 0, sizeof(int64_t));
         be_window_sync(run->window);
-        bench_tell(0);
+        bench_notify(0);
     } else {
-        bench_hear(1);
+        bench_await(1);
     }
 }
 
@@ -370,13 +370,13 @@ static int64_t swap_check(struct bench_run *run)
     }
     if (be_rank() == 0) {
         be_send(&sum, sizeof(sum), 1, BE_TAG_CTL);
-        bench_hear(1);
+        bench_await(1);
         return 0;
     }
     be_recv(&theirs, sizeof(theirs), 0, BE_TAG_CTL);
     be_get(run->window, &got, sizeof(got), 1, 0);
     be_flush_gets(run->window, 1);
-    bench_tell(0);
+    bench_notify(0);
     return sum + theirs + got != all;
 }
 
@@ -396,14 +396,14 @@ static int64_t compare_swap_check(struct bench_run *run)
         } while (got != seen);
     }
     if (be_rank() == 0) {
-        bench_tell(1);
-        bench_hear(1);
+        bench_notify(1);
+        bench_await(1);
         return 0;
     }
-    bench_hear(0);
+    bench_await(0);
     be_get(run->window, &got, sizeof(got), 1, 0);
     be_flush_gets(run->window, 1);
-    bench_tell(0);
+    bench_notify(0);
     return got != 2 * TIMES;
 }
 

@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) double to_and_fro(struct bench_run 
         if (be_rank() == 0) {
             bench_write(run, run->sbuf, run->bytes);
             if (!inside) {
-                bench_hear(1);
+                bench_await(1);
                 t = bench_now_us();
             }
             bench_signal_give(run, word, v);
@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) double to_and_fro(struct bench_run 
         }
         if (!inside) {
             bench_write(run, run->sbuf, run->bytes);
-            bench_tell(0);
+            bench_notify(0);
         }
         be_signal_wait(run->window, word, v, 0);
         if (inside) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_strided.c: puts and gets of equal blocks that lie apart at the target, as columns of a matrix do, and
- * together here.
+ * bench_strided.c: measure puts and gets of equal blocks.
+ * They lie apart at the target, as columns of a matrix do, and together here.
  */
 #include "bench/bench.h"
 
@@ -52,10 +52,10 @@ static double put_sample(struct bench_run *run, int n)
 
     for (int i = 0; i < n; i++) {
         if (be_rank() == 1) {
-            bench_hear(0);
+            bench_await(0);
             be_window_sync(run->window);
             bench_read(run, run->window_base, 2 * all);
-            bench_tell(0);
+            bench_notify(0);
             continue;
         }
         bench_write(run, run->sbuf, all);
@@ -64,8 +64,8 @@ static double put_sample(struct bench_run *run, int n)
             bench_strided_put(run, k);
         be_flush_puts(run->window, 1);
         sum += bench_now_us() - t;
-        bench_tell(1);
-        bench_hear(1);
+        bench_notify(1);
+        bench_await(1);
     }
     return sum / n / run->inflight;
 }
@@ -79,18 +79,18 @@ static double get_sample(struct bench_run *run, int n)
         if (be_rank() == 1) {
             bench_write(run, run->window_base, 2 * all);
             be_window_sync(run->window);
-            bench_tell(0);
-            bench_hear(0);
+            bench_notify(0);
+            bench_await(0);
             continue;
         }
-        bench_hear(1);
+        bench_await(1);
         t = bench_now_us();
         for (int k = 0; k < run->inflight; k++)
             get(run, k);
         be_flush_gets(run->window, 1);
         sum += bench_now_us() - t;
         bench_read(run, run->rbuf, all);
-        bench_tell(1);
+        bench_notify(1);
     }
     return sum / n / run->inflight;
 }
@@ -114,18 +114,18 @@ static int64_t bench_strided_put_check(struct bench_run *run)
     int64_t wrong;
 
     if (be_rank() == 0) {
-        bench_hear(1);
+        bench_await(1);
         bench_pattern(run, 0, run->sbuf, run->bytes);
         bench_strided_put(run, 0);
         be_flush_puts(run->window, 1);
-        bench_tell(1);
-        bench_hear(1);
+        bench_notify(1);
+        bench_await(1);
         return 0;
     }
     memset(run->window_base, GAP, 2 * (size_t)run->bytes);
     be_window_sync(run->window);
-    bench_tell(0);
-    bench_hear(0);
+    bench_notify(0);
+    bench_await(0);
     be_window_sync(run->window);
     bench_strided_spread(run, run->rbuf, false);
     wrong = bench_pattern_wrong(run, 0, run->rbuf, run->bytes);
@@ -133,7 +133,7 @@ static int64_t bench_strided_put_check(struct bench_run *run)
         for (size_t k = s.block; k < 2 * s.block; k++)
             wrong += run->window_base[2 * s.block * i + k] != GAP;
     }
-    bench_tell(0);
+    bench_notify(0);
     return wrong;
 }
 
@@ -145,16 +145,16 @@ static int64_t bench_strided_get_check(struct bench_run *run)
         bench_pattern(run, 1, run->sbuf, run->bytes);
         bench_strided_spread(run, run->sbuf, true);
         be_window_sync(run->window);
-        bench_tell(0);
-        bench_hear(0);
+        bench_notify(0);
+        bench_await(0);
         return 0;
     }
-    bench_hear(1);
+    bench_await(1);
     memset(run->rbuf, 0, (size_t)run->bytes);
     get(run, 0);
     be_flush_gets(run->window, 1);
     wrong = bench_pattern_wrong(run, 1, run->rbuf, run->bytes);
-    bench_tell(1);
+    bench_notify(1);
     return wrong;
 }
 

@@ -31,19 +31,19 @@ static double transfer(struct bench_run *run, double us)
 
     if (be_rank() == 0) {
         bench_write(run, run->sbuf, run->bytes);
-        bench_hear(1);
+        bench_await(1);
         t = bench_now_us();
         be_isend(run->sbuf, bytes, 1, BE_TAG_DATA, run->reqs);
         compute(us);
         be_waitall(1, run->reqs);
-        bench_hear(1);
+        bench_await(1);
         return bench_now_us() - t - run->ack_us;
     }
     be_irecv(run->rbuf, bytes, 0, BE_TAG_DATA, run->reqs);
-    bench_tell(0);
+    bench_notify(0);
     compute(us);
     be_waitall(1, run->reqs);
-    bench_tell(0);
+    bench_notify(0);
     bench_read(run, run->rbuf, run->bytes);
     return 0;
 }
@@ -112,7 +112,7 @@ static double wake_sample(struct bench_run *run, int n)
 
     for (int i = 0; i < n; i++) {
         if (be_rank() == 0) {
-            bench_hear(1);
+            bench_await(1);
             t = bench_now_us();
             nanosleep(&idle, NULL);
             compute((double)run->bytes - (bench_now_us() - t));
@@ -122,7 +122,7 @@ static double wake_sample(struct bench_run *run, int n)
             sum += bench_now_us() - t - run->ack_us;
             share += cpu;
         } else {
-            bench_tell(0);
+            bench_notify(0);
             t = bench_now_us();
             cpu = processor_us();
             be_recv(run->rbuf, 8, 0, BE_TAG_DATA);

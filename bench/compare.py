@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""compare: the same measurements through us and through MPI libraries, alternately in one run.
+"""compare: measure ours and MPI libraries, alternately in one run.
 
   bench/compare.py BUILDDIR [--runs K] [--md] [--raw] [--peers a,b] [--rows a,b] [--launcher own|xrun] [--base BUILDDIR]
                    [--limits] [--list]
@@ -15,7 +15,7 @@ their own launchers, or with --launcher xrun all by ours: then only the librarie
 
 Besides MPI libraries there are, in the rows that have them, ucx_perftest of each UCX that peers.sh has found (ucx13, ucx22:
 the best of the tests that do the same; it does not touch its data between iterations) and what the machine does by itself
-(limit: a program in bench/limits, or another figure of ours: one thread beside two); each of these groups has a ratio and a reach of its own. Rows whose keys begin with tcp are
+(limit: a program in bench/limits, or another figure of ours: one thread beside two); each of these groups has a ratio and a reach of its own. Rows with keys that begin with tcp are
 between two hosts that tests/hosts.sh simulates, which needs root. --limits prints all of bench/limits first.
 """
 import argparse, datetime, json, os, platform, re, shlex, signal, statistics, subprocess, sys, tempfile, threading, time
@@ -58,27 +58,27 @@ XRUN_PEER = {'ompi5ucx': ''.join('-x OMPI_MCA_%s ' % v for v in ('pml=ucx', 'pml
 failures = {}  # of each peer in the row at hand
 
 
-def shell(who, n, words, hosts=False):
-    """The command line that runs words on n ranks of who; hosts: each on one of the simulated hosts.
+def shell(party, n, words, hosts=False):
+    """The command line that runs words on n ranks of party; hosts: each on one of the simulated hosts.
     It calls the shell function began just before the launcher starts."""
     cmd = ' '.join("'%s'" % w for w in words)
     if hosts:
         on = ','.join('%s:%d' % (h, n // 2) for h in ('hosta', 'hostb'))
-        inside = 'XDG_RUNTIME_DIR=/run exec %s/xrun -q -n %d --host %s %s' % (OURS[who], n, on, cmd) if who in OURS else \
-            '. %s/%s.sh; run_hosts %d %s %s' % (peers_dir, who, n, on, cmd)
+        inside = 'XDG_RUNTIME_DIR=/run exec %s/xrun -q -n %d --host %s %s' % (OURS[party], n, on, cmd) if party in OURS else \
+            '. %s/%s.sh; run_hosts %d %s %s' % (peers_dir, party, n, on, cmd)
         return 'exec %s exec hosta bash -c %s' % (hosts_tool, shlex.quote(inside))
-    if who in OURS:
-        return 'began; exec %s/xrun -n %d %s' % (OURS[who], n, cmd)
+    if party in OURS:
+        return 'began; exec %s/xrun -n %d %s' % (OURS[party], n, cmd)
     if opt.launcher == 'xrun':
-        return '. %s/%s.sh; began; exec %s/xrun -n %d %s%s' % (peers_dir, who, build, n, XRUN_PEER.get(who, ''), cmd)
-    return '. %s/%s.sh; began; run %d %s' % (peers_dir, who, n, cmd)
+        return '. %s/%s.sh; began; exec %s/xrun -n %d %s%s' % (peers_dir, party, build, n, XRUN_PEER.get(party, ''), cmd)
+    return '. %s/%s.sh; began; run %d %s' % (peers_dir, party, n, cmd)
 
 
 def ended(sig, _):
     sys.exit(128 + sig)
 
 
-# What is measured runs in sessions of its own and would go on: whoever started it ends it on the way out.
+# What is measured runs in sessions of its own and would go on: its starter ends it on the way out.
 for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(sig) != signal.SIG_IGN:
         signal.signal(sig, ended)
@@ -91,15 +91,15 @@ def kill_group(pid):
         pass
 
 
-def run(who, n, words, reader='', hosts=False):
+def run(party, n, words, reader='', hosts=False):
     """Seconds until the end, and what it printed; reader: a shell command for its standard output."""
-    command = shell(who, n, words, hosts)
+    command = shell(party, n, words, hosts)
     if reader:
         command = 'set -o pipefail; (%s) | %s' % (command, reader)
-    return run_command(who, command, ' '.join(words))
+    return run_command(party, command, ' '.join(words))
 
 
-def run_command(who, command, what):
+def run_command(party, command, what):
     # In files, not pipes: a daemon that a launcher leaves behind would keep a pipe open.
     with tempfile.TemporaryFile('w+') as out, tempfile.TemporaryFile('w+') as err, tempfile.TemporaryFile('w+') as start:
         # The start of this script's child and of its shell, 6 ms, is no part of a launcher's time.
@@ -118,30 +118,30 @@ def run_command(who, command, what):
             timer.cancel()
             kill_group(p.pid)  # also what it left behind, which would disturb the next one
         if late.is_set():
-            failures[who] = failures.get(who, 0) + 1
-            sys.stderr.write('compare: %s: no end after %g s: %s\n' % (who, opt.limit, what))
+            failures[party] = failures.get(party, 0) + 1
+            sys.stderr.write('compare: %s: no end after %g s: %s\n' % (party, opt.limit, what))
             return None, None
         out.seek(0), err.seek(0), start.seek(0)
         text, took = out.read(), took - float(start.read() or t)
         if p.returncode:
-            failures[who] = failures.get(who, 0) + 1
-            sys.stderr.write('compare: %s: %s\n' % (who, (err.read() or text).strip()[-300:]))
+            failures[party] = failures.get(party, 0) + 1
+            sys.stderr.write('compare: %s: %s\n' % (party, (err.read() or text).strip()[-300:]))
             return None, None
         return took, text
 
 
 def bench(n, name, size, *more, field='median_us', scale=1, hosts=False):
     """One figure of one benchmark at one size: the median in us, or another."""
-    def measure(who):
+    def measure(party):
         # In the build folder: what lies in /tmp is not seen on the other hosts.
         with tempfile.NamedTemporaryFile(suffix='.json', dir=build) as f:
-            prog = OURS[who] + '/rankbench' if who in OURS else '%s/mpibench.%s' % (peers_dir, who)
+            prog = OURS[party] + '/rankbench' if party in OURS else '%s/mpibench.%s' % (peers_dir, party)
             words = [prog, name, '-b', str(size), '-e', str(size), '-d', 'f64', '-j', f.name, '-c', '1', '--time', opt.time, *more]
-            if run(who, n, words, hosts=hosts)[0] is None:
+            if run(party, n, words, hosts=hosts)[0] is None:
                 return None
             record = json.load(open(f.name))[0]
             if record['wrong']:
-                sys.exit('compare: %s: wrong data in %s' % (who, name))
+                sys.exit('compare: %s: wrong data in %s' % (party, name))
             return record[field] * scale
     return measure
 
@@ -162,9 +162,9 @@ PERF_MEDIAN, PERF_US, PERF_MBPS, PERF_RATE = 1, 3, 5, 7
 
 def perftest(tests, size, column, count, *more, hosts=False):
     """The best of some tests of ucx_perftest: us of one, MiB/s, or messages a second."""
-    def once(who, test):
+    def once(party, test):
         port = 13000 + os.getpid() % 2000
-        perf = '. %s/%s.raw; ' % (peers_dir, who)
+        perf = '. %s/%s.raw; ' % (peers_dir, party)
         listens = 'for i in $(seq 500); do grep -qE ":%04X 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && break; sleep 0.02; done' % port
         at = '$perftest -p %d ' % port
         there = '-t %s -s %d -n %d -w %d %s -f' % (test, size, count, count // 10, ' '.join(more))
@@ -177,15 +177,15 @@ def perftest(tests, size, column, count, *more, hosts=False):
         else:
             command = '(%sexec %s -c 1) >/dev/null 2>&1 & %s; (%sexec $perftest 127.0.0.1 -p %d -c 0 %s) || kill $!; wait' % (
                 perf, at, listens, perf, port, there)
-        text = run_command(who, command, 'ucx_perftest ' + test)[1]
+        text = run_command(party, command, 'ucx_perftest ' + test)[1]
         lines = [l.split() for l in (text or '').splitlines()]
         lines = [l for l in lines if len(l) == 8 and l[0].isdigit()]
         if not lines and text is not None:
-            failures[who] = failures.get(who, 0) + 1
+            failures[party] = failures.get(party, 0) + 1
         return float(lines[-1][column]) if lines else None
 
-    def measure(who):
-        got = [v for v in (once(who, t) for t in tests) if v is not None]
+    def measure(party):
+        got = [v for v in (once(party, t) for t in tests) if v is not None]
         if not got:
             return None
         best = min(got) if column in (PERF_MEDIAN, PERF_US) else max(got)
@@ -195,8 +195,8 @@ def perftest(tests, size, column, count, *more, hosts=False):
 
 def limit(program, figure, scale=1):
     """A figure of bench/limits."""
-    def measure(who):
-        text = run_command(who, 'exec %s/bench/limits/%s' % (build, program), 'limits/' + program)[1]
+    def measure(party):
+        text = run_command(party, 'exec %s/bench/limits/%s' % (build, program), 'limits/' + program)[1]
         found = [l.split() for l in (text or '').splitlines() if l.startswith(figure + ' ')]
         return float(found[0][1]) * scale if found else None
     return measure
@@ -204,16 +204,16 @@ def limit(program, figure, scale=1):
 
 def pieces(figure, hosts=False):
     """A figure of bench/putv_vs_ucx, which has ours and raw UCX's: us for a vector. MPI has no such call."""
-    def measure(who):
-        if who in peers:
+    def measure(party):
+        if party in peers:
             return None
         words = [build + '/bench/putv_vs_ucx']
-        if who in raws:
-            libs = subprocess.run(['bash', '-c', '. %s/%s.raw; echo "${LD_LIBRARY_PATH:-}"' % (peers_dir, who)],
+        if party in raws:
+            libs = subprocess.run(['bash', '-c', '. %s/%s.raw; echo "${LD_LIBRARY_PATH:-}"' % (peers_dir, party)],
                                   stdout=subprocess.PIPE, text=True).stdout.strip()
             words = ['env', 'LD_LIBRARY_PATH=' + libs] + words if libs else words
-        text = run_command(who, shell('us', 2, words, hosts), 'pieces')[1]
-        name = 'pieces_%s_%s' % (figure, 'putv' if who == 'us' else 'ucx')
+        text = run_command(party, shell('us', 2, words, hosts), 'pieces')[1]
+        name = 'pieces_%s_%s' % (figure, 'putv' if party == 'us' else 'ucx')
         found = [l.split() for l in (text or '').splitlines() if l.startswith(name + ' ')]
         return float(found[0][1]) if found else None
     return measure
@@ -223,50 +223,50 @@ def threads(ranks):
     """Millions a second of two threads of each rank, and of one, which takes turns with them in the same run: to be asked after it."""
     one = []
 
-    def two(who):
-        if who != 'us':
+    def two(party):
+        if party != 'us':
             return None
         one.clear()
-        text = run(who, ranks, [build + '/bench/thread_rate'])[1]
+        text = run(party, ranks, [build + '/bench/thread_rate'])[1]
         found = re.search(r'1 thread ([0-9.]+) M/s, 2 threads ([0-9.]+) M/s', text or '')
         if not found:
             return None
         one.append(float(found[1]))
         return float(found[2])
-    return two, lambda who: one[0] if one else None
+    return two, lambda party: one[0] if one else None
 
 
 def ours(measure):
     """Another figure of ours, as the limit of one."""
-    return lambda who: measure('us')
+    return lambda party: measure('us')
 
 
 def started(n, program):
     """Seconds for a whole job."""
-    def measure(who):
+    def measure(party):
         words = ['true'] if program is None else [
-            OURS[who] + '/bench/' + program if who in OURS else '%s/%s.%s' % (peers_dir, program, who)]
-        return run(who, n, words)[0]
+            OURS[party] + '/bench/' + program if party in OURS else '%s/%s.%s' % (peers_dir, program, party)]
+        return run(party, n, words)[0]
     return measure
 
 
 def footprint(field):
-    def measure(who):
-        out = run(who, 128, [OURS[who] + '/bench/footprint' if who in OURS else '%s/footprint.%s' % (peers_dir, who)])[1]
+    def measure(party):
+        out = run(party, 128, [OURS[party] + '/bench/footprint' if party in OURS else '%s/footprint.%s' % (peers_dir, party)])[1]
         return float(out.split()[field]) if out else None
     return measure
 
 
 def output(n, mib):
     """Seconds until a reader has n ranks' output, mib MiB altogether, as lines of 80 bytes."""
-    def measure(who):
+    def measure(party):
         with tempfile.NamedTemporaryFile('w', dir='/dev/shm') as f:
             lines = (mib << 20) // n // 4 // 80
             f.write(''.join('%079d\n' % i for i in range(lines)))
             f.flush()
-            took, text = run(who, n, ['cat'] + [f.name] * 4, 'wc -c')
+            took, text = run(party, n, ['cat'] + [f.name] * 4, 'wc -c')
             if took is not None and int(text) != lines * 80 * 4 * n:
-                sys.exit('compare: %s lost output: %s of %d bytes' % (who, text.strip(), lines * 80 * 4 * n))
+                sys.exit('compare: %s lost output: %s of %d bytes' % (party, text.strip(), lines * 80 * 4 * n))
             return took
     return measure
 
@@ -294,9 +294,9 @@ def below(pid):
 
 def launcher_memory(n):
     """KiB of all processes of the launcher while n ranks run."""
-    def measure(who):
+    def measure(party):
         with tempfile.TemporaryFile('w+') as out:
-            p = subprocess.Popen(['bash', '-c', 'began() { :; }; ' + shell(who, n, ['sh', '-c', 'echo up; exec sleep 1000'])], stdin=subprocess.DEVNULL,
+            p = subprocess.Popen(['bash', '-c', 'began() { :; }; ' + shell(party, n, ['sh', '-c', 'echo up; exec sleep 1000'])], stdin=subprocess.DEVNULL,
                                  stdout=out, stderr=subprocess.DEVNULL, start_new_session=True)
             end, up, total = time.monotonic() + opt.limit, 0, 0
             try:
@@ -321,7 +321,7 @@ def launcher_memory(n):
                         pass
                 p.wait()
             if up < n:
-                failures[who] = failures.get(who, 0) + 1
+                failures[party] = failures.get(party, 0) + 1
                 return None
             return total
     return measure
@@ -464,7 +464,7 @@ if opt.limits:
 head = ['what (unit)', 'ours'] + peers + extra + ['ratio', 'spread', 'reach', 'verdict']
 print('\n| ' + ' | '.join(head) + ' |\n|' + ' --- |' * len(head) if opt.md else '# ' + '  '.join(head), flush=True)
 for row in rows:
-    # Who is measured how, and the groups of whom our figure has a ratio to the best.
+    # How each is measured, and the groups with a ratio of our figure to the best.
     how = {w: row.measure for w in ['us'] + peers}
     # An earlier build: no row may get more than 3 % worse.
     groups = [(peers, row.reach if not opt.base else 1 / 1.03 if row.more else 1.03)]
@@ -477,11 +477,11 @@ for row in rows:
     got = {w: [] for w in how}
     failures.clear()
     for _ in range(opt.runs):
-        for who in got:
-            got[who].append(how[who](who))
+        for party in got:
+            got[party].append(how[party](party))
     if opt.raw:
-        for who, v in got.items():
-            print('# %s %s: %s' % (row.key, who, ' '.join(fmt(x) for x in v)))
+        for party, v in got.items():
+            print('# %s %s: %s' % (row.key, party, ' '.join(fmt(x) for x in v)))
     med = {w: statistics.median([x for x in v if x is not None]) if any(x is not None for x in v) else None
            for w, v in got.items()}
     ratios, spreads, reaches, verdicts = [], [], [], []
@@ -503,11 +503,11 @@ for row in rows:
         reaches.append('%g %s' % (row.most, row.unit))
         verdicts.append('met' if med['us'] <= row.most else 'MISSED')
 
-    def cell(who):
-        text = fmt(med.get(who))
-        if who != 'us' and med.get(who) and med['us']:
-            text += ' (%.2f)' % (med['us'] / med[who])
-        return text + (', %d lost' % failures[who] if who in failures else '')
+    def cell(party):
+        text = fmt(med.get(party))
+        if party != 'us' and med.get(party) and med['us']:
+            text += ' (%.2f)' % (med['us'] / med[party])
+        return text + (', %d lost' % failures[party] if party in failures else '')
 
     cells = ['%s (%s)' % (row.what, row.unit)] + [cell(w) for w in ['us'] + peers + extra] + [
         '; '.join(v) or '-' for v in (ratios, spreads, reaches, verdicts)]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_hist.h: how times are spread, as text: a line for each power of two of nanoseconds. */
+/* harness_hist.h: print the distribution of times, a line for each power of 2 ns. */
 #ifndef RK_BENCH_HARNESS_HIST_H
 #define RK_BENCH_HARNESS_HIST_H
 

@@ -77,7 +77,7 @@ static double harness_measure_take(struct frame *f, struct bench_run *run, int64
     return f->samples[i];
 }
 
-/* Who is not to warm up learns it from the first two that count. Returns how many have been taken. */
+/* Decides by the first two counted iterations whether to skip the warm-up. Returns how many have been taken. */
 static int64_t probe(struct frame *f, struct bench_run *run, double *us)
 {
     int64_t n = run->opts->iters == 1 ? 1 : 2;
@@ -156,11 +156,11 @@ static int64_t verify(struct bench_run *run)
 
 /* ----------------------------------------------------------------------- one size */
 
-static void no_room(const char *who, size_t bytes)
+static void no_room(const char *subject, size_t bytes)
 {
     char text[128];
 
-    snprintf(text, sizeof(text), "%s no memory for %zu bytes (--maxbytes, --window)", who, bytes);
+    snprintf(text, sizeof(text), "%s no memory for %zu bytes (--maxbytes, --window)", subject, bytes);
     be_abort(1, text);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_options.c: see harness_options.h. The options are rows of a configuration table. */
+/* harness_options.c: parse options, by a configuration table. */
 #include "bench/harness_options.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static const struct rk_conf_row rows[] = {
      "auto", 1, 1000000000, AT(iters)},
     {"--warmup", RK_CONF_INT, "auto", "", "iterations before them; auto: a quarter of --time",
      "auto", 0, 1000000000, AT(warmup)},
-    {"--check", RK_CONF_INT, "1", "", "iterations after them whose every byte is verified", NULL, 0,
+    {"--check", RK_CONF_INT, "1", "", "iterations after them with every byte verified", NULL, 0,
      1000000, AT(check)},
     {"--datatype", RK_CONF_ENUM, "f32", "", "of the elements of collectives", DTYPE_WORDS, 0, 0,
      AT(dtype)},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_print.c: what is printed of a benchmark, and the fields of its records. See harness.h. */
+/* harness_print.c: print a benchmark, and fill the fields of its records. */
 #include "config.h"
 
 #include "bench/harness.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_records.h: write one record a size, as JSON (an array of objects) and as CSV (a line of headings first). */
+/* harness_records.h: write one record a size, as JSON and as CSV. */
+/* JSON: an array of objects; CSV: a line of headings first. */
 #ifndef RK_BENCH_HARNESS_RECORDS_H
 #define RK_BENCH_HARNESS_RECORDS_H
 
@@ -23,11 +24,11 @@ struct bench_records {
     bool headed;
 };
 
-/* path is "": none. Returns NULL, or with errno the option whose file cannot be opened. */
+/* path is "": none. Returns NULL, or with errno the option of the file that cannot be opened. */
 const char *bench_records_open(struct bench_records *r, const char *json, const char *csv);
 /* Every record has the same keys in the same order. */
 void bench_records_add(struct bench_records *r, const struct bench_field *field, int n);
-/* Returns NULL, or with errno the option whose file is not whole. */
+/* Returns NULL, or with errno the option of the file that is not whole. */
 const char *bench_records_close(struct bench_records *r);
 
 #endif

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "0-3,8" of a set of n, whose members are those for which in(i) holds. */
+/* Print "0-3,8" for a set of n, with the members for which in(i) holds. */
 static void put_ranges(FILE *out, int n, bool (*in)(const void *arg, int i), const void *arg)
 {
     const char *before = "";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_setting.h: describe where a run measures: date, hosts, placement of ranks, transport and device. */
+/* harness_setting.h: describe where a run measures. */
+/* Date, hosts, placement of ranks, transport and device. */
 #ifndef RK_BENCH_HARNESS_SETTING_H
 #define RK_BENCH_HARNESS_SETTING_H
 

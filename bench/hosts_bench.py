@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""hosts: what it takes to start a job on many hosts, through us and through other launchers, alternately in one run.
+"""hosts: measure the start of a job on many hosts, by ours and other launchers.
+
+The launchers take turns in one run.
 
   bench/hosts_bench.py BUILDDIR [--hosts 1,2,4] [--ranks R] [--runs K] [--peers a,b] [--program PROGRAM...] [--md] [--raw]
 
@@ -9,7 +11,7 @@ core, and all of them share the machine's cores, so that what is measured is mos
 takes. --ranks on each host (1) run PROGRAM (hostname; "initfin" is each library's own, and ours where srun starts it by
 PMIx). The peers are those that bench/peers.sh has set up, started over ssh as we are, and srun, if Slurm is installed. Medians
 of K runs; behind a peer's stands the ratio of ours to it, and in the end the ratio to the best one with the least and the
-largest of the K ratios run by run; srun, whose daemons are there already, is not among those of "ratio". What the user's
+largest of the K ratios run by run; srun, with daemons that are there already, is not among those of "ratio". What the user's
 shell does on a host before anything starts (.bashrc) is left out.
 """
 import argparse, datetime, os, platform, statistics, subprocess, sys, time
@@ -47,10 +49,10 @@ def inside():
     names = [line.split()[1] for line in subprocess.check_output([tool, 'list'], text=True).splitlines()]
     names = [n for n in names if not n.endswith('6')]
     n = len(names) * opt.ranks
-    who = ['us'] + peers_of(build)
+    party = ['us'] + peers_of(build)
     for name in names:
         subprocess.run([tool, 'exec', name, 'sh', '-c', '[ ! -e ~/.bashrc ] || mount --bind /dev/null ~/.bashrc'], check=True)
-    if 'srun' in who:
+    if 'srun' in party:
         subprocess.run([slurm, 'start', str(max(16, opt.ranks))], check=True)
 
     def command(peer):
@@ -66,9 +68,9 @@ def inside():
         # Hydra 5 and Open MPI read "host:ranks" as we do; so does Hydra 4.
         return '. %s/peers/%s.sh; run_hosts %d %s %s' % (build, peer, n, slots, ' '.join(words))
 
-    got = {w: [] for w in who}
+    got = {w: [] for w in party}
     for _ in range(opt.runs):
-        for w in who:
+        for w in party:
             t = time.monotonic()
             try:
                 p = subprocess.run([tool, 'exec', names[0], 'bash', '-c', command(w)], stdin=subprocess.DEVNULL,
@@ -84,7 +86,7 @@ def inside():
                 got[w].append(None)
                 continue
             got[w].append(took)
-    for w in who:
+    for w in party:
         print(w, *('-' if t is None else '%.4f' % t for t in got[w]))
 
 

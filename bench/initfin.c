@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* initfin.c: a program that starts, joins and leaves: what start-up costs. Built for librank or MPI. */
+/* initfin.c: start, join and leave: the cost of start-up, for librank or MPI. */
 #ifdef BENCH_MPI
 #include <mpi.h>
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# peers.sh: set up the MPI libraries to compare with, in a folder of the build tree, and build mpibench on each.
+# peers.sh: set up the MPI libraries to compare with, and build mpibench on each.
+# In a folder of the build tree.
 #
 #   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare.py
 #   bench/peers.sh --only NAME BUILDDIR          ompi4 or mpich4 alone, which must be installed; nothing is fetched

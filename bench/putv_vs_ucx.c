@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * putv_vs_ucx.c: many small pieces put in one call, rank_putv, against a loop of UCX's own puts; each with its flush.
+ * putv_vs_ucx.c: put many small pieces by rank_putv, and by a loop of UCX's puts.
+ * Each with its flush.
  *
  *   xrun -n 2 [--host A,B] bench/putv_vs_ucx [ROUNDS [PIECES [BYTES]]]
  *
@@ -75,12 +76,12 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static void putv_vs_ucx_tell(const void *buf, size_t bytes)
+static void putv_vs_ucx_send(const void *buf, size_t bytes)
 {
     putv_vs_ucx_must(rank_send(buf, (int64_t)bytes, RANK_BYTE, 1 - me, TAG, world), "rank_send");
 }
 
-static size_t putv_vs_ucx_hear(void *buf, size_t bytes)
+static size_t putv_vs_ucx_recv(void *buf, size_t bytes)
 {
     rank_envelope_t e;
 
@@ -121,11 +122,11 @@ static void putv_vs_ucx_open_ucx(void)
     ucx_must(ucp_worker_create(context, &wparams, &worker), "ucp_worker_create");
     ucx_must(ucp_worker_get_address(worker, &mine, &len), "ucp_worker_get_address");
     if (me == 0) {
-        putv_vs_ucx_tell(mine, len);
-        putv_vs_ucx_hear(theirs, sizeof(theirs));
+        putv_vs_ucx_send(mine, len);
+        putv_vs_ucx_recv(theirs, sizeof(theirs));
     } else {
-        putv_vs_ucx_hear(theirs, sizeof(theirs));
-        putv_vs_ucx_tell(mine, len);
+        putv_vs_ucx_recv(theirs, sizeof(theirs));
+        putv_vs_ucx_send(mine, len);
     }
     ucp_worker_release_address(worker, mine);
     eparams.address = (const ucp_address_t *)theirs;
@@ -210,16 +211,16 @@ static void make_for_us(struct place *p, enum sort sort)
         return;
     }
     if (me == 0) {
-        len = putv_vs_ucx_hear(key, sizeof(key));
+        len = putv_vs_ucx_recv(key, sizeof(key));
         putv_vs_ucx_must(rank_rkey_open(world, 1, key, len, &p->key), "rank_rkey_open");
-        putv_vs_ucx_tell("", 1);
+        putv_vs_ucx_send("", 1);
         return;
     }
     p->base = base = putv_vs_ucx_make_memory(p, sort == SHARED);
     putv_vs_ucx_must(rank_reg(base, (int64_t)room, &p->mem), "rank_reg");
     putv_vs_ucx_must(rank_rkey_pack(p->mem, key, &len), "rank_rkey_pack");
-    putv_vs_ucx_tell(key, len);
-    putv_vs_ucx_hear(key, 1);
+    putv_vs_ucx_send(key, len);
+    putv_vs_ucx_recv(key, 1);
 }
 
 static void make_for_ucx(struct place *p, enum sort sort)
@@ -233,8 +234,8 @@ static void make_for_ucx(struct place *p, enum sort sort)
     size_t len;
 
     if (me == 0) {
-        putv_vs_ucx_hear(&p->remote, sizeof(p->remote));
-        putv_vs_ucx_hear(key, sizeof(key));
+        putv_vs_ucx_recv(&p->remote, sizeof(p->remote));
+        putv_vs_ucx_recv(key, sizeof(key));
         ucx_must(ucp_ep_rkey_unpack(ep, key, &p->rkey), "ucp_ep_rkey_unpack");
         return;
     }
@@ -248,8 +249,8 @@ static void make_for_ucx(struct place *p, enum sort sort)
     p->base = attr.address;
     p->remote = (uint64_t)(uintptr_t)attr.address;
     ucx_must(ucp_rkey_pack(context, p->ucp, &packed, &len), "ucp_rkey_pack");
-    putv_vs_ucx_tell(&p->remote, sizeof(p->remote));
-    putv_vs_ucx_tell(packed, len);
+    putv_vs_ucx_send(&p->remote, sizeof(p->remote));
+    putv_vs_ucx_send(packed, len);
     ucp_rkey_buffer_release(packed);
 }
 
@@ -308,7 +309,7 @@ static double turn_of(struct place *p, const rank_piece_t *list, bool ours, uint
 
         for (size_t i = 0; i < pieces * piece / 8; i++)
             ((uint64_t *)(void *)src)[i] = putv_vs_ucx_word_of(turn, i);
-        putv_vs_ucx_hear(&c, 1);
+        putv_vs_ucx_recv(&c, 1);
         t = now_us();
         if (ours) {
             putv_vs_ucx_must(rank_putv(list, (int64_t)pieces, 1, p->key), "rank_putv");
@@ -322,16 +323,16 @@ static double turn_of(struct place *p, const rank_piece_t *list, bool ours, uint
             putv_vs_ucx_finish(ucp_put_nbx(ep, word_src, 8, p->remote + room - 8, p->rkey, &none), "ucp_put_nbx");
             putv_vs_ucx_finish(ucp_ep_flush_nbx(ep, &none), "ucp_ep_flush_nbx");
         }
-        putv_vs_ucx_tell(&c, 1);
+        putv_vs_ucx_send(&c, 1);
         return t;
     }
-    putv_vs_ucx_tell(&c, 1);
+    putv_vs_ucx_send(&c, 1);
     if (!ours) {
         while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != turn)
             ucp_worker_progress(worker);
         serve_until_heard();
     } else {
-        putv_vs_ucx_hear(&c, 1);
+        putv_vs_ucx_recv(&c, 1);
     }
     putv_vs_ucx_check(p, turn);
     return 0;

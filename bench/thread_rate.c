@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * thread_rate.c: what several threads of a rank send a second, beside what one sends.
+ * thread_rate.c: count messages a second of several threads, and of one.
  *
  *   bench/thread_rate [T [SAMPLES]]           each thread to itself, on a team of its own
  *   xrun -n 2 bench/thread_rate [T [SAMPLES]] thread t of rank 0 to thread t of rank 1, windows of 64 messages

@@ -5,9 +5,9 @@
  *     xcc account.c lock.c -o account && xrun -n 4 ./account [rounds]
  *     xrun -n 4 --on-failure continue ./account 1000 --die 2
  *
- * The balance lies at rank 0 and is changed by a get and a put, which nobody
+ * The balance lies at rank 0 and is changed by a get and a put, which no other rank
  * may come between. With --die that rank is killed with the lock in its hands, half through its rounds or later; the others go on
- * until they learn it, and say how long the call took that told them.
+ * until a call reports it, and print how long that call took.
  */
 #include "lock.h"
 
@@ -37,7 +37,7 @@ static void must(rank_status_t st, const char *what)
 
 enum { BALANCE, BEGUN, WORDS }; /* at rank 0; BEGUN: ranks that are there */
 
-/* Have all come? Who died before would meet others in rank_alloc still. */
+/* Have all come? The others would meet an earlier death in rank_alloc still. */
 static int all_have_begun(rank_mem_t mem)
 {
     int64_t begun = 0;
@@ -45,7 +45,7 @@ static int all_have_begun(rank_mem_t mem)
     return rank_get(&begun, 8, 0, mem, BEGUN * 8) == RANK_OK && begun == rank_team_size(rank_world());
 }
 
-/* A get and a put; who holds the balance may die as others do. */
+/* A get and a put; the holder of the balance may die as others do. */
 static rank_status_t deposit(rank_mem_t mem, int64_t amount)
 {
     int64_t balance;
@@ -58,7 +58,7 @@ static rank_status_t deposit(rank_mem_t mem, int64_t amount)
     return st ? st : rank_flush(mem, 0);
 }
 
-/* The rounds that were made, all or before somebody died; *took: the seconds of the call that told of that, or -1. */
+/* The rounds that were made, all or before a death; *took: the seconds of the call that reported it, or -1. */
 static long work(struct lock *lock, rank_mem_t mem, long rounds, int dies, double *took)
 {
     int64_t one = 1;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     must(lock_create(rank_world(), &lock), "lock_create");
     must(rank_alloc(rank_world(), RANK_MEM_HOST, WORDS * 8, 0, (void **)&balance, &mem), "rank_alloc");
     if (dies >= size)
-        rank_abort(2, "account: who dies?");
+        rank_abort(2, "account: --die needs a rank");
     made = work(&lock, mem, rounds, dies, &took);
     if (took >= 0) {
         printf("rank %d: the lock is broken after %ld rounds, for a peer died; told in %.2f s\n", lock.me, made, took);

@@ -37,7 +37,7 @@ struct halo {
  */
 rank_status_t halo_plan(struct rows *a, struct halo *out);
 
-/* Fill the ghosts of x, which has mine + ghosts entries. Collective among those who exchange. */
+/* Fill the ghosts of x, which has mine + ghosts entries. Collective among the ranks that exchange. */
 rank_status_t halo_exchange(struct halo *h, double *x);
 
 /* Free what halo_plan made; an all-zero struct is fine. */

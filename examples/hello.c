@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hello.c: every rank says who it is.   xcc hello.c -o hello && xrun -n 4 hello */
+/* hello.c: print each rank.   xcc hello.c -o hello && xrun -n 4 hello */
 #include <rank.h>
 
 #include <stdio.h>

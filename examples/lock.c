@@ -2,7 +2,7 @@
 /* lock.c: see lock.h. */
 #include "lock.h"
 
-/* Words of each rank's part. Ranks stand there as their number + 1, 0 is nobody. */
+/* Words of each rank's part. Ranks stand there as their number + 1, 0 is none. */
 enum { TAIL, NEXT, GRANTED, WORDS };
 
 rank_status_t lock_create(rank_team_t team, struct lock *lock)
@@ -21,14 +21,14 @@ rank_status_t lock_destroy(struct lock *lock)
     return rank_free(&lock->mem);
 }
 
-static rank_status_t tell(struct lock *lock, uint64_t whom, int word, uint64_t value)
+static rank_status_t signal_rank(struct lock *lock, uint64_t target, int word, uint64_t value)
 {
-    return rank_put_signal(NULL, 0, (int)whom - 1, lock->mem, 0, lock->mem, word * 8, value,
+    return rank_put_signal(NULL, 0, (int)target - 1, lock->mem, 0, lock->mem, word * 8, value,
                            RANK_SIGNAL_SET);
 }
 
-/* Until somebody has written there. Not for one peer's death alone: whoever stands between it and me
- * gives up too, and then nobody is left to write. */
+/* Wait until a rank has written there. A single peer's death does not end it: each rank in between
+ * gives up too, and then none is left to write. */
 static rank_status_t wait_for(struct lock *lock, int word, uint64_t *value)
 {
     rank_status_t st =
@@ -44,24 +44,24 @@ static rank_status_t acquire(struct lock *lock)
 
     __atomic_store_n(&lock->mine[NEXT], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->mine[GRANTED], 0, __ATOMIC_RELAXED);
-    /* behind whoever stands last, which rank 0's word says */
+    /* behind the last waiter, which is in rank 0's word */
     st = rank_atomic(RANK_AMO_SWAP, RANK_UINT64, &me, 0, lock->mem, TAIL * 8, &before);
     if (st || before == 0)
         return st;
-    st = tell(lock, before, NEXT, me);
+    st = signal_rank(lock, before, NEXT, me);
     return st ? st : wait_for(lock, GRANTED, &granted);
 }
 
 static rank_status_t release(struct lock *lock)
 {
-    uint64_t me = (uint64_t)lock->me + 1, nobody = 0, was, next;
+    uint64_t me = (uint64_t)lock->me + 1, none = 0, was, next;
     rank_status_t st;
 
-    st = rank_compare_swap(RANK_UINT64, &me, &nobody, 0, lock->mem, TAIL * 8, &was);
+    st = rank_compare_swap(RANK_UINT64, &me, &none, 0, lock->mem, TAIL * 8, &was);
     if (st || was == me)
-        return st; /* nobody waits */
+        return st; /* no rank waits */
     st = wait_for(lock, NEXT, &next); /* it is about to say so */
-    return st ? st : tell(lock, next, GRANTED, 1);
+    return st ? st : signal_rank(lock, next, GRANTED, 1);
 }
 
 /* Where a death was met: for ever, whichever call met it, as the queue is broken there. */

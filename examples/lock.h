@@ -5,8 +5,8 @@
  * Waiters stand in a queue (the lock of Mellor-Crummey and Scott): each waits for a
  * signal in memory of its own, so that waiting costs the others nothing.
  *
- * It does not hide a death: who holds the lock may have died, and what it
- * protects be half changed. Everybody who waits, or has to wait later, gets
+ * It does not hide a death: the holder of the lock may have died, and what it
+ * protects be half changed. Each rank that waits, or has to wait later, gets
  * RANK_ERR_PEER_DEAD when a rank of the team has died, and then for ever.
  * What is done under the lock is to be flushed before it is released.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rows.c: a sparse matrix whose rows are spread over the ranks of a team. See rows.h. */
+/* rows.c: spread the rows of a sparse matrix over the ranks of a team. See rows.h. */
 #include "rows.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ int rows_owner(const struct rows *a, int64_t row)
 {
     int lo = 0, hi = rank_team_size(a->team);
 
-    /* The last rank whose first row is not past this one: the ranks before it that start at the
+    /* The last rank that starts at or before this row: the ranks before it that start at the
      * same row own nothing. */
     while (hi - lo > 1) {
         int mid = lo + (hi - lo) / 2;

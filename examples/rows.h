@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rows.h: a sparse matrix whose rows are spread over the ranks of a team.
+ * rows.h: spread the rows of a sparse matrix over the ranks of a team.
  *
  * Each rank owns a run of consecutive rows, chosen so that all have about the
  * same number of entries; a rank may own none. Vectors are spread likewise.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spawn.c: a program that starts workers at run time, and hands out work until none is left.
+/* spawn.c: start workers at run time, and hand out work until none is left.
  *   xcc spawn.c -o spawn && xrun -n 1 ./spawn 4 */
 #include <rank.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_mapped.c: memcpy out of a buffer that another process has just written and both have mapped. */
+/* copy_mapped.c: copy from a mapped buffer that another process has just written. */
 #include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 61 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * copy_ways.c: other ways to copy what copy_mapped.c copies by memcpy: the target written past the caches, what
+ * copy_ways.c: copy what copy_mapped.c copies in other ways than memcpy.
+ * The target written past the caches, what
  * comes next fetched ahead, and the processor's own string move; and memcpy of what its writer wrote past the caches.
  */
 #include "bench/limits/limit_bench.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* flag.c: a flag handed from core to core, bare, and with 8 bytes of payload in its line. */
+/* flag.c: hand a flag from core to core, bare, and with 8 bytes in its line. */
 #include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 201, TIMES = 2000 };

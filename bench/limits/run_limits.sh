@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run_limits.sh: what this machine does without any library, as a table: name, figure, unit, which rows of bench/compare.py it bounds
-# ("-": none by itself), and what it is.
+# run_limits.sh: print what this machine does without any library, as a table.
+# Name, figure, unit, the rows of bench/compare.py that it bounds ("-": none by itself), and a description.
 #
 #   bench/limits/run_limits.sh [--quick] [--hosts] BUILDDIR
 #

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * start.c: what starting two programs costs at least: the kernel's work and the dynamic loader's for two that end at
+ * start.c: measure the least cost of starting two programs.
+ * The work of the kernel and the dynamic loader for two that end at
  * once, and the same with a PMIx server that they join and leave, as little of it as there can be.
  *
  * One program plays all parts: "serve" is a launcher that does nothing else, "join" what it starts, "leave" the bare one.

@@ -57,7 +57,7 @@ static void transmit(int fd, const void *buf, size_t bytes)
     }
 }
 
-/* So many bytes, whose words count up from 0 and begin anew with each chunk; then a word back. */
+/* So many bytes, in words that count up from 0 and begin anew with each chunk; then a word back. */
 static void swallow(int fd, uint64_t bytes, uint64_t chunk)
 {
     static uint64_t in[CHUNK / 8];
@@ -93,7 +93,7 @@ static void tcp_serve(int fd)
     }
 }
 
-static void hear_of(int fd, uint64_t bytes)
+static void expect_count(int fd, uint64_t bytes)
 {
     uint64_t word;
 
@@ -120,17 +120,17 @@ static void tcp_measure(int fd, const struct plan *plan)
         t = limit_ns();
         for (uint64_t at = 0; at < plan->bytes; at += CHUNK)
             transmit(fd, words, CHUNK);
-        hear_of(fd, plan->bytes);
+        expect_count(fd, plan->bytes);
         stream[s] = (double)plan->bytes / (limit_ns() - t);
         t = limit_ns();
         for (uint64_t i = 0; i < plan->messages; i++)
             transmit(fd, &words[i % 64], 8);
-        hear_of(fd, plan->messages * 8);
+        expect_count(fd, plan->messages * 8);
         one[s] = (double)plan->messages / (limit_ns() - t) * 1e3;
         t = limit_ns();
         for (uint64_t i = 0; i < plan->messages; i += 64)
             transmit(fd, words, plan->messages - i < 64 ? (plan->messages - i) * 8 : 512);
-        hear_of(fd, plan->messages * 8);
+        expect_count(fd, plan->messages * 8);
         many[s] = (double)plan->messages / (limit_ns() - t) * 1e3;
     }
     limit_print("tcp_8B", limit_median(lat, SAMPLES), "us", "8 bytes over a socket, one way");
@@ -166,7 +166,7 @@ static int listening(in_addr_t address, uint16_t *port)
     return fd;
 }
 
-/* Until somebody listens there, for ten seconds. */
+/* Until a process listens there, for ten seconds. */
 static int connected(in_addr_t address, uint16_t port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port),

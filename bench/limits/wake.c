@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wake.c: how long a process that sleeps takes to notice: on a futex, and in epoll on an eventfd. Who has slept for long
- * is slower to wake than who has just fallen asleep: the core sleeps deeper, and that of a virtual machine is given away.
+ * wake.c: measure how long a sleeping process takes to wake, by futex and epoll.
+ * The latter on an eventfd. After a long sleep a process
+ * is slower to wake than after a short one: the core sleeps deeper, and that of a virtual machine is given away.
  */
 #include "bench/limits/limit_bench.h"
 
@@ -10,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
-enum { SAMPLES = 301, QUICK = 3, AWAKE = 500000 /* ns for which who wakes has been up: his own waking is not measured */ };
+enum { SAMPLES = 301, QUICK = 3, AWAKE = 500000 /* ns for which the waker has been up: its own wake-up is not measured */ };
 
 static const struct way {
     const char *name, *text;
@@ -18,9 +19,9 @@ static const struct way {
     int asleep; /* ns */
     int samples;
 } ways[] = {
-    {"wake_futex", "who has just fallen asleep on a futex has noticed a wake-up", false, 200000, SAMPLES},
-    {"wake_eventfd", "who has just fallen asleep in epoll on an eventfd has noticed a write", true, 200000, SAMPLES},
-    {"wake_futex_1s", "who has slept on a futex for 1 s has noticed a wake-up", false, 1000000000, 9},
+    {"wake_futex", "a wake-up noticed just after falling asleep on a futex", false, 200000, SAMPLES},
+    {"wake_eventfd", "a write noticed just after falling asleep in epoll on an eventfd", true, 200000, SAMPLES},
+    {"wake_futex_1s", "a wake-up noticed after 1 s of sleep on a futex", false, 1000000000, 9},
 };
 
 enum { WAYS = sizeof(ways) / sizeof(*ways) };
@@ -65,9 +66,9 @@ static void idle(int ns)
     double until = limit_ns() + ns;
 
     if (ns > AWAKE) {
-        struct timespec nap = {.tv_sec = (ns - AWAKE) / 1000000000, .tv_nsec = (ns - AWAKE) % 1000000000};
+        struct timespec pause_time = {.tv_sec = (ns - AWAKE) / 1000000000, .tv_nsec = (ns - AWAKE) % 1000000000};
 
-        nanosleep(&nap, NULL);
+        nanosleep(&pause_time, NULL);
     }
     while (limit_ns() < until)
         ;

@@ -12,7 +12,7 @@ enum { MOST = 64, ROUNDS = 64 };
 struct shared {
     _Alignas(LIMIT_LINE) _Atomic uint64_t up;
     struct limit_flag go, stop, to[MOST / 2], from[MOST / 2];
-    struct limit_flag by[MOST][MOST]; /* of whom, for whom */
+    struct limit_flag by[MOST][MOST]; /* [writer][reader] */
     _Atomic uint64_t handed;
     unsigned char partner[ROUNDS][MOST];
 };
@@ -50,7 +50,7 @@ static void one_of_all(struct shared *s, int i)
     _exit(0);
 }
 
-/* Who meets whom: in each round all are shuffled, and neighbours are partners. */
+/* Pairs: in each round all are shuffled, and neighbours are partners. */
 static void yield_draw(struct shared *s)
 {
     unsigned char deck[MOST];
@@ -127,8 +127,8 @@ int main(int argc, char **argv)
     alarm(60);
     for (int n = 2; n <= MOST; n = n < 8 ? n * 2 : n * 8) {
         snprintf(name, sizeof(name), "yield_%d", n);
-        yield_measure(name, n, seconds, one_of_all, "flags handed over, all processes together, who waits yields");
+        yield_measure(name, n, seconds, one_of_all, "flags handed over, all processes together, waiting ones yield");
     }
-    yield_measure("yield_random_64", MOST, seconds, one_at_random, "the same, each time to another partner, who hands one back");
+    yield_measure("yield_random_64", MOST, seconds, one_at_random, "the same, each time to another partner, which hands one back");
     return 0;
 }
