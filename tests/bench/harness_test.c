@@ -292,7 +292,7 @@ static void bus_factors_of_nccl_tests(void **state)
     assert_int_equal(n, sizeof(want) / sizeof(want[0]));
 }
 
-static void patterns_tell_ranks_and_places(void **state)
+static void patterns_differ_by_rank_and_place(void **state)
 {
     struct bench_opts o = {0};
     struct bench_run run = {.opts = &o, .turn = 5};
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(hosts_and_placement_as_text),
         cmocka_unit_test(protocols_out_of_rankinfo),
         cmocka_unit_test(bus_factors_of_nccl_tests),
-        cmocka_unit_test(patterns_tell_ranks_and_places),
+        cmocka_unit_test(patterns_differ_by_rank_and_place),
         cmocka_unit_test(sums_are_judged),
         cmocka_unit_test(many_ranks_are_judged),
         cmocka_unit_test(every_type_and_operation_is_judged),

@@ -17,7 +17,7 @@ struct scene {
     struct mp mp;
     struct one_death death;
     size_t bytes;
-    bool told;           /* what was for anybody on the world has ended by it */
+    bool reported;           /* what was for anybody on the world has ended by it */
     char *out, *in;
     void *part;          /* of mem, for "free" */
     rank_mem_t mem;
@@ -58,7 +58,7 @@ static void wait_for_it(struct scene *s)
 static void wait_for_any(struct scene *s)
 {
     ENDED(s, rank_recv(s->in, 8, RANK_BYTE, RANK_ANY_SOURCE, 2, s->mp.world, NULL));
-    s->told = true;
+    s->reported = true;
 }
 
 /* Only the receive from the victim ends; the others stay and are served later. */
@@ -133,7 +133,7 @@ static void none_is_left(struct scene *s)
 static void probe_any(struct scene *s)
 {
     ENDED(s, rank_probe(RANK_ANY_SOURCE, 2, s->mp.world, NULL));
-    s->told = true;
+    s->reported = true;
     none_is_left(s);
 }
 
@@ -142,7 +142,7 @@ static void mprobe_any(struct scene *s)
     rank_message_t none = RANK_MESSAGE_NULL;
 
     ENDED(s, rank_mprobe(RANK_ANY_SOURCE, 2, s->mp.world, &none, NULL));
-    s->told = true;
+    s->reported = true;
 }
 
 static void iprobe_it(struct scene *s)
@@ -200,7 +200,7 @@ static void hold_a_message(struct scene *s)
 }
 
 /* A program that sleeps in its own poll() and hears of it by a callback. */
-static void told(const rank_envelope_t *env, void *arg)
+static void reported(const rank_envelope_t *env, void *arg)
 {
     *(rank_status_t *)arg = env->status;
 }
@@ -213,7 +213,7 @@ static void in_a_loop(struct scene *s)
 
     MP_OK(rank_progress_fd(&p.fd));
     MP_OK(rank_irecv(s->in, 1, RANK_BYTE, s->death.victim, 2, s->mp.world, &req));
-    MP_OK(rank_on_done(&req, told, &status));
+    MP_OK(rank_on_done(&req, reported, &status));
     while (status == RANK_OK) {
         if (rank_progress_arm() == RANK_OK)
             MP_CHECK(poll(&p, 1, 20000) == 1);
@@ -491,7 +491,7 @@ static void go_on(struct scene *s)
     /* One receive from anybody may report the death, if none has; after that they serve the living. */
     out = 7;
     MP_OK(rank_isend(&out, 1, RANK_INT32, s->mp.rank, 61, s->mp.world, &req));
-    for (round = 0, st = RANK_ERR_PEER_DEAD; st == RANK_ERR_PEER_DEAD && round < (s->told ? 1 : 2); round++)
+    for (round = 0, st = RANK_ERR_PEER_DEAD; st == RANK_ERR_PEER_DEAD && round < (s->reported ? 1 : 2); round++)
         st = rank_recv(&in, 1, RANK_INT32, RANK_ANY_SOURCE, 61, s->mp.world, NULL);
     MP_STATUS(st, RANK_OK);
     MP_CHECK_EQ(in, 7);

@@ -221,7 +221,7 @@ static void go_on(struct scene *s)
     int64_t one = 1, was;
     rank_request_t req;
     rank_status_t st;
-    int told = 0;
+    int reports = 0;
 
     mp_barrier(s->death.living);
     to += to >= s->death.victim;
@@ -233,7 +233,7 @@ static void go_on(struct scene *s)
             MP_OK(rank_signal_wait(s->own, 16, RANK_CMP_GE, i, from, NULL));
         else
             while (rank_wait_until(s->own, 16, RANK_CMP_GE, i) == RANK_ERR_PEER_DEAD)
-                MP_CHECK(++told == 1 || n == 1);
+                MP_CHECK(++reports == 1 || n == 1);
         MP_CHECK_EQ(mp_verify(s->mine + 64, 3000, i), -1);
         mp_barrier(s->death.living);
     }

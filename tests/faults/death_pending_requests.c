@@ -39,8 +39,8 @@ struct set {
     rank_iov_t out_v[2], in_v;
     rank_mem_t mem;       /* of to */
     rank_message_t large; /* that from has announced */
-    int told;
-    rank_status_t told_status;
+    int reports;
+    rank_status_t reported_status;
 };
 
 struct scene {
@@ -59,8 +59,8 @@ static void callback(const rank_envelope_t *env, void *arg)
 {
     struct set *t = arg;
 
-    t->told++;
-    t->told_status = env->status;
+    t->reports++;
+    t->reported_status = env->status;
 }
 
 static void open_keys(struct scene *s)
@@ -175,12 +175,12 @@ static void all_dead(struct scene *s, rank_request_t *any)
     while (has_ended(t) < REQUESTS)
         take_one(s);
     MP_STATUS(rank_wait(any, NULL), RANK_ERR_PEER_DEAD);
-    while (!t->told && mp_now() < t0 + in_time)
+    while (!t->reports && mp_now() < t0 + in_time)
         MP_OK(rank_progress());
     if (mp_now() - t0 > in_time)
         mp_fail(__FILE__, __LINE__, "all has ended after %.3f s", mp_now() - t0);
-    MP_CHECK_EQ(t->told, 1);
-    MP_STATUS(t->told_status, RANK_ERR_PEER_DEAD);
+    MP_CHECK_EQ(t->reports, 1);
+    MP_STATUS(t->reported_status, RANK_ERR_PEER_DEAD);
     for (int i = 0; i < REQUESTS; i++) {
         if ((i < MRECV || t->status[i]) && t->status[i] != RANK_ERR_PEER_DEAD)
             mp_fail(__FILE__, __LINE__, "request %d ended with %d, not RANK_ERR_PEER_DEAD", i, (int)t->status[i]);
@@ -226,10 +226,10 @@ static void all_alive(struct scene *s, rank_request_t *announced)
     while (s->open)
         take_one(s);
     MP_OK(rank_wait(announced, NULL));
-    while (!t->told || memcmp(t->in[GIVEN_RECV], s->out, SMALL))
+    while (!t->reports || memcmp(t->in[GIVEN_RECV], s->out, SMALL))
         MP_OK(rank_progress());
-    MP_CHECK_EQ(t->told, 1);
-    MP_OK(t->told_status);
+    MP_CHECK_EQ(t->reports, 1);
+    MP_OK(t->reported_status);
     for (int i = 0; i < REQUESTS; i++) {
         MP_CHECK_EQ(t->ended[i], 1);
         if (t->status[i])
@@ -286,7 +286,7 @@ static void take_down(struct scene *s)
             MP_OK(rank_request_free(&t->req[i]));
         for (int i = 0; i < REQUESTS; i++)
             MP_CHECK(t->req[i] == RANK_REQUEST_NULL);
-        MP_CHECK_EQ(t->told, 1);
+        MP_CHECK_EQ(t->reports, 1);
     }
     mp_barrier(s->living);
     MP_OK(rank_dereg(&s->own));

@@ -30,19 +30,19 @@ static void compute(double seconds)
 }
 
 /* Short messages that find credit: nothing is waited for, and nothing taken in. How many is told beside the library. */
-static void send_all_the_time(const struct mp *mp, const int64_t *over, int64_t *told)
+static void send_all_the_time(const struct mp *mp, const int64_t *over, int64_t *count)
 {
     int64_t sent = 0;
 
     while (!__atomic_load_n(over, __ATOMIC_ACQUIRE)) {
         MP_OK(rank_send(&sent, 1, RANK_INT64, OBSERVER, NEWS, mp->world));
-        __atomic_store_n(told, ++sent, __ATOMIC_RELEASE);
+        __atomic_store_n(count, ++sent, __ATOMIC_RELEASE);
         compute(2e-3);
     }
     MP_OK(rank_send(&sent, 1, RANK_INT64, OBSERVER, COUNT, mp->world));
 }
 
-static void observe(const struct mp *mp, pid_t victim, const int64_t *told, int64_t *over)
+static void observe(const struct mp *mp, pid_t victim, const int64_t *count, int64_t *over)
 {
     rank_request_t req;
     double late = 0, t0;
@@ -59,9 +59,9 @@ static void observe(const struct mp *mp, pid_t victim, const int64_t *told, int6
     if (kill(victim, SIGKILL) == 0) {
         for (; !done && late < in_time; late = mp_now() - t0) {
             compute(10e-3);
-            while (__atomic_load_n(told, __ATOMIC_ACQUIRE) == seen && mp_now() - t0 < in_time)
+            while (__atomic_load_n(count, __ATOMIC_ACQUIRE) == seen && mp_now() - t0 < in_time)
                 ;
-            seen = __atomic_load_n(told, __ATOMIC_ACQUIRE);
+            seen = __atomic_load_n(count, __ATOMIC_ACQUIRE);
             st = rank_test(&req, &done, NULL);
         }
     }

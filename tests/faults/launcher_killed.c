@@ -34,13 +34,13 @@ static pid_t parent_of(pid_t pid, char name[64])
 
 /* The launcher's processes above us: the agent is the nearest, xrun itself the farthest one of that
  * name, whatever is between them. */
-static void find_launcher(pid_t *agent, pid_t *keeper, pid_t *xrun)
+static void find_launcher(pid_t *agent, pid_t *supervisor, pid_t *xrun)
 {
     char name[64] = "";
     pid_t pid = getppid(), up;
 
     *agent = pid;
-    *keeper = *xrun = 0;
+    *supervisor = *xrun = 0;
     for (; pid > 1; pid = up) {
         up = parent_of(pid, name);
         if (strcmp(name, "xrun") == 0) {
@@ -48,14 +48,14 @@ static void find_launcher(pid_t *agent, pid_t *keeper, pid_t *xrun)
             return;
         }
         if (pid != *agent)
-            *keeper = pid;
+            *supervisor = pid;
     }
     mp_fail(__FILE__, __LINE__, "no process named xrun above this one");
 }
 
 int main(int argc, char **argv)
 {
-    const char *whom = "all";
+    const char *target = "all";
     struct mp mp;
     rank_mem_t mem;
     void *p;
@@ -63,25 +63,25 @@ int main(int argc, char **argv)
 
     for (int i = 1; i + 1 < argc; i++) {
         if (strcmp(argv[i], "--whom") == 0)
-            whom = argv[i + 1];
+            target = argv[i + 1];
     }
     mp_start(&mp, &argc, argv);
-    mp_case(&mp, whom);
+    mp_case(&mp, target);
     MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 1 << 20, 0, &p, &mem));
     pids = calloc((size_t)mp.size, sizeof(*pids));
     if (mp.rank == 0) {
-        pid_t agent, keeper, xrun;
-        find_launcher(&agent, &keeper, &xrun);
+        pid_t agent, supervisor, xrun;
+        find_launcher(&agent, &supervisor, &xrun);
         for (int r = 1; r < mp.size; r++)
             MP_OK(rank_recv(&pids[r], 1, RANK_INT64, r, 1, mp.world, NULL));
-        if (keeper && (strcmp(whom, "keeper") == 0 || strcmp(whom, "both") == 0 ||
-                       strcmp(whom, "all") == 0))
-            kill(keeper, SIGKILL);
-        if (strcmp(whom, "agent") == 0 || strcmp(whom, "both") == 0 || strcmp(whom, "all") == 0)
+        if (supervisor && (strcmp(target, "keeper") == 0 || strcmp(target, "both") == 0 ||
+                       strcmp(target, "all") == 0))
+            kill(supervisor, SIGKILL);
+        if (strcmp(target, "agent") == 0 || strcmp(target, "both") == 0 || strcmp(target, "all") == 0)
             kill(agent, SIGKILL);
-        if (strcmp(whom, "xrun") == 0 || strcmp(whom, "both") == 0 || strcmp(whom, "all") == 0)
+        if (strcmp(target, "xrun") == 0 || strcmp(target, "both") == 0 || strcmp(target, "all") == 0)
             kill(xrun, SIGKILL);
-        if (strcmp(whom, "ranks") == 0 || strcmp(whom, "all") == 0) {
+        if (strcmp(target, "ranks") == 0 || strcmp(target, "all") == 0) {
             for (int r = 1; r < mp.size; r++)
                 kill((pid_t)pids[r], SIGKILL);
             kill(getpid(), SIGKILL);

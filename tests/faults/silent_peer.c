@@ -21,17 +21,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static rank_status_t hear(int from)
+static rank_status_t receive_status(int from)
 {
     int word;
 
     return rank_recv(&word, sizeof(word), RANK_BYTE, from, 1, rank_world(), NULL);
 }
 
-static void *hear_first(void *arg)
+static void *receive_first(void *arg)
 {
     (void)arg;
-    hear(1);
+    receive_status(1);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static void *come_later(void *arg)
     const struct timespec while_it_sleeps = {0, 300 * 1000 * 1000};
 
     nanosleep(&while_it_sleeps, NULL);
-    return hear_first(arg);
+    return receive_first(arg);
 }
 
 /* Returns of rank 0 only. */
@@ -58,7 +58,7 @@ static rank_status_t among_threads(void)
         pause();
     if (pthread_create(&id, NULL, come_later, NULL))
         return RANK_ERR_SYSTEM;
-    return hear(last);
+    return receive_status(last);
 }
 
 /* A message to ourselves, and the next as soon as it is there. */

@@ -19,13 +19,13 @@ static rank_status_t name_job(struct rk_boot *boot, const char *space, int first
     return RANK_OK;
 }
 
-static void crowded(struct rk_ctx *ctx)
+static void oversubscribed(struct rk_ctx *ctx)
 {
     (void)ctx;
 }
 
 #define rk_boot_name_job(...) name_job(__VA_ARGS__)
-#define rk_engine_crowded crowded
+#define rk_engine_crowded oversubscribed
 #include "lib/world/roster.c"
 #undef rk_engine_crowded
 

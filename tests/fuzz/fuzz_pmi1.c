@@ -42,7 +42,7 @@ static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
 }
 
 /* What is asked elsewhere is understood there. */
-static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
+static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};
     struct xr_request request;
@@ -62,7 +62,7 @@ static void on_line(void *arg, const char *line)
     xr_pmi1_block_line(arg, line);
 }
 
-static const struct xr_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined, on_errand};
+static const struct xr_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_joined, on_request};
 
 /* A blob of bytes that the fuzzer thinks of. */
 static void merge(const uint8_t *data, size_t len)

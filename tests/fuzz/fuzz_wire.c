@@ -49,7 +49,7 @@ static void job(const uint8_t *data, size_t len)
     xr_job_clear(&j);
 }
 
-static void seats(const uint8_t *data, size_t len)
+static void local_ranks(const uint8_t *data, size_t len)
 {
     struct xr_unpacker u = {data, len, false};
     struct xr_seats s;
@@ -90,7 +90,7 @@ static void hosts(const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const all[])(const uint8_t *data, size_t len) = {setup, job, seats, hello, hosts};
+    static void (*const all[])(const uint8_t *data, size_t len) = {setup, job, local_ranks, hello, hosts};
 
     rk_log_threshold = -1;
     if (len > 0)

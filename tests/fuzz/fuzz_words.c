@@ -158,7 +158,7 @@ struct world {
     struct xr_tree *tree;
     struct xr_gone *gone;
     struct xr_fences *fences;
-    struct xr_modexes *modexes;
+    struct xr_modexes *dmodexes;
     struct xr_report *report;
     struct xr_life *life;
     struct xr_life_options options;
@@ -191,7 +191,7 @@ static void open_world(struct world *w)
         xr_tree_open(w->base, SELF, &(struct xr_shape){.nodes = NODES, .fanout = FANOUT}, &tree_ops, w, &w->tree) ||
         xr_gone_open(&w->job, &w->gone) ||
         xr_fences_open(w->tree, &w->job, w->gone, SELF, on_fence_done, w, &w->fences) ||
-        xr_modexes_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->modexes, &w->modexes) ||
+        xr_modexes_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->dmodexes, &w->dmodexes) ||
         xr_life_open(w->base, &w->options, &w->job, NULL, &life_ops, w, &w->life))
         abort();
 }
@@ -202,7 +202,7 @@ static void close_world(struct world *w)
         abort();
     xr_life_close(w->life);
     xr_report_close(w->report);
-    xr_modexes_close(w->modexes);
+    xr_modexes_close(w->dmodexes);
     xr_fences_close(w->fences);
     xr_gone_close(w->gone);
     xr_tree_close(w->tree);
@@ -245,12 +245,12 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
         xr_gone_note(w->gone, (enum xr_gone_what)(from % 3), from / 3);
         break;
     case 4:
-        xr_modexes_take(w->modexes, from % 2 ? XR_MSG_MODEX_ASK : XR_MSG_MODEX_ANSWER, &u);
+        xr_modexes_take(w->dmodexes, from % 2 ? XR_MSG_MODEX_ASK : XR_MSG_MODEX_ANSWER, &u);
         break;
     case 5:
         pending++;
-        xr_modexes_ask(w->modexes, from % NODES, from % RANKS, from & 1, &token);
-        xr_modexes_ended(w->modexes, from % RANKS);
+        xr_modexes_ask(w->dmodexes, from % NODES, from % RANKS, from & 1, &token);
+        xr_modexes_ended(w->dmodexes, from % RANKS);
         break;
     case 6:
         notice(w, &u);

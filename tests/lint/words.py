@@ -104,7 +104,7 @@ def scan(top):
 
 
 def main():
-    top, exceptions = sys.argv[1], []
+    top, exceptions, terms = sys.argv[1], [], set()
     if len(sys.argv) > 2:
         with open(sys.argv[2], encoding="utf-8") as source:
             for number, line in enumerate(source, 1):
@@ -115,6 +115,10 @@ def main():
                         continue
                     exceptions.append([fields[0] + "*" if fields[0].endswith("/") else fields[0], fields[1], number, 0])
     for kind, file, line, word, text in scan(top):
+        if kind == "term":
+            if (file, word) in terms: # the first place is enough
+                continue
+            terms.add((file, word))
         for e in exceptions:
             if e[1] in ("*", word) and (e[0] == file or fnmatch.fnmatchcase(file, e[0])):
                 e[3] += 1

@@ -143,7 +143,7 @@ static bool all_came(void *arg)
 }
 
 /* As rk_wait_bout, without its patience. */
-static void naps(void)
+static void sleep_until_all_came(void)
 {
     while (!all_came(NULL)) {
         model_here(taken, 0, 0);
@@ -184,7 +184,7 @@ static void one(int which)
     } else if (watching) {
         watches();
     } else {
-        naps();
+        sleep_until_all_came();
     }
 }
 

@@ -18,7 +18,7 @@ enum { CELLS = 2, RING = 512 };
 
 static _Alignas(64) struct {
     unsigned char box[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
-    _Atomic uint64_t told; /* in the place of the frames of the opposite box */
+    _Atomic uint64_t reported; /* in the place of the frames of the opposite box */
 } memory;
 static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
                                           .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
@@ -101,7 +101,7 @@ static void produce(void)
             model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.used << 36 | (uint64_t)o.slot << 32 | opposite.told,
                        o.at << 32 | o.ring_limit);
             if (telling)
-                opposite.told = rash ? o.at : atomic_load_explicit(&memory.told, memory_order_acquire);
+                opposite.told = rash ? o.at : atomic_load_explicit(&memory.reported, memory_order_acquire);
             if (rk_box_put(&o, &h, data, h.len, NULL))
                 break;
             if (!gets_deeper(&o, i, h.len))
@@ -136,7 +136,7 @@ static void consume(void)
             return;
         rk_box_take(&in, behind);
         if (telling)
-            atomic_store_explicit(&memory.told, in.at, memory_order_release);
+            atomic_store_explicit(&memory.reported, in.at, memory_order_release);
     }
     model_expect(!rk_box_ready(&in), "a frame that was not put");
 }

@@ -230,7 +230,7 @@ static void receive_offering(struct process *me)
 }
 
 /* Once with room in the box, and once without: then the receiver asks for nothing, and copies all. */
-static void receive_crowded(struct process *me)
+static void receive_in_full_fifo(struct process *me)
 {
     rk_conf.large = RK_CONF_LARGE_BOTH;
     for (int i = 0; i < TIMES; i++) {
@@ -272,12 +272,12 @@ static void send_when_asked(struct process *me, bool together)
     }
 }
 
-static bool offering, crowded;
+static bool offering, full_fifo;
 
 static void one(int which)
 {
-    if (crowded)
-        receive_crowded(&process[0]);
+    if (full_fifo)
+        receive_in_full_fifo(&process[0]);
     else if (which == 1)
         send_when_asked(&process[1], !offering);
     else if (offering)
@@ -355,11 +355,11 @@ int main(void)
     one_generation = true;
     failed += model_check(&m, true);
     one_generation = false;
-    crowded = true;
+    full_fifo = true;
     m.threads = 1;
     m.name = "copies where the box is full";
     failed += model_check(&m, false);
-    crowded = false;
+    full_fifo = false;
     m.threads = 2;
     offering = true;
     m.name = "offers";

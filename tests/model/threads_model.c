@@ -223,22 +223,22 @@ static uint64_t hash_waiting(void)
 static void expect_fit(void)
 {
     struct rk_threads *t = &memory.threads;
-    uint32_t n = 0, told = 0;
-    const struct rk_waiting *poller = t->poller;
-    bool has_poller = !poller, has_napper = !t->napper;
+    uint32_t n = 0, notified = 0;
+    const struct rk_waiting *owner = t->poller;
+    bool owner_waits = !owner, sleeper_waits = !t->napper;
     struct rk_link *l;
 
     rk_list_for_each(l, &t->waiting)
     {
         const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         n++;
-        told += w->told;
-        has_poller |= w == poller;
-        has_napper |= w == t->napper;
+        notified += w->told;
+        owner_waits |= w == owner;
+        sleeper_waits |= w == t->napper;
     }
-    model_expect(n == t->nwaiting && told == t->ntold, "counts of waiters, or of notified ones, that do not fit");
-    model_expect(has_poller, "the poller is a thread that does not wait any more");
-    model_expect(has_napper, "the sleeper is a thread that does not wait any more");
+    model_expect(n == t->nwaiting && notified == t->ntold, "counts of waiters, or of notified ones, that do not fit");
+    model_expect(owner_waits, "the poller is a thread that does not wait any more");
+    model_expect(sleeper_waits, "the sleeper is a thread that does not wait any more");
 }
 
 /* -------------------------------------------------------------------------------------------- the scenes */
@@ -249,7 +249,7 @@ struct scene {
     int times;
     int switches;     /* 0: in every order (model.h) */
     bool background;  /* and the progress thread */
-    bool crowded;     /* fewer cores than threads */
+    bool oversubscribed;     /* fewer cores than threads */
     uint32_t dead;    /* what these wait for comes by no channel: a poller finds by the clock that their peers are dead */
     bool gives;       /* thread 1 does itself what thread 0 waits for, as it begins to wait */
     bool unrung;      /* the first waits for what has no doorbell */
@@ -307,14 +307,14 @@ void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), voi
     struct rk_waiting *p;
 
     in_bout[me] = true;
-    if (progress(c) == 0 && (!scene->crowded || rk_threads_yield(c->engine->threads)) && model_choose(2)) {
+    if (progress(c) == 0 && (!scene->oversubscribed || rk_threads_yield(c->engine->threads)) && model_choose(2)) {
         memory.done |= scene->dead;
         if (rk_threads_may_nap(c->engine->threads))
             nap(c, w->unrung, is, arg);
     }
     p = memory.threads.poller;
     if (p && p->thread == rk_lock_me())
-        p->passes = scene->crowded ? PASSES_PER_YIELD - 1 : 0; /* with few cores always the pass that yields */
+        p->passes = scene->oversubscribed ? PASSES_PER_YIELD - 1 : 0; /* with few cores always the pass that yields */
     in_bout[me] = false;
 }
 
@@ -380,7 +380,7 @@ static void begin(void)
     memset(in_bout, 0, sizeof(in_bout));
     memset(has_lock, 0, sizeof(has_lock));
     memset(waits_for, 0, sizeof(waits_for));
-    *t = (struct rk_threads){.ctx = &ctx, .cores = scene->crowded ? 1 : 8};
+    *t = (struct rk_threads){.ctx = &ctx, .cores = scene->oversubscribed ? 1 : 8};
     rk_list_init(&t->waiting);
     rk_list_init(&t->lanes);
     rk_list_init(&t->lane);
@@ -397,8 +397,8 @@ static const struct scene scenes[] = {
     {.name = "two threads wait, each for its own", .waiters = 2, .times = 1, .peer = {{1, 0}, {2, 0}}},
     {.name = "one waits for what comes when the other has got its own", .waiters = 2, .times = 1, .peer = {{2, 0}, {1, 2}}},
     {.name = "both waits end together", .waiters = 2, .times = 1, .peer = {{3, 0}}},
-    {.name = "two threads and one core", .waiters = 2, .times = 1, .crowded = true, .peer = {{2, 0}, {1, 2}}},
-    {.name = "one naps for a moment only", .waiters = 2, .times = 1, .unrung = true, .peer = {{2, 0}, {1, 2}}},
+    {.name = "two threads and one core", .waiters = 2, .times = 1, .oversubscribed = true, .peer = {{2, 0}, {1, 2}}},
+    {.name = "one sleeps for a moment only", .waiters = 2, .times = 1, .unrung = true, .peer = {{2, 0}, {1, 2}}},
     {.name = "one thread and the progress thread", .waiters = 1, .times = 1, .background = true, .peer = {{1, 0}, {SERVED, 1}}},
     {.name = "two threads and the progress thread", .waiters = 2, .times = 1, .background = true, .switches = 2,
      .peer = {{3, 0}, {SERVED, 3}}},

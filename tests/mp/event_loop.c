@@ -175,8 +175,8 @@ static void wake_up(struct loop *l)
         }
         MP_CHECK_EQ(x, 17);
     } else if (mp->rank == 1) {
-        struct timespec nap = {0, 300 * 1000 * 1000}; /* so that the other one surely sleeps */
-        nanosleep(&nap, NULL);
+        struct timespec pause = {0, 300 * 1000 * 1000}; /* so that the other one surely sleeps */
+        nanosleep(&pause, NULL);
         x = 17;
         MP_OK(rank_send(&x, 1, RANK_INT64, 0, TAG + 1, mp->world));
     }
@@ -250,7 +250,7 @@ static void stalled_stream(struct loop *l, bool by_loop)
 {
     struct mp *mp = l->mp;
     char *buf = mp_alloc(STREAM);
-    const struct timespec nap = {0, 1000000}, busy = {0, 2 * STALL_MS * 1000000};
+    const struct timespec pause = {0, 1000000}, busy = {0, 2 * STALL_MS * 1000000};
     uint64_t *mine, one = 1;
     rank_request_t req;
     rank_mem_t mem;
@@ -266,7 +266,7 @@ static void stalled_stream(struct loop *l, bool by_loop)
         if (!by_loop)
             nanosleep(&busy, NULL);
         while (by_loop && !__atomic_load_n(mine, __ATOMIC_ACQUIRE)) {
-            nanosleep(&nap, NULL);
+            nanosleep(&pause, NULL);
             MP_CHECK(mp_now() < end);
         }
         MP_OK(rank_wait(&req, NULL));

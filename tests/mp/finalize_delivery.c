@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     int peer;
     enum { N = 50, LARGE = 8, BYTES = 300000 };
     static char large[LARGE][BYTES];
-    struct timespec nap = {0, 100000000};
+    struct timespec pause = {0, 100000000};
 
     mp_start(&mp, &argc, argv);
     peer = mp.rank ^ 1;
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
         }
     } else if (peer < mp.size) {
         char in[2000];
-        nanosleep(&nap, NULL); /* the sender is in rank_finalize by now, most likely */
+        nanosleep(&pause, NULL); /* the sender is in rank_finalize by now, most likely */
         for (int i = N - 1; i >= 0; i--) {
             MP_OK(rank_recv(in, sizeof(in), RANK_BYTE, peer, i, mp.world, NULL));
             MP_CHECK_EQ(mp_verify(in, (size_t)i * 40, (uint64_t)i), -1);

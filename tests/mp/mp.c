@@ -124,7 +124,7 @@ void mp_start(struct mp *mp, int *argc, char **argv)
 }
 
 /* Mostly not, or the core goes to another rank, or a while, and now and then one so long that all others wait. */
-void mp_linger(const struct mp *mp, uint64_t *random)
+void mp_delay(const struct mp *mp, uint64_t *random)
 {
     uint64_t what;
 

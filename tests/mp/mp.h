@@ -34,7 +34,7 @@ void mp_end(struct mp *mp);
 void mp_end_survivor(struct mp *mp);
 
 /* With --delay: a rank lingers at this place, or does not: as its random numbers say, so that a seed replays it. */
-void mp_linger(const struct mp *mp, uint64_t *random);
+void mp_delay(const struct mp *mp, uint64_t *random);
 
 /* A new case begins: rank 0 says so; a barrier. */
 void mp_case(struct mp *mp, const char *name);

@@ -294,19 +294,19 @@ static pid_t stopper(int *end)
 {
     pid_t victim = getpid(), pid;
     uint64_t random = (uint64_t)victim;
-    int told[2];
+    int end_pipe[2];
     char byte;
 
-    MP_CHECK(pipe2(told, O_CLOEXEC | O_NONBLOCK) == 0);
+    MP_CHECK(pipe2(end_pipe, O_CLOEXEC | O_NONBLOCK) == 0);
     pid = fork();
     MP_CHECK(pid >= 0);
     if (pid > 0) {
-        close(told[0]);
-        *end = told[1];
+        close(end_pipe[0]);
+        *end = end_pipe[1];
         return pid;
     }
-    close(told[1]);
-    while (getppid() == victim && read(told[0], &byte, 1) < 0) {
+    close(end_pipe[1]);
+    while (getppid() == victim && read(end_pipe[0], &byte, 1) < 0) {
         struct timespec stop = {0, (long)mp_below(&random, 2000000)}, go = {0, (long)mp_below(&random, 2000000)};
 
         kill(victim, SIGSTOP);

@@ -240,7 +240,7 @@ static void cancel_sends(struct mp *mp)
 
 /* ---------------------------------------------------------------------- callbacks */
 
-struct told {
+struct done_record {
     struct mp *mp;
     int64_t value, calls, limit;
     int depth, deepest;
@@ -248,9 +248,9 @@ struct told {
     int64_t tag;
 };
 
-static void tell(const rank_envelope_t *env, void *arg)
+static void record_done(const rank_envelope_t *env, void *arg)
 {
-    struct told *t = arg;
+    struct done_record *t = arg;
 
     t->calls++;
     t->status = env->status;
@@ -259,14 +259,14 @@ static void tell(const rank_envelope_t *env, void *arg)
 
 static void callbacks(struct mp *mp)
 {
-    struct told t[3] = {{.mp = mp}, {.mp = mp}, {.mp = mp}};
+    struct done_record t[3] = {{.mp = mp}, {.mp = mp}, {.mp = mp}};
     rank_request_t req, copy, send;
     int64_t out = 7, in[3] = {0, 0, 0};
 
     /* pending, complete, cancelled, a collective */
     MP_OK(rank_irecv(&in[0], 1, RANK_INT64, left(mp), 21, mp->world, &req));
     copy = req;
-    MP_OK(rank_on_done(&req, tell, &t[0]));
+    MP_OK(rank_on_done(&req, record_done, &t[0]));
     MP_CHECK(req == RANK_REQUEST_NULL);
     MP_STATUS(rank_wait(&copy, NULL), RANK_ERR_HANDLE);
     for (int i = 0; i < 100; i++)
@@ -283,18 +283,18 @@ static void callbacks(struct mp *mp)
     MP_OK(rank_probe(left(mp), 22, mp->world, NULL));
     MP_OK(rank_irecv(&in[1], 1, RANK_INT64, left(mp), 22, mp->world, &req));
     while (t[1].calls == 0 && req) { /* complete or nearly */
-        MP_OK(rank_on_done(&req, tell, &t[1]));
+        MP_OK(rank_on_done(&req, record_done, &t[1]));
         while (t[1].calls == 0)
             turn();
     }
     MP_OK(rank_wait(&send, NULL));
     MP_OK(rank_irecv(&in[2], 1, RANK_INT64, left(mp), 23, mp->world, &req));
     MP_OK(rank_cancel(&req));
-    MP_OK(rank_on_done(&req, tell, &t[2]));
+    MP_OK(rank_on_done(&req, record_done, &t[2]));
     MP_CHECK_EQ(t[2].calls, 1); /* at once */
     MP_CHECK_EQ(t[2].status, RANK_ERR_CANCELED);
     MP_OK(rank_ibarrier(mp->world, &req));
-    MP_OK(rank_on_done(&req, tell, &t[2]));
+    MP_OK(rank_on_done(&req, record_done, &t[2]));
     while (t[2].calls == 1)
         turn();
     MP_CHECK_EQ(t[2].status, RANK_OK);
@@ -304,15 +304,15 @@ static void callbacks(struct mp *mp)
     MP_CHECK_EQ(t[1].calls, 1);
     MP_CHECK_EQ(t[2].calls, 2);
     req = RANK_REQUEST_NULL;
-    MP_STATUS(rank_on_done(&req, tell, NULL), RANK_ERR_HANDLE);
-    MP_STATUS(rank_on_done(NULL, tell, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_on_done(&req, record_done, NULL), RANK_ERR_HANDLE);
+    MP_STATUS(rank_on_done(NULL, record_done, NULL), RANK_ERR_ARG);
     MP_STATUS(rank_on_done(&req, NULL, NULL), RANK_ERR_ARG);
 }
 
 /* A message to oneself is complete when it is sent: each callback starts the next. */
 static void next_link(const rank_envelope_t *env, void *arg)
 {
-    struct told *t = arg;
+    struct done_record *t = arg;
     rank_request_t send, recv, never;
     int done;
 
@@ -340,7 +340,7 @@ static void next_link(const rank_envelope_t *env, void *arg)
 
 static void chain(struct mp *mp, int64_t n)
 {
-    struct told t = {.mp = mp, .limit = n};
+    struct done_record t = {.mp = mp, .limit = n};
     rank_request_t send, recv;
 
     MP_OK(rank_isend(&t.calls, 1, RANK_INT64, mp->rank, 31, mp->world, &send));
@@ -419,7 +419,7 @@ static void persistent(struct mp *mp, int64_t bytes)
     MP_CHECK_EQ(index, RANK_UNDEFINED);
     MP_OK(rank_waitsome(4, req, &n, indices, NULL));
     MP_CHECK_EQ(n, RANK_UNDEFINED);
-    MP_STATUS(rank_on_done(&req[0], tell, NULL), RANK_ERR_STATE);
+    MP_STATUS(rank_on_done(&req[0], record_done, NULL), RANK_ERR_STATE);
     MP_OK(rank_cancel(&req[0]));
     /* twice in one array: none is started */
     twice[0] = req[0];
@@ -572,7 +572,7 @@ static void strays(struct mp *mp)
 }
 
 /* A freed receive under way still receives. */
-static void let_go(struct mp *mp)
+static void drop_sends(struct mp *mp)
 {
     int64_t in = -1, out = mp->rank;
     rank_request_t req, send;
@@ -621,7 +621,7 @@ int main(int argc, char **argv)
     mp_case(&mp, "strays");
     strays(&mp);
     mp_case(&mp, "let go");
-    let_go(&mp);
+    drop_sends(&mp);
     mp_case(&mp, "end");
     mp_end(&mp);
     return 0;

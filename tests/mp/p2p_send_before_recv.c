@@ -233,19 +233,19 @@ static void others_wait(struct scene *s)
 static void keep_on(struct scene *s, rank_mem_t words[2])
 {
     double until = mp_now() + 20;
-    rank_request_t told[2];
+    rank_request_t notice[2];
     uint64_t one = 1;
     int flag = 0;
 
     for (int i = 0; i < 2; i++)
-        MP_OK(rank_irecv(NULL, 0, RANK_BYTE, i, TAG + 3, s->mp.world, &told[i]));
+        MP_OK(rank_irecv(NULL, 0, RANK_BYTE, i, TAG + 3, s->mp.world, &notice[i]));
     while (!flag && mp_now() < until) {
         for (int i = 0; i < 64; i++)
             MP_OK(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &one, i % 2, words[i % 2], 0, NULL));
-        MP_OK(rank_testall(2, told, &flag, NULL));
+        MP_OK(rank_testall(2, notice, &flag, NULL));
     }
     MP_CHECK(flag);
-    MP_OK(rank_waitall(2, told, NULL));
+    MP_OK(rank_waitall(2, notice, NULL));
 }
 
 /* Two send to each other first, while others ask them for something all the time. */

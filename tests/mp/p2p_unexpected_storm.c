@@ -354,7 +354,7 @@ static void run_round(struct storm *s)
         bool send = s->shape == RECV_FIRST ? r == s->nrecv
                     : s->shape == SEND_FIRST ? i < s->nmsg
                                              : mp_below(&s->own, 2);
-        mp_linger(&s->mp, &s->own);
+        mp_delay(&s->mp, &s->own);
         if (i == s->nmsg)
             send = false;
         else if (r == s->nrecv)

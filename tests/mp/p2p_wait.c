@@ -8,7 +8,7 @@
 
 enum { TAG = 11, GO = 12, ACK = 13 };
 
-static void nap(double seconds)
+static void sleep_s(double seconds)
 {
     struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 
@@ -149,14 +149,14 @@ static void synchronous(struct mp *mp)
             rank_envelope_t env;
             /* The message is here, without a receive. */
             MP_OK(rank_probe(peer, TAG, mp->world, &env));
-            nap(0.03);
+            sleep_s(0.03);
             MP_OK(rank_send(NULL, 0, RANK_BYTE, peer, GO, mp->world));
             MP_OK(rank_recv(NULL, 0, RANK_BYTE, peer, ACK, mp->world, NULL));
             MP_OK(rank_recv(buf, (int64_t)sizes[s], RANK_BYTE, peer, TAG, mp->world, &env));
             MP_CHECK_EQ(mp_verify(buf, sizes[s], s), -1);
             /* The blocking one: our clock against the sender's, one machine, one clock. */
             MP_OK(rank_probe(peer, TAG + 50, mp->world, &env));
-            nap(0.03);
+            sleep_s(0.03);
             double matched = mp_now();
             MP_OK(rank_recv(buf, (int64_t)sizes[s], RANK_BYTE, peer, TAG + 50, mp->world, &env));
             MP_OK(rank_send(&matched, 1, RANK_F64, peer, ACK, mp->world));

@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 16, TAGS = 4, PART = 24 << 10, TELLS = 16, TOLD = 512, MEMS = 2, HEAD = 8, SLOTS = 8 };
+enum { RANKS = 16, TAGS = 4, PART = 24 << 10, NOTICES = 16, NOTICE_BYTES = 512, MEMS = 2, HEAD = 8, SLOTS = 8 };
 /* A rank's part of another's memory: bytes that are overwritten, places that are written once a round, a counter. */
-enum { AT_TELLS = PART, AT_COUNT = AT_TELLS + TELLS * TOLD, STRIDE = AT_COUNT + 64 };
+enum { AT_NOTICES = PART, AT_COUNT = AT_NOTICES + NOTICES * NOTICE_BYTES, STRIDE = AT_COUNT + 64 };
 
-enum kind { SEND, PUT, GET, COUNT, TELL, KINDS };
+enum kind { SEND, PUT, GET, COUNT, NOTICE, KINDS };
 enum mode { EXACT, ANY_TAG_OF, ANYTHING, MODES }; /* one a round: so no receive takes what another needs */
 
 struct step {
@@ -107,14 +107,14 @@ static int64_t place(int origin, size_t offset)
 
 static bool is_message(const struct step *s)
 {
-    return s->kind == SEND || s->kind == TELL;
+    return s->kind == SEND || s->kind == NOTICE;
 }
 
 /* ----------------------------------------------------------------- the plan */
 
 static void make_plan(struct mixed *m)
 {
-    int told[RANKS][RANKS] = {{0}};
+    int noticed[RANKS][RANKS] = {{0}};
 
     m->mode = (enum mode)mp_below(&m->plan, MODES);
     m->nsteps = (int)m->steps * m->mp.size;
@@ -132,7 +132,7 @@ static void make_plan(struct mixed *m)
         s->tag = (int64_t)mp_below(&m->plan, TAGS);
         s->key = mp_random(&m->plan);
         s->bytes = mp_below(&m->plan, (top < m->max ? top : m->max) + 1);
-        if (s->kind == TELL && told[s->src][s->dst] == TELLS)
+        if (s->kind == NOTICE && noticed[s->src][s->dst] == NOTICES)
             s->kind = SEND;
         switch (s->kind) {
         case PUT:
@@ -140,8 +140,8 @@ static void make_plan(struct mixed *m)
             s->bytes %= PART + 1;
             s->offset = mp_below(&m->plan, PART - s->bytes + 1);
             break;
-        case TELL:
-            s->offset = (size_t)told[s->src][s->dst]++ * TOLD;
+        case NOTICE:
+            s->offset = (size_t)noticed[s->src][s->dst]++ * NOTICE_BYTES;
             s->bytes = HEAD;
             break;
         default:
@@ -191,8 +191,8 @@ static void came(struct mixed *m, struct receive *r, rank_status_t st)
     MP_CHECK_EQ(r->env.tag, s->tag);
     MP_CHECK_EQ(r->env.bytes, s->bytes);
     MP_CHECK_EQ(mp_verify(r->buf + HEAD, s->bytes - HEAD, s->key), -1);
-    if (s->kind == TELL)
-        MP_CHECK_EQ(mp_verify(m->mine[s->mem] + place(s->src, AT_TELLS + s->offset), TOLD, s->key), -1);
+    if (s->kind == NOTICE)
+        MP_CHECK_EQ(mp_verify(m->mine[s->mem] + place(s->src, AT_NOTICES + s->offset), NOTICE_BYTES, s->key), -1);
     r->number = number;
     drop_buffer(m, r->buf);
     r->buf = NULL;
@@ -257,7 +257,7 @@ static void look(struct mixed *m)
 {
     int done = 0;
 
-    mp_linger(&m->mp, &m->own);
+    mp_delay(&m->mp, &m->own);
     if (m->posted < m->nrecv) {
         struct receive *r = &m->recv[m->posted];
         if (mp_below(&m->own, 2)) {
@@ -353,12 +353,12 @@ static void count(struct mixed *m, const struct step *s)
     m->sum[s->mem][s->dst] += by;
 }
 
-static void tell(struct mixed *m, const struct step *s, int64_t number)
+static void send_notice(struct mixed *m, const struct step *s, int64_t number)
 {
-    char buf[TOLD];
+    char buf[NOTICE_BYTES];
 
-    mp_fill(buf, TOLD, s->key);
-    MP_OK(rank_put(buf, TOLD, s->dst, mem_of(m, s->mem, s->dst), place(m->mp.rank, AT_TELLS + s->offset)));
+    mp_fill(buf, NOTICE_BYTES, s->key);
+    MP_OK(rank_put(buf, NOTICE_BYTES, s->dst, mem_of(m, s->mem, s->dst), place(m->mp.rank, AT_NOTICES + s->offset)));
     flush(m, s->mem, s->dst);
     send(m, s, number);
 }
@@ -375,7 +375,7 @@ static void run_round(struct mixed *m)
         case PUT: put(m, s); break;
         case GET: get(m, s); break;
         case COUNT: count(m, s); break;
-        case TELL: tell(m, s, i); break;
+        case NOTICE: send_notice(m, s, i); break;
         case KINDS: break;
         }
         look(m);
@@ -431,8 +431,8 @@ static void check_memory(struct mixed *m)
             continue;
         if (s->kind == PUT)
             mp_fill(m->model[s->mem] + place(s->src, s->offset), s->bytes, s->key);
-        else if (s->kind == TELL)
-            mp_fill(m->model[s->mem] + place(s->src, AT_TELLS + s->offset), TOLD, s->key);
+        else if (s->kind == NOTICE)
+            mp_fill(m->model[s->mem] + place(s->src, AT_NOTICES + s->offset), NOTICE_BYTES, s->key);
         else if (s->kind == COUNT)
             m->expect[s->mem][s->src] += s->key % 1000;
     }

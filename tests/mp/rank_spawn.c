@@ -290,14 +290,14 @@ static void leave(struct mp *mp)
     collect(both);
 }
 
-static void show(const char *who)
+static void show(const char *name)
 {
     static const char *const names[] = {"XRUN_RANK", "XRUN_SIZE", "XRUN_LOCAL_RANK", "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK",
                                         "XRUN_NODES", "XRUN_JOB", "MP_GIVEN", "MP_SPAWN_TEST"};
     char host[256] = "";
 
     gethostname(host, sizeof(host) - 1);
-    printf("%s on %s:", who, host);
+    printf("%s on %s:", name, host);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         printf(" %s", getenv(names[i]) ? getenv(names[i]) : "-");
     printf("\n");
@@ -362,13 +362,13 @@ static void see_death_freeing(rank_team_t both, int victim)
     MP_CHECK(both == RANK_TEAM_NULL);
 }
 
-static int die(struct mp *mp, const char *whom, const char *how)
+static int die(struct mp *mp, const char *side, const char *how)
 {
-    bool of_child = strcmp(whom, "child") == 0;
+    bool of_child = strcmp(side, "child") == 0;
     rank_team_t both;
     char what[64];
 
-    if (strcmp(whom, "root") == 0) { /* in rank_spawn */
+    if (strcmp(side, "root") == 0) { /* in rank_spawn */
         snprintf(what, sizeof(what), "kill-%d", (int)getpid());
         mp_case(mp, what);
         MP_STATUS(spawn(mp->world, 0, 2, what, &both), RANK_ERR_PEER_DEAD);
@@ -376,7 +376,7 @@ static int die(struct mp *mp, const char *whom, const char *how)
         mp_end_survivor(mp);
         return 0;
     }
-    snprintf(what, sizeof(what), "die-%s-%s", whom, how);
+    snprintf(what, sizeof(what), "die-%s-%s", side, how);
     mp_case(mp, what);
     MP_OK(spawn(mp->world, 0, 2, what, &both));
     if (strcmp(how, "freeing") == 0)
@@ -414,7 +414,7 @@ static int64_t now_ms(void)
 }
 
 /* All of the first nparents ranks tell each of the others that they need nothing from it any more. */
-static void let_go(rank_team_t both, int nparents)
+static void release_peers(rank_team_t both, int nparents)
 {
     char c = 0;
     int me = rank_team_rank(both), n = rank_team_size(both);
@@ -440,7 +440,7 @@ static int part_and_fail(struct mp *mp, const char *how)
     MP_CHECK(n <= 64);
     MP_OK(spawn(mp->world, 0, 2, what, &both));
     MP_OK(rank_allgather(&mine, pids, 1, RANK_INT64, both));
-    let_go(both, mp->size);
+    release_peers(both, mp->size);
     part_with(both, how);
     for (begin = now_ms(); more;) {
         collect(mp->world);
@@ -481,7 +481,7 @@ static int child(struct mp *mp, const char *what)
     if (strncmp(what, "part-", 5) == 0) {
         int64_t pid = getpid(), pids[64];
         MP_OK(rank_allgather(&pid, pids, 1, RANK_INT64, both));
-        let_go(both, nparents);
+        release_peers(both, nparents);
         part_with(both, what + 5);
         fflush(stdout);
         _exit(3);

@@ -106,11 +106,11 @@ static void collectives(struct mp *mp)
 /* Let everybody sleep in the library once: what sleeping needs is made then. */
 static void doze(struct mp *mp)
 {
-    const struct timespec nap = {0, 30000000};
+    const struct timespec pause = {0, 30000000};
 
     for (int i = 0; i < 2; i++) {
         if (mp->rank % 2 == i)
-            nanosleep(&nap, NULL);
+            nanosleep(&pause, NULL);
         mp_barrier(mp->world);
     }
 }

@@ -11,7 +11,7 @@
 enum { MOST = 1900, BURST = 60, ROUNDS = 40, TAG = 2 };
 
 /* Rank 1 sends more than fits while rank 0 makes no calls, and says so through memory; then all of it is received. */
-static void stream(struct mp *mp, uint64_t *random, rank_mem_t mem, volatile int64_t *told)
+static void stream(struct mp *mp, uint64_t *random, rank_mem_t mem, volatile int64_t *reported)
 {
     static char buf[BURST][MOST];
     rank_request_t req[BURST];
@@ -30,7 +30,7 @@ static void stream(struct mp *mp, uint64_t *random, rank_mem_t mem, volatile int
             MP_OK(rank_waitall(BURST, req, NULL));
             MP_OK(rank_send(&round, sizeof(round), RANK_BYTE, 0, TAG + 1, mp->world));
         } else {
-            while (*told < round)
+            while (*reported < round)
                 sched_yield();
             for (int k = 0; k < BURST; k++) {
                 MP_OK(rank_recv(buf[0], MOST, RANK_BYTE, 1, TAG, mp->world, NULL));
@@ -47,14 +47,14 @@ int main(int argc, char **argv)
     uint64_t random;
     rank_mem_t mem;
     struct mp mp;
-    void *told;
+    void *reported;
 
     mp_start(&mp, &argc, argv);
     random = mp.seed;
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), 0, &told, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), 0, &reported, &mem));
     mp_case(&mp, "stream");
     if (mp.rank < 2)
-        stream(&mp, &random, mem, told);
+        stream(&mp, &random, mem, reported);
     mp_barrier(mp.world);
     MP_OK(rank_free(&mem));
     mp_end(&mp);

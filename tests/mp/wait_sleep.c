@@ -24,17 +24,17 @@
 #include <unistd.h>
 
 /* NAPS: more than a thread takes in turn before it may sleep for long. */
-enum { MS = 1000 * 1000, NAPS = 16, ROUNDS = 4, MESSAGE = 1, LAST = 2 };
+enum { MS = 1000 * 1000, SLEEPS = 16, ROUNDS = 4, MESSAGE = 1, LAST = 2 };
 
 /* A thread's naps. */
-struct naps {
+struct sleeps {
     _Atomic uint64_t *count;
     _Atomic int64_t longest; /* ns */
 };
 
-static _Thread_local struct naps *mine; /* of the waiting thread; NULL: not recorded */
+static _Thread_local struct sleeps *mine; /* of the waiting thread; NULL: not recorded */
 
-static void nap_begins(int64_t ns)
+static void sleep_begins(int64_t ns)
 {
     if (!mine)
         return;
@@ -59,7 +59,7 @@ __attribute__((visibility("default"), no_sanitize("address", "undefined"))) long
         libc = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     if (mine && number == SYS_futex && ((int)a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && a[3]) {
         const struct timespec *t = (const struct timespec *)a[3];
-        nap_begins((int64_t)t->tv_sec * 1000 * MS + t->tv_nsec);
+        sleep_begins((int64_t)t->tv_sec * 1000 * MS + t->tv_nsec);
     }
     return libc(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -70,7 +70,7 @@ __attribute__((visibility("default"))) int epoll_wait(int fd, struct epoll_event
 
     if (!libc)
         libc = (int (*)(int, struct epoll_event *, int, int))dlsym(RTLD_NEXT, "epoll_wait");
-    nap_begins(ms < 0 ? INT64_MAX : (int64_t)ms * MS);
+    sleep_begins(ms < 0 ? INT64_MAX : (int64_t)ms * MS);
     return libc(fd, events, most, ms);
 }
 
@@ -79,9 +79,9 @@ struct scene {
     rank_mem_t mem;
     struct words {
         uint64_t word;              /* what is waited for */
-        _Atomic uint64_t naps, others; /* of the wait for it; of the wait for a message */
+        _Atomic uint64_t sleeps, others; /* of the wait for it; of the wait for a message */
     } *words;
-    struct naps waiter, other;
+    struct sleeps waiter, other;
     bool beside, first; /* another thread waits; and has begun before */
 };
 
@@ -104,7 +104,7 @@ static void *wait_beside(void *arg)
     char c;
 
     if (!s->first)
-        until(&s->words->naps, 2);
+        until(&s->words->sleeps, 2);
     mine = &s->other;
     MP_OK(rank_recv(&c, 1, RANK_BYTE, s->mp.size - 1, MESSAGE, s->mp.world, NULL));
     mine = NULL;
@@ -114,7 +114,7 @@ static void *wait_beside(void *arg)
 static void wait_for_word(struct scene *s, uint64_t round)
 {
     struct words *w = s->words;
-    uint64_t naps, before;
+    uint64_t sleeps, before;
     pthread_t other;
 
     if (s->beside) {
@@ -125,31 +125,31 @@ static void wait_for_word(struct scene *s, uint64_t round)
     mine = &s->waiter;
     MP_OK(rank_wait_until(s->mem, offsetof(struct words, word), RANK_CMP_GE, round));
     mine = NULL;
-    naps = atomic_load(&w->naps);
+    sleeps = atomic_load(&w->sleeps);
     MP_OK(rank_recv(&before, 1, RANK_UINT64, s->mp.size - 1, LAST, s->mp.world, NULL));
     if (s->beside)
         MP_CHECK_EQ(pthread_join(other, NULL), 0);
     if (s->waiter.longest > MS)
         mp_fail(__FILE__, __LINE__, "round %d: it would have slept for %.1f ms", (int)round, (double)s->waiter.longest / MS);
     /* One may have begun after a read that preceded the word. */
-    if (naps > before + 1)
-        mp_fail(__FILE__, __LINE__, "round %d: %d naps after the word was there", (int)round, (int)(naps - before));
+    if (sleeps > before + 1)
+        mp_fail(__FILE__, __LINE__, "round %d: %d naps after the word was there", (int)round, (int)(sleeps - before));
 }
 
 static void write_word(struct scene *s, uint64_t round)
 {
-    uint64_t naps[2];
+    uint64_t sleeps[2];
     char c = 0;
 
     do {
         rest();
-        MP_OK(rank_get(naps, sizeof(naps), 0, s->mem, offsetof(struct words, naps)));
-    } while (naps[0] < NAPS || (s->beside && naps[1] < 2));
+        MP_OK(rank_get(sleeps, sizeof(sleeps), 0, s->mem, offsetof(struct words, sleeps)));
+    } while (sleeps[0] < SLEEPS || (s->beside && sleeps[1] < 2));
     MP_OK(rank_put(&round, sizeof(round), 0, s->mem, offsetof(struct words, word)));
     MP_OK(rank_flush(s->mem, 0));
     atomic_thread_fence(memory_order_seq_cst);
-    MP_OK(rank_get(naps, sizeof(naps[0]), 0, s->mem, offsetof(struct words, naps)));
-    MP_OK(rank_send(naps, 1, RANK_UINT64, 0, LAST, s->mp.world));
+    MP_OK(rank_get(sleeps, sizeof(sleeps[0]), 0, s->mem, offsetof(struct words, sleeps)));
+    MP_OK(rank_send(sleeps, 1, RANK_UINT64, 0, LAST, s->mp.world));
     if (s->beside)
         MP_OK(rank_send(&c, 1, RANK_BYTE, 0, MESSAGE, s->mp.world));
 }
@@ -165,11 +165,11 @@ int main(int argc, char **argv)
     s.beside = level == RANK_THREAD_MULTIPLE;
     MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, sizeof(*s.words), 0, &part, &s.mem));
     s.words = part;
-    s.waiter.count = &s.words->naps;
+    s.waiter.count = &s.words->sleeps;
     s.other.count = &s.words->others;
     s.words->word = 0;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        atomic_store(&s.words->naps, 0);
+        atomic_store(&s.words->sleeps, 0);
         atomic_store(&s.words->others, 0);
         s.waiter.longest = s.other.longest = 0;
         s.first = round % 2;

@@ -24,8 +24,8 @@ static const struct {
     {"death in a receive", death_receive_body, 2, 1, false},
     {"a rank leaves while another one connects", late_body, 12, -1, false},
     {"a goodbye over another connection than the one that broke", goodbye_body, 2, -1, false},
-    {"a stranger's put and get", stranger_body, 2, -1, false},
-    {"a stranger's put and get, where UCX may", stranger_asked_body, 2, -1, true},
+    {"a stranger's put and get", unauthenticated_body, 2, -1, false},
+    {"a stranger's put and get, where UCX may", unauthenticated_rma_body, 2, -1, true},
 };
 
 static const struct rig_way ways[] = {
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
             /* Of a death over UCX's shared memory only the node's segment tells. */
             if (rig_by_shm(&ways[w]) && tests[t].victim >= 0 && tests[t].body != death_body)
                 continue;
-            if (rig_by_shm(&ways[w]) && (tests[t].body == stranger_body || tests[t].body == stranger_asked_body || tests[t].body == hostile_much_body))
+            if (rig_by_shm(&ways[w]) && (tests[t].body == unauthenticated_body || tests[t].body == unauthenticated_rma_body || tests[t].body == hostile_much_body))
                 continue;
             /* The same over the network, and not by memory. */
             if ((tests[t].body == late_body || tests[t].body == goodbye_body) && !(ways[w].tls && strcmp(ways[w].tls, "tcp") == 0))

@@ -221,7 +221,7 @@ void death_receive_body(struct rig *r)
     struct rank_request req = {.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};
     uint64_t start;
     size_t late = 0;
-    bool told;
+    bool reported;
     pid_t pid;
 
     RIG_CHECK(buf);
@@ -243,9 +243,9 @@ void death_receive_body(struct rig *r)
     while (__atomic_load_n(&buf[1 << 20], __ATOMIC_RELAXED) == 0)
         rk_progress(r->ctx);
     kill(pid, SIGSTOP);
-    told = req.done;
+    reported = req.done;
     rk_peer_died(p);
-    told = !told && req.done && req.status == RANK_ERR_PEER_DEAD;
+    reported = !reported && req.done && req.status == RANK_ERR_PEER_DEAD;
     memset(buf, 0xaa, HUGE);
     kill(pid, SIGCONT);
     start = rk_clock_ns();
@@ -254,7 +254,7 @@ void death_receive_body(struct rig *r)
     kill(pid, SIGKILL);
     for (size_t i = 0; i < HUGE; i++)
         late += buf[i] != 0xaa;
-    RIG_CHECK(told);
+    RIG_CHECK(reported);
     RIG_CHECK(late == 0);
     free(buf);
 }

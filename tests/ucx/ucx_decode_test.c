@@ -17,11 +17,11 @@ struct packet {
 static void begin(struct packet *p, uint8_t kind, uint32_t len, bool hello)
 {
     struct rk_ucx_head h = {.to = {3, 77}, .first = {.turn = 9, .kind = kind, .len = len}};
-    struct rk_ucx_hello who = {RK_UCX_MAGIC, 5, 0x1122334455667788ull, {6, 88}};
+    struct rk_ucx_hello hello_frame = {RK_UCX_MAGIC, 5, 0x1122334455667788ull, {6, 88}};
 
     memset(p, 0, sizeof(*p));
     memcpy(p->head, &h, sizeof(h));
-    memcpy(p->head + sizeof(h), &who, sizeof(who));
+    memcpy(p->head + sizeof(h), &hello_frame, sizeof(hello_frame));
     p->head_len = hello ? RK_UCX_HEAD_MAX : sizeof(h);
     for (uint32_t i = 0; i < len; i++)
         p->data[i] = (unsigned char)(i + 1);
@@ -84,7 +84,7 @@ static void test_hello(void **state)
     assert_false(decodes(&p, false));
 }
 
-static void test_nobody_needs_a_hello(void **state)
+static void test_handshake_is_optional(void **state)
 {
     struct packet p;
 
@@ -343,7 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_frame),
         cmocka_unit_test(test_hello),
-        cmocka_unit_test(test_nobody_needs_a_hello),
+        cmocka_unit_test(test_handshake_is_optional),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_every_cut),
         cmocka_unit_test(test_kinds),

@@ -54,7 +54,7 @@ static const struct rk_channel *load(struct rig *r)
         .req_complete = rk_req_complete,
         .wait_step = rk_wait_step,
     };
-    struct rk_services stranger = services;
+    struct rk_services other_services = services;
     const char *dir = rk_env("RANK_MODULES");
     rk_module_entry_fn entry;
     char path[PATH_MAX];
@@ -67,8 +67,8 @@ static const struct rk_channel *load(struct rig *r)
     RIG_CHECK(module);
     entry = (rk_module_entry_fn)dlsym(module, RK_MODULE_UCX_ENTRY);
     RIG_CHECK(entry);
-    stranger.sizes[3]++;
-    RIG_CHECK(entry(&stranger) == NULL); /* of another build */
+    other_services.sizes[3]++;
+    RIG_CHECK(entry(&other_services) == NULL); /* of another build */
     return entry(&services);
 }
 

@@ -22,7 +22,7 @@
 
 enum { LOOPBACK = 0x7f000001, OTHER = 0x7f00004d };
 enum { BOUT_NS = 3 * 1000 * 1000, PAUSE_NS = 100 * 1000, GONE = 1000 };
-#define PATIENCE_NS 30000000000ull
+#define TIMEOUT_NS 30000000000ull
 #define PEACE_NS 2000000000ull /* less than the channel's */
 
 static void on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
@@ -41,7 +41,7 @@ static void await_word(const _Atomic uint64_t *word, uint64_t value)
     uint64_t since = rk_clock_ns();
 
     while (atomic_load(word) < value) {
-        if (rk_clock_ns() - since > PATIENCE_NS)
+        if (rk_clock_ns() - since > TIMEOUT_NS)
             _exit(1); /* the other one has failed, and said why */
         nanosleep(&pause, NULL);
     }
@@ -73,7 +73,7 @@ static void call(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
     r->ctx->engine->finalizing = r->ctx->engine->parting = parting;
     l->unanswered = unanswered;
     since = rk_clock_ns();
-    while (!l->failed && rk_clock_ns() - since < PATIENCE_NS)
+    while (!l->failed && rk_clock_ns() - since < TIMEOUT_NS)
         rk_progress(r->ctx);
     RIG_CHECK(l->failed && (l->lost_ns != 0) == (parting && !unanswered));
     rk_wait(r->ctx, is_dead, peer);
@@ -172,7 +172,7 @@ void goodbye_body(struct rig *r)
         l->failed = true; /* as rk_ucx_link_ended has it */
         l->lost_ns = rk_clock_ns();
         rig_meet(r, 2);
-        for (uint64_t since = rk_clock_ns(); !l->bye && rk_clock_ns() - since < PATIENCE_NS;)
+        for (uint64_t since = rk_clock_ns(); !l->bye && rk_clock_ns() - since < TIMEOUT_NS;)
             rk_progress(r->ctx);
         RIG_CHECK(l->bye && l->lost_ns == 0 && peer->state == RK_PEER_UP);
     } else {

@@ -153,13 +153,13 @@ static void be_attacked(struct rig *r, bool asked)
     rig_meet(r, r->n);
 }
 
-void stranger_body(struct rig *r)
+void unauthenticated_body(struct rig *r)
 {
     RIG_CHECK(!r->ucx->one_sided(r->state));
     be_attacked(r, false);
 }
 
-void stranger_asked_body(struct rig *r)
+void unauthenticated_rma_body(struct rig *r)
 {
     RIG_CHECK(r->ucx->one_sided(r->state));
     be_attacked(r, true);

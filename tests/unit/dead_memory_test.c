@@ -42,7 +42,7 @@ static void test_gone(void **state)
 }
 
 /* A send to an unreachable peer waits where sends wait for room, until the reason is known. */
-static void test_doubt(void **state)
+static void test_suspect(void **state)
 {
     struct rk_boot boot = {.rank = 0, .size = 3};
     struct rk_node node = {.slots = NULL};
@@ -96,7 +96,7 @@ static int poll_others(struct rk_ctx *ctx, void *state)
 
 /* A reply waits as a send does, and its peer is given up at last. A call that has to connect waits, and makes the progress by which
  * all that goes on. */
-static void test_doubt_elsewhere(void **state)
+static void test_suspect_elsewhere(void **state)
 {
     struct rk_boot boot = {.rank = 0, .size = 3};
     struct rk_node node = {.head = calloc(1, sizeof(*node.head))};
@@ -139,8 +139,8 @@ static void test_doubt_elsewhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_doubt),
-                                       cmocka_unit_test(test_doubt_elsewhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_suspect),
+                                       cmocka_unit_test(test_suspect_elsewhere)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

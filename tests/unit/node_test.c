@@ -164,7 +164,7 @@ static void not_ours(void **state)
 }
 
 /* Each rank by what it and the others may use, not by what the node has. */
-static void who_shares_cores(void **state)
+static void shared_cores(void **state)
 {
     static const uint64_t bound[RANKS] = {1, 1, 8, 0}; /* the last has not come */
     struct words *w = words_new();
@@ -685,7 +685,7 @@ static void leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours), cmocka_unit_test(who_shares_cores),
+        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours), cmocka_unit_test(shared_cores),
         cmocka_unit_test(killed),          cmocka_unit_test(stopped),
         cmocka_unit_test(thread_ended),    cmocka_unit_test(thread_ended_then_killed),
         cmocka_unit_test(many_lookers),    cmocka_unit_test(wake_is_never_lost),

@@ -79,13 +79,13 @@ static void garbage(void **state)
 
 /* ------------------------------------------------------------------------ spaces.h */
 
-struct told {
+struct ended {
     int n, number[600];
 };
 
-static void tell(int number, void *arg)
+static void record_end(int number, void *arg)
 {
-    struct told *t = arg;
+    struct ended *t = arg;
 
     assert_in_range(t->n, 0, 599);
     t->number[t->n++] = number;
@@ -94,45 +94,45 @@ static void tell(int number, void *arg)
 static void spaces(void **state)
 {
     struct rk_spaces *s = rk_spaces_new();
-    struct told t = {0};
+    struct ended t = {0};
 
     (void)state;
     assert_non_null(s);
-    assert_int_equal(rk_spaces_name(s, "a", 10, 3, tell, &t), RANK_OK);
-    rk_spaces_ended(s, "a", 2, tell, &t);
-    rk_spaces_ended(s, "a", 3, tell, &t); /* there is none */
+    assert_int_equal(rk_spaces_name(s, "a", 10, 3, record_end, &t), RANK_OK);
+    rk_spaces_ended(s, "a", 2, record_end, &t);
+    rk_spaces_ended(s, "a", 3, record_end, &t); /* there is none */
     assert_int_equal(t.n, 1);
     assert_int_equal(t.number[0], 12);
-    rk_spaces_ended(s, "a", RK_SPACE_ALL, tell, &t);
+    rk_spaces_ended(s, "a", RK_SPACE_ALL, record_end, &t);
     assert_int_equal(t.n, 4);
     assert_int_equal(t.number[3], 12);
 
     t.n = 0; /* before it has a name */
-    rk_spaces_ended(s, "b", 1, tell, &t);
-    rk_spaces_ended(s, "c", 0, tell, &t);
-    rk_spaces_ended(s, "b", 0, tell, &t);
+    rk_spaces_ended(s, "b", 1, record_end, &t);
+    rk_spaces_ended(s, "c", 0, record_end, &t);
+    rk_spaces_ended(s, "b", 0, record_end, &t);
     assert_int_equal(t.n, 0);
-    assert_int_equal(rk_spaces_name(s, "b", 20, 2, tell, &t), RANK_OK);
+    assert_int_equal(rk_spaces_name(s, "b", 20, 2, record_end, &t), RANK_OK);
     assert_int_equal(t.n, 2);
     assert_int_equal(t.number[0], 21);
     assert_int_equal(t.number[1], 20);
-    assert_int_equal(rk_spaces_name(s, "b", 20, 2, tell, &t), RANK_OK);
+    assert_int_equal(rk_spaces_name(s, "b", 20, 2, record_end, &t), RANK_OK);
     assert_int_equal(t.n, 2);
 
     t.n = 0; /* the oldest of too many are forgotten */
     for (int i = 0; i < 500; i++)
-        rk_spaces_ended(s, "d", i, tell, &t);
-    assert_int_equal(rk_spaces_name(s, "d", 100, 500, tell, &t), RANK_OK);
+        rk_spaces_ended(s, "d", i, record_end, &t);
+    assert_int_equal(rk_spaces_name(s, "d", 100, 500, record_end, &t), RANK_OK);
     assert_in_range(t.n, 100, 499);
     assert_int_equal(t.number[t.n - 1], 599);
-    rk_spaces_ended(s, "e", 1, tell, &t); /* stays till the end */
+    rk_spaces_ended(s, "e", 1, record_end, &t); /* stays till the end */
     rk_spaces_free(s);
     rk_spaces_free(NULL);
 }
 
 /* ------------------------------------------------------------------------ worlds.h */
 
-static void worlds(void **state)
+static void processes(void **state)
 {
     static struct rk_boot boot = {.rank = 1, .size = 5, .alone = true, .job = "w"};
     struct rk_ctx ctx = {.boot = &boot};
@@ -199,7 +199,7 @@ int main(void)
         cmocka_unit_test(text_and_back),
         cmocka_unit_test(garbage),
         cmocka_unit_test(spaces),
-        cmocka_unit_test(worlds),
+        cmocka_unit_test(processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include "tests/unit/unit.h"
 
-enum { BYTES = 1 << 20, PATIENCE_S = 60 };
+enum { BYTES = 1 << 20, TIMEOUT_S = 60 };
 
 static bool never(void *arg)
 {
@@ -123,7 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_bound)};
     int failed;
 
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     if (rank_init(NULL) != RANK_OK)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,9 +119,9 @@ static void names(void)
 }
 
 /* Names of a process that has died are gone; a process that died waiting is no harm. */
-static void names_of_dead(uint32_t who)
+static void names_of_dead(uint32_t owner)
 {
-    if (me.rank == who) {
+    if (me.rank == owner) {
         need("PMIx_Publish", publish("name of the dead", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_APP));
         need("PMIx_Publish", publish("ready", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_INDEF));
         if (fork() == 0) { /* kills its parent, most likely while that waits */
@@ -155,9 +155,9 @@ static void connect_one_job(void)
     }
 }
 
-static void connect_without(uint32_t who)
+static void connect_without(uint32_t owner)
 {
-    if (me.rank == who)
+    if (me.rank == owner)
         kill(getpid(), SIGKILL);
     /* Its death may not be reported yet, but will be soon. */
     while (PMIx_Connect(&all, 1, NULL, 0) == PMIX_SUCCESS)
@@ -291,10 +291,10 @@ static void parent_nspace(char *out)
 
 static void child(void)
 {
-    const char *told = getenv("RK_TOLD");
+    const char *reported = getenv("RK_TOLD");
     pmix_nspace_t parent;
 
-    if (!told || strcmp(told, "by the parent") != 0)
+    if (!reported || strcmp(reported, "by the parent") != 0)
         need("the variable from the parent", PMIX_ERROR);
     put_card();
     parent_nspace(parent);
@@ -351,16 +351,16 @@ static void come_late(bool parent)
 /* A job that is not there is no job, however often and by how many it is asked for, and whatever else is wanted of it. */
 static void ask_unknown(void)
 {
-    pmix_proc_t both[2], nobody;
+    pmix_proc_t both[2], no_rank;
     pmix_value_t *v;
     pmix_info_t info;
     int s = S;
 
-    PMIX_LOAD_PROCID(&nobody, "no-such-job", 0);
+    PMIX_LOAD_PROCID(&no_rank, "no-such-job", 0);
     PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &s, PMIX_INT);
     for (int i = 0; i < 100; i++) {
-        nobody.rank = (pmix_rank_t)i % 3;
-        want("a card of no job", PMIx_Get(&nobody, "card", &info, 1, &v), PMIX_ERR_NOT_FOUND);
+        no_rank.rank = (pmix_rank_t)i % 3;
+        want("a card of no job", PMIx_Get(&no_rank, "card", &info, 1, &v), PMIX_ERR_NOT_FOUND);
     }
     need("PMIx_Fence", fence());
     if (me.rank == 0) {
@@ -375,7 +375,7 @@ static void ask_unknown(void)
 /* ------------------------------------------------------------------------- ends */
 
 static volatile int heard;
-static pmix_nspace_t whose_end;
+static pmix_nspace_t ended_proc;
 
 static void on_end(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                    pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *done_arg)
@@ -386,14 +386,14 @@ static void on_end(size_t id, pmix_status_t code, const pmix_proc_t *source, pmi
     (void)ninfo;
     (void)results;
     (void)nresults;
-    if (PMIX_CHECK_NSPACE(source->nspace, whose_end))
+    if (PMIX_CHECK_NSPACE(source->nspace, ended_proc))
         heard = 1;
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
 /* A client that registers for an event after its arrival may miss it in libpmix; so the parent waits for the registration. */
-static void ready_to_hear(uint32_t n, bool parent)
+static void ready_for_events(uint32_t n, bool parent)
 {
     char key[32];
 
@@ -407,16 +407,16 @@ static void ready_to_hear(uint32_t n, bool parent)
 }
 
 /* The parent's job ends, as any other. */
-static void hear_of_end(void)
+static void wait_for_end_event(void)
 {
     pmix_status_t code = PMIX_EVENT_JOB_END;
     pmix_status_t rc;
 
-    parent_nspace(whose_end);
+    parent_nspace(ended_proc);
     rc = PMIx_Register_event_handler(&code, 1, NULL, 0, on_end, NULL, NULL);
     if (rc < 0)
         need("PMIx_Register_event_handler", rc);
-    ready_to_hear(me.rank, false);
+    ready_for_events(me.rank, false);
     for (int i = 0; i < S * 1000 && !heard; i++)
         usleep(1000);
     want("the end of the parent's job", heard ? PMIX_SUCCESS : PMIX_ERR_TIMEOUT, PMIX_SUCCESS);
@@ -652,9 +652,9 @@ int main(int argc, char **argv)
         come_late(false);
     } else if (strcmp(mode, "spawn-orphan") == 0) {
         parent_of("orphan", (int)number, other);
-        ready_to_hear(number, true);
+        ready_for_events(number, true);
     } else if (strcmp(mode, "orphan") == 0) {
-        hear_of_end();
+        wait_for_end_event();
     } else if (strcmp(mode, "events") == 0) {
         events('p', number);
     } else if (strcmp(mode, "events-a") == 0 || strcmp(mode, "events-b") == 0) {

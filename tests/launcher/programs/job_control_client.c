@@ -31,19 +31,19 @@ static pmix_status_t control(const pmix_proc_t *targets, size_t n, const char *k
     return rc;
 }
 
-static int send_signals(const char *whom)
+static int send_signals(const char *to)
 {
-    bool everybody = strcmp(whom, "ALL") == 0, mine;
+    bool all_ranks = strcmp(to, "ALL") == 0, mine;
     struct timespec limit = {20, 0};
     int sig = SIGUSR2;
     pmix_proc_t target;
     sigset_t set;
 
-    PMIX_LOAD_PROCID(&target, me.nspace, everybody ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(whom));
-    mine = everybody || target.rank == me.rank;
+    PMIX_LOAD_PROCID(&target, me.nspace, all_ranks ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(to));
+    mine = all_ranks || target.rank == me.rank;
     need("PMIx_Fence", fence());
     if (me.rank == 0)
-        need("PMIx_Job_control", control(everybody ? NULL : &target, !everybody, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT));
+        need("PMIx_Job_control", control(all_ranks ? NULL : &target, !all_ranks, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT));
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
     if (mine && sigtimedwait(&set, NULL, &limit) != SIGUSR2) {
@@ -59,15 +59,15 @@ static int send_signals(const char *whom)
     return finish();
 }
 
-_Noreturn static void end_some(const char *how, const char *whom)
+_Noreturn static void end_some(const char *how, const char *to)
 {
-    bool on = true, everybody = strcmp(whom, "ALL") == 0;
+    bool on = true, all_ranks = strcmp(to, "ALL") == 0;
     pmix_proc_t target;
 
-    PMIX_LOAD_PROCID(&target, me.nspace, everybody ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(whom));
+    PMIX_LOAD_PROCID(&target, me.nspace, all_ranks ? PMIX_RANK_WILDCARD : (pmix_rank_t)atoi(to));
     need("PMIx_Fence", fence());
     if (me.rank == 0)
-        need("PMIx_Job_control", control(everybody ? NULL : &target, !everybody, *how == 'k' ? PMIX_JOB_CTRL_KILL : PMIX_JOB_CTRL_TERMINATE,
+        need("PMIx_Job_control", control(all_ranks ? NULL : &target, !all_ranks, *how == 'k' ? PMIX_JOB_CTRL_KILL : PMIX_JOB_CTRL_TERMINATE,
                                          &on, PMIX_BOOL));
     for (;;)
         pause();
@@ -75,15 +75,15 @@ _Noreturn static void end_some(const char *how, const char *whom)
 
 static int refused(void)
 {
-    pmix_proc_t nobody, other;
+    pmix_proc_t no_rank, other;
     bool on = true;
     int sig = SIGUSR2;
 
-    PMIX_LOAD_PROCID(&nobody, me.nspace, size);
+    PMIX_LOAD_PROCID(&no_rank, me.nspace, size);
     PMIX_LOAD_PROCID(&other, "another-job", 0);
     if (control(NULL, 0, PMIX_JOB_CTRL_PAUSE, &on, PMIX_BOOL) != PMIX_ERR_NOT_SUPPORTED ||
         control(NULL, 0, PMIX_JOB_CTRL_CHECKPOINT, "id", PMIX_STRING) != PMIX_ERR_NOT_SUPPORTED ||
-        control(&nobody, 1, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT) == PMIX_SUCCESS ||
+        control(&no_rank, 1, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT) == PMIX_SUCCESS ||
         control(&other, 1, PMIX_JOB_CTRL_SIGNAL, &sig, PMIX_INT) == PMIX_SUCCESS) {
         fprintf(stderr, "rank %u was not refused\n", me.rank);
         return 9;

@@ -29,11 +29,11 @@ static void put_card(void)
 static void check_card(uint32_t rank)
 {
     char want[64];
-    pmix_proc_t who;
+    pmix_proc_t peer;
     pmix_value_t *v;
 
-    PMIX_LOAD_PROCID(&who, me.nspace, rank);
-    need("PMIx_Get", PMIx_Get(&who, "card", NULL, 0, &v));
+    PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+    need("PMIx_Get", PMIx_Get(&peer, "card", NULL, 0, &v));
     snprintf(want, sizeof(want), "card of %u", rank);
     if (strcmp(want, v->data.string) != 0) {
         fprintf(stderr, "rank %u: %s\n", rank, v->data.string);

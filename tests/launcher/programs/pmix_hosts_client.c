@@ -32,7 +32,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void nap(void)
+static void pause_ms(void)
 {
     const struct timespec ms = {0, 1000000};
 
@@ -157,7 +157,7 @@ __attribute__((noreturn)) static void abort_at_length(size_t mib)
         pause();
 }
 
-static int raise_and_hear(const char *name)
+static int raise_and_receive(const char *name)
 {
     static const struct {
         const char *name;
@@ -186,7 +186,7 @@ static int raise_and_hear(const char *name)
         raise_event(range, targets, 2);
     }
     for (until = now() + LIMIT_S; mine && me.rank != special && atomic_load(&heard) == 0 && now() < until;)
-        nap();
+        pause_ms();
     /* What was on its way came before the fence's end. */
     need("PMIx_Fence", fence());
     if (me.rank != special && atomic_load(&heard) != mine) {
@@ -213,13 +213,13 @@ static void put_card(void)
 static pmix_status_t get_card(uint32_t rank, int timeout_s)
 {
     pmix_info_t info;
-    pmix_proc_t who;
+    pmix_proc_t victim;
     pmix_value_t *v = NULL;
     pmix_status_t rc;
 
-    PMIX_LOAD_PROCID(&who, me.nspace, rank);
+    PMIX_LOAD_PROCID(&victim, me.nspace, rank);
     PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &timeout_s, PMIX_INT);
-    rc = PMIx_Get(&who, "card", &info, timeout_s >= 0, &v);
+    rc = PMIx_Get(&victim, "card", &info, timeout_s >= 0, &v);
     if (rc == PMIX_SUCCESS && v->data.uint32 != rank)
         exit(wrong("another's card"));
     if (rc == PMIX_SUCCESS)
@@ -228,7 +228,7 @@ static pmix_status_t get_card(uint32_t rank, int timeout_s)
 }
 
 /* It never commits, and each rank that gets its data fails in time. */
-static int get_in_vain(void)
+static int get_without_data(void)
 {
     double begin = now(), took;
     pmix_status_t rc;
@@ -282,7 +282,7 @@ static int get_of_the_dead(bool before, bool wrapped)
     }
     /* A rank behind a wrapper ends without notice. */
     for (until = now() + LIMIT_S; !before && !wrapped && atomic_load(&died) < 0 && now() < until;)
-        nap();
+        pause_ms();
     if (!before && wrapped)
         nanosleep(&later, NULL);
     begin = now();
@@ -295,7 +295,7 @@ static int get_of_the_dead(bool before, bool wrapped)
 }
 
 /* All ranks of a host end well without a commit. late: the Get begins when that is over. */
-static int get_of_who_left(bool late)
+static int get_of_departed(bool late)
 {
     const struct timespec later = {0, 500000000};
     double begin;
@@ -335,7 +335,7 @@ static int fence_with_the_dead(bool in)
     return finish();
 }
 
-static void told_late(uint32_t rank, bool tell)
+static void late_event(uint32_t rank, bool send_notice)
 {
     char key[32];
     pmix_info_t info;
@@ -343,7 +343,7 @@ static void told_late(uint32_t rank, bool tell)
     int wait_s = 20;
 
     snprintf(key, sizeof(key), "late %u", rank);
-    if (tell) {
+    if (send_notice) {
         PMIX_INFO_LOAD(&info, key, key, PMIX_STRING);
         need("PMIx_Publish", PMIx_Publish(&info, 1));
         PMIX_INFO_DESTRUCT(&info);
@@ -375,11 +375,11 @@ static int fence_too_late(void)
                 return wrong(PMIx_Error_string(rc));
             if (now() - begin < 0.9 || now() - begin > LIMIT_S)
                 return wrong("not the time that was given");
-            told_late(me.rank + (uint32_t)round * size, true);
+            late_event(me.rank + (uint32_t)round * size, true);
         }
         for (uint32_t i = 0; i < size && me.rank == special; i++) {
             if (i != special)
-                told_late(i + (uint32_t)round * size, false);
+                late_event(i + (uint32_t)round * size, false);
         }
         need("PMIx_Fence once more", fence());
     }
@@ -453,7 +453,7 @@ static void watch(uint32_t mask, int round)
         while ((mask >> r & 1) && !said("left", round, r)) {
             if (now() > until)
                 exit(wrong("the others' fence does not end without this one"));
-            nap();
+            pause_ms();
         }
     }
 }
@@ -576,7 +576,7 @@ static int ends_among_some(bool in)
     }
     /* FAR_DEAD: a file that exists once the client behind a script has died. */
     while (!in && getenv("FAR_DEAD") && access(getenv("FAR_DEAD"), F_OK))
-        nap();
+        pause_ms();
     if (!in)
         nanosleep(&later, NULL);
     for (int i = 0; i < 2; i++) {
@@ -600,22 +600,22 @@ static int fences_beside_deaths(void)
     unsigned seed = 4711 + me.rank;
 
     need("PMIx_Fence", fence());
-    for (uint32_t who = living; who < size; who++) {
-        if (me.rank == who) {
-            while (who > living && !said("left", (int)who - 1, 0))
-                nap();
-            say("dies", (int)who);
+    for (uint32_t victim = living; victim < size; victim++) {
+        if (me.rank == victim) {
+            while (victim > living && !said("left", (int)victim - 1, 0))
+                pause_ms();
+            say("dies", (int)victim);
             raise(SIGKILL);
         }
         if (me.rank >= living)
             continue;
-        while (!said("dies", (int)who, who))
+        while (!said("dies", (int)victim, victim))
             sched_yield();
         for (double until = now() + 1e-6 * (rand_r(&seed) % 1500); now() < until;)
             sched_yield();
-        if (fence_of((1u << living) - 1 + (1u << who), NULL, 0) == PMIX_SUCCESS)
+        if (fence_of((1u << living) - 1 + (1u << victim), NULL, 0) == PMIX_SUCCESS)
             return wrong("the fence succeeded without one of its participants");
-        meet((1u << living) - 1, (int)who, false);
+        meet((1u << living) - 1, (int)victim, false);
     }
     return finish();
 }
@@ -624,7 +624,7 @@ static int fences_beside_deaths(void)
  * One finalizes before the others come to a fence with it, or when they are in it (before: they have come before that), and
  * its process lives for a while yet, or is over. They hear that it will not come.
  */
-static int fence_of_who_has_left(bool over, bool before)
+static int fence_of_departed(bool over, bool before)
 {
     const struct timespec while_yet = {0, 600000000}, later = {0, 300000000};
     uint32_t full = (1u << size) - 1, outside = (special + 2) % size;
@@ -645,7 +645,7 @@ static int fence_of_who_has_left(bool over, bool before)
     say("came", 9);
     for (uint32_t r = 0; r < size; r++) {
         while (r != special && !said("came", 9, r))
-            nap();
+            pause_ms();
     }
     if (me.rank != outside && fence_of(full - (1u << outside), NULL, 0) == PMIX_SUCCESS)
         return wrong("the fence succeeded without one of its participants");
@@ -672,13 +672,13 @@ int main(int argc, char **argv)
         return 0;
     start();
     if (strcmp(mode, "notify") == 0 && argc > 3)
-        return raise_and_hear(argv[3]);
+        return raise_and_receive(argv[3]);
     if (strcmp(mode, "log-much") == 0)
         return log_much(TOO_MUCH_MIB);
     if (strcmp(mode, "abort-at-length") == 0)
         abort_at_length(TOO_MUCH_MIB);
     if (strcmp(mode, "get-in-vain") == 0)
-        return get_in_vain();
+        return get_without_data();
     if (strcmp(mode, "get-late") == 0)
         return get_late();
     if (strcmp(mode, "get-before-death") == 0)
@@ -686,9 +686,9 @@ int main(int argc, char **argv)
     if (strcmp(mode, "get-after-death") == 0)
         return get_of_the_dead(false, argc > 3);
     if (strcmp(mode, "get-before-leave") == 0)
-        return get_of_who_left(false);
+        return get_of_departed(false);
     if (strcmp(mode, "get-after-leave") == 0)
-        return get_of_who_left(true);
+        return get_of_departed(true);
     if (strcmp(mode, "get-left") == 0)
         return get_what_is_left(argc > 3, false);
     if (strcmp(mode, "get-left-late") == 0)
@@ -704,13 +704,13 @@ int main(int argc, char **argv)
     if (strcmp(mode, "too-much") == 0)
         return too_much();
     if (strcmp(mode, "finalize-before-some") == 0)
-        return fence_of_who_has_left(false, false);
+        return fence_of_departed(false, false);
     if (strcmp(mode, "leave-in-some") == 0)
-        return fence_of_who_has_left(true, true);
+        return fence_of_departed(true, true);
     if (strcmp(mode, "leave-in-turn") == 0)
         return leave_in_turn();
     if (strcmp(mode, "leave-before-some") == 0)
-        return fence_of_who_has_left(true, false);
+        return fence_of_departed(true, false);
     if (strcmp(mode, "die-before-some") == 0)
         return ends_among_some(false);
     if (strcmp(mode, "die-in-some") == 0)

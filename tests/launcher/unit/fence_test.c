@@ -359,23 +359,23 @@ static void too_much(void **state)
 }
 
 /* The fence of this rank waits for those; NULL: it is in none that is known here. */
-static void waits(struct world *w, uint32_t rank, const char *whom)
+static void waits(struct world *w, uint32_t rank, const char *names)
 {
     const struct xr_fence *f = xr_fences_of(w->fences, XR_FENCE_PMIX, rank);
     char text[80];
 
     assert_null(xr_fences_of(w->fences, XR_FENCE_PMI1, rank));
-    assert_true(!f == !whom);
-    if (!f || !whom)
+    assert_true(!f == !names);
+    if (!f || !names)
         return;
-    assert_true(xr_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(whom, "other hosts") != 0));
-    assert_string_equal(text, whom);
+    assert_true(xr_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(names, "other hosts") != 0));
+    assert_string_equal(text, names);
     xr_fences_awaited(w->fences, f, text, 4);
-    assert_memory_equal(text, whom, 3);
+    assert_memory_equal(text, names, 3);
     assert_int_equal(strlen(text), 3);
 }
 
-static void whom_those_here_wait_for(void **state)
+static void waited_for_here(void **state)
 {
     struct world *w = *state;
     const uint32_t some[] = {0, 1, 4};
@@ -401,7 +401,7 @@ static void whom_those_here_wait_for(void **state)
 }
 
 /* It is for those above to know. */
-static void whom_those_above_wait_for(void **state)
+static void waited_for_above(void **state)
 {
     struct world *w = *state;
 
@@ -412,7 +412,7 @@ static void whom_those_above_wait_for(void **state)
     waits(w, 0, NULL);
 }
 
-static void whom_branches_wait_for(void **state)
+static void children_waited_for(void **state)
 {
     struct world *w = *state;
     const uint32_t two_hosts[] = {0, 1}, three_hosts[] = {2, 3, 12};
@@ -442,9 +442,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(gone_below, open_tree, close_world),
         cmocka_unit_test_setup_teardown(gone_and_forgotten, open_tree, close_world),
         cmocka_unit_test_setup_teardown(too_much, open_tree, close_world),
-        cmocka_unit_test_setup_teardown(whom_those_here_wait_for, open_tree, close_world),
-        cmocka_unit_test_setup_teardown(whom_those_above_wait_for, open_world, close_world),
-        cmocka_unit_test_setup_teardown(whom_branches_wait_for, open_front, close_world),
+        cmocka_unit_test_setup_teardown(waited_for_here, open_tree, close_world),
+        cmocka_unit_test_setup_teardown(waited_for_above, open_world, close_world),
+        cmocka_unit_test_setup_teardown(children_waited_for, open_front, close_world),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

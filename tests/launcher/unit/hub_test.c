@@ -58,9 +58,9 @@ static void on_send(void *arg, uint32_t job, enum xr_word word, struct xr_packer
 }
 
 static bool on_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
-                     struct xr_packer *outline)
+                     struct xr_packer *info)
 {
-    struct xr_unpacker u = {outline->data, outline->len, outline->failed};
+    struct xr_unpacker u = {info->data, info->len, info->failed};
     struct xr_job o;
 
     (void)job;
@@ -82,7 +82,7 @@ static void forget(struct world *w)
 }
 
 /* A job of 4 ranks on 2 hosts, of two programs. */
-static void pack_outline(const char *id, struct xr_packer *p)
+static void pack_job_info(const char *id, struct xr_packer *p)
 {
     char *hosts[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", NULL};
     uint32_t host_of[] = {0, 0, 1, 1};
@@ -120,7 +120,7 @@ static void spawn(struct world *w, uint32_t from, uint32_t job, const char *id)
     if (w->refuse)
         return;
     assert_int_equal(w->n, 0);
-    pack_outline(id, &p);
+    pack_job_info(id, &p);
     assert_true(take(w, job, XR_UP_OUTLINE, &p));
     assert_true(take(w, job, XR_UP_STARTED, &p));
     assert_int_equal(w->n, 1);
@@ -138,7 +138,7 @@ static void open_world(struct world *w, bool go_on)
     w->base = event_base_new();
     assert_non_null(w->base);
     assert_int_equal(xr_hub_open(w->base, go_on, &ops, w, &w->hub), RANK_OK);
-    pack_outline("first", &p);
+    pack_job_info("first", &p);
     assert_true(take(w, 0, XR_UP_OUTLINE, &p));
     assert_string_equal(xr_hub_name(w->hub, 0), "first");
     assert_true(take(w, 0, XR_UP_STARTED, &p));
@@ -249,21 +249,21 @@ static void deaths(void **state)
 static void failures(void **state)
 {
     struct world w;
-    unsigned told = 0, heard = 0;
+    unsigned sent = 0, heard = 0;
 
     (void)state;
     open_world(&w, false);
     assert_true(xr_hub_gone(w.hub, 2, 9));
     for (unsigned i = 0; i < w.n; i++) {
         if (w.said[i].word == XR_DOWN_END) {
-            told++;
+            sent++;
             assert_int_equal(w.said[i].job, 1); /* the first is not connected with it */
         } else {
             assert_int_equal(w.said[i].word, XR_DOWN_DIED);
             heard += w.said[i].job == 0; /* but a team may hold ranks of all three */
         }
     }
-    assert_int_equal(told, 1);
+    assert_int_equal(sent, 1);
     assert_int_equal(heard, 1);
     forget(&w);
     assert_true(xr_hub_gone(w.hub, 1, 0));
@@ -325,7 +325,7 @@ static void questions(void **state)
 }
 
 /* Check which clients get the events of which ends; XR_ALL_RANKS stands for all. Events are kept. */
-static unsigned told_of(const struct world *w, uint32_t to, const char *job, uint32_t rank)
+static unsigned got_end_of(const struct world *w, uint32_t to, const char *job, uint32_t rank)
 {
     unsigned n = 0;
 
@@ -349,15 +349,15 @@ static void first_ends(void **state)
     open_world(&w, false);
     gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second");
     assert_true(xr_hub_gone(w.hub, 0, 0));
-    assert_int_equal(told_of(&w, 1, "first", XR_ALL_RANKS), 1);
-    assert_int_equal(told_of(&w, 2, "first", XR_ALL_RANKS), 1);
+    assert_int_equal(got_end_of(&w, 1, "first", XR_ALL_RANKS), 1);
+    assert_int_equal(got_end_of(&w, 2, "first", XR_ALL_RANKS), 1);
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
     gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second"); /* as if it were known still */
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
     assert_null(xr_hub_name(w.hub, 0));
     assert_true(xr_hub_gone(w.hub, 0, 0)); /* once more is no harm */
     ended(&w, 2, 0, true);
-    assert_int_equal(told_of(&w, 1, "third", 0), 1);
+    assert_int_equal(got_end_of(&w, 1, "third", 0), 1);
     xr_hub_end_others(w.hub, 0, true, 1, 0, 15);
     for (unsigned i = w.n; i-- > 0 && w.said[i].word == XR_DOWN_END;)
         assert_int_not_equal(w.said[i].job, 0);
@@ -391,7 +391,7 @@ static void expect_words(struct world *w, enum xr_word word, unsigned n, const u
 }
 
 /* Jobs are without hope when none of them makes progress. */
-static void hopeless(void **state)
+static void all_stalled(void **state)
 {
     struct xr_packer p = {0};
     struct world w;
@@ -468,9 +468,9 @@ static void bridges(void **state)
     assert_true(xr_hub_gone(w.hub, 1, 0));
     forget(&w);
     ended(&w, 0, 2, true);
-    assert_int_equal(told_of(&w, 2, "first", 2), 1);
+    assert_int_equal(got_end_of(&w, 2, "first", 2), 1);
     ended(&w, 2, 1, true);
-    assert_int_equal(told_of(&w, 0, "third", 1), 1);
+    assert_int_equal(got_end_of(&w, 0, "third", 1), 1);
     close_world(&w);
 }
 
@@ -500,7 +500,7 @@ static void many(void **state)
             ended(&w, 3 + i, rank, false);
         expect_answers(&w, 2, XR_SOMEBODY_LOST);
         assert_true(xr_hub_gone(w.hub, 3 + i, 0));
-        assert_int_equal(told_of(&w, 0, id, XR_ALL_RANKS), 1);
+        assert_int_equal(got_end_of(&w, 0, id, XR_ALL_RANKS), 1);
         forget(&w);
         assert_int_equal(xr_hub_jobs(w.hub), 3);
     }
@@ -527,17 +527,17 @@ static void died_before(void **state)
     begin(&p, 0, 500, 1, XR_ERRAND_SPAWN);
     assert_true(take(&w, 2, XR_UP_ERRAND, &p));
     ended(&w, 2, 3, true);
-    pack_outline("fourth", &p);
+    pack_job_info("fourth", &p);
     assert_true(take(&w, 3, XR_UP_OUTLINE, &p));
     ended(&w, 0, 0, true);
-    assert_int_equal(told_of(&w, 3, "third", 3) + told_of(&w, 3, "first", 0), 0);
+    assert_int_equal(got_end_of(&w, 3, "third", 3) + got_end_of(&w, 3, "first", 0), 0);
     assert_true(xr_hub_gone(w.hub, 2, 0));
     forget(&w);
     assert_int_equal(xr_hub_jobs(w.hub), 4); /* the one that is over is still to be told of */
     assert_true(take(&w, 3, XR_UP_STARTED, &p));
-    assert_int_equal(told_of(&w, 3, "third", 3), 1);
-    assert_int_equal(told_of(&w, 3, "first", 0), 1);
-    assert_int_equal(told_of(&w, 3, "third", XR_ALL_RANKS), 1);
+    assert_int_equal(got_end_of(&w, 3, "third", 3), 1);
+    assert_int_equal(got_end_of(&w, 3, "first", 0), 1);
+    assert_int_equal(got_end_of(&w, 3, "third", XR_ALL_RANKS), 1);
     assert_int_equal(xr_hub_jobs(w.hub), 3);
     close_world(&w);
 }
@@ -588,7 +588,7 @@ static void too_late(void **state)
 }
 
 /* Each agent is told once what another job is like. */
-static void outlines(void **state)
+static void job_infos(void **state)
 {
     struct xr_packer p = {0};
     struct world w;
@@ -631,9 +631,9 @@ static void disconnected(void **state)
         gather(&w, XR_ERRAND_DISCONNECT, i < 2 ? 1 : 2, i % 2, "second", "third");
     forget(&w);
     ended(&w, 2, 0, true);
-    assert_int_equal(told_of(&w, 0, "third", 0), 0);
+    assert_int_equal(got_end_of(&w, 0, "third", 0), 0);
     assert_true(xr_hub_gone(w.hub, 2, 0));
-    assert_int_equal(told_of(&w, 0, "third", XR_ALL_RANKS), 1);
+    assert_int_equal(got_end_of(&w, 0, "third", XR_ALL_RANKS), 1);
     for (unsigned i = 0; i < w.n; i++) {
         if (w.said[i].job != 0)
             continue;
@@ -683,7 +683,7 @@ static void nonsense(void **state)
 
     (void)state;
     open_world(&w, false);
-    pack_outline("again", &p);
+    pack_job_info("again", &p);
     assert_false(take(&w, 1, XR_UP_OUTLINE, &p));
     begin(&p, 2, 1, 0, XR_ERRAND_PUBLISH); /* there is no host 2 */
     assert_false(take(&w, 0, XR_UP_ERRAND, &p));
@@ -753,7 +753,7 @@ static void packing(void **state)
         xr_packer_free(&p);
     }
     xr_hello_clear(&hello);
-    pack_outline("x", &p);
+    pack_job_info("x", &p);
     for (size_t len = 0; len <= p.len; len++) {
         struct xr_job job;
         u = (struct xr_unpacker){p.data, len, false};
@@ -770,8 +770,8 @@ int main(void)
         cmocka_unit_test(not_started), cmocka_unit_test(questions), cmocka_unit_test(nonsense),
         cmocka_unit_test(packing),     cmocka_unit_test(first_ends), cmocka_unit_test(bridges),
         cmocka_unit_test(many),        cmocka_unit_test(died_before), cmocka_unit_test(too_late),
-        cmocka_unit_test(outlines),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),
-        cmocka_unit_test(hopeless),    cmocka_unit_test(notices),
+        cmocka_unit_test(job_infos),    cmocka_unit_test(disconnected), cmocka_unit_test(broken),
+        cmocka_unit_test(all_stalled),    cmocka_unit_test(notices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

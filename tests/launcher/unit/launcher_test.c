@@ -337,7 +337,7 @@ static void shapes(void **state)
 
 /* --------------------------------------------------------------- what agents are told */
 
-static rank_status_t hear(const uint8_t *data, size_t len, struct xr_setup *out, char *err, size_t errlen)
+static rank_status_t unpack_setup(const uint8_t *data, size_t len, struct xr_setup *out, char *err, size_t errlen)
 {
     rank_status_t st;
     int fd[2];
@@ -362,7 +362,7 @@ static void setups(void **state)
     (void)state;
     xr_setup_say(&in, 1, &p);
     assert_false(p.failed);
-    assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
     assert_int_equal(out.node, 1);
     assert_string_equal(out.names[0], "a"); /* below: the chain is c, b, a */
@@ -370,22 +370,22 @@ static void setups(void **state)
     assert_null(out.names[2]);
     xr_setup_clear(&out);
     for (size_t len = 0; len < p.len; len += len < rest + 8 ? 1 : 11) {
-        assert_int_not_equal(hear(p.data, len, &out, err, sizeof(err)), RANK_OK);
+        assert_int_not_equal(unpack_setup(p.data, len, &out, err, sizeof(err)), RANK_OK);
         assert_non_null(strstr(err, "no agent's setup"));
         xr_setup_clear(&out);
     }
     /* Another version, and what it says has another form: named. */
     memcpy(p.data + version, "7.7\33", 5);
     p.data[rest]++;
-    assert_int_not_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    assert_int_not_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7?"));
     assert_non_null(strstr(err, rank_version()));
     xr_setup_clear(&out);
     p.data[rest]--; /* the same form: the parent is to say it */
-    assert_int_equal(hear(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
+    assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     xr_setup_clear(&out);
     p.data[protocol]++; /* whatever follows is not looked at */
-    assert_int_not_equal(hear(p.data, rest + 4, &out, err, sizeof(err)), RANK_OK);
+    assert_int_not_equal(unpack_setup(p.data, rest + 4, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7? (protocol"));
     xr_setup_clear(&out);
     xr_packer_free(&p);

@@ -49,11 +49,11 @@ static int come(uint32_t port)
     return fd;
 }
 
-static void run_until(struct event_base *base, const struct xr_door *door, uint32_t strangers, uint32_t agents)
+static void run_until(struct event_base *base, const struct xr_door *listener, uint32_t closed_peers, uint32_t agents)
 {
     uint64_t end = rk_clock_ns() + 20000000000ull;
 
-    while (xr_door_strangers(door) != strangers || came != agents) {
+    while (xr_door_strangers(listener) != closed_peers || came != agents) {
         const struct timeval tick = {0, 10000};
         assert_true(rk_clock_ns() < end);
         event_base_loopexit(base, &tick);
@@ -62,12 +62,12 @@ static void run_until(struct event_base *base, const struct xr_door *door, uint3
 }
 
 /* The door has stood still, so that what its first guest said is unread when room is needed. */
-static void who_has_spoken_stays(void **state)
+static void active_peer_stays(void **state)
 {
     static const struct xr_door_ops ops = {on_agent, on_other_version};
     struct event_base *base = event_base_new();
     uint8_t secret[XR_SECRET] = "a secret", word[XR_HELLO];
-    struct xr_door *door = NULL;
+    struct xr_door *listener = NULL;
     char **addresses, err[256];
     int fd[ROOM + 1];
     uint32_t port;
@@ -75,19 +75,19 @@ static void who_has_spoken_stays(void **state)
     (void)state;
     assert_non_null(base);
     came = 0;
-    assert_int_equal(xr_door_open(base, secret, "lo", &ops, NULL, &door, &addresses, &port, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_door_open(base, secret, "lo", &ops, NULL, &listener, &addresses, &port, err, sizeof(err)), RANK_OK);
     for (int i = 0; i < ROOM; i++)
         fd[i] = come(port);
-    run_until(base, door, ROOM, 0);
+    run_until(base, listener, ROOM, 0);
     poll(NULL, 0, 600); /* a peer that is silent for longer than half a second may be closed */
     fd[ROOM] = come(port);
     xr_hello_make(word, secret, 7);
     assert_int_equal(send(fd[0], word, sizeof(word), 0), sizeof(word));
     /* Another one goes, and is counted; the newest is a guest, the first is none any more. */
-    run_until(base, door, ROOM, 1);
+    run_until(base, listener, ROOM, 1);
     for (int i = 0; i <= ROOM; i++)
         close(fd[i]);
-    xr_door_close(door);
+    xr_door_close(listener);
     xr_strings_free(addresses);
     event_base_free(base);
 }
@@ -141,7 +141,7 @@ static int enter(uint32_t throws, bool stays, int ms, char *err, size_t errlen)
     return fd;
 }
 
-static void who_is_thrown_out_comes_again(void **state)
+static void closed_peer_reconnects(void **state)
 {
     char err[256] = "";
     uint64_t begin;
@@ -163,8 +163,8 @@ static void who_is_thrown_out_comes_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_has_spoken_stays),
-        cmocka_unit_test(who_is_thrown_out_comes_again),
+        cmocka_unit_test(active_peer_stays),
+        cmocka_unit_test(closed_peer_reconnects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -319,7 +319,7 @@ static void pinned(void **state)
 }
 
 /* Does each rank have a core for itself, on a host of 4? cores: of each rank; "": it is not bound. */
-static void crowd(const char *const cores[5], bool crowded)
+static void crowd(const char *const cores[5], bool oversubscribe)
 {
     struct hosts hs = one("core:4 pu:1");
     struct xr_place_pin pin[5];
@@ -335,7 +335,7 @@ static void crowd(const char *const cores[5], bool crowded)
     }
     assert_int_equal(xr_place(&rq, hs.h, hs.n, &p, err, sizeof(err)), RANK_OK);
     assert_true(p.host[0].pinned);
-    assert_int_equal(p.host[0].oversubscribed, crowded);
+    assert_int_equal(p.host[0].oversubscribed, oversubscribe);
     for (uint32_t k = 0; k < rq.npins; k++) {
         assert_int_equal(p.rank[k].cpus != NULL, *cores[k] != '\0'); /* however many they are */
         hwloc_bitmap_free(set[k]);

@@ -57,7 +57,7 @@ static void crowd(void **state)
     nfound = 0;
     for (uint32_t phase = 0; phase < 3; phase++) {
         for (uint32_t i = 0; i < N; i++) {
-            struct xr_names_who who = {.job = 1, .rank = i, .id = "job", .host = "host"};
+            struct xr_names_who client = {.job = 1, .rank = i, .id = "job", .host = "host"};
             const struct xr_asker asker = {.job = 2};
             snprintf(key, sizeof(key), "port of %u", i);
             if (phase == 0) { /* waits for the next one's, and for its own that all call the same */
@@ -68,11 +68,11 @@ static void crowd(void **state)
                 xr_pack_u32(&p, 0);
                 xr_pack_strings(&p, keys);
                 u = (struct xr_unpacker){p.data, p.len, p.failed};
-                xr_names_look_up(names, &who, &u, &asker);
+                xr_names_look_up(names, &client, &u, &asker);
             } else {
                 publish(&p, phase == 1 ? XR_RANGE_ALL : XR_RANGE_PROCESS, phase == 1 ? key : "port");
                 u = (struct xr_unpacker){p.data, p.len, p.failed};
-                assert_int_equal(xr_names_publish(names, &who, &u), XR_DONE);
+                assert_int_equal(xr_names_publish(names, &client, &u), XR_DONE);
                 if (phase == 2)
                     assert_int_equal(nfound, i + 1);
             }
@@ -97,7 +97,7 @@ static void crowd(void **state)
 /* All that is published at once is there or nothing is; and what is for fewer is seen before what is for all. */
 static void ranges(void **state)
 {
-    const struct xr_names_who who = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    const struct xr_names_who client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
     const struct xr_names_who other = {.job = 1, .rank = 2, .id = "job", .host = "elsewhere"};
     enum xr_errand_status expected = XR_NOT_FOUND;
     struct event_base *base = event_base_new();
@@ -116,13 +116,13 @@ static void ranges(void **state)
         xr_pack_bytes(&p, "x", 1);
     }
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_publish(names, &who, &u), XR_THERE_ALREADY);
+    assert_int_equal(xr_names_publish(names, &client, &u), XR_THERE_ALREADY);
     xr_packer_free(&p);
     for (uint32_t range = XR_RANGE_ALL; range <= XR_RANGE_PROCESS; range++) {
         for (int twice = 0; twice < 2; twice++) {
             publish(&p, range, "a");
             u = (struct xr_unpacker){p.data, p.len, p.failed};
-            assert_int_equal(xr_names_publish(names, &who, &u), twice ? XR_THERE_ALREADY : XR_DONE);
+            assert_int_equal(xr_names_publish(names, &client, &u), twice ? XR_THERE_ALREADY : XR_DONE);
             u = (struct xr_unpacker){p.data, p.len, p.failed};
             if (range == XR_RANGE_HOST || range == XR_RANGE_PROCESS) /* another host, or process */
                 assert_int_equal(xr_names_publish(names, &other, &u), twice ? XR_THERE_ALREADY : XR_DONE);
@@ -133,15 +133,15 @@ static void ranges(void **state)
         xr_pack_u32(&p, XR_RANGE_JOB);
         xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
         u = (struct xr_unpacker){p.data, p.len, p.failed};
-        assert_int_equal(xr_names_unpublish(names, &who, &u), twice ? XR_NOT_FOUND : XR_DONE);
+        assert_int_equal(xr_names_unpublish(names, &client, &u), twice ? XR_NOT_FOUND : XR_DONE);
         xr_packer_free(&p);
     }
     xr_pack_u32(&p, XR_RANGE_ANY);
     xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_unpublish(names, &who, &u), XR_DONE);
+    assert_int_equal(xr_names_unpublish(names, &client, &u), XR_DONE);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_unpublish(names, &who, &u), XR_NOT_FOUND);
+    assert_int_equal(xr_names_unpublish(names, &client, &u), XR_NOT_FOUND);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
     assert_int_equal(xr_names_unpublish(names, &other, &u), XR_DONE); /* its own two are left */
     xr_packer_free(&p);
@@ -162,7 +162,7 @@ static void on_sized(void *arg, const struct xr_asker *asker, enum xr_errand_sta
 
 static void look_up(struct xr_names *names, char **keys, enum xr_errand_status status)
 {
-    const struct xr_names_who who = {.job = 1, .rank = 2, .id = "job", .host = "host"};
+    const struct xr_names_who client = {.job = 1, .rank = 2, .id = "job", .host = "host"};
     struct xr_packer p = {0};
     struct xr_unpacker u;
 
@@ -172,7 +172,7 @@ static void look_up(struct xr_names *names, char **keys, enum xr_errand_status s
     xr_pack_strings(&p, keys);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
     expected_answer = status;
-    xr_names_look_up(names, &who, &u, &(struct xr_asker){.job = 3});
+    xr_names_look_up(names, &client, &u, &(struct xr_asker){.job = 3});
     xr_packer_free(&p);
 }
 
@@ -180,7 +180,7 @@ static void look_up(struct xr_names *names, char **keys, enum xr_errand_status s
 static void large_answers(void **state)
 {
     enum { BYTES = XR_MESSAGE_MAX / 4 + 4096 };
-    const struct xr_names_who who = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    const struct xr_names_who client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
     char *both[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", NULL}, *one[] = {both[0], NULL};
     struct event_base *base = event_base_new();
     char *value = calloc(1, BYTES);
@@ -198,7 +198,7 @@ static void large_answers(void **state)
         xr_pack_string(&p, both[i]);
         xr_pack_bytes(&p, value, BYTES);
         u = (struct xr_unpacker){p.data, p.len, p.failed};
-        assert_int_equal(xr_names_publish(names, &who, &u), XR_DONE);
+        assert_int_equal(xr_names_publish(names, &client, &u), XR_DONE);
         xr_packer_free(&p);
     }
     look_up(names, both, XR_NO_ROOM);

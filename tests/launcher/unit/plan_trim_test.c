@@ -47,7 +47,7 @@ static void compare(const struct xr_where *where, uint32_t n, unsigned bits)
     xr_placement_clear(&p);
 }
 
-static void nobody_is_missed(void **state)
+static void no_rank_is_missed(void **state)
 {
     (void)state;
     for (unsigned slots = 0; slots < 81; slots++) {
@@ -125,7 +125,7 @@ static void names_are_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_is_missed),
+        cmocka_unit_test(no_rank_is_missed),
         cmocka_unit_test(as_few_as_can_be),
         cmocka_unit_test(as_a_rankfile_says),
         cmocka_unit_test(names_are_forgotten),

@@ -107,11 +107,11 @@ static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_sta
     xr_packer_free(found);
 }
 
-static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
+static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
 {
     const struct xr_asker asker = {.id = id};
     struct host *h = arg;
-    struct xr_names_who who = {.rank = rank, .id = "space", .host = "here"};
+    struct xr_names_who client = {.rank = rank, .id = "space", .host = "here"};
     struct xr_unpacker u = {p->data, p->len, p->failed};
 
     if (h->nheld < h->may_hold) {
@@ -122,11 +122,11 @@ static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what
     if (!h->names)
         assert_int_equal(xr_names_open(h->base, on_found, h, &h->names), RANK_OK);
     if (what == XR_ERRAND_PUBLISH) {
-        reply(h, id, xr_names_publish(h->names, &who, &u), NULL);
+        reply(h, id, xr_names_publish(h->names, &client, &u), NULL);
     } else if (what == XR_ERRAND_UNPUBLISH) {
-        reply(h, id, xr_names_unpublish(h->names, &who, &u), NULL);
+        reply(h, id, xr_names_unpublish(h->names, &client, &u), NULL);
     } else if (what == XR_ERRAND_LOOKUP) {
-        xr_names_look_up(h->names, &who, &u, &asker);
+        xr_names_look_up(h->names, &client, &u, &asker);
     } else {
         xr_request_clear(&h->request);
         assert_int_equal(what, XR_ERRAND_SPAWN);
@@ -137,7 +137,7 @@ static void on_errand(void *arg, uint32_t rank, uint32_t id, enum xr_errand what
     xr_packer_free(p);
 }
 
-static const struct xr_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded, on_errand};
+static const struct xr_pmi1_ops alone = {on_joined, on_aborted, NULL, on_stranded, on_request};
 static const struct xr_pmi1_ops among_others = {on_joined, on_aborted, on_exchange, on_stranded, NULL};
 
 static void open_host(struct host *h, const struct xr_pmi1_ops *ops, uint32_t n, uint32_t size)

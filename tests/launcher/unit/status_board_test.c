@@ -150,7 +150,7 @@ static void no_room_for_a_board(void **state)
 static void ranks_as_text(void **state)
 {
     static const int32_t some[] = {0, 1, 2, 3, 7, 9, 10};
-    static const int32_t guests[] = {1, 4, RK_BOARD_GUEST(0), RK_BOARD_GUEST(1), RK_BOARD_GUEST(2), RK_BOARD_GUEST(5)};
+    static const int32_t visitors[] = {1, 4, RK_BOARD_GUEST(0), RK_BOARD_GUEST(1), RK_BOARD_GUEST(2), RK_BOARD_GUEST(5)};
     static const int32_t wrong[] = {INT32_MIN, INT32_MAX};
     char text[64];
 
@@ -165,9 +165,9 @@ static void ranks_as_text(void **state)
     assert_string_equal(text, "");
     xr_ranks_text(some, 7, 7, text, 5);
     assert_string_equal(text, "0-3,");
-    xr_ranks_text(guests, 6, 6, text, sizeof(text));
+    xr_ranks_text(visitors, 6, 6, text, sizeof(text));
     assert_string_equal(text, "1,4, 0-2,5 of another job");
-    xr_ranks_text(guests + 2, 1, 1, text, sizeof(text));
+    xr_ranks_text(visitors + 2, 1, 1, text, sizeof(text));
     assert_string_equal(text, "0 of another job");
     xr_ranks_text(wrong, 2, 2, text, sizeof(text));
     assert_string_equal(text, "2147483647 of another job, 2147483647");

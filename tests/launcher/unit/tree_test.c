@@ -271,7 +271,7 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
         free(known[i].real_name);
 }
 
-static void who_is_awaited(void **state)
+static void missing_nodes_are_named(void **state)
 {
     (void)state;
     awaits(1, 0, "2 of 3 hosts did not come within 0.05 s (--start-timeout): b, c");
@@ -285,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silence),
         cmocka_unit_test(excused),
-        cmocka_unit_test(who_is_awaited),
+        cmocka_unit_test(missing_nodes_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

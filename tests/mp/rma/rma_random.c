@@ -72,7 +72,7 @@ static uint64_t below(struct program *p, uint64_t n)
 
 static void idle(struct program *p)
 {
-    mp_linger(&p->mp, &p->own);
+    mp_delay(&p->mp, &p->own);
     switch (mp_below(&p->own, 40)) {
     case 0:
         usleep((useconds_t)mp_below(&p->own, 300));
@@ -248,7 +248,7 @@ static void choose_strided(struct program *p, struct range *r)
 }
 
 /* Take the range for this rank if all of it is its own or free. */
-static bool claim(struct program *p, const struct range *r, int who)
+static bool claim(struct program *p, const struct range *r, int actor)
 {
     unsigned char *owner = p->mem[r->mem].owner[r->target];
 
@@ -256,8 +256,8 @@ static bool claim(struct program *p, const struct range *r, int who)
         for (int i = 0; i < r->n; i++) {
             for (int64_t k = r->piece[i].offset; k < r->piece[i].offset + r->piece[i].bytes; k++) {
                 if (pass)
-                    owner[k] = (unsigned char)(who + 1);
-                else if (owner[k] && owner[k] != who + 1)
+                    owner[k] = (unsigned char)(actor + 1);
+                else if (owner[k] && owner[k] != actor + 1)
                     return false;
             }
         }
@@ -280,50 +280,50 @@ static void set_dirt(struct program *p, const struct range *r, enum dirt dirt)
         memset(p->mem[r->mem].dirt[r->target] + r->piece[i].offset, dirt, (size_t)r->piece[i].bytes);
 }
 
-static void clean(struct program *p, int m, int target, int who, bool fence)
+static void clean(struct program *p, int m, int target, int actor, bool fence)
 {
     struct memory *mem = &p->mem[m];
 
     for (int64_t k = 0; k < sizes[m]; k++) {
-        if (mem->owner[target][k] == who + 1 && mem->dirt[target][k] && !(fence && mem->dirt[target][k] == BY_GET))
+        if (mem->owner[target][k] == actor + 1 && mem->dirt[target][k] && !(fence && mem->dirt[target][k] == BY_GET))
             mem->dirt[target][k] = fence ? FENCED : CLEAN;
     }
 }
 
-static void flush(struct program *p, int m, int target, int who)
+static void flush(struct program *p, int m, int target, int actor)
 {
-    clean(p, m, target, who, false);
-    if (who == p->mp.rank)
+    clean(p, m, target, actor, false);
+    if (actor == p->mp.rank)
         MP_OK(rank_flush(p->mem[m].to[target], target));
 }
 
-static void fence(struct program *p, int m, int target, int who)
+static void fence(struct program *p, int m, int target, int actor)
 {
     for (int t = 0; t < p->mp.size; t++) {
         if (m < REGISTERED || t == target)
-            clean(p, m, t, who, true);
+            clean(p, m, t, actor, true);
     }
-    if (who == p->mp.rank)
+    if (actor == p->mp.rank)
         MP_OK(rank_fence(p->mem[m].to[target]));
 }
 
 /* Order before a write of this sort, if what is there needs it. */
-static void before_write(struct program *p, const struct range *r, int who, enum dirt sort)
+static void before_write(struct program *p, const struct range *r, int actor, enum dirt sort)
 {
     bool needed = has_dirt(p, r, BY_PUT) || (sort == BY_PUT && has_dirt(p, r, BY_AMO));
 
     if (has_dirt(p, r, BY_GET)) /* gets are ordered by a flush only */
-        flush(p, r->mem, r->target, who);
+        flush(p, r->mem, r->target, actor);
     else if (needed && below(p, 3))
-        fence(p, r->mem, r->target, who);
+        fence(p, r->mem, r->target, actor);
     else if (needed)
-        flush(p, r->mem, r->target, who);
+        flush(p, r->mem, r->target, actor);
 }
 
-static void before_read(struct program *p, const struct range *r, int who)
+static void before_read(struct program *p, const struct range *r, int actor)
 {
     if (has_dirt(p, r, BY_PUT) || has_dirt(p, r, BY_AMO) || has_dirt(p, r, FENCED))
-        flush(p, r->mem, r->target, who);
+        flush(p, r->mem, r->target, actor);
 }
 
 /* ------------------------------------------------------------------------ steps */
@@ -410,21 +410,21 @@ static void choose_form(struct program *p, struct range *r, int form)
         choose(p, r, form == 2 ? 1 + (int)below(p, PIECES) : 1, 0);
 }
 
-static void step_put(struct program *p, int who)
+static void step_put(struct program *p, int actor)
 {
     int form = (int)below(p, 4);
     struct range r;
     char *buf;
 
     choose_form(p, &r, form);
-    if (r.n == 0 || !claim(p, &r, who))
+    if (r.n == 0 || !claim(p, &r, actor))
         return;
-    before_write(p, &r, who, BY_PUT);
+    before_write(p, &r, actor, BY_PUT);
     buf = mp_alloc((size_t)r.bytes);
     mp_fill(buf, (size_t)r.bytes, (uint64_t)p->step);
     model_copy(p, &r, buf, true);
     set_dirt(p, &r, BY_PUT);
-    if (who == p->mp.rank)
+    if (actor == p->mp.rank)
         do_put(p, &r, buf, form);
     free(buf);
 }
@@ -458,16 +458,16 @@ static void do_get(struct program *p, struct range *r, int form)
     free(want);
 }
 
-static void step_get(struct program *p, int who)
+static void step_get(struct program *p, int actor)
 {
     int form = (int)below(p, 4);
     struct range r;
 
     choose_form(p, &r, form);
-    if (r.n == 0 || !claim(p, &r, who))
+    if (r.n == 0 || !claim(p, &r, actor))
         return;
-    before_read(p, &r, who);
-    if (who == p->mp.rank)
+    before_read(p, &r, actor);
+    if (actor == p->mp.rank)
         do_get(p, &r, form);
     if (form == 1)
         set_dirt(p, &r, BY_GET);
@@ -493,7 +493,7 @@ static uint64_t updated(int amo, uint64_t old, uint64_t v)
     }
 }
 
-static void step_amo(struct program *p, int who)
+static void step_amo(struct program *p, int actor)
 {
     bool wide = below(p, 2), swap = below(p, 6) == 0;
     int amo = (int)below(p, RANK_AMO_COUNT);
@@ -505,16 +505,16 @@ static void step_amo(struct program *p, int who)
     unsigned char *at;
 
     choose(p, &r, 1, (int64_t)w);
-    if (!claim(p, &r, who))
+    if (!claim(p, &r, actor))
         return;
-    before_write(p, &r, who, BY_AMO);
+    before_write(p, &r, actor, BY_AMO);
     at = p->mem[r.mem].model[r.target] + r.piece[0].offset;
     memcpy(&old, at, w);
     compare = hit ? old : v;
     now = swap ? (compare << (64 - 8 * w) == old << (64 - 8 * w) ? v : old) : updated(amo, old, v);
     memcpy(at, &now, w);
     set_dirt(p, &r, BY_AMO);
-    if (who != p->mp.rank)
+    if (actor != p->mp.rank)
         return;
     result = swap || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP || amo == RANK_AMO_FETCH_AND ||
              amo == RANK_AMO_FETCH_OR || amo == RANK_AMO_FETCH_XOR;
@@ -527,7 +527,7 @@ static void step_amo(struct program *p, int who)
 }
 
 /* All add to these; what comes of it shows at the barrier. */
-static void step_add(struct program *p, int who)
+static void step_add(struct program *p, int actor)
 {
     int m = (int)below(p, MEMS), target = (int)below(p, (uint64_t)p->mp.size);
     int64_t at = free_bytes(m) + 8 * (int64_t)below(p, SHARED_WORDS);
@@ -536,12 +536,12 @@ static void step_add(struct program *p, int who)
     memcpy(&sum, p->mem[m].model[target] + at, 8);
     sum += v;
     memcpy(p->mem[m].model[target] + at, &sum, 8);
-    if (who == p->mp.rank)
+    if (actor == p->mp.rank)
         MP_OK(rank_atomic(v & 1 ? RANK_AMO_ADD : RANK_AMO_FETCH_ADD, RANK_UINT64, &v, target, p->mem[m].to[target], at, &was));
 }
 
 /* Data with a signal behind it; then the target waits for that, and has the data. */
-static void step_signal(struct program *p, int who)
+static void step_signal(struct program *p, int actor)
 {
     uint64_t *count;
     struct range r;
@@ -549,21 +549,21 @@ static void step_signal(struct program *p, int who)
     bool add = below(p, 2);
 
     choose(p, &r, 1, 0);
-    if (r.n == 0 || !claim(p, &r, who))
+    if (r.n == 0 || !claim(p, &r, actor))
         return;
-    before_write(p, &r, who, BY_PUT);
+    before_write(p, &r, actor, BY_PUT);
     buf = mp_alloc((size_t)r.bytes);
     mp_fill(buf, (size_t)r.bytes, (uint64_t)p->step);
     model_copy(p, &r, buf, true);
-    count = &p->signals[who * p->mp.size + r.target];
+    count = &p->signals[actor * p->mp.size + r.target];
     ++*count;
-    memcpy(p->mem[1].model[r.target] + 8 * who, count, 8);
-    if (who == p->mp.rank)
+    memcpy(p->mem[1].model[r.target] + 8 * actor, count, 8);
+    if (actor == p->mp.rank)
         MP_OK(rank_put_signal(buf, r.bytes, r.target, p->mem[r.mem].to[r.target], r.piece[0].offset, p->mem[1].own,
-                              8 * (int64_t)who, add ? 1 : *count, add ? RANK_SIGNAL_ADD : RANK_SIGNAL_SET));
+                              8 * (int64_t)actor, add ? 1 : *count, add ? RANK_SIGNAL_ADD : RANK_SIGNAL_SET));
     free(buf);
     if (r.target == p->mp.rank) {
-        MP_OK(rank_signal_wait(p->mem[1].own, 8 * (int64_t)who, RANK_CMP_GE, *count, who, NULL));
+        MP_OK(rank_signal_wait(p->mem[1].own, 8 * (int64_t)actor, RANK_CMP_GE, *count, actor, NULL));
         check_bytes(p, p->mem[r.mem].mine + r.piece[0].offset,
                     p->mem[r.mem].model[r.target] + r.piece[0].offset, r.bytes, "signal's data");
     }
@@ -571,7 +571,7 @@ static void step_signal(struct program *p, int who)
     memset(p->mem[r.mem].owner[r.target] + r.piece[0].offset, r.target + 1, (size_t)r.bytes);
 }
 
-static void step(struct program *p, int who)
+static void step(struct program *p, int actor)
 {
     int m, t;
 
@@ -580,36 +580,36 @@ static void step(struct program *p, int who)
     case 1:
     case 2:
     case 3:
-        step_put(p, who);
+        step_put(p, actor);
         break;
     case 4:
     case 5:
     case 6:
-        step_get(p, who);
+        step_get(p, actor);
         break;
     case 7:
-        step_amo(p, who);
+        step_amo(p, actor);
         break;
     case 8:
-        step_add(p, who);
+        step_add(p, actor);
         break;
     case 9:
-        step_signal(p, who);
+        step_signal(p, actor);
         break;
     case 10:
         m = (int)below(p, MEMS);
         t = (int)below(p, (uint64_t)p->mp.size);
         if (below(p, 2))
-            flush(p, m, t, who);
+            flush(p, m, t, actor);
         else
-            fence(p, m, t, who);
+            fence(p, m, t, actor);
         break;
     default:
         m = (int)below(p, MEMS);
         t = (int)below(p, (uint64_t)p->mp.size);
-        if (who == p->mp.rank && mp_below(&p->own, 2))
+        if (actor == p->mp.rank && mp_below(&p->own, 2))
             MP_OK(rank_flush_local(p->mem[m].to[t], t));
-        else if (who == p->mp.rank && p->npending)
+        else if (actor == p->mp.rank && p->npending)
             end_oldest(p);
     }
 }

@@ -34,7 +34,7 @@ static void requests(struct mp *mp, rank_mem_t mem, char *part)
 {
     static char out[BYTES], in[BYTES];
     const int64_t sizes[] = {0, 8, BYTES};
-    int calls = 0, told = 0;
+    int calls = 0, reported = 0;
     rank_request_t req;
 
     for (int to = mp->rank;; to = (mp->rank + 1) % mp->size) {
@@ -45,14 +45,14 @@ static void requests(struct mp *mp, rank_mem_t mem, char *part)
             MP_OK(rank_cancel(&req)); /* it has begun: nothing happens */
             MP_OK(rank_on_done(&req, count, &calls));
             MP_CHECK(req == RANK_REQUEST_NULL);
-            await(&calls, ++told);
+            await(&calls, ++reported);
             MP_OK(rank_flush(mem, to));
             memset(in, 0, sizeof(in));
             MP_OK(rank_iget(in, sizes[i], to, mem, 0, &req));
             MP_CHECK(req != RANK_REQUEST_NULL);
             MP_OK(rank_cancel(&req));
             MP_OK(rank_on_done(&req, count, &calls));
-            await(&calls, ++told);
+            await(&calls, ++reported);
             MP_CHECK(memcmp(in, out, (size_t)sizes[i]) == 0);
             MP_OK(rank_iput(out, sizes[i], to, mem, 0, &req));
             MP_OK(rank_wait(&req, NULL));

@@ -108,7 +108,7 @@ static void comparisons(struct mp *mp)
 static void asleep(struct mp *mp)
 {
     enum { ROUNDS = 10 };
-    const double nap = 0.1; /* the library's longest */
+    const double pause = 0.1; /* the library's longest */
     double *sent = NULL, late;
     rank_mem_t mem, times;
     int slow[3] = {0, 0, 0};
@@ -138,7 +138,7 @@ static void asleep(struct mp *mp)
             else
                 MP_OK(rank_wait_until(mem, 0, RANK_CMP_GE, i));
             late = mp_now() - sent[0];
-            slow[i % 3] += late > nap / 4;
+            slow[i % 3] += late > pause / 4;
         }
     }
     for (int k = 0; k < 3; k++)

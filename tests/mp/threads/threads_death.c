@@ -13,7 +13,7 @@ enum { KINDS = 11, SHARED = 8 /* and the kinds behind use its team, too */ };
 struct scene {
     int victim;
     double dies; /* when */
-    rank_team_t team[CREW_MAX];
+    rank_team_t team[WORKERS_MAX];
     rank_mem_t mem;
     _Atomic int ended; /* threads with a wait that ended with the death */
 };
@@ -84,12 +84,12 @@ static void wait_somehow(struct hand *me)
 int main(int argc, char **argv)
 {
     static struct scene s; /* the time has to stay for mp_die_at */
-    struct crew crew;
+    struct workers workers;
     uint64_t *mine;
     struct mp mp;
 
-    crew_start(&crew, &mp, &argc, argv);
-    crew.threads = KINDS;
+    workers_start(&workers, &mp, &argc, argv);
+    workers.threads = KINDS;
     s.victim = mp.size - 1;
     for (int t = 0; t < KINDS; t++)
         MP_OK(rank_team_dup(mp.world, &s.team[t]));
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         while (mp_now() < s.dies + 60) /* not in a call */
             ;
     }
-    crew_run(&crew, wait_somehow, &s);
+    workers_run(&workers, wait_somehow, &s);
     MP_CHECK_EQ(s.ended, KINDS);
     MP_CHECK(mp_now() < s.dies + 5);
     mp_end_survivor(&mp);

@@ -20,8 +20,8 @@ enum { LONG = 100 * 1000, SLOT = 4096, BURST = 8, HERD = 6 };
 struct mix {
     double dies, ends;
     rank_team_t pair;           /* of ranks 0 and 1, all threads' */
-    rank_team_t own[CREW_MAX];  /* of them, a thread's */
-    rank_team_t self[CREW_MAX]; /* of this rank */
+    rank_team_t own[WORKERS_MAX];  /* of them, a thread's */
+    rank_team_t self[WORKERS_MAX]; /* of this rank */
     rank_mem_t mem;
     char *mine;
     _Atomic uint64_t counted;   /* fetch-adds of this rank's threads */
@@ -230,7 +230,7 @@ static void play(struct hand *me)
 
     p.in = mp_alloc(LONG);
     p.out = calloc(1, LONG);
-    if (me->t == me->crew->threads - 1) {
+    if (me->t == me->workers->threads - 1) {
         until_dead(&p);
     } else {
         /* Rank 0 says whether it goes on. */
@@ -272,28 +272,28 @@ static void check_sums(struct mix *mix)
 int main(int argc, char **argv)
 {
     static struct mix mix; /* the time has to stay for mp_die_at */
-    struct crew crew;
+    struct workers workers;
     struct mp mp;
     double seconds;
 
-    crew_start(&crew, &mp, &argc, argv);
+    workers_start(&workers, &mp, &argc, argv);
     MP_CHECK_EQ(mp.size, 3);
     seconds = (double)mp_option(argc, argv, "--seconds", 2);
-    crew.threads++;
+    workers.threads++;
     if (mp.rank == 0)
         printf("seed %llu\n", (unsigned long long)mp.seed);
-    for (int t = 0; t < crew.threads; t++) {
+    for (int t = 0; t < workers.threads; t++) {
         MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.own[t]));
         MP_OK(rank_team_split(mp.world, mp.rank, 0, &mix.self[t]));
     }
     MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.pair));
-    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + CREW_MAX * SLOT, 0, (void **)&mix.mine, &mix.mem));
+    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + WORKERS_MAX * SLOT, 0, (void **)&mix.mine, &mix.mem));
     mp_case(&mp, "mix");
     mix.dies = mp_now() + seconds / 2;
     mix.ends = mp_now() + seconds;
     if (mp.rank == 2)
         serve(&mp, &mix);
-    crew_run(&crew, play, &mix);
+    workers_run(&workers, play, &mix);
     check_sums(&mix);
     mp_end_survivor(&mp);
     return 0;

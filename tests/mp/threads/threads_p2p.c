@@ -42,7 +42,7 @@ static void ring(struct hand *me)
     uint64_t random = mp->seed + (uint64_t)me->t;
     char *out = mp_alloc(LONG), *in = mp_alloc(LONG);
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         size_t n = some_bytes(&random);
         rank_envelope_t e;
 
@@ -71,7 +71,7 @@ static void windows(struct hand *me)
     uint64_t in[WINDOW], out[WINDOW];
     rank_request_t req[2 * WINDOW];
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         for (int w = 0; w < WINDOW; w++)
             MP_OK(rank_irecv(&in[w], 1, RANK_UINT64, left(mp), me->t, mp->world, &req[w]));
         for (int w = 0; w < WINDOW; w++) {
@@ -131,10 +131,10 @@ static bool take_one(struct hand *me, struct tally *all, char *buf, bool wait)
     i = (int)(key & 0xffffffff);
     MP_CHECK_EQ(from, e.source);
     MP_CHECK_EQ(t, e.tag);
-    MP_CHECK(t < me->crew->threads && i < me->crew->rounds);
+    MP_CHECK(t < me->workers->threads && i < me->workers->rounds);
     MP_CHECK_EQ(mp_verify(buf + sizeof(key), (size_t)e.bytes - sizeof(key), key), -1);
     pthread_mutex_lock(&all->lock);
-    all->seen[(from * me->crew->threads + t) * me->crew->rounds + i]++;
+    all->seen[(from * me->workers->threads + t) * me->workers->rounds + i]++;
     pthread_mutex_unlock(&all->lock);
     return true;
 }
@@ -147,7 +147,7 @@ static void wild(struct hand *me)
     char *in = mp_alloc(LONG + 8), *out = mp_alloc((LONG + 8) * 4);
     rank_request_t req[4] = {0};
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         size_t n = some_bytes(&me->random);
         uint64_t key = key_of(mp->rank, me->t, i);
         char *buf = out + (size_t)(i % 4) * (LONG + 8);
@@ -171,23 +171,23 @@ static void wild(struct hand *me)
     free(out);
 }
 
-static void wildcards(struct crew *crew)
+static void wildcards(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
-    size_t n = (size_t)mp->size * (size_t)crew->threads * (size_t)crew->rounds;
+    struct mp *mp = workers->mp;
+    size_t n = (size_t)mp->size * (size_t)workers->threads * (size_t)workers->rounds;
     struct tally all = {.lock = PTHREAD_MUTEX_INITIALIZER, .seen = calloc(n, 1)};
 
     MP_CHECK(all.seen != NULL);
     for (int from = 0; from < mp->size; from++) {
-        for (int i = 0; i < crew->rounds; i++)
-            all.left += (from + i) % mp->size == mp->rank ? crew->threads : 0;
+        for (int i = 0; i < workers->rounds; i++)
+            all.left += (from + i) % mp->size == mp->rank ? workers->threads : 0;
     }
     MP_OK(rank_team_dup(mp->world, &all.team));
-    crew_run(crew, wild, &all);
+    workers_run(workers, wild, &all);
     for (int from = 0; from < mp->size; from++) {
-        for (int t = 0; t < crew->threads; t++) {
-            for (int i = 0; i < crew->rounds; i++)
-                MP_CHECK_EQ(all.seen[(from * crew->threads + t) * crew->rounds + i], (from + i) % mp->size == mp->rank);
+        for (int t = 0; t < workers->threads; t++) {
+            for (int i = 0; i < workers->rounds; i++)
+                MP_CHECK_EQ(all.seen[(from * workers->threads + t) * workers->rounds + i], (from + i) % mp->size == mp->rank);
         }
     }
     mp_barrier(mp->world);
@@ -292,16 +292,16 @@ static void take_back(struct hand *me)
     free(in[1]);
 }
 
-static void canceled_or_received(struct crew *crew)
+static void canceled_or_received(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
-    struct race race = {.runners = crew->threads > 2 ? crew->threads - 1 : crew->threads};
+    struct mp *mp = workers->mp;
+    struct race race = {.runners = workers->threads > 2 ? workers->threads - 1 : workers->threads};
     int found = 0;
 
     race.running = race.runners;
-    race.rounds = crew->rounds * 2 / (mp->size + 3); /* many ranks on few cores show no more */
+    race.rounds = workers->rounds * 2 / (mp->size + 3); /* many ranks on few cores show no more */
     MP_OK(rank_team_dup(mp->world, &race.team));
-    crew_run(crew, take_back, &race);
+    workers_run(workers, take_back, &race);
     mp_barrier(mp->world);
     MP_OK(rank_iprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, race.team, &found, NULL)); /* what was sent has been taken */
     MP_CHECK_EQ(found, 0);
@@ -315,8 +315,8 @@ static void canceled_or_received(struct crew *crew)
 struct shelf {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool full[CREW_MAX];
-    rank_request_t req[CREW_MAX][2];
+    bool full[WORKERS_MAX];
+    rank_request_t req[WORKERS_MAX][2];
 };
 
 static void put_on(struct shelf *s, int at, const rank_request_t req[2])
@@ -347,7 +347,7 @@ static void swap(struct hand *me)
     struct mp *mp = me->mp;
     char *in = mp_alloc(LONG), *out = mp_alloc(LONG);
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         uint64_t random = mp->seed ^ key_of(0, me->t, i);
         size_t n = some_bytes(&random);
         rank_request_t req[2];
@@ -358,7 +358,7 @@ static void swap(struct hand *me)
         MP_OK(rank_isend(out, (int64_t)n, RANK_BYTE, right(mp), 1000 + me->t, mp->world, &req[1]));
         put_on(s, me->t, req);
         /* Mine is another's now; his is mine. */
-        take_off(s, (me->t + 1) % me->crew->threads, req);
+        take_off(s, (me->t + 1) % me->workers->threads, req);
         if (i % 2) {
             MP_OK(rank_waitany(2, req, &index, NULL));
             MP_OK(rank_waitany(2, req, &index, NULL));
@@ -370,8 +370,8 @@ static void swap(struct hand *me)
                 MP_OK(rank_testall(2, req, &done, NULL));
         }
         /* When all have come round, mine has been waited for, too. */
-        put_on(s, me->t + CREW_MAX / 2, req);
-        take_off(s, (me->t + me->crew->threads - 1) % me->crew->threads + CREW_MAX / 2, req);
+        put_on(s, me->t + WORKERS_MAX / 2, req);
+        take_off(s, (me->t + me->workers->threads - 1) % me->workers->threads + WORKERS_MAX / 2, req);
         MP_CHECK_EQ(mp_verify(in, n, key_of(left(mp), me->t, i)), -1);
     }
     free(in);
@@ -395,7 +395,7 @@ static void send_first(struct hand *me)
     int64_t mine = 1, all = 1;
     char *out, *in;
 
-    if (me->t == me->crew->threads - 1) {
+    if (me->t == me->workers->threads - 1) {
         for (int i = 0; all; i++) {
             MP_OK(rank_sendrecv(&mine, 1, RANK_INT64, right(mp), 1, &all, 1, RANK_INT64, left(mp), 1, talk->team, NULL));
             mine = talk->senders;
@@ -417,50 +417,50 @@ static void send_first(struct hand *me)
     free(in);
 }
 
-static void all_send_first(struct crew *crew)
+static void all_send_first(struct workers *workers)
 {
-    struct talk talk = {.senders = crew->threads - 1};
+    struct talk talk = {.senders = workers->threads - 1};
 
-    MP_OK(rank_team_dup(crew->mp->world, &talk.team));
-    crew_run(crew, send_first, &talk);
+    MP_OK(rank_team_dup(workers->mp->world, &talk.team));
+    workers_run(workers, send_first, &talk);
     MP_OK(rank_team_free(&talk.team));
 }
 
 /* ----------------------------------------------------------------------------- callbacks */
 
-struct told {
+struct called {
     _Atomic int n;
     rank_team_t team;
 };
 
 static void count_one(const rank_envelope_t *e, void *arg)
 {
-    struct told *told = arg;
+    struct called *called = arg;
 
     MP_CHECK_EQ(e->status, RANK_OK);
-    told->n++;
+    called->n++;
 }
 
 static void call_back(struct hand *me)
 {
-    struct told *told = me->arg;
+    struct called *called = me->arg;
     struct mp *mp = me->mp;
-    uint64_t *in = mp_alloc((size_t)(me->crew->rounds + WINDOW) * sizeof(*in)), out = 1; /* all of them may wait at once */
+    uint64_t *in = mp_alloc((size_t)(me->workers->rounds + WINDOW) * sizeof(*in)), out = 1; /* all of them may wait at once */
     int before;
 
-    for (int i = 0; i < me->crew->rounds / WINDOW; i++) {
+    for (int i = 0; i < me->workers->rounds / WINDOW; i++) {
         rank_request_t req;
         for (int w = 0; w < WINDOW; w++) {
-            MP_OK(rank_irecv(&in[i * WINDOW + w], 1, RANK_UINT64, left(mp), 2000 + me->t, told->team, &req));
-            MP_OK(rank_on_done(&req, count_one, told));
+            MP_OK(rank_irecv(&in[i * WINDOW + w], 1, RANK_UINT64, left(mp), 2000 + me->t, called->team, &req));
+            MP_OK(rank_on_done(&req, count_one, called));
         }
         for (int w = 0; w < WINDOW; w++)
-            MP_OK(rank_send(&out, 1, RANK_UINT64, right(mp), 2000 + me->t, told->team));
-        before = told->n;
+            MP_OK(rank_send(&out, 1, RANK_UINT64, right(mp), 2000 + me->t, called->team));
+        before = called->n;
         MP_OK(rank_progress());
-        MP_CHECK(told->n >= before);
+        MP_CHECK(called->n >= before);
     }
-    while (told->n < me->crew->threads * (me->crew->rounds / WINDOW) * WINDOW)
+    while (called->n < me->workers->threads * (me->workers->rounds / WINDOW) * WINDOW)
         MP_OK(rank_progress());
     free(in);
 }
@@ -468,7 +468,7 @@ static void call_back(struct hand *me)
 /* ------------------------------------------------------------------------- teams of one */
 
 struct own {
-    rank_team_t team[CREW_MAX];
+    rank_team_t team[WORKERS_MAX];
     rank_team_t common;
 };
 
@@ -479,7 +479,7 @@ static void alone(struct hand *me)
     char *in = mp_alloc(LONG), *out = mp_alloc(LONG);
 
     MP_CHECK_EQ(rank_team_size(team), 1);
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         size_t n = some_bytes(&me->random);
         rank_request_t req[2];
         int index;
@@ -504,10 +504,10 @@ static void hand_over(struct hand *me)
 {
     struct own *own = me->arg;
     struct mp *mp = me->mp;
-    int next = (me->t + 1) % me->crew->threads;
+    int next = (me->t + 1) % me->workers->threads;
     uint64_t token = 0;
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         rank_request_t req[2] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL};
         int index = -1;
 
@@ -549,27 +549,27 @@ static void either(const struct own *own)
     free(in);
 }
 
-static void teams_of_one(struct crew *crew)
+static void teams_of_one(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
-    struct told told = {.n = 0};
+    struct mp *mp = workers->mp;
+    struct called called = {.n = 0};
     struct own own;
     struct mp as_one = *mp;
-    struct crew one = *crew;
+    struct workers one = *workers;
 
-    for (int t = 0; t < crew->threads; t++)
+    for (int t = 0; t < workers->threads; t++)
         MP_OK(rank_team_split(mp->world, mp->rank, 0, &own.team[t]));
     MP_OK(rank_team_split(mp->world, mp->rank, 0, &own.common));
-    crew_run(crew, alone, &own);
-    crew_run(crew, hand_over, &own);
+    workers_run(workers, alone, &own);
+    workers_run(workers, hand_over, &own);
     either(&own);
     as_one.rank = 0;
     as_one.size = 1;
-    as_one.world = told.team = own.common;
+    as_one.world = called.team = own.common;
     one.mp = &as_one;
-    crew_run(&one, call_back, &told);
-    crew_run(&one, swap, &(struct shelf){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER});
-    for (int t = 0; t < crew->threads; t++)
+    workers_run(&one, call_back, &called);
+    workers_run(&one, swap, &(struct shelf){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER});
+    for (int t = 0; t < workers->threads; t++)
         MP_OK(rank_team_free(&own.team[t]));
     MP_OK(rank_team_free(&own.common));
 }
@@ -585,7 +585,7 @@ static void together(struct hand *me)
 
     /* Each makes its own, all at once, from teams that the main thread has made. */
     MP_OK(rank_team_dup(own->team[me->t], &team));
-    for (int i = 0; i < me->crew->rounds / 4; i++) {
+    for (int i = 0; i < me->workers->rounds / 4; i++) {
         int64_t in = mp->rank + i + me->t, out = -1, want = 0, n = i % 8 == 7 ? 20000 : 1;
         rank_request_t req;
 
@@ -605,14 +605,14 @@ static void together(struct hand *me)
     free(big);
 }
 
-static void team_each(struct crew *crew)
+static void team_each(struct workers *workers)
 {
     struct own own;
 
-    for (int t = 0; t < crew->threads; t++)
-        MP_OK(rank_team_dup(crew->mp->world, &own.team[t]));
-    crew_run(crew, together, &own);
-    for (int t = 0; t < crew->threads; t++)
+    for (int t = 0; t < workers->threads; t++)
+        MP_OK(rank_team_dup(workers->mp->world, &own.team[t]));
+    workers_run(workers, together, &own);
+    for (int t = 0; t < workers->threads; t++)
         MP_OK(rank_team_free(&own.team[t]));
 }
 
@@ -626,7 +626,7 @@ static void wake(struct hand *me)
 
     if (me->t == 0) {
         usleep(30 * 1000);
-        for (int t = 1; t < me->crew->threads; t++)
+        for (int t = 1; t < me->workers->threads; t++)
             MP_OK(rank_send(&t, 1, RANK_INT32, mp->rank, 4000 + t, mp->world));
     } else {
         MP_OK(rank_recv(&word, 1, RANK_INT32, mp->rank, 4000 + me->t, mp->world, NULL));
@@ -635,13 +635,13 @@ static void wake(struct hand *me)
 }
 
 /* A sleep ends by itself after a tenth of a second: if all had to wait for that it would show. */
-static void sleepers(struct crew *crew)
+static void sleepers(struct workers *workers)
 {
     double best = 1;
 
     for (int i = 0; i < 5; i++) {
         double start = mp_now();
-        crew_run(crew, wake, NULL);
+        workers_run(workers, wake, NULL);
         if (mp_now() - start - 0.03 < best)
             best = mp_now() - start - 0.03;
     }
@@ -651,33 +651,33 @@ static void sleepers(struct crew *crew)
 int main(int argc, char **argv)
 {
     struct shelf shelf = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct told told = {.n = 0};
-    struct crew crew;
+    struct called called = {.n = 0};
+    struct workers workers;
     struct mp mp;
 
-    crew_start(&crew, &mp, &argc, argv);
-    told.team = mp.world;
-    MP_CHECK(crew.threads <= CREW_MAX / 2);
+    workers_start(&workers, &mp, &argc, argv);
+    called.team = mp.world;
+    MP_CHECK(workers.threads <= WORKERS_MAX / 2);
     mp_case(&mp, "tags of their own");
-    crew_run(&crew, ring, NULL);
+    workers_run(&workers, ring, NULL);
     mp_case(&mp, "windows");
-    crew_run(&crew, windows, NULL);
+    workers_run(&workers, windows, NULL);
     mp_case(&mp, "wildcards");
-    wildcards(&crew);
+    wildcards(&workers);
     mp_case(&mp, "canceled or received");
-    canceled_or_received(&crew);
+    canceled_or_received(&workers);
     mp_case(&mp, "requests of others");
-    crew_run(&crew, swap, &shelf);
+    workers_run(&workers, swap, &shelf);
     mp_case(&mp, "all send first");
-    all_send_first(&crew);
+    all_send_first(&workers);
     mp_case(&mp, "callbacks");
-    crew_run(&crew, call_back, &told);
+    workers_run(&workers, call_back, &called);
     mp_case(&mp, "teams of one");
-    teams_of_one(&crew);
+    teams_of_one(&workers);
     mp_case(&mp, "a team for each thread");
-    team_each(&crew);
+    team_each(&workers);
     mp_case(&mp, "sleepers");
-    sleepers(&crew);
+    sleepers(&workers);
     mp_end(&mp);
     return 0;
 }

@@ -20,7 +20,7 @@ enum { SLOT = 4096, PAYLOAD = 1500 };
 struct field {
     rank_mem_t mem;
     char *mine;
-    rank_team_t team[CREW_MAX];
+    rank_team_t team[WORKERS_MAX];
     _Atomic uint64_t drawn; /* the sum of what fetch-adds gave */
 };
 
@@ -28,7 +28,7 @@ struct field {
 static int64_t signal_at(int t) { return 64 + t * 8; }
 static int64_t slot_at(const struct hand *me, int rank, int t)
 {
-    return 4096 + ((int64_t)rank * me->crew->threads + t) * SLOT;
+    return 4096 + ((int64_t)rank * me->workers->threads + t) * SLOT;
 }
 
 static void count(struct hand *me)
@@ -36,7 +36,7 @@ static void count(struct hand *me)
     struct field *f = me->arg;
     uint64_t one = 1, before, sum = 0;
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         if (i % 3 == 2) {
             uint64_t expected, now;
             MP_OK(rank_get(&now, 8, 0, f->mem, 0));
@@ -60,7 +60,7 @@ static void put_and_get(struct hand *me)
     struct mp *mp = me->mp;
     char out[PAYLOAD], in[PAYLOAD];
 
-    for (int i = 0; i < me->crew->rounds; i++) {
+    for (int i = 0; i < me->workers->rounds; i++) {
         int peer = (mp->rank + i) % mp->size;
         int64_t at = slot_at(me, mp->rank, me->t) + (int64_t)mp_below(&me->random, SLOT - PAYLOAD + 1);
         size_t n = 1 + mp_below(&me->random, PAYLOAD);
@@ -95,7 +95,7 @@ static void pass_on(struct hand *me)
     int next = (mp->rank + 1) % mp->size;
     uint64_t word = 0;
 
-    for (int i = 1; i <= me->crew->rounds; i++) {
+    for (int i = 1; i <= me->workers->rounds; i++) {
         if (mp->rank > 0) {
             if (i % 2)
                 MP_OK(rank_signal_wait(f->mem, signal_at(me->t), RANK_CMP_GE, (uint64_t)i, RANK_ANY_SOURCE, NULL));
@@ -117,7 +117,7 @@ static void allocate(struct hand *me)
     struct field *f = me->arg;
     struct mp *mp = me->mp;
 
-    for (int i = 0; i < me->crew->rounds / 40 + 1; i++) {
+    for (int i = 0; i < me->workers->rounds / 40 + 1; i++) {
         int next = (mp->rank + 1) % mp->size;
         uint64_t word = (uint64_t)(mp->rank * 1000 + me->t), *mine;
         rank_mem_t mem;
@@ -137,7 +137,7 @@ static void keys(struct hand *me)
     struct mp *mp = me->mp;
     int next = (mp->rank + 1) % mp->size, before = (mp->rank + mp->size - 1) % mp->size;
 
-    for (int i = 0; i < me->crew->rounds / 20 + 1; i++) {
+    for (int i = 0; i < me->workers->rounds / 20 + 1; i++) {
         uint64_t value = (uint64_t)(mp->rank + me->t + i), got = 0;
         char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
         size_t len = sizeof(key);
@@ -161,7 +161,7 @@ static void keys(struct hand *me)
 
 /* ------------------------------------------------------------------ flushes beside each other */
 
-enum { PAGE = 4096, NAP_MS = 20 };
+enum { PAGE = 4096, SLEEP_MS = 20 };
 
 /* Rank 1's memory: a page of a file that it has mapped twice, so that no peer can map what is registered and each has to reach
  * for it in another way, but can look at the page itself. */
@@ -178,7 +178,7 @@ struct gate {
     char key[RANK_RKEY_MAX];
 };
 
-static void nap(int ms)
+static void pause_ms(int ms)
 {
     usleep((useconds_t)ms * 1000);
 }
@@ -194,7 +194,7 @@ static void flush_beside(struct hand *me)
 
         if (me->t == 0) {
             MP_OK(rank_send(&i, 1, RANK_INT32, 1, 1, me->mp->world));
-            nap(NAP_MS / 10); /* it has left the library by now, or soon */
+            pause_ms(SLEEP_MS / 10); /* it has left the library by now, or soon */
         }
         pthread_barrier_wait(&y->meet);
         MP_OK(rank_put(&word, 8, 1, mem, 8 * me->t));
@@ -204,7 +204,7 @@ static void flush_beside(struct hand *me)
         } else {
             while (y->flushing < i)
                 sched_yield();
-            nap(NAP_MS / 10);
+            pause_ms(SLEEP_MS / 10);
         }
         if (i % 3 == 0)
             MP_OK(rank_flush(mem, RANK_ALL));
@@ -230,7 +230,7 @@ static void be_written_to(struct mp *mp)
     MP_OK(rank_send(&gate, sizeof(gate), RANK_BYTE, 0, 1, mp->world));
     do {
         MP_OK(rank_recv(&round, 1, RANK_INT32, 0, 1, mp->world, NULL));
-        nap(NAP_MS); /* and makes no progress */
+        pause_ms(SLEEP_MS); /* and makes no progress */
     } while (round > 0);
     MP_OK(rank_dereg(&mem));
     munmap(base, 2 * PAGE);
@@ -238,9 +238,9 @@ static void be_written_to(struct mp *mp)
 }
 
 /* Rank 0's threads flush what they have put to one that is busy: a flush beside another's ends no sooner. */
-static void flushes(struct crew *crew)
+static void flushes(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
+    struct mp *mp = workers->mp;
     struct yard y = {.flushing = 0};
     struct gate gate;
     char path[64];
@@ -258,8 +258,8 @@ static void flushes(struct crew *crew)
         close(fd);
         for (int i = 0; i < 2; i++)
             MP_OK(rank_rkey_open(mp->world, 1, gate.key, gate.len, &y.mem[i]));
-        MP_CHECK_EQ(pthread_barrier_init(&y.meet, NULL, (unsigned)crew->threads), 0);
-        crew_run(crew, flush_beside, &y);
+        MP_CHECK_EQ(pthread_barrier_init(&y.meet, NULL, (unsigned)workers->threads), 0);
+        workers_run(workers, flush_beside, &y);
         pthread_barrier_destroy(&y.meet);
         for (int i = 0; i < 2; i++)
             MP_OK(rank_rkey_close(&y.mem[i]));
@@ -273,33 +273,33 @@ int main(int argc, char **argv)
 {
     struct field f = {.drawn = 0};
     uint64_t total, drawn, sum = 0, now;
-    struct crew crew;
+    struct workers workers;
     struct mp mp;
 
-    crew_start(&crew, &mp, &argc, argv);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096 + (int64_t)mp.size * crew.threads * SLOT, 0, (void **)&f.mine,
+    workers_start(&workers, &mp, &argc, argv);
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096 + (int64_t)mp.size * workers.threads * SLOT, 0, (void **)&f.mine,
                      &f.mem));
-    for (int t = 0; t < crew.threads; t++)
+    for (int t = 0; t < workers.threads; t++)
         MP_OK(rank_team_dup(mp.world, &f.team[t]));
     mp_case(&mp, "a counter");
-    crew_run(&crew, count, &f);
+    workers_run(&workers, count, &f);
     drawn = f.drawn;
     MP_OK(rank_allreduce(&drawn, &sum, 1, RANK_UINT64, RANK_SUM, mp.world));
-    total = (uint64_t)mp.size * (uint64_t)crew.threads * (uint64_t)crew.rounds;
+    total = (uint64_t)mp.size * (uint64_t)workers.threads * (uint64_t)workers.rounds;
     MP_OK(rank_get(&now, 8, 0, f.mem, 0));
     MP_CHECK_EQ(now, total);
     MP_CHECK_EQ(sum, total * (total - 1) / 2); /* every number was drawn once */
     mp_case(&mp, "puts and gets");
-    crew_run(&crew, put_and_get, &f);
+    workers_run(&workers, put_and_get, &f);
     mp_case(&mp, "signals");
-    crew_run(&crew, pass_on, &f);
+    workers_run(&workers, pass_on, &f);
     mp_case(&mp, "keys");
-    crew_run(&crew, keys, &f);
+    workers_run(&workers, keys, &f);
     mp_case(&mp, "memory for each thread");
-    crew_run(&crew, allocate, &f);
+    workers_run(&workers, allocate, &f);
     mp_case(&mp, "flushes beside each other");
-    flushes(&crew);
-    for (int t = 0; t < crew.threads; t++)
+    flushes(&workers);
+    for (int t = 0; t < workers.threads; t++)
         MP_OK(rank_team_free(&f.team[t]));
     MP_OK(rank_free(&f.mem));
     mp_end(&mp);

@@ -36,9 +36,9 @@ static void be_busy(const rank_envelope_t *e, void *arg)
     b->called++;
 }
 
-static void callbacks(struct crew *crew)
+static void callbacks(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
+    struct mp *mp = workers->mp;
     char *large = calloc(1, LARGE);
     struct busy b = {.called = 0};
     rank_mem_t mem;
@@ -114,9 +114,9 @@ static void wait_and_compute(struct hand *me)
     }
 }
 
-static void after_waits(struct crew *crew)
+static void after_waits(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
+    struct mp *mp = workers->mp;
     rank_mem_t mem;
     uint64_t *mine;
     struct over o;
@@ -126,7 +126,7 @@ static void after_waits(struct crew *crew)
     MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&mine, &mem));
     o.ended = (_Atomic uint64_t *)mine;
     if (mp->rank == 0)
-        crew_run(crew, wait_and_compute, &o);
+        workers_run(workers, wait_and_compute, &o);
     for (uint64_t round = 1; mp->rank == 1 && round <= ROUNDS; round++) {
         uint64_t word;
         double start;
@@ -208,19 +208,19 @@ static void each(struct hand *me)
         come_by(me->arg);
 }
 
-static void event_loop(struct crew *crew)
+static void event_loop(struct workers *workers)
 {
     struct beside b = {.answers = 0};
 
-    mp_case(crew->mp, "beside an event loop");
-    if (crew->mp->rank == 0)
-        crew_run(crew, each, &b);
-    else if (crew->mp->rank == 1)
-        answer(crew->mp);
+    mp_case(workers->mp, "beside an event loop");
+    if (workers->mp->rank == 0)
+        workers_run(workers, each, &b);
+    else if (workers->mp->rank == 1)
+        answer(workers->mp);
     /* A lost ring is found after a tenth of a second; a busy machine is late now and then, too. */
     if (b.slow > ANSWERS / 2)
         mp_fail(__FILE__, __LINE__, "of %d answers %d came late", ANSWERS, b.slow);
-    mp_barrier(crew->mp->world);
+    mp_barrier(workers->mp->world);
 }
 
 /* --------------------------------------------------------- in the event loop's place */
@@ -272,7 +272,7 @@ static bool sleep_on(int fd)
 }
 
 /* One watches all the time, the other naps and takes the rings. */
-static void beside_naps(struct hand *me)
+static void beside_sleeps(struct hand *me)
 {
     struct place *p = me->arg;
     uint64_t word = 1;
@@ -436,9 +436,9 @@ static void in_time(struct place *p, int n)
     p->late = 0;
 }
 
-static void in_its_place(struct crew *crew)
+static void in_its_place(struct workers *workers)
 {
-    struct mp *mp = crew->mp;
+    struct mp *mp = workers->mp;
     struct place p = {.late = 0};
 
     mp_case(mp, "in the event loop's place");
@@ -446,14 +446,14 @@ static void in_its_place(struct crew *crew)
     MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&p.signal, &p.mem));
     pthread_barrier_init(&p.meet, NULL, 2);
     if (mp->rank == 0) {
-        crew_run(crew, beside_naps, &p);
-        crew_run(crew, beside_progress, &p);
-        crew_run(crew, beside_sends, &p);
+        workers_run(workers, beside_sleeps, &p);
+        workers_run(workers, beside_progress, &p);
+        workers_run(workers, beside_sends, &p);
         in_time(&p, 2 * TRIES);
-        crew_run(crew, beside_signals, &p);
+        workers_run(workers, beside_signals, &p);
         in_time(&p, 2 * TRIES);
-        crew_run(crew, before_arming, &p);
-        crew_run(crew, beside_probes, &p);
+        workers_run(workers, before_arming, &p);
+        workers_run(workers, beside_probes, &p);
         in_time(&p, PROBES);
     } else if (mp->rank == 1) {
         answer_at_once(mp, QUESTIONS + PROBES);
@@ -466,17 +466,17 @@ static void in_its_place(struct crew *crew)
 
 int main(int argc, char **argv)
 {
-    struct crew crew;
+    struct workers workers;
     struct mp mp;
 
-    crew_start(&crew, &mp, &argc, argv);
-    crew.threads = 2;
+    workers_start(&workers, &mp, &argc, argv);
+    workers.threads = 2;
     if (mp_flag(argc, argv, "--callbacks")) {
-        callbacks(&crew);
-        after_waits(&crew);
+        callbacks(&workers);
+        after_waits(&workers);
     } else {
-        event_loop(&crew);
-        in_its_place(&crew);
+        event_loop(&workers);
+        in_its_place(&workers);
     }
     mp_end(&mp);
     return 0;

@@ -12,25 +12,25 @@ static void *run(void *arg)
     return NULL;
 }
 
-void crew_start(struct crew *crew, struct mp *mp, int *argc, char **argv)
+void workers_start(struct workers *workers, struct mp *mp, int *argc, char **argv)
 {
     mp_start_level(mp, argc, argv, RANK_THREAD_MULTIPLE);
-    crew->mp = mp;
-    crew->threads = (int)mp_option(*argc, argv, "--threads", 3);
-    crew->rounds = (int)mp_option(*argc, argv, "--rounds", 200);
-    MP_CHECK(crew->threads > 0 && crew->threads <= CREW_MAX);
+    workers->mp = mp;
+    workers->threads = (int)mp_option(*argc, argv, "--threads", 3);
+    workers->rounds = (int)mp_option(*argc, argv, "--rounds", 200);
+    MP_CHECK(workers->threads > 0 && workers->threads <= WORKERS_MAX);
 }
 
-void crew_run(struct crew *crew, void (*work)(struct hand *me), void *arg)
+void workers_run(struct workers *workers, void (*work)(struct hand *me), void *arg)
 {
-    struct hand hand[CREW_MAX];
-    pthread_t id[CREW_MAX];
+    struct hand hand[WORKERS_MAX];
+    pthread_t id[WORKERS_MAX];
 
-    for (int t = 0; t < crew->threads; t++) {
-        hand[t] = (struct hand){.crew = crew, .mp = crew->mp, .t = t, .work = work, .arg = arg,
-                                .random = crew->mp->seed * 31 + (uint64_t)(crew->mp->rank * CREW_MAX + t)};
+    for (int t = 0; t < workers->threads; t++) {
+        hand[t] = (struct hand){.workers = workers, .mp = workers->mp, .t = t, .work = work, .arg = arg,
+                                .random = workers->mp->seed * 31 + (uint64_t)(workers->mp->rank * WORKERS_MAX + t)};
         MP_CHECK_EQ(pthread_create(&id[t], NULL, run, &hand[t]), 0);
     }
-    for (int t = 0; t < crew->threads; t++)
+    for (int t = 0; t < workers->threads; t++)
         MP_CHECK_EQ(pthread_join(id[t], NULL), 0);
 }

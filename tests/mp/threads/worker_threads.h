@@ -5,16 +5,16 @@
 
 #include "tests/mp/mp.h"
 
-enum { CREW_MAX = 16 };
+enum { WORKERS_MAX = 16 };
 
-struct crew {
+struct workers {
     struct mp *mp;
     int threads; /* --threads N, 3 */
     int rounds;  /* --rounds N, 200 */
 };
 
 struct hand {
-    struct crew *crew;
+    struct workers *workers;
     struct mp *mp;
     int t;           /* 0 to threads - 1 */
     uint64_t random; /* a seed of its own, from the run's */
@@ -22,8 +22,8 @@ struct hand {
     void *arg;
 };
 
-void crew_start(struct crew *crew, struct mp *mp, int *argc, char **argv);
+void workers_start(struct workers *workers, struct mp *mp, int *argc, char **argv);
 /* All threads of the crew do it; returns when all have. arg is everybody's. */
-void crew_run(struct crew *crew, void (*work)(struct hand *me), void *arg);
+void workers_run(struct workers *workers, void (*work)(struct hand *me), void *arg);
 
 #endif
