@@ -2,7 +2,7 @@
 /*
  * backend_mpi.c: the benchmarks over MPI-3, the twin of backend_rank.c.
  *
- * MPI's default error handler ends the job, so return codes are not looked at.
+ * MPI's default error handler ends the job, so return codes are not checked.
  */
 #include "bench/backend.h"
 
@@ -278,7 +278,7 @@ void be_put_signal(struct be_window *window, const void *src, size_t bytes, int 
     MPI_Win_flush(peer, window->win);
 }
 
-/* The word is looked at in memory; now and then the library has its turn, where the writer needs that. */
+/* The word is read in memory; now and then the library has its turn, where the writer needs that. */
 void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer)
 {
     volatile uint64_t *word = (volatile uint64_t *)(void *)(window->base + signal);

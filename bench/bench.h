@@ -20,7 +20,7 @@ struct bench_entry;
 struct bench_run {
     const struct bench_opts *opts;
     const struct bench_entry *entry;
-    int64_t bytes;   /* as printed: a message, a collective's whole vector, or what the table says */
+    int64_t bytes;   /* as printed: a message, a collective's whole vector, or what the table names */
     int64_t message; /* bytes of a message */
     int64_t stride;  /* from one message of a window to the next */
     int64_t count;   /* elements handed to the collective */
@@ -63,7 +63,7 @@ struct bench_entry {
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
     int window; /* one-sided: bytes of the window for each of a message, and a few lines behind; 0: 1, none behind */
     int rounds; /* windows in an iteration; 0: 1 */
-    int64_t least, most; /* sizes if none are asked for; 0: the table's. Equal: there is no other */
+    int64_t least, most; /* sizes if none are given; 0: the table's. Equal: there is no other */
     double sample_us;    /* how long a sample of short iterations is made; 0: 20 */
     const char *extra[2]; /* a second figure: its name in JSON, and as a column */
     double (*bus)(int n); /* busbw / algbw; NULL: 1 */

@@ -215,7 +215,7 @@ static int64_t alltoall_check(struct bench_run *run)
     return wrong;
 }
 
-/* How the bus is loaded more or less than the bytes say: nccl-tests' doc/PERFORMANCE.md. */
+/* The load of the bus relative to the bytes: nccl-tests' doc/PERFORMANCE.md. */
 static double twice_share(int n) { return 2.0 * (n - 1) / n; }
 static double bench_coll_share(int n) { return (double)(n - 1) / n; }
 

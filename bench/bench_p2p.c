@@ -98,7 +98,7 @@ static int64_t message_check(struct bench_run *run)
     return bench_exchange_wrong(run, 1 - be_rank());
 }
 
-/* Windows both ways at once; then each side hears that the other has all. */
+/* Windows both ways at once; then each side reports that it has all. */
 static double both_ways(struct bench_run *run, int n)
 {
     size_t bytes = (size_t)run->bytes;

@@ -83,7 +83,7 @@ static int64_t mrate_check(struct bench_run *run)
 
 /* ------------------------------------------------------------------- random pairs */
 
-/* Of each round: all ranks draw the same cards, and keep the one that says their own partner. */
+/* Of each round: all ranks draw the same cards, and keep their own partner's. */
 struct drawn {
     int partner[ROUNDS]; /* -1: an odd one, which waits */
     int round;

@@ -266,7 +266,7 @@ static int64_t bench_rma_put_check(struct bench_run *run)
         be_put(run->window, run->sbuf, (size_t)run->bytes, 1, 0);
         be_flush_puts(run->window, 1);
         bench_notify(1);
-        bench_await(1); /* until it is looked at, the next check must not put over it */
+        bench_await(1); /* until it is checked, the next check must not put over it */
         return 0;
     }
     bench_await(0);
@@ -407,7 +407,7 @@ static int64_t compare_swap_check(struct bench_run *run)
     return got != 2 * TIMES;
 }
 
-/* Windows in an iteration of a rate: between two looks at the data. */
+/* Windows in an iteration of a rate: between two checks of the data. */
 enum { ROUNDS = 16 };
 
 const struct bench_entry bench_rma[] = {

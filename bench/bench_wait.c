@@ -14,7 +14,7 @@
 
 enum { PURE_RUNS = 31 };
 
-/* Without a call of the library, as long as asked for. */
+/* Compute without a call of the library, for so long. */
 static void compute(double us)
 {
     double end = bench_now_us() + us;
@@ -102,7 +102,7 @@ static double processor_us(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* Rank 1 waits for a message for as long as the size says; its answer tells what that has cost. */
+/* Rank 1 waits for a message for as long as the size gives; its reply has the cost of that. */
 static double wake_sample(struct bench_run *run, int n)
 {
     enum { AWAKE = 500 }; /* the sender has been up for as many us: its own waking is not measured */

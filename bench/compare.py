@@ -53,7 +53,7 @@ if opt.base:
 raws = [] if opt.base else sorted(f[:-4] for f in (os.listdir(peers_dir) if os.path.isdir(peers_dir) else []) if f.endswith('.raw'))
 
 
-# What a peer's own launcher is told in NAME.sh, for xrun.
+# The options of a peer's own launcher in NAME.sh, for xrun.
 XRUN_PEER = {'ompi5ucx': ''.join('-x OMPI_MCA_%s ' % v for v in ('pml=ucx', 'pml_ucx_tls=any', 'pml_ucx_devices=any'))}
 failures = {}  # of each peer in the row at hand
 
@@ -107,7 +107,7 @@ def run_command(party, command, what):
         t = time.time()
         p = subprocess.Popen(['bash', '-c', command], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                              start_new_session=True, pass_fds=(start.fileno(),))
-        # Not wait(timeout): that looks every 50 ms, which is longer than some of the jobs.
+        # Not wait(timeout): that polls every 50 ms, which is longer than some of the jobs.
         late = threading.Event()
         timer = threading.Timer(opt.limit, lambda: (late.set(), kill_group(p.pid)))
         timer.start()

@@ -34,7 +34,7 @@ static struct value input(const struct bench_run *run, int n, int r, int64_t i)
                  run->turn;
     int digit;
 
-    /* Neighbours must not be alike, or a result one place off looks right. */
+    /* Neighbours must differ, or a result one place off seems right. */
     h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
     digit = (int)((h ^ h >> 32) >> 7 & 3);
     if (run->op == RANK_PROD)

@@ -118,7 +118,7 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     return NULL;
 }
 
-/* One rank says it and ends with the code: from the others it would be the same line again. */
+/* One rank prints it and ends with the code: from the others it would be the same line again. */
 static int harness_fail(const char *text)
 {
     if (frame_speaks())
@@ -160,7 +160,7 @@ static void harness_agree(char **argv)
     be_abort(2, err);
 }
 
-/* What the command line asks for, on a library that is up. Returns the exit code. */
+/* Run what the command line names, after the library's init. Returns the exit code. */
 static int harness_run(struct frame *f, int argc, char **argv)
 {
     const struct bench_entry *e;

@@ -40,7 +40,7 @@ static inline bool frame_speaks(void)
     return be_rank() == 0;
 }
 
-/* Every rank calls it: all types, operations, roots and sizes that the options ask for. */
+/* Every rank calls it: all types, operations, roots and sizes that the options name. */
 void frame_run_entry(struct frame *f, const struct bench_entry *e);
 
 /* Once: where all this is measured. */

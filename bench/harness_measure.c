@@ -30,7 +30,7 @@ static double harness_measure_sample(struct bench_run *run, int n)
 }
 
 /* Warm up, and learn how long one iteration takes: twice as many until a quarter of the time is
- * over, or as many as asked for, of which the first are slower. */
+ * over, or as many as given, of which the first are slower. */
 static double warm_up(struct bench_run *run)
 {
     double us = 0, later, budget = (double)run->opts->time / 4e3, start = bench_now_us();
@@ -62,7 +62,7 @@ static void harness_measure_make_room(struct frame *f, int64_t n)
     extras = realloc(f->extras, (size_t)n * sizeof(*extras));
     f->extras = extras ? extras : f->extras;
     if (!samples || !extras)
-        be_abort(1, "out of memory for the samples; -n asks for fewer");
+        be_abort(1, "out of memory for the samples; -n sets fewer");
     /* No page is touched for the first time while others wait. */
     memset(samples + f->room, 0, more * sizeof(*samples));
     memset(extras + f->room, 0, more * sizeof(*extras));
@@ -99,7 +99,7 @@ static int64_t within_time(const struct bench_run *run, double us)
     return n < 1e12 ? (int64_t)n : 1000000000000;
 }
 
-/* The most samples where the time says how many: a short one is not all that its iteration takes. */
+/* The most samples where the time decides the number: a short one is not all that its iteration takes. */
 static int64_t most_samples(const struct bench_opts *o)
 {
     int64_t times = o->time / 100000000, n = o->hist ? FRAME_HIST_SAMPLES : FRAME_TIME_SAMPLES;
@@ -302,7 +302,7 @@ static bool fit_size(struct bench_run *run, int64_t size)
     return run->count > 0 || size == 0 || !run->entry->dtype;
 }
 
-/* The least and the most where the user asks for none; if they are equal, there is no other. */
+/* The least and the most where the user gives none; if they are equal, there is no other. */
 static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *max)
 {
     static const int64_t of[][2] = {

@@ -71,7 +71,7 @@ static const struct rk_conf_row rows[] = {
 /* Letters of the rows, in their order; a blank: none. */
 static const char letters[] = "befinwcdora   m   j  h";
 
-/* Words that nccl-tests' users know. */
+/* The options of nccl-tests. */
 static const char *known_as(const char *row, const char *text)
 {
     static const char *const alias[][3] = {

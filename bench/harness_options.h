@@ -36,7 +36,7 @@ extern const char bench_dtype_words[], bench_op_words[];
 /* Copy word i of such a list. */
 const char *bench_word(const char *words, int i, char *out, size_t outlen);
 
-/* Returns 0, or -1 with one line in err that says what to do. Frees nothing: free with the next. */
+/* Returns 0, or -1 with one line in err that gives the remedy. Frees nothing: free with the next. */
 int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, size_t errlen);
 void bench_opts_free(struct bench_opts *opts);
 

@@ -17,7 +17,7 @@ struct bench_field {
     const char *text;
 };
 
-/* out is NULL: that file is not asked for. */
+/* out is NULL: that file is not wanted. */
 struct bench_records {
     struct rk_json json;
     FILE *csv;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_stats.h: what is said about many samples. */
+/* harness_stats.h: summarize many samples. */
 #ifndef RK_BENCH_HARNESS_STATS_H
 #define RK_BENCH_HARNESS_STATS_H
 

@@ -92,7 +92,7 @@ build() {
 }
 
 root='export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1'
-# Open MPI takes slots that it was given for cores, and does not yield then. Ours and xrun know better.
+# Open MPI takes slots that it was given for cores, and does not yield then. Ours and xrun do not.
 shares='shares() { for h in ${1//,/ }; do case $h in *:*) [ "${h##*:}" -le "$(nproc)" ] || return 0 ;; esac; done; return 1; }'
 build ompi4 "$root
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b='--oversubscribe --bind-to none'; fi; mpirun.openmpi \$b -n \$n \"\$@\"; }

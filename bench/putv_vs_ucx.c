@@ -5,8 +5,8 @@
  *
  *   xrun -n 2 [--host A,B] bench/putv_vs_ucx [ROUNDS [PIECES [BYTES]]]
  *
- * 256 pieces of 1 KiB, together at rank 0 and 2 KiB apart at rank 1, which is what a part of a matrix looks like. Both
- * ways take turns in one pair of processes, on one UCX (LD_LIBRARY_PATH says which). Rank 0 writes its buffer before each
+ * 256 pieces of 1 KiB, together at rank 0 and 2 KiB apart at rank 1, as parts of a matrix are. Both
+ * ways take turns in one pair of processes, on one UCX (LD_LIBRARY_PATH names it). Rank 0 writes its buffer before each
  * turn; rank 1 reads all of its after it and finds each word right. Three targets: memory that the library (UCX)
  * has allocated itself, which the processes of a host map, private memory, which they do not, and shared memory of the program's. While UCX puts, rank 1 makes progress of UCX's worker alone, as it needs that between hosts_bench.py.
  */

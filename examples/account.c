@@ -64,13 +64,13 @@ static long work(struct lock *lock, rank_mem_t mem, long rounds, int dies, doubl
     int64_t one = 1;
     long made = 0;
 
-    /* Rank 0 may have died of it before it answers: the first round says so. */
+    /* Rank 0 may have died of it before it answers: the first round shows it. */
     if (rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, 0, mem, BEGUN * 8, NULL) == RANK_OK)
         rank_flush(mem, 0);
     for (*took = -1; made < rounds || dies >= 0; made++) {
         double begin = now();
         rank_status_t st;
-        rank_progress(); /* calls on memory of one's own make none, and ranks of other hosts ask rank 0 */
+        rank_progress(); /* calls on memory of one's own make none, and ranks of other hosts need rank 0 */
         st = lock_acquire(lock);
         if (!st && lock->me == dies && made >= rounds / 2 && all_have_begun(mem))
             raise(SIGKILL);
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         rank_abort(2, "account: --die needs a rank");
     made = work(&lock, mem, rounds, dies, &took);
     if (took >= 0) {
-        printf("rank %d: the lock is broken after %ld rounds, for a peer died; told in %.2f s\n", lock.me, made, took);
+        printf("rank %d: the lock is broken after %ld rounds, for a peer died; reported in %.2f s\n", lock.me, made, took);
         return dies < 0 || rank_finalize() ? 1 : 0;
     }
     must(rank_barrier(rank_world()), "barrier");

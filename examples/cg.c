@@ -6,7 +6,7 @@
  *
  * A is symmetric positive definite, from a Matrix Market file that rank 0
  * reads. Its rows are spread over the ranks. b = A * 1, so that the solution
- * is known and the true error can be told. An iteration takes one exchange of
+ * is known and the true error can be given. An iteration takes one exchange of
  * halo entries and two allreduces of a few bytes: a test of latency.
  */
 #include "halo.h"
@@ -196,7 +196,7 @@ static int solve(struct solver *s, const struct options *opts, struct outcome *o
     return 0;
 }
 
-/* ------------------------------------------------------------------ telling */
+/* ------------------------------------------------------------------ output */
 
 static void describe(const struct solver *s, const char *file)
 {

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     took = seconds() - start;
     for (uint64_t i = 0; i < local; i++)
         sums[0] += mine[i] != i * (uint64_t)size + (uint64_t)me;
-    must(rank_barrier(rank_world()), "barrier"); /* all have looked */
+    must(rank_barrier(rank_world()), "barrier"); /* all have read */
     update(mem, me, size, words, updates);
     for (uint64_t i = 0; i < local; i++)
         sums[1] += mine[i] != i * (uint64_t)size + (uint64_t)me;

@@ -59,7 +59,7 @@ static rank_status_t list_peers(const int64_t *counts, int size, struct halo_pee
     return RANK_OK;
 }
 
-/* Tell each owner which of its rows we want; learn what others want of ours. */
+/* Send each owner the rows of it that we want; receive what others want of ours. */
 static rank_status_t swap_indices(const struct rows *a, struct halo *h, const int64_t *ghosts)
 {
     int64_t lo = a->first[rank_team_rank(a->team)];

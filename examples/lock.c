@@ -60,7 +60,7 @@ static rank_status_t release(struct lock *lock)
     st = rank_compare_swap(RANK_UINT64, &me, &none, 0, lock->mem, TAIL * 8, &was);
     if (st || was == me)
         return st; /* no rank waits */
-    st = wait_for(lock, NEXT, &next); /* it is about to say so */
+    st = wait_for(lock, NEXT, &next); /* it is about to write */
     return st ? st : signal_rank(lock, next, GRANTED, 1);
 }
 

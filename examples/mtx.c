@@ -29,7 +29,7 @@ struct reader {
     long line;
     enum field field;
     bool symmetric;
-    int64_t rows, cols, promised; /* as the size line says */
+    int64_t rows, cols, promised; /* as in the size line */
     struct entry *entries;
     int64_t n, capacity;
     char *err;

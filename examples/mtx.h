@@ -21,7 +21,7 @@ struct mtx {
     double *val;
 };
 
-/* What a caller can ask of the matrix. */
+/* What a caller can demand of the matrix. */
 enum {
     MTX_SYMMETRIC = 1, /* by its header, or because every entry has an equal partner */
     MTX_DIAGONAL = 2   /* every diagonal entry is stored and positive */

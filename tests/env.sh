@@ -20,7 +20,7 @@ fi
 RANK_MODULES=$top_builddir/.libs
 RANK_CONF=/dev/null
 XRUN=${XRUN:-$top_builddir/xrun}
-# Where jobs listen for xrun --status: not in /tmp, where tests that run side by side look for what is left.
+# Where jobs listen for xrun --status: not in /tmp, where tests that run side by side search for leftovers.
 XDG_RUNTIME_DIR=$(cd "$top_builddir" && pwd)/tests
 export RANK_MODULES RANK_CONF XRUN XDG_RUNTIME_DIR
 

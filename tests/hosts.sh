@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # hosts.sh: simulate several hosts on one Linux machine.
 #
-#   hosts.sh able                   exit 0, or 1 and a line that says why this machine cannot do it
+#   hosts.sh able                   exit 0, or 1 and a line that gives the reason why this machine cannot do it
 #   hosts.sh run N COMMAND...       N hosts for as long as the command runs; its exit code is ours
 #   hosts.sh up N | down            the same by hand
 #   hosts.sh list                   address and names of each: hosta hostb ... hostz hostaa ...
@@ -65,7 +65,7 @@ host_name() {
 
 address() { REPLY=$net4.$(($1 + 1)); }
 
-# started PID: when it did, which tells it from a later process of the same number
+# started PID: when it did, which distinguishes it from a later process of the same number
 started() {
     local line
     { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -433,7 +433,7 @@ delay() {
     printf '%s\n' "link add p$i type veth peer name q$i" "link set v$i nomaster" "link set p$i up" \
         "link set q$i master br0 up" | at_switch ip -batch - || exit 1
     fabric_of
-    # It says its number, as the machine sees it, when it carries, and goes on in the background.
+    # It prints its number, as the machine sees it, when it carries, and goes on in the background.
     nsenter -t "$pid" -n -u -p "$(readlink -f "$cable")" "v$i" "p$i" "$us" $((percent * 100)) \
         </dev/null >"$state/cable.$i" || die "the cable of $1 could not be laid"
 }

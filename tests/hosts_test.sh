@@ -43,7 +43,7 @@ says() { # TEXT COMMAND...
     "$@" 2>&1 | grep -qF -e "$text"
 }
 on() { timeout 30 "$hosts" exec "$@"; }
-between() { # LOW HIGH COMMAND...: what the command says is such a number
+between() { # LOW HIGH COMMAND...: the command prints such a number
     local low=$1 high=$2 got
     shift 2
     got=$("$@") || return 1
@@ -233,7 +233,7 @@ read -rt 20 -u 4 _
 check "crash" "$hosts" crash hostb
 echo go >&6
 read -rt 20 -u 4 answer
-check "a crashed host says nothing more" test "$answer" = silence
+check "a crashed host sends nothing more" test "$answer" = silence
 check "it runs nothing more" says "has crashed" "$hosts" exec hostb true
 check "the other lives" on hosta true
 exec 4<&- 5<&- 6>&-
@@ -268,7 +268,7 @@ killed() { # WHOM: kill -9 it while hosts are up
     fabric) read -r line _ <"/run/rank-hosts/$name/fabric" && kill -9 "$line" ;;
     term) kill -TERM $owner ;;
     esac
-    # The command that "run" runs does not hear of the cluster's end; its own end is the owner's matter.
+    # The command that "run" runs gets no notice of the cluster's end; its own end is the owner's matter.
     case $1 in keeper | fabric) kill -TERM $owner ;; esac
     wait $owner 2>/dev/null
     until_true 5 gone "$name" || { others_of "$name"; ls /run/rank-hosts; HOSTS=$name "$hosts" down; return 1; }

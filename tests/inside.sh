@@ -15,7 +15,7 @@ hosts=$top_srcdir/tests/hosts.sh
 
 on() { "$hosts" exec "$@"; }
 
-# able_or_skip WHAT PROGRAM: its command "able" says why not
+# able_or_skip WHAT PROGRAM: its command "able" prints the reason
 able_or_skip() {
     local why
     why=$("$2" able 2>&1) && return

@@ -4,19 +4,19 @@
 # abstract, any file in /tmp, /dev/shm, /run and TMPDIR, any segment of System V. Whatever was not there when "remember"
 # was called is left, by whatever name it goes. Sourced after inside.sh.
 #
-#   remember HOST...   look at these hosts, between two cases
+#   remember HOST...   record these hosts, between two cases
 #   left [HOST...]     a line for each thing there now that was not (default: all that are remembered)
 #   none_left [HOST...]
 #   sweep [HOST...]    end and remove what is left, so that the next case is not blamed for it
 #   watch_ends HOST... record when the processes end that are left there now, but not those with unwatched in their line. Before a fault
-#   all_ended          waits for that, 60 s at most; then ended_at says when the last did, in microseconds since 1970, and watched
+#   all_ended          waits for that, 60 s at most; then ended_at is the time when the last did, in microseconds since 1970, and watched
 #                      how many they were
 #   verdict NAME CODE [pattern of err]   after a job that has set rc, err and perhaps ms: it ended so, and nothing is left
 #
 # What a script has that judges by more or by less: stays, what verdict takes for left; tidy, how it goes; patience, seconds
 # until it is gone by itself.
 
-# Runs there, in one process. Before the tab stands by what a thing is known again; daemons may rename themselves.
+# Runs there, in one process. Before the tab stands the mark of a thing; daemons may rename themselves.
 look_here() {
     local p f line words
     shopt -s nullglob dotglob
@@ -73,11 +73,11 @@ sweep() {
         file) on "${host%:}" rm -rf "$which" ;;
         esac </dev/null
     done
-    # What does not go is known from now on.
+    # What does not go counts as known from now on.
     # shellcheck disable=SC2086
     until_true 5 none_left "$@" || remember ${*:-$remembered}
 }
-# The kernel tells when a process is over.
+# The kernel reports the end of a process.
 ends_py='import os, select, sys, time
 those, limit = [], time.monotonic() + 60
 for pid in sys.argv[1:]:

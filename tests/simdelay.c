@@ -6,7 +6,7 @@
  *
  * Carries every packet between two interfaces, each after the same delay, for
  * kernels without netem; hosts.sh lays it. When it carries, it prints its
- * process number, as /proc tells it, and goes on in the background. Packets
+ * process number, as in /proc, and goes on in the background. Packets
  * keep their offload headers (PACKET_VNET_HDR), so that segments larger than
  * the MTU and unfinished checksums survive. The choice of lost packets is the
  * same in every run.

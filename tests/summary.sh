@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # summary.sh BUILDDIR: add up what "make check" ran there.
 #
-# Prints which ten tests took longest, where the file system knows when a file was made, and then one line,
+# Prints which ten tests took longest, where the file system keeps the time when a file was made, and then one line,
 # "N passed, N failed". Exits 0 only if something ran and nothing failed.
 # A test that prints "ok" and "not ok" lines counts with each of them, another one as one.
 
@@ -37,7 +37,7 @@ function count_log(log_file, result,    line, good, bad, skip) {
         return
     }
     if (result == "PASS" || result == "XFAIL") {
-        # A test that says "not ok" and exits 0 has lied.
+        # A test that prints "not ok" and exits with 0 has failed.
         passed += (good + bad + skip) ? good : 1
         failed += bad
         if (bad)

@@ -173,7 +173,7 @@ static inline void limit_print_copy(const char *name, size_t bytes, double ns, c
     limit_print(full, (double)bytes / ns, "GB/s", what);
 }
 
-/* Every eight bytes tell their place and the turn. */
+/* Every eight bytes hold their place and the turn. */
 static inline void limit_fill(void *buf, size_t bytes, uint64_t turn)
 {
     uint64_t *p = buf;

@@ -19,7 +19,7 @@ struct lines {
     int samples;
 };
 
-/* The list goes through all lines in the order drawn; high bits tell the turn. */
+/* The list goes through all lines in the order drawn; high bits hold the turn. */
 static void write_list(struct lines *l, uint64_t turn)
 {
     for (int i = 0; i < LINES; i++)

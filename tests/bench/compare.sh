@@ -13,7 +13,7 @@ command -v mpicc.mpich >/dev/null && peer=mpich4
 [ -n "$peer" ] || skip "no compiler of Debian's MPICH or Open MPI"
 command -v python3 >/dev/null || skip "no python3"
 
-# A build folder with the programs that it needs, and an xrun that notes what it was asked for.
+# A build folder with the programs that it needs, and an xrun that notes its arguments.
 mkdir "$work/bench"
 cp "$top_builddir/config.h" "$work"
 for program in rankbench bench/initfin; do

@@ -167,7 +167,7 @@ static void mistakes_are_named(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(parse(&o, err, sizeof(err), cases[i].words), -1);
         if (!strstr(err, cases[i].said))
-            fail_msg("'%s' does not say '%s'", err, cases[i].said);
+            fail_msg("'%s' does not hold '%s'", err, cases[i].said);
         bench_opts_free(&o);
     }
 }

@@ -94,7 +94,7 @@ done
 for target in private shared; do
     job 3 -b 8 -e 64K -f 128 --time 2ms -c 2 --target $target $single && ok "--target $target" || not_ok "--target $target"
 done
-# As many iterations as asked for; without a warm-up also as many as the time holds, of which waiting is a part.
+# As many iterations as given; without a warm-up also as many as the time holds, of which waiting is a part.
 if [ -n "$have_python" ]; then
     # iterations LEAST MOST words...
     iterations() {
@@ -137,12 +137,12 @@ fi
 if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" lat bw allreduce &&
         grep -q '"channel": "ucx"' "$work/j" && [ "$(json "$work/j" 2 2>>"$work/err")" = 6 ] &&
-        ok "over ucx, and it says so" || not_ok "over ucx, and it says so"
+        ok "over ucx, and it reports that" || not_ok "over ucx, and it reports that"
     # shellcheck disable=SC2086
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" $p2p $single &&
         [ "$(json "$work/j" 2 2>>"$work/err")" = 38 ] && ok "messages and one-sided operations over ucx" ||
         not_ok "messages and one-sided operations over ucx"
-    # Ours and UCX's puts of the same pieces; it looks at every word itself.
+    # Ours and UCX's puts of the same pieces; it checks every word itself.
     timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/putv_vs_ucx" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
         [ "$(awk '/^pieces_(own|any|shared)_(putv|ucx) / && $2 > 0 && $3 == "us"' "$work/out" | wc -l)" = 6 ] &&
         ok "pieces in one call, and UCX's loop" || not_ok "pieces in one call, and UCX's loop"

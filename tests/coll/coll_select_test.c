@@ -37,7 +37,7 @@ static void table(void **state)
     assert_null(rk_algo_find(RK_COLL_BCAST, "binomia", 7));
 }
 
-/* The formulas say what the algorithms are for. */
+/* The formulas prefer each algorithm where it belongs. */
 static void costs_order(void **state)
 {
     const struct rk_cost_model m = {1, 0.001, 0.0005};
@@ -115,7 +115,7 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
 }
 
-/* What a blocking call looks at is what the rules say. */
+/* A blocking call uses what the rules choose. */
 static void shm_limit_agrees(void **state)
 {
     (void)state;

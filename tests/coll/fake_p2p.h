@@ -4,7 +4,7 @@
  * The ranks of a team are in one process.
  *
  * A send meets its receive some time after both are there, in random order
- * (fake_deliver). Sends are synchronous if asked for: they complete when they
+ * (fake_deliver). Sends are synchronous on demand: they complete when they
  * are received, so that a schedule that would wait in a circle does so here.
  */
 #ifndef TESTS_COLL_FAKE_P2P_H

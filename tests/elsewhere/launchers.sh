@@ -10,7 +10,7 @@
 #
 # For each: launcher_able prints what is missing, launcher_command N sets launch, the words before the program.
 
-# As root, and more ranks than cores: both ask for explicit permission.
+# As root, and more ranks than cores: both need explicit permission.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -48,7 +48,7 @@ launcher_command() {
         [ $LAUNCHER = prterun ] ||
             launch+=(env -u OPAL_PREFIX -u PMIX_PREFIX "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}")
         ;;
-    # --overcommit: more ranks than the nodes are said to have cores. --kill-on-bad-exit: as all other launchers do.
+    # --overcommit: more ranks than the nodes have cores by their configuration. --kill-on-bad-exit: as all other launchers do.
     srun) launch=("$top_srcdir/tests/hosts.sh" exec hosta srun -Q -N1 -n "$1" --overcommit --kill-on-bad-exit=1 --mpi=pmix) ;;
     srun_hosts)
         # One rank cannot be on two hosts.

@@ -91,7 +91,7 @@ salloc 30 "-N2 -n2" sh -c "srun -n2 '$rest' 1000 & p=\$!; until squeue -h -s -o 
 verdict "beside a step that has all cores" 0
 [ "$(sort out | tr '\n' ' ')" = "hosta hostb " ] && good "they share" || bad "they share" "$(cat out)"
 
-# ------------------------------------------------------------------------- what they say and hear
+# ------------------------------------------------------------------------- input and output
 head -c 3000000 /dev/urandom | base64 >text
 salloc 60 "-N2 -n2" "$XRUN" -q -n 2 --output-dir "$PWD/dir" cat "$PWD/text"
 verdict "much output" 0
@@ -102,7 +102,7 @@ verdict "much output in a script" 0
 cmp -s text out && good "it comes whole, too" || bad "it comes whole, too" "$(wc -c <out)"
 salloc 30 "-N2 -n2" sh -c "'$XRUN' -q --stdin 1 -n 2 sh -c '[ \$XRUN_RANK = 0 ] || exec md5sum' <'$PWD/text'"
 verdict "input for the other host" 0
-[ "$(cat out)" = "$(md5sum <text)" ] && good "it hears all" || bad "it hears all" "$(cat out)"
+[ "$(cat out)" = "$(md5sum <text)" ] && good "it gets all" || bad "it gets all" "$(cat out)"
 
 # ------------------------------------------------------------------------- librank
 for program in startup team_create; do
@@ -144,11 +144,11 @@ for what in xrun srun "all of srun" agent keeper; do
     until_true 20 ready 2 || bad "kill -9 of $what: start" "$(cat out err)"
     case $what in
     agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
-    # Its agent ends the ranks, or Slurm ends what is left of its task: which of them is first is not known.
+    # Its agent ends the ranks, or Slurm ends what is left of its task: either may be first.
     keeper) on hostb pkill -9 -x job-keeper; want=ended says='host hostb|agent on hostb' ;;
     xrun) on hosta pkill -9 -x xrun; want=0 says= ;; # salloc takes that for no failure
     # srun has a helper, which has Slurm end all that it had started; without that the job goes on.
-    srun) on hosta kill -9 "$(oldest)"; want=1 says='the agent on host[ab] died(: srun was killed by signal 9)?; its ranks end with it' ;; # Slurm may end the agents before xrun hears of it
+    srun) on hosta kill -9 "$(oldest)"; want=1 says='the agent on host[ab] died(: srun was killed by signal 9)?; its ranks end with it' ;; # Slurm may end the agents before xrun learns of it
     "all of srun") on hosta pkill -STOP -x srun; on hosta pkill -9 -x srun; on hostb pkill -TERM -x rest; want=143 says='rank 1 .* signal 15' ;;
     esac
     finish_in 15

@@ -37,7 +37,7 @@ finish_in() { # LIMIT in s
     if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; fi
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
-# batch "SBATCH'S WORDS" LINE...: a script of these lines; job is its number, what it says goes into out and err
+# batch "SBATCH'S WORDS" LINE...: a script of these lines; job is its number, its output goes into out and err
 batch() {
     local words=$1
     shift
@@ -48,7 +48,7 @@ batch() {
     job=$(on hosta sbatch --parsable -D "$PWD" -o "$PWD/out" -e "$PWD/err" $words script)
 }
 over() { case $(on hosta squeue -h -j "$job" -o %T 2>/dev/null) in '' | COMPLETED | FAILED | CANCELLED) ;; *) return 1 ;; esac; }
-batch_ends() { # LIMIT in s: rc is what Slurm says of its end
+batch_ends() { # LIMIT in s: rc is Slurm's report of its end
     local t0=${EPOCHREALTIME/./}
     rc=hung
     until_true "$1" over && rc=$(on hosta scontrol show job -o "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')

@@ -29,10 +29,10 @@ for fanout in 1 2 3 ""; do
     3) want="3 2 1" ;;
     *) want="4 1 1" ;;
     esac
-    [ "$have" = "$want" ] && good "fan-out ${fanout:-not said}: connections" || bad "fan-out ${fanout:-not said}: connections" "$have, not $want"
+    [ "$have" = "$want" ] && good "fan-out ${fanout:-not set}: connections" || bad "fan-out ${fanout:-not set}: connections" "$have, not $want"
     on hosta pkill -TERM -x xrun
     finish_in 15
-    verdict "fan-out ${fanout:-not said}" 143
+    verdict "fan-out ${fanout:-not set}" 143
 done
 salloc 60 "$four" "$XRUN" -q -n 8 --fanout 1 --map-by node --timeout 50 "$mp/team_create.mp"
 verdict "teams along it" 0
@@ -51,7 +51,7 @@ on hostb pkill -9 -x xrun-agent
 finish_in 15
 verdict "an agent within dies" 1 'the agent on hostb died'
 
-# Before the tree is whole: on hostc the agent comes when it is told to.
+# Before the tree is whole: on hostc the agent comes on command.
 mkdir -p prefix/bin
 cat >prefix/bin/xrun <<END
 #!/bin/bash

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # separate_shm.sh: run ranks of one host that share no memory.
-# See the program separate_shm. Hosts that share the ipc namespace and the boot id look like that, and so do containers on one host.
+# See the program separate_shm. Hosts that share the ipc namespace and the boot id seem so, and so do containers on one host.
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
 export top_srcdir top_builddir

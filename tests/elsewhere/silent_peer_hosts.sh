@@ -9,7 +9,7 @@ inside_slurm 2 "the library's own heartbeat" 64
 mute=$top_builddir/tests/faults/silent_peer
 [ -z "${SAN_CFLAGS:-}" ] || export RK_LEAKS=0
 
-ranks=2 # the last of which is looked at; in place, what tells srun where they run
+ranks=2 # the last of which is tested; place: srun's options for where they run
 place="-N2 --ntasks-per-node=1"
 begin_mute() { # ARGS: in the background; pid is that of the last rank, on hostb
     : >out
@@ -36,7 +36,7 @@ end_mute() { # NAME: whatever is left
 for how in "" --flooded; do
     begin_mute $how
     on hostb kill -9 "$pid"
-    until_true 10 is_told && good "a rank is killed, $([ "$how" ] && echo "and its child lives" || echo "that was never heard of")" || bad "a rank is killed $how" "$(cat out err)"
+    until_true 10 is_told && good "a rank is killed, $([ "$how" ] && echo "and its child lives" || echo "without any message before")" || bad "a rank is killed $how" "$(cat out err)"
     end_mute
 done
 begin_mute

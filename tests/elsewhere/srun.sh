@@ -7,7 +7,7 @@ LAUNCHER=srun
 inside_slurm 1 "$LAUNCHER"
 suite_all
 
-# Without --mpi=pmix every rank is alone, and says so: the user meant something else.
+# Without --mpi=pmix every rank is alone, and reports it: the user meant something else.
 alone() {
     local said
     said=$(timeout 30 "$top_srcdir/tests/hosts.sh" exec hosta \

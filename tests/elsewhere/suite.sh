@@ -2,7 +2,7 @@
 # suite.sh: run programs of several ranks under another launcher.
 # Sourced by the tests of this folder, which set LAUNCHER.
 #
-# Runs the programs of tests/mp and tests/coll as their files "cases" say, but with LAUNCHER in place of xrun: a few
+# Runs the programs of tests/mp and tests/coll by their files "cases", but with LAUNCHER in place of xrun: a few
 # of them in "make check", all with FULL=1, each at the sizes of a quick run. Environment: PROGRAMS, instead of those.
 
 . "$(dirname "$0")/../inside.sh"
@@ -97,7 +97,7 @@ suite_one_host() {
     suite_run -q 5 -c ucx -t 120 -- tests/coll/mp_coll.mp
 }
 
-# All that the environment asks for.
+# Run all that the environment names.
 suite_all() {
     # shellcheck disable=SC2086 # lists
     if [ -z "${FULL:-}" ] || [ -n "${PROGRAMS:-}" ]; then

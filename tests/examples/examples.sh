@@ -70,7 +70,7 @@ for c in $channels; do
     done
 done
 # dies_with_lock RANK WHAT SECONDS: judge the last run, in which that rank of three died with the lock: both others
-# said so, after a call that took no longer.
+# reported it, after a call that took no longer.
 dies_with_lock() {
     if [ "$(awk -v most="$3" '/^rank [0-2]: the lock is broken after/ && $(NF - 1) <= most' "$work/out" | wc -l)" = 2 ] && [ $rc = 137 ]; then
         ok "account, rank $1 dies with the lock$2"
@@ -130,7 +130,7 @@ else
 fi
 
 # ------------------------------------------------------------------------------------- what is wrong
-# refuse CODE MESSAGE WHAT ARGUMENT...: cg on 3 ranks says the message once, and nothing on stdout.
+# refuse CODE MESSAGE WHAT ARGUMENT...: cg on 3 ranks prints the message once, and nothing on stdout.
 refuse() {
     local code=$1 message=$2 what=$3
     shift 3

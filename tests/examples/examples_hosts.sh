@@ -8,7 +8,7 @@ work=$(mktemp -d "$top_builddir/tests/examples.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# Rank 0 keeps the queue's tail and the balance; the others of its host map them, those of hostb ask.
+# Rank 0 keeps the queue's tail and the balance; the others of its host map them, those of hostb send requests.
 for dies in 0 1 3; do
     on hosta timeout -k 5 60 env XDG_RUNTIME_DIR=/run "$XRUN" -q -n 4 --host hosta:2,hostb:2 --on-failure continue \
         "$top_builddir/examples/account" 100 --die $dies >"$work/out" 2>"$work/err" </dev/null

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 least_steps=10
 limit_s=60
 bad=0
-export XRUN_QUIET=on # the page says that xrun may add a line where ranks outnumber cores
+export XRUN_QUIET=on # the page notes that xrun may add a line where ranks outnumber cores
 
 # Split the pages into N/title, N/program.c, N/order, N/command.K and N/expected.K; N is "readme" for README.md.
 awk -v work="$work" '

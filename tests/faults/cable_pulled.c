@@ -33,7 +33,7 @@ static void lose(struct mp *mp, rank_mem_t mem)
         st = rank_signal_wait(mem, 0, RANK_CMP_EQ, 77, other, NULL);
     MP_STATUS(st, RANK_ERR_PEER_DEAD);
     if (mp_now() - t0 > in_time)
-        mp_fail(__FILE__, __LINE__, "known after %.1f s", mp_now() - t0);
+        mp_fail(__FILE__, __LINE__, "reported after %.1f s", mp_now() - t0);
 }
 
 static void go_on(struct mp *mp, rank_team_t living)
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 64, 0, &p, &mem));
     memset(p, 0, 64);
     mp_case(&mp, "cable");
-    for (int r = 0; r < mp.size; r++) /* all know each other */
+    for (int r = 0; r < mp.size; r++) /* all connect to each other */
         MP_OK(rank_sendrecv(&mp.rank, 1, RANK_INT32, (mp.rank + r) % mp.size, 4, &in, 1, RANK_INT32,
                             (mp.rank - r + mp.size) % mp.size, 4, mp.world, NULL));
     mp_barrier(mp.world);

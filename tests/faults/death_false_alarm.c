@@ -63,7 +63,7 @@ static void stopped(struct mp *mp, int wire)
     MP_OK(rank_barrier(mp->world));
 }
 
-/* No call of the library for longer than any look at the living. */
+/* No call of the library for longer than any check of liveness. */
 static void busy(struct mp *mp)
 {
     int victim = mp->size - 1;
@@ -91,7 +91,7 @@ static void *start_in_thread(void *arg)
     return NULL;
 }
 
-/* The process looks like a zombie from now on; but it goes on here. */
+/* The process is a zombie to /proc from now on; but it goes on here. */
 static void *go_on(void *arg)
 {
     struct mp *mp = arg;

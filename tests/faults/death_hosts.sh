@@ -9,7 +9,7 @@ inside 2 "deaths on other hosts"
 . "$top_srcdir/tests/left.sh"
 remember hosta hostb
 
-# job LIMIT ARGS...: four ranks on two hosts (or as n and at say), with out, rc and ms
+# job LIMIT ARGS...: four ranks on two hosts (or as n and at give), with out, rc and ms
 n=4 at=hosta:2,hostb:2
 job() {
     local limit=$(($1 * slow)) t0=${EPOCHREALTIME/./} lib=()
@@ -111,7 +111,7 @@ t0=${EPOCHREALTIME/./}
 wait $pid
 ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 if [ "$(grep -c 'mp: done$' out)" = 2 ]; then good "a cable is pulled, and the others go on, $ms ms"; else bad "a cable is pulled" "$(grep -c 'mp: done$' out) ranks came to their end, not 2: $(tail -n 3 out)"; fi
-# Those there have noticed, too. Only their sshd has still to say so: it tries more and more seldom.
+# Those there have noticed, too. Only their sshd has still to report it: it tries more and more seldom.
 of_job() { left | grep -v ' sshd: '; }
 until_true 5 eval '[ -z "$(of_job)" ]' && good "a cable is pulled: nothing is left" || bad "a cable is pulled" "left behind: $(of_job)"
 

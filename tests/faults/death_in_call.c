@@ -199,7 +199,7 @@ static void hold_a_message(struct scene *s)
     MP_CHECK_EQ(env.bytes, 0);
 }
 
-/* A program that sleeps in its own poll() and hears of it by a callback. */
+/* A program that sleeps in its own poll() and gets it by a callback. */
 static void reported(const rank_envelope_t *env, void *arg)
 {
     *(rank_status_t *)arg = env->status;

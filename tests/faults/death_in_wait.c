@@ -9,7 +9,7 @@
  *
  *   --first N    the row that the first victim is for (0)
  *   --asleep     victims are in no call of the library when they die
- *   --within S   seconds in which both know it (5, and more where the build is slow: that it is one second on a host is
+ *   --within S   seconds in which both get it (5, and more where the build is slow: that it is one second on a host is
  *                checked elsewhere)
  *   --seed N     decides the moments
  */
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* What UCX's own shared memory owes the dead it may owe for ever. Its worker is left then, until the process ends, and much of
- * that hangs on memory which the leak check does not look at: asked before it begins. */
+ * that hangs on memory which the leak check does not read: decided before it begins. */
 #ifdef __SANITIZE_ADDRESS__
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void); /* preempts the sanitizer's */
 int __lsan_is_turned_off(void)
@@ -53,7 +53,7 @@ struct scene {
 
 /* A row's flags. */
 enum {
-    LATER = 1,  /* may succeed as long as the death is not known */
+    LATER = 1,  /* may succeed as long as the death is unknown */
     REMOTE = 2, /* on the victim's memory, once registered and once of rank_alloc */
 };
 
@@ -526,7 +526,7 @@ static void live(struct scene *s, const struct row *row)
     is_dead(__LINE__, row->name, st);
     late = mp_now() - s->when;
     if (late < 0 || late > s->within)
-        mp_fail(__FILE__, __LINE__, "%s: known after %.3f s", row->name, late);
+        mp_fail(__FILE__, __LINE__, "%s: reported after %.3f s", row->name, late);
     is_dead(__LINE__, "the same once more", row->call(s));
 }
 
@@ -546,11 +546,11 @@ static void sweep(struct scene *s)
     if (s->again != RANK_REQUEST_NULL)
         MP_OK(rank_request_free(&s->again));
     if (s->mine != RANK_MEM_NULL) {
-        rank_status_t st = rank_rkey_close(&s->mem); /* it may say what the flush has said */
+        rank_status_t st = rank_rkey_close(&s->mem); /* it may return what the flush has returned */
         MP_CHECK(!st || st == RANK_ERR_PEER_DEAD);
         MP_OK(rank_dereg(&s->mine));
     }
-    /* Neither leaves while the other still looks. */
+    /* Neither leaves while the other still checks. */
     MP_OK(rank_sendrecv(c, 1, RANK_BYTE, s->other, NEVER, c + 1, 1, RANK_BYTE, s->other, NEVER, s->team, NULL));
 }
 

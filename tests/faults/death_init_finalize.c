@@ -22,7 +22,7 @@ static void *kill_later(void *arg)
     return NULL;
 }
 
-/* The launcher tells every process its rank. */
+/* The launcher gives every process its rank. */
 static int early_rank(void)
 {
     const char *r = getenv("PMIX_RANK");

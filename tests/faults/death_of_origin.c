@@ -91,7 +91,7 @@ static void strided(struct scene *s)
     MP_OK(rank_put_strided(pattern, 300, 100, LEN / 300, 0, s->to, AT, 300));
 }
 
-/* The signal's word is in front of the share, 8 bytes that are looked at by themselves. */
+/* The signal's word is in front of the share, 8 bytes that are checked by themselves. */
 static void give_signal(struct scene *s)
 {
     MP_OK(rank_put_signal(pattern, 30000, 0, s->to, AT, s->to, 16, 1, RANK_SIGNAL_ADD));
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     mp_case(&s.mp, name);
     if (s.mp.rank == s.death.victim)
         one_round(&s, name); /* however early it dies */
-    MP_OK(rank_barrier(s.mp.world)); /* no rank dies while another still asks for its keys */
+    MP_OK(rank_barrier(s.mp.world)); /* no rank dies while another still opens its keys */
     one_death_arm(&s.death, &s.mp, 0.02, 60000);
     while (s.mp.rank == s.death.victim)
         one_round(&s, name);

@@ -244,7 +244,7 @@ static void go_on(struct scene *s)
     st = rank_put(s->buf, 8, s->death.victim, s->at[s->death.victim], 0);
     MP_CHECK(st == RANK_ERR_PEER_DEAD || (st == RANK_OK && s->alloc)); /* mapped memory stays */
     MP_STATUS(rank_flush(s->at[s->death.victim], s->death.victim), RANK_ERR_PEER_DEAD);
-    for (int p = 0; p < s->mp.size; p++) /* of all: told once, if it has not been */
+    for (int p = 0; p < s->mp.size; p++) /* of all: reported once, if it has not been */
         rank_flush(s->at[p], RANK_ALL);
     MP_OK(rank_flush(s->at[to], RANK_ALL));
     MP_STATUS(rank_get(s->buf, 8, s->death.victim, s->at[s->death.victim], 0), RANK_ERR_PEER_DEAD);
@@ -261,7 +261,7 @@ static void go_on(struct scene *s)
         return;
     }
     for (int p = 0; p < s->mp.size; p++)
-        rank_rkey_close(&s->at[p]); /* the dead one's says that it is dead, or nothing */
+        rank_rkey_close(&s->at[p]); /* the dead one's returns the death, or success */
     mp_barrier(s->death.living);
     MP_OK(rank_dereg(&s->own));
 }

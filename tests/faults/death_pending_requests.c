@@ -171,7 +171,7 @@ static void all_dead(struct scene *s, rank_request_t *any)
     double t0 = mp_now();
     rank_status_t st;
 
-    MP_OK(rank_send(s->out, SMALL, RANK_BYTE, s->victim, READY, s->mp.world)); /* it dies when all have said so */
+    MP_OK(rank_send(s->out, SMALL, RANK_BYTE, s->victim, READY, s->mp.world)); /* it dies when all have sent this */
     while (has_ended(t) < REQUESTS)
         take_one(s);
     MP_STATUS(rank_wait(any, NULL), RANK_ERR_PEER_DEAD);
@@ -219,7 +219,7 @@ static void all_alive(struct scene *s, rank_request_t *announced)
     for (int i = 0; i < BURST; i++)
         MP_OK(rank_irecv(burst + (size_t)i * MIDDLE, MIDDLE, RANK_BYTE, t->from, SENDS, w, &req[n++]));
     MP_OK(rank_isend(s->out, SMALL, RANK_BYTE, t->to, ANY_TAG, s->dup, &req[n++]));
-    MP_OK(rank_irecv(t->in[ANY], SMALL, RANK_BYTE, RANK_ANY_SOURCE, ANY, w, &req[n++])); /* the death has been told */
+    MP_OK(rank_irecv(t->in[ANY], SMALL, RANK_BYTE, RANK_ANY_SOURCE, ANY, w, &req[n++])); /* the death has been reported */
     for (int i = 0; i < SENT; i++)
         MP_OK(rank_isend(s->out, sent[i] == RECVV ? LARGE : SMALL, RANK_BYTE, t->to, sent[i], w, &req[n++]));
     MP_OK(rank_waitall(n, req, NULL));
@@ -254,7 +254,7 @@ static void all_alive(struct scene *s, rank_request_t *announced)
     free(burst);
 }
 
-/* All have said that they are ready: some of what they send is taken, and in the midst of it the end comes. */
+/* All have reported ready: some of what they send is taken, and in the midst of it the end comes. */
 static _Noreturn void be_victim(struct scene *s)
 {
     static rank_request_t req[RANKS];

@@ -29,7 +29,7 @@ static void compute(double seconds)
         ;
 }
 
-/* Short messages that find credit: nothing is waited for, and nothing taken in. How many is told beside the library. */
+/* Short messages that find credit: nothing is waited for, and nothing taken in. Their number is reported beside the library. */
 static void send_all_the_time(const struct mp *mp, const int64_t *over, int64_t *count)
 {
     int64_t sent = 0;
@@ -65,11 +65,11 @@ static void observe(const struct mp *mp, pid_t victim, const int64_t *count, int
             st = rank_test(&req, &done, NULL);
         }
     }
-    kill(getppid(), SIGCONT); /* before anything is said of it, or the job would not end */
+    kill(getppid(), SIGCONT); /* before any report of it, or the job would not end */
     if (!done)
-        mp_fail(__FILE__, __LINE__, "nothing is known of the death after %.1f s", late);
+        mp_fail(__FILE__, __LINE__, "no report of the death after %.1f s", late);
     MP_STATUS(st, RANK_ERR_PEER_DEAD);
-    printf("known after %.3f s\n", late);
+    printf("reported after %.3f s\n", late);
     __atomic_store_n(over, 1, __ATOMIC_RELEASE);
     MP_OK(rank_recv(&n, 1, RANK_INT64, SENDER, COUNT, mp->world, NULL));
     for (int64_t i = 1; i < n; i++) {

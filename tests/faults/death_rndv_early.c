@@ -4,7 +4,7 @@
  * Each of them has come whole or ends with RANK_ERR_PEER_DEAD, be it received afterwards or by a receive that waits for the fetch.
  *
  *   --after US  when it dies after all have met (6000)
- *   --within S  seconds in which all know it
+ *   --within S  seconds in which all get it
  */
 #include "tests/mp/mp.h"
 
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
             memset(mine[i], 0, BYTES);
     }
     mp_case(&mp, "death of a sender");
-    /* All have to have heard of it by then, and take turns where they are many. */
+    /* All have to have got it by then, and take turns where they are many. */
     mp_barrier(mp.world);
     if (mp.rank == 0)
         when = mp_now() + (mp.size > 4 ? mp.size / 2 : 1) * after;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         receive_after(&mp, victim);
     MP_STATUS(rank_recv(mine[0], BYTES, RANK_BYTE, victim, TAG, mp.world, NULL), RANK_ERR_PEER_DEAD);
     if (mp_now() - when > in_time)
-        mp_fail(__FILE__, __LINE__, "known after %.3f s", mp_now() - when);
+        mp_fail(__FILE__, __LINE__, "reported after %.3f s", mp_now() - when);
     for (int i = 0; i < N; i++)
         free(mine[i]);
     mp_end_survivor(&mp);

@@ -47,7 +47,7 @@ static void live(struct mp *mp, rank_team_t dup, rank_team_t living)
     MP_STATUS(rank_recv(&in, 1, RANK_INT32, mp->size - 2, 2, mp->world, NULL), RANK_ERR_PEER_DEAD);
     MP_STATUS(rank_wait(&again, NULL), RANK_ERR_PEER_DEAD);
     mp_barrier(living);
-    /* Both teams have been told of both: now the living, if there are any. */
+    /* Both deaths are reported on both teams: now the living, if there are any. */
     if (n == 1) {
         MP_OK(rank_start(&again));
         MP_STATUS(rank_wait(&again, NULL), RANK_ERR_PEER_DEAD);

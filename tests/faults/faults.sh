@@ -27,7 +27,7 @@ xrun() {
 }
 quiet=-q
 begin_on() {
-    : >out # what the case before has said is no answer
+    : >out # the output of the case before is no answer
     : >err
     set -m
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" $quiet --bind none "$@" >out 2>err </dev/null &
@@ -80,7 +80,7 @@ for where in one two; do
     verdict "kill -9 of a rank in an allreduce, $where" 137 'rank [0-3] .*killed by signal 9' # and not the ranks that fail by it
     [ "$watched" -ge 7 ] || bad "kill -9 of a rank in an allreduce, $where" "only $watched processes were there"
     within "kill -9 of a rank in an allreduce, $where: all $watched processes end, $ms ms" $limit
-    # Where xrun hears first, and for 100 ms alone, of a rank that has failed by it, it names that one.
+    # If a rank that has failed by it is the only one reported to xrun for 100 ms, xrun names that one.
     for try in 1 2 3; do
         killed xrun-agent
         ! grep -q '^xrun: error: the agent on' err || break
@@ -109,10 +109,10 @@ for where in ${FULL:+two} one; do
 done
 
 # ------------------------------------------------------------------------ 5: no memory for segments
-# rank_init says why and fails, and tests/mp/mp.c ends its rank with 99.
+# rank_init prints the reason and fails, and tests/mp/mp.c ends its rank with 99.
 broken=99
-[ -z "${SAN_CFLAGS:-}" ] || broken="99 86" # what one that gives up has not freed may be told of
-ends_by() { # NAME: the last that is said, and no process has ended by a signal
+[ -z "${SAN_CFLAGS:-}" ] || broken="99 86" # what one that gives up has not freed may be reported
+ends_by() { # NAME: the last line of output, and no process has ended by a signal
     [[ $(grep '^xrun: ' err) =~ ^"xrun: error: rank "[0-3]" (host host"[ab]", pid "[0-9]+") exited with code "(99|86)" after "[0-9.]+" s; ending the job"$ ]] &&
         good "$1: xrun's one line" || bad "$1: xrun's one line" "$(grep '^xrun: ' err)"
 }
@@ -216,7 +216,7 @@ for where in $places; do
     on hosta timeout -k 5 30 env XDG_RUNTIME_DIR=/run "$XRUN" -q ${!where} sh -c 'echo a; echo b >&2; echo c' <&- >&- 2>err
     rc=$?
     verdict "closed input and output, $where" "0 141"
-    # INT twice, as by others, and ^C typed twice. The ranks hear the first and go on, and do not mind TERM; they would have 60 s.
+    # INT twice, as by others, and ^C typed twice. The ranks get the first and go on, and do not mind TERM; they would have 60 s.
     deaf='trap "echo heard" INT; trap "" TERM; echo ready; while :; do sleep 0.05; done'
     for try in 1 2 3; do
         quiet=
@@ -338,7 +338,7 @@ for to in where:
         try:
             s = meet(to)
             met += 1
-            held.append((to, s))  # half said, or nothing: it stays open
+            held.append((to, s))  # half a message, or nothing: it stays open
             if data is None:
                 drips.append((s, iter(b"xrunwire" + b"status\n" + bytes(10000))))
             else:

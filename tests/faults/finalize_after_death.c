@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         mp_fail(__FILE__, __LINE__, "%s gave %d (%s), not RANK_ERR_PEER_DEAD", in, (int)st,
                 rank_status_string(st));
     if (late < 0 || late > in_time)
-        mp_fail(__FILE__, __LINE__, "%s: known after %.3f s", in, late);
+        mp_fail(__FILE__, __LINE__, "%s: reported after %.3f s", in, late);
     /* And each later call. */
     MP_STATUS(rank_recv(buf, 8, RANK_BYTE, LEAVER, 3, s.mp.world, NULL), RANK_ERR_PEER_DEAD);
     mp_end_survivor(&s.mp);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A death is known within a second; slow builds get more. */
+/* A death is reported within a second; slow builds get more. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { WITHIN_S = 4 };
 #else
@@ -53,7 +53,7 @@ void one_death_check(const char *file, int line, const struct one_death *d, cons
     if (late < 0)
         mp_fail(file, line, "%s: a death %.3f s before it happened", what, -late);
     if (late > d->within)
-        mp_fail(file, line, "%s: known after %.3f s", what, late);
+        mp_fail(file, line, "%s: reported after %.3f s", what, late);
 }
 
 void one_death_overdue(const char *file, int line, const struct one_death *d, const char *what)

@@ -5,7 +5,7 @@
  * Options of every program that uses it:
  *   --in NAME       the scene
  *   --victim N      the rank that dies (default: the last)
- *   --within S      seconds in which all know it: 1, between hosts more
+ *   --within S      seconds in which all get it: 1, between hosts more
  *   --seed N        decides the moment
  */
 #ifndef TESTS_FAULTS_ONE_DEATH_H

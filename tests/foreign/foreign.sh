@@ -3,7 +3,7 @@
 # foreign.sh: run unmodified programs of other MPI libraries under xrun.
 # Checks what they compute, how they end, what is left.
 #
-# Which libraries, and where they are looked for: see peer_programs.sh. PYTHON set: mpi4py on them, and nothing else.
+# peer_programs.sh lists the libraries and the places where they are searched. PYTHON set: mpi4py on them, and nothing else.
 
 # What lies in /dev/shm is judged: where we may, in one of our own, in which no other job leaves anything.
 if [ -z "${RK_OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
@@ -60,7 +60,7 @@ check() {
         good "$1"
     fi
 }
-# right NAME WHAT N: the program has said that its N ranks are right, once
+# right NAME WHAT N: the program has printed once that its N ranks are right
 right() {
     if [ "$(cat out)" = "$2: $3 ranks are right" ]; then check "$1" 0; else bad "$1" "rc $rc after $ms ms: '$(head -c 300 out)'"; fi
 }
@@ -131,7 +131,7 @@ ends() {
     killed "kill -9 of its agent" xrun-agent
 }
 
-# Debian's MPICH 4 cannot open ports, by which it would spawn: it says so, under whichever launcher.
+# Debian's MPICH 4 cannot open ports, by which it would spawn: it reports that, under any launcher.
 spawns() {
     local n children
     if [ $peer = mpich4 ]; then
@@ -178,7 +178,7 @@ wrapped() {
     right "$peer: behind a shell" allreduce 2
     job 30 -n 2 ./world.$peer alone
     grep -cE '^xrun: warning: none of the 2 ranks has joined' err | grep -qx 1 &&
-        good "$peer: singletons are told of" || bad "$peer: singletons are told of" "no such line, or more"
+        good "$peer: singletons are reported" || bad "$peer: singletons are reported" "no such line, or more"
     until_true 2 nothing_left || { kill_all; rm -rf "$work/tmp" && mkdir "$work/tmp"; }
     job 30 -n 2 sh -c "./world.$peer alone 1; exit 0"
     grep -cE '^xrun: warning: none of the 2 ranks has joined' err | grep -qx 1 &&
@@ -199,14 +199,14 @@ linked_in() {
     right "$peer: linked statically and stripped" allreduce 2
 }
 
-# mpi4py's own programs for looking at a world, and its own tests
+# mpi4py's own programs that print a world, and its own tests
 from_python() {
     local libmpi
     if ! PYTHONPATH=$PEERS_DIR/python python3 -c 'import mpi4py' 2>/dev/null; then
         absent mpi4py "mpi4py on $peer: not in $PEERS_DIR/python (bench/peers.sh --libraries)"
         return
     fi
-    # It asks for the library under the name that most give it; Debian's MPICH has another.
+    # It loads the library under its most common name; Debian's MPICH has another.
     libmpi=$(LC_ALL=C ldd ./world.$peer | sed -n 's/.*=> \(.*\/libmpi\(ch\)\?\.so\.[0-9]*\) .*/\1/p' | head -n 1)
     case $libmpi in
     *libmpich.so.*)
@@ -235,11 +235,11 @@ from_python() {
     fi
 }
 
-# mpi4py_tests NAME MODULE...: its own test program, each rank of which says that all is well, of the same number of tests
+# mpi4py_tests NAME MODULE...: its own test program, each rank of which reports success, of the same number of tests
 mpi4py_tests() {
     local name="$peer: mpi4py's tests $1, 4 ranks" ran without=-
     shift
-    # It needs PMIx groups, which are not there yet. Open MPI 5 says so, and from then on waits for ever in most runs of
+    # It needs PMIx groups, which are not there yet. Open MPI 5 reports it, and from then on waits for ever in most runs of
     # MPI_Comm_create_group.
     [ $peer != ompi5 ] || without=testCreateFromGroup
     job 240 -n 4 --timeout $((200 * slow)) --timeout-traces python3 "$top_srcdir/tests/foreign/mpi4py_tests.py" "$without" \

@@ -61,7 +61,7 @@ job_of() {
     fi
 }
 told_or_ended() { [ -s out ] || ended; }
-# right WHAT N: the program has said that its N ranks are right, once
+# right WHAT N: the program has printed once that its N ranks are right
 right() {
     if [ -n "$stuck" ]; then
         verdict "$peer: $1, $2 ranks, but for MPI_Finalize" 143 'xrun: '
@@ -147,7 +147,7 @@ ends() {
     killed "kill -9 of an agent" hostb xrun-agent 'the agent on hostb died'
 }
 
-# What foreign.sh asks of spawning on one host, with parents and children on both.
+# As foreign.sh tests spawning on one host, with parents and children on both.
 spawns() {
     local n children stuck=
     if [ $peer = mpich4 ]; then
@@ -181,7 +181,7 @@ spawns() {
         spawned "two on two hosts meet by a published name" name 2
     fi
 }
-# spawned NAME WHAT N: N parents have said that all is right
+# spawned NAME WHAT N: N parents have printed that all is right
 spawned() {
     if [ "$(cat out)" = "$2: $3 ranks are right" ]; then verdict "$peer: $1" 0; else bad "$peer: $1" "rc $rc after $ms ms: '$(head -c 300 out)'"; fi
 }

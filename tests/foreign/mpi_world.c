@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpi_world.c: an MPI program like any other, which knows nothing of xrun. The
- * first argument says what it does; each checks its result and rank 0 says so.
+ * mpi_world.c: run MPI calls, as any MPI program, without anything of xrun. The
+ * first argument names them; each checks its result and rank 0 prints it.
  */
 #include <mpi.h>
 
@@ -20,7 +20,7 @@ static int wrong(const char *what, long is, long should)
     return 1;
 }
 
-/* Every rank has a number of its own: the sum of their squares tells. */
+/* Every rank has a number of its own: the sum of their squares shows it. */
 static int hello(void)
 {
     long mine = (long)rank * rank, sum = -1, n = size;
@@ -98,7 +98,7 @@ static int split_shared(void)
 
 extern char **environ;
 
-/* As if nothing had started this process that MPI libraries know. */
+/* As if no launcher had started this process. */
 static void forget_launcher(void)
 {
     char **to = environ;

@@ -8,7 +8,7 @@
 PEERS_DIR=${PEERS_DIR:-${top_builddir:-$PWD}/peers}
 case $PEERS_DIR in /*) ;; *) PEERS_DIR=$PWD/$PEERS_DIR ;; esac
 export PEERS_DIR
-# What they say of themselves as root, and where there is no network that they know.
+# Their messages as root, and without a network that they support.
 export OMPI_MCA_btl_base_warn_component_unused=0
 skipped=0
 
@@ -17,7 +17,7 @@ skip() {
     echo "ok - $1 # SKIP $2"
 }
 
-# absent PEER WHAT: skipped by name, or a failure if it was asked for
+# absent PEER WHAT: skipped by name, or a failure if it was demanded
 absent() {
     case " ${PEERS:-} " in
     *" $1 "*) bad "$2" "asked for by PEERS" ;;

@@ -49,7 +49,7 @@ static void local_ranks(const char *text)
     free(boot.local);
 }
 
-/* What is understood is said in the same words again, but for zeros before numbers. */
+/* What is parsed prints the same again, but for zeros before numbers. */
 static void parents(const char *text)
 {
     struct rk_boot_parent p, q;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fuzz_pmi1.c: bytes of a rank through the PMI-1 server: its lines, its
- * key-value space, its answers. The first byte says into pieces of what size
+ * key-value space, its answers. The first byte gives the size of pieces
  * they fall; they come as if the rank had joined.
  */
 #include "launcher/pmi1/pmi1_internal.h"
@@ -41,7 +41,7 @@ static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
     xr_pmi1_space_destroy(other);
 }
 
-/* What is asked elsewhere is understood there. */
+/* A request for another process is parsed there. */
 static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};

@@ -76,7 +76,7 @@ if command -v cmake >/dev/null; then
     judge $? "find_package refuses a version that is not there"
 fi
 
-# A program asks for the version that it was linked with.
+# A program needs the version that it was linked with.
 if [ -s "$here/lib/librank.so" ] && grep -q 'version-script' "$top_builddir/Makefile"; then
     nm -D --defined-only "$here/lib/librank.so" | grep -E ' T rank_' >"$work/log"
     [ "$(wc -l <"$work/log")" = "$(wc -l <"$top_srcdir/lib/rank.sym")" ] && ! grep -v '@@RANK_0\.1$' "$work/log"

@@ -19,7 +19,7 @@ sorted; same "three programs: ranks, arguments, directories, variables" "0/6 a e
 5/6 c env none $(basename "$work")"
 printf '#!/bin/sh\necho only in two\n' >two/tool; chmod +x two/tool
 run 10 --wdir one echo x : --wdir two tool
-sorted; same "a program is looked for in its own directory" "only in two
+sorted; same "a program is searched in its own directory" "only in two
 x"
 mkdir bin; printf '#!/bin/sh\necho own PATH\n' >bin/rk-own-tool; chmod +x bin/rk-own-tool
 run 10 echo x : -x PATH="$work/bin:$PATH" rk-own-tool
@@ -36,7 +36,7 @@ run 20 --bind none -n 3 --host localhost:2 "$client" universe; sed -i /ok/d out;
 run 20 -n 3 "$client" basic : -n 5 "$client" basic
 [ "$(grep -cx ok out)" = 8 ] && check "the ranks of two programs are one PMIx job" 0 || bad "the ranks of two programs are one PMIx job" "$(cat out)"
 run 20 -n 2 "$client" app : -n 1 "$client" app : -n 2 "$client" app
-grep rank out | sort >sorted; mv sorted out; same "PMIx tells each which program it runs" "rank 0 app 0 app rank 0 local rank 0 of 3 apps
+grep rank out | sort >sorted; mv sorted out; same "PMIx gives each its own program" "rank 0 app 0 app rank 0 local rank 0 of 3 apps
 rank 1 app 0 app rank 1 local rank 1 of 3 apps
 rank 2 app 1 app rank 0 local rank 2 of 3 apps
 rank 3 app 2 app rank 0 local rank 3 of 3 apps
@@ -61,7 +61,7 @@ printf '#!/no/such/interpreter\n' >badshebang; chmod +x badshebang
 run 10 true : ./badshebang
 check "a later program that cannot be executed" 127 'program 2: cannot execute .*/badshebang'
 run 10 -x RANK_LGO=1 true : -x FOO=1 true : -x RANK_LOG=info true
-[ "$(grep -c RANK_LGO err)" = 1 ] && check "what is wrong with one is said once" 0 || bad "what is wrong with one is said once" "$(cat err)"
+[ "$(grep -c RANK_LGO err)" = 1 ] && check "an error in one is reported once" 0 || bad "an error in one is reported once" "$(cat err)"
 
 echo "# apps: $passed passed, $failed failed"
 [ $failed -eq 0 ]

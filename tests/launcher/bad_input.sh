@@ -129,7 +129,7 @@ printf 'rank 0=%s slot=0-400000000\n' "$host" >ranks
 lines "no machine has so many cores" 2 'cores are numbered' --rankfile ranks
 [ "$ms" -le $((2000 * slow)) ] && good "they are not counted" || bad "they are not counted" "$ms ms"
 run 10 -n 1 --cpus-per-rank 4096 true
-check "fewer cores than asked for" 0 'cores? for 1 rank on .*: fewer than --cpus-per-rank 4096 asks for'
+check "fewer cores than requested" 0 'cores? for 1 rank on .*: fewer than --cpus-per-rank 4096 asks for'
 ! grep -q yield err && good "a waiting rank does not yield" || bad "a waiting rank does not yield" "it does"
 
 # ------------------------------------------------------------------------- files

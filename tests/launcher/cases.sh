@@ -25,7 +25,7 @@ slow=1
 trap '[ $BASHPID != $$ ] || { kill_all; cd /; rm -rf "$work"; }' EXIT
 trap 'exit 1' INT TERM HUP
 
-# Every process of a case is known by a word in its environment.
+# Every process of a case is recognized by a word in its environment.
 new_case() { tag=$$.$RANDOM$RANDOM; export RK_XRUN_CASE=$tag; }
 of_case() { grep -lszF "RK_XRUN_CASE=$tag" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx -e $$ -e "$BASHPID"; }
 # But for this script and its subshells.
@@ -94,7 +94,7 @@ clean() { # NAME: nothing is left after a case
     fi
 }
 
-# aborted: a job that ends by "stall abort" has ended just now; ms: how long ago its victim has said so
+# aborted: a job that ends by "stall abort" has ended just now; ms: the time since its victim printed that
 aborted() {
     local end=${EPOCHREALTIME/./} at
     at=$(sed -n 's/^aborts //p' out)
@@ -130,9 +130,9 @@ same() { # NAME WANTED
     if [ "$(cat out)" = "$2" ]; then check "$1" 0; else bad "$1" "got '$(head -c 200 out)', not '$2'"; fi
 }
 
-begin() { # ARGS: xrun in the background; its ranks have begun when "ready" was said N times
+begin() { # ARGS: xrun in the background; its ranks have begun when "ready" was printed N times
     new_case
-    : >out # what the case before has said is no answer
+    : >out # the output of the case before is no answer
     : >err
     set -m # a background job without it would ignore INT
     "$XRUN" "$@" >out 2>err </dev/null &

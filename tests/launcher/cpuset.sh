@@ -55,13 +55,13 @@ cpus_of='sed -n "s/^Cpus_allowed_list:[[:space:]]*//p" /proc/self/status'
 run 20 "$XRUN_THERE" -n 1 --bind core --json-map map sh -c "$cpus_of"
 same "a rank is on the CPU of the group" "$last"
 python3 -c 'import json; m = json.load(open("map")); assert m["ranks"][0]["cpus"] == ['"$last"'] and m["hosts"][0]["cores"] == 1, m' &&
-    good "the map says so" || bad "the map says so" "$(cat map)"
+    good "the map shows it" || bad "the map shows it" "$(cat map)"
 run 20 "$XRUN_THERE" sh -c 'echo rank'
 same "one rank is started where no number is given" rank
 run 20 "$XRUN_THERE" -n 2 sh -c "$cpus_of"
 same "two are more than the group's cores" "$last
 $last"
-grep -qE '^xrun: .*2 ranks.* 1 core' err && [ "$(grep -c . err)" = 1 ] && good "one line says so" || bad "one line says so" "$(cat err)"
+grep -qE '^xrun: .*2 ranks.* 1 core' err && [ "$(grep -c . err)" = 1 ] && good "one line reports it" || bad "one line reports it" "$(cat err)"
 run 20 "$XRUN_THERE" -n 2 --show-map --dry-run true
 check "its map" 0
 grep -q '2 ranks on 1 core' out && good "has one core" || bad "has one core" "$(cat out)"
@@ -83,7 +83,7 @@ if [ -n "${RK_INSIDE:-}" ]; then
     want=$(for c in "${cpus[@]}"; do echo "hosta $c"; done; echo "hostb $last")
     same "an agent's group counts on its host" "$want"
     python3 -c 'import json; m = json.load(open("map")); assert m["hosts"][1]["cores"] == 1 and m["ranks"][-1]["cpus"] == ['"$last"'], m' &&
-        good "its map says so" || bad "its map says so" "$(cat map)"
+        good "its map shows it" || bad "its map shows it" "$(cat map)"
 else
     echo "ok - an agent's group counts on its host # SKIP no hosts can be made here"
 fi

@@ -53,8 +53,8 @@ run 30 -q -n 1 "$client" spawn-go 1
 check "a spawned job outlives the first" 0
 count "a spawned job outlives the first" late 1
 run 30 -q -n 2 "$client" spawn-orphan 2
-check "a spawned job hears of the end of the first" 0
-count "a spawned job hears of the end of the first" ok 4
+check "a spawned job gets the end of the first" 0
+count "a spawned job gets the end of the first" ok 4
 for n in 1 2; do
     run 60 -q -n $n "$client" spawn-late
     check "a late caller of connect, fence or disconnect, $n ranks" 0
@@ -65,7 +65,7 @@ check "40 jobs one after the other" 0
 [ "$(grep -c '"parent": "xrun-.*"parent_rank": 0, "size": 1, "started": true, .*"exit_code": 0' r.json)" = 40 ] &&
     good "and all are in the report" || bad "and all are in the report" "$(grep -A3 spawned r.json)"
 run 30 -v -n 1 "$client" spawn 1
-check "-v says which job it speaks of" 0 '^xrun: (xrun-[^ ]+), spawned by rank 0 of xrun-[^ ]+: start-up in ms:'
+check "-v names the job in its report" 0 '^xrun: (xrun-[^ ]+), spawned by rank 0 of xrun-[^ ]+: start-up in ms:'
 run 30 -q -n 2 "$client" spawn-nothing
 check "a program that is not there is an error of the call alone" 0 'no program /nowhere/nothing'
 count "a program that is not there" ok 2
@@ -81,10 +81,10 @@ check "the options of the first job go for the others" 0
 [0] ok" ] && good "but each has files of its own" || bad "but each has files of its own" "$(ls -R files)"
 
 run 30 -q -n "$(nproc)" "$client" spawn-crowd
-check "a spawned rank knows that the cores are taken" 0
-count "a spawned rank knows that the cores are taken" 'yield: yes' 1
+check "a spawned rank counts the cores as taken" 0
+count "a spawned rank counts the cores as taken" 'yield: yes' 1
 
-# librank's ranks of both jobs, on two cores: one of each fits, and of three all are told, or know it.
+# librank's ranks of both jobs, on two cores: one of each fits, and of three all are told, or find it out.
 cores=$(taskset -cp $$ | sed 's/.*: //; s/-/,/' | cut -d, -f1-2)
 crowded() { # NAME PARENTS CHILDREN LINES
     new_case
@@ -101,7 +101,7 @@ if [ "$(nproc)" -ge 2 ]; then
     crowded "a spawned job that does not even fit alone" 1 3 1
 fi
 
-# A launcher that says nothing is waited for as long as the user wants.
+# A silent launcher is waited for as long as the user wants.
 new_case
 timeout -k 5 $((30 * slow)) sh -c 'FIRST_XRUN=$$ RANK_SPAWN_TIMEOUT=1s exec "$@"' sh "$XRUN" -q -n 1 \
     "$top_builddir/tests/launcher/programs/spawn_no_answer" >out 2>err </dev/null
@@ -143,8 +143,8 @@ check "--timeout ends all jobs" 124 'did not end within 2 s'
 begin -q -n 1 "$client" spawn-wait 2
 until_true 20 ready 3 || bad "INT: start" "$(cat out)"
 "$XRUN" --status | grep -E -e "-$xpid-" >jobs # others of this user may run elsewhere
-[ "$(grep -c . jobs)" = 2 ] && grep -qE "2 of 2 ranks of .*; spawned by rank 0 of xrun-.*-$xpid-" jobs && good "--status knows both jobs" ||
-    bad "--status knows both jobs" "$(cat jobs)"
+[ "$(grep -c . jobs)" = 2 ] && grep -qE "2 of 2 ranks of .*; spawned by rank 0 of xrun-.*-$xpid-" jobs && good "--status lists both jobs" ||
+    bad "--status lists both jobs" "$(cat jobs)"
 kill -INT "$xpid"; reap 5
 check "INT ends all jobs" 130
 begin -q -n 1 "$client" spawn-wait 2

@@ -17,7 +17,7 @@ xrun() {
     rc=$?
 }
 begin_on() { # ARGS: in the background
-    : >out # what the case before has said is no answer
+    : >out # the output of the case before is no answer
     : >err
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
@@ -72,11 +72,11 @@ xrun 60 -n 2 --host $both --map-by node "$client" grandparent 2
 verdict "a spawned job spawns" 0 6
 xrun 60 -n 2 --host $both --map-by node "$client" spawn-fail 2
 verdict "a spawned rank fails" 7
-# librank's: each side has ranks on both hosts, all of which talk; then one dies, and the others are told so.
+# librank's: each side has ranks on both hosts, which all exchange messages; then one dies, and the others get that.
 spawn=$top_builddir/tests/mp/rank_spawn.mp
 xrun 90 -n 2 --host $both --map-by node "$spawn"
 verdict "rank_spawn on two hosts" 0
-# What all of them say lies here, and not on hostb; they have the first job's -x, and of xrun's variables their own job's.
+# The output of all of them is here, and not on hostb; they have the first job's -x, and of xrun's variables their own job's.
 xrun 60 -n 2 --host $both --map-by node -x MP_GIVEN=by-x --output-dir "$PWD/files" "$spawn" --beside 3 --shown
 verdict "rank_spawn with --output-dir on two hosts" 0
 [ "$(cd files && find . -name '*.out' | LC_ALL=C sort | tr '\n' ' ')" = "./job1/rank.0.out ./job1/rank.1.out ./job1/rank.2.out ./rank.0.out ./rank.1.out " ] &&
@@ -110,7 +110,7 @@ if until_true 20 ended; then wait "$xpid"; rc=$?; else rc=hung; fi
 here=hosta
 verdict "a host of both jobs crashes" 1 '' 'the agent on hostb died'
 
-# A host dies between having been told its job and having said that it runs. Its cable is slow, so that there is time for
+# A host dies between the arrival of its job and the report that it runs. Its cable is slow, so that there is time for
 # that; where this script is too slow still, the call has had its answer before.
 "$hosts" delay hostc 400000 || bad "a slow cable" "it cannot be laid"
 begin_on -v -n 1 --host hosta:1 --on-failure continue "$client" spawn-on 2 hosta:1,hostc:1

@@ -42,7 +42,7 @@ none none none"
 run 10 --env torch sh -c 'echo $MASTER_PORT; '"$XRUN"' --env torch sh -c "echo \$MASTER_PORT"'
 [ "$(grep -c '^[0-9]*$' out)" = 2 ] && [ "$(sort -u out | wc -l)" = 2 ] && check "and has a port of its own" 0 || bad "and has a port of its own" "$(cat out)"
 run 20 -n 2 --env torch -x LD_PRELOAD="$top_builddir/tests/launcher/programs/.libs/libmpi_none.so" sh -c 'sleep 0.3'
-[ ! -s err ] && check "a library that knows of MPI is no fault with --env torch" 0 || bad "a library that knows of MPI is no fault with --env torch" "$(cat err)"
+[ ! -s err ] && check "a library that uses MPI is no fault with --env torch" 0 || bad "a library that uses MPI is no fault with --env torch" "$(cat err)"
 refused "-x RANK beside --env torch" 2 '-x RANK=1: --env torch sets' --env torch -x RANK=1 $mark
 refused "bad --env" 2 "--env is 'tensor'; give torch or none" --env tensor $mark
 cat >meet.py <<'EOS'
@@ -97,7 +97,7 @@ XRUN_N=3 run 10 echo x; same "XRUN_N" "x
 x
 x"
 XRUN_N=3 run 10 -n 1 echo x; same "the command line wins" x
-# What the command line says may be right only together with a variable.
+# A command line may be right only together with a variable.
 XRUN_TIMEOUT=60 run 10 --timeout-traces true; check "XRUN_TIMEOUT and --timeout-traces" 0
 XRUN_N=4 run 10 --stdin 2 true; check "XRUN_N and --stdin" 0
 XRUN_N=4 run 10 --pty 3 true; check "XRUN_N and --pty" 0
@@ -150,7 +150,7 @@ mkdir home; printf 'XRUN_N = 3\n' >home/.rank.conf
 (failed=0; unset RANK_CONF; HOME=$work/home run 10 echo x; same "the user's file" "x
 x
 x"; exit $failed) || failed=$((failed + 1))
-# The system's, where the build would look for it: over that folder, and for this process alone, lies one of ours.
+# The system's, where the build would search it: over that folder, and for this process alone, lies one of ours.
 etc=$(sed -n 's/^sysconfdir = //p' "$top_builddir/Makefile") prefix=$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")
 etc=${etc/'${prefix}'/$prefix}
 mkdir etc

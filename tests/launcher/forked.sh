@@ -19,7 +19,7 @@ tools() {
     run 60 -n 2 sh -c 'kill -9 $$'; check "$name: a rank that is killed" 137 'killed by signal 9'
 }
 real=$XRUN
-# It is known by this name; ranks are not to load it.
+# The case has this name; ranks are not to load it.
 tools "as if behind valgrind" env LD_PRELOAD=/nonexistent/vgpreload_core.so
 if command -v valgrind >/dev/null && [ -z "${SAN_CFLAGS:-}" ]; then
     tools "behind valgrind" valgrind -q

@@ -11,7 +11,7 @@ mkdir "$work/run" "$work/bin" "$work/none"
 export XDG_RUNTIME_DIR=$work/run
 xpid=
 
-# begin ARGS: xrun in the background, which has a rank that says "ready"
+# begin ARGS: xrun in the background, which has a rank that prints "ready"
 begin() {
     new_case
     : >out
@@ -82,7 +82,7 @@ until_true 10 said 'rank 0: .*: send of 8388608 bytes on world, tag 2, waits for
     until_true 10 said 'rank 1: .*: receive of 8388608 bytes on world, tag 3, waits for rank 0$' &&
     good "more is sent than may be fetched ahead" || bad "more is sent than may be fetched ahead" "no such lines"
 kill "$xpid"
-reap "and then xrun is told to end" 143
+reap "and then xrun gets TERM" 143
 new_case
 timeout -k 5 $((60 * slow)) "$XRUN" -n 2 -x RANK_AHEAD_MAX=25M "$stall" ahead >out 2>err && [ "$(grep -cx ok out)" = 2 ] &&
     good "as much is sent as may be fetched ahead" || bad "as much is sent as may be fetched ahead" "no end"
@@ -94,7 +94,7 @@ if "$XRUN" -n 2 --timeout 20 "$stall" finalize 9 >/dev/null 2>&1; then
 fi
 unset RANK_CHANNELS
 
-# More ranks than look at each other.
+# More ranks than watch each other.
 begin -n 20 --heartbeat 0.5 "$stall" allreduce 18
 until_true 20 said 'ranks? [0-9,-]+: .*allreduce #11 on world, waits for rank 18,' &&
     { kill -USR1 "$xpid"; reap "stalled among 20" 0; } || { bad "stalled among 20" "no line"; kill_all; wait $waiter; }
@@ -119,7 +119,7 @@ begin -n 3 --heartbeat 0.5 bash -c 'ask() { echo "cmd=$1" >&3 && read -ru 3 _; }
 if until_true 10 said 'ranks? [02,]+: .*: sleeps in read of descriptor 3; its PMI-1 barrier waits for rank 1$'; then
     "$XRUN" --status "$(job)" >st 2>&1
     [ "$(grep -cE '^rank [02]: sleeps .*; its PMI-1 barrier waits for rank 1, for [0-9.]+ s \(host ' st)" = 2 ] &&
-        good "--status tells of a barrier of PMI-1" || bad "--status tells of a barrier of PMI-1" "$(cat st)"
+        good "--status shows a barrier of PMI-1" || bad "--status shows a barrier of PMI-1" "$(cat st)"
     kill -USR1 "$xpid"
     reap "a rank missing in a barrier of PMI-1 is named" 0
 else
@@ -146,7 +146,7 @@ reap "a stopped rank is reported and not killed" 0
 # :kill ends what cannot go on, and only that.
 begin -n 3 --heartbeat 0.5:kill "$stall" recv
 reap "--heartbeat S:kill ends a job that hangs" 124
-said 'no rank makes progress \(--heartbeat 0.5:kill\)' && good "and says why" || bad "and says why" "no"
+said 'no rank makes progress \(--heartbeat 0.5:kill\)' && good "and gives the reason" || bad "and gives the reason" "no"
 begin -n 2 --heartbeat 0.5:kill bash -c 'echo ready; [ $XRUN_RANK = 0 ] || exec sleep 1000; for ((i = 0; i < 300000; i++)); do :; done'
 reap "--heartbeat S:kill, after the last that worked has ended" 124
 begin -n 3 --heartbeat 0.3:kill "$stall" compute
@@ -162,7 +162,7 @@ job=$(job)
 "$XRUN" --status >st 2>st.err && grep -q "^$job: 3 of 3 ranks of $stall run on " st && good "--status lists jobs" || bad "--status lists jobs" "$(cat st st.err)"
 until_true 5 eval '"$XRUN" --status "$job" >st 2>st.err && grep -q "^rank 1: receive of 100 bytes on world, tag 7, waits for rank 2" st' &&
     [ "$(grep -c '^rank' st)" = 3 ] && good "--status JOB" || bad "--status JOB" "$(cat st st.err)"
-grep -qE '^rank 2: sleeps in sigwait.*\(host .*, pid [0-9]+, cpu 0\.[0-9]+ s\)$' st && good "--status tells of every rank" || bad "--status tells of every rank" "$(cat st)"
+grep -qE '^rank 2: sleeps in sigwait.*\(host .*, pid [0-9]+, cpu 0\.[0-9]+ s\)$' st && good "--status lists every rank" || bad "--status lists every rank" "$(cat st)"
 "$XRUN" --status "${job#xrun-}" >st 2>&1 && good "--status takes a part of the name" || bad "--status takes a part of the name" "$(cat st)"
 "$XRUN" --status nosuchjob >st 2>&1; [ $? = 1 ] && grep -q 'no job of yours .* nosuchjob' st && good "--status of no job" || bad "--status of no job" "$(cat st)"
 "$XRUN" --status a b >st 2>&1; [ $? = 2 ] && good "--status of two" || bad "--status of two" "$(cat st)"
@@ -244,7 +244,7 @@ PATH=$work/bin traced "traces by eu-stack" "$want"
 rm bin/eu-stack
 PATH=$work/bin begin -n 3 --timeout 1 --timeout-traces "$stall" recv
 PATH=$work/bin reap "no tool for traces" 124
-[ "$(grep -c 'neither gdb nor eu-stack is in PATH' err)" = 1 ] && good "no tool for traces is said once" || bad "no tool for traces is said once" "no"
+[ "$(grep -c 'neither gdb nor eu-stack is in PATH' err)" = 1 ] && good "a missing tool for traces is reported once" || bad "a missing tool for traces is reported once" "no"
 "$XRUN" --timeout-traces true 2>st; [ $? = 2 ] && good "--timeout-traces alone" || bad "--timeout-traces alone" "$(cat st)"
 
 # ------------------------------------------------------------------------ signals
@@ -274,7 +274,7 @@ else
     bad "TSTP stops xrun and the ranks" "$(state_of "$xpid") $(state_of "$p")"
 fi
 n=$(grep -c 'no progress' err) # on a busy machine they may have stood still before
-read -rt 3 <> <(:) # several heartbeats, none of which may tell of it
+read -rt 3 <> <(:) # several heartbeats, none of which may report it
 kill -CONT "$xpid"
 until_true 5 eval '! is_state "$p" T' && good "CONT lets them go on" || bad "CONT lets them go on" "$(state_of "$p")"
 kill -USR1 "$xpid"

@@ -81,7 +81,7 @@ none_stays() { [ -z "$(segments)" ] && good "$1" || { bad "$1" "$(segments | wc 
 holders 300
 kill -TERM "$xpid"
 reap 20
-check "a job with more segments than processes are looked at" 143
+check "a job with more segments than processes are searched" 143
 none_stays "all of them are gone"
 begin -n 1 sh -c 'trap ": >/dev/shm/vader_segment.$RK_XRUN_CASE.late; echo made; exit" TERM; echo ready; while :; do sleep 0.02; done'
 until_true 20 ready 1
@@ -115,7 +115,7 @@ rm -f $stay kept
 holders 3
 keeper=$(pgrep -P "$xpid" -x job-keeper)
 both="$keeper $(pgrep -P "$keeper" -x xrun-agent)"
-kill -STOP $both # or the agent may yet end its ranks, told of the keeper's end
+kill -STOP $both # or the agent may yet end its ranks, at the keeper's end
 kill -9 $both
 reap 20
 check "kill -9 of an agent and its keeper" 1 'xrun: error: '

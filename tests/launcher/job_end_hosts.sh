@@ -37,7 +37,7 @@ before=$(date +%s)
 job 30 -n 4 --host $both --json "$PWD/r.json" bash -c 'echo $XRUN_RANK $$ $(hostname); [ $XRUN_RANK != 3 ] || for ((i = 0; i < 60000; i++)); do :; done'
 after=$(($(date +%s) + 1))
 verdict "a report of two hosts" 0
-python3 - $before $after <<'PY' && good "what it says of each" || bad "what it says of each" "$(cat r.json)"
+python3 - $before $after <<'PY' && good "its record of each" || bad "its record of each" "$(cat r.json)"
 import json, sys
 before, after = map(int, sys.argv[1:])
 def no(pairs):
@@ -98,9 +98,9 @@ until_true 20 ready 1 || bad "a host is lost and no rank goes on: start" "$(cat 
 on hostb pkill -KILL -x xrun-agent
 finish_in 30
 verdict "a host is lost and no rank goes on" 1 'the agent on hostb died.*the others go on'
-grep -q 'no rank makes progress' err && good "and says why" || bad "and says why" "$(cat err)"
+grep -q 'no rank makes progress' err && good "and gives the reason" || bad "and gives the reason" "$(cat err)"
 
-# A stopped agent that is not asked to end is found by its silence. xrun ends when that agent's ranks have ended. With fan-out 1
+# A stopped agent is found by its silence, also if it need not end. xrun ends when that agent's ranks have ended. With fan-out 1
 # the agent of hosta is its parent and waits in the same way.
 for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
     begin_on $how -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
@@ -111,7 +111,7 @@ for how in "--fanout 32" ${FULL:+"--fanout 1"}; do
     verdict "an agent falls silent, $how" 1 'the agent on hostb died: it has not answered for 6 s'
     ! grep -q 'left there' err || bad "an agent falls silent, $how: its end is seen" "$(cat err)"
 done
-# A rank that ends badly in the moment in which another host is lost does so by that, whatever xrun hears of first: here of the rank.
+# A rank that ends badly in the moment in which another host is lost does so by that, whichever report comes first: here that of the rank.
 for lost in yes no; do
     begin_on -n 2 --host hosta:1,hostb:1 sh -c "echo ready; [ \$XRUN_RANK = 0 ] || exec $PWD/sleep-forever 1000; until [ -e over ]; do sleep 0.02; done; exit 3"
     until_true 20 ready 2 || bad "a host is lost and a rank fails by it: start" "$(cat out err)"
@@ -156,7 +156,7 @@ until_true 20 ready 4 || bad "HUP: start" "$(cat out err)"
 on hosta pkill -HUP -x xrun
 finish_in 20
 verdict "HUP ends a job on two hosts" 129
-[ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 got 2 got 3 " ] && good "all have heard of it" || bad "all have heard of it" "$(cat out)"
+[ "$(grep got out | sort | tr '\n' ' ')" = "got 0 got 1 got 2 got 3 " ] && good "all have got it" || bad "all have got it" "$(cat out)"
 # ^Z: ranks that handle it and ranks that ignore it, on both hosts, and xrun
 cp "$(command -v bash)" rank-shell
 begin_on -n 4 --host $both "$PWD/rank-shell" -c '[ $((XRUN_RANK % 2)) = 0 ] && trap "echo saving" TSTP || trap "" TSTP
@@ -218,7 +218,7 @@ printf '#!/bin/sh\nfor pid; do :; done\necho "#0 in $pid"\n' >tools/gdb
 chmod +x tools/gdb
 PATH=$PWD/tools:$PATH job 40 -n 4 --host $both --timeout 2 --timeout-traces -x PATH "$PWD/sleep-forever" 1000
 verdict "traces of two hosts" 124
-# The agent of hostb looks in the path that ssh gives it, where there may be a tool or none.
+# The agent of hostb searches the path that ssh gives it, where there may be a tool or none.
 [ "$(grep -cE '^xrun: rank [01] \(pid ([0-9]+)\): #0 in \1$' err)" = 2 ] && [ "$(grep -c '^xrun: error: ' err)" = 1 ] &&
     { [ "$(grep -oE '^xrun: rank [23] \(pid [0-9]+\): #0 ' err | sort -u | wc -l)" = 2 ] || grep -q 'neither gdb nor eu-stack' err; } &&
     good "they are of each rank" || bad "they are of each rank" "$(cat err)"

@@ -112,7 +112,7 @@ crowded() {
     else
         good "$name"
     fi
-    # Strangers have 5 s each to say something where there is room.
+    # Unauthenticated peers have 5 s each to send something where there is room.
     [ $ms -le $((10000 * slow)) ] && good "$name: agents do not stand in line" || bad "$name: agents do not stand in line" "$ms ms"
     # Connections still in the kernel's queue when the listener was closed are not counted.
     [ "${counted:-0}" -ge $((n / 2)) ] && good "$name: they are counted" || bad "$name: they are counted" "${counted:-none} of $n"

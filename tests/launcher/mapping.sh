@@ -5,7 +5,7 @@
 . "$(dirname "$0")/cases.sh"
 host=$(hostname)
 
-# turned_down NAME TEXT ARGS...: exit code 2, a line that says so, nothing started
+# turned_down NAME TEXT ARGS...: exit code 2, a line that gives the reason, nothing started
 turned_down() {
     local name=$1 text=$2
     shift 2
@@ -71,7 +71,7 @@ assert [r["rank"] for r in m["ranks"]] == [0, 1] and [r["local_rank"] for r in m
 if m["hosts"][0]["cores"] > 1:
     assert m["ranks"][0]["cpus"] and not set(m["ranks"][0]["cpus"]) & set(m["ranks"][1]["cpus"])
 PY
-# Ranks find themselves bound to what the table says.
+# Ranks find themselves bound to the cores in the table.
 cat >bound.py <<'PY'
 import os, sys
 def cpus(text):
@@ -90,7 +90,7 @@ for how in "--bind share" "--bind none" "--bind hwthread" "--bind core" "--bind 
     "--map-by numa --bind core --rank-by fill" "--map-by package --cpus-per-rank 1" "--map-by hwthread --bind core --rank-by fill"; do
     run 10 -n 2 $how --show-map sh -c 'echo is $XRUN_RANK $(taskset -cp $$ | sed "s/.*: //")'
     ! grep -q "host $host shows no" err || continue # a machine without that
-    if python3 bound.py "$host" 2>wrong; then check "ranks are where --show-map says: $how" 0; else bad "ranks are where --show-map says: $how" "$(tail -n 1 wrong) $(cat out)"; fi
+    if python3 bound.py "$host" 2>wrong; then check "ranks are where --show-map puts them: $how" 0; else bad "ranks are where --show-map puts them: $how" "$(tail -n 1 wrong) $(cat out)"; fi
 done
 run 10 --dry-run --json-map map.json true : -n 2 /bin/sh -c true : true
 [ "$(awk '$1 ~ /^[0-9]+$/ { print $1, $4, $5 }' out)" = "$(printf '0 1 true\n1 2 sh\n2 2 sh\n3 3 true')" ] && grep -q '^  rank .* program  *cpus$' out &&
@@ -102,13 +102,13 @@ printf 'rank 1=%s slot=0\nrank 0=+n0\n' "$host" >ranks
 run 10 --rankfile ranks sh -c 'echo $XRUN_RANK $(taskset -cp $$ | sed "s/.*: //")'
 check "a rankfile" 0 ''
 [ "$(sort out)" = "$(printf '0 %s\n1 0' "$(taskset -cp $$ | sed 's/.*: //')")" ] &&
-    good "its ranks are where it says" || bad "its ranks are where it says" "$(cat out)"
+    good "its ranks are where it puts them" || bad "its ranks are where it puts them" "$(cat out)"
 printf 'rank 0=%s slot=0\nrank 1=%s slot=0\n' "$host" "$host" >ranks
 run 10 --rankfile ranks sh -c 'echo $OMPI_MCA_mpi_yield_when_idle $(taskset -cp $$ | sed "s/.*: //")'
-check "two ranks on one core by a rankfile are told of" 0 "^xrun: ranks share cores of $host, as the rankfile says: waiting ranks yield\$"
+check "two ranks on one core by a rankfile are reported" 0 "^xrun: ranks share cores of $host, as the rankfile says: waiting ranks yield\$"
 [ "$(sort -u out)" = "1 0" ] && good "they yield, and stay there" || bad "they yield, and stay there" "$(cat out)"
 run 10 --map-by ppr:3:node sh -c 'echo $XRUN_SIZE'
-[ "$(sort -u out)" = 3 ] && [ "$(wc -l <out)" = 3 ] && good "ppr says how many" || bad "ppr says how many" "$(cat out)"
+[ "$(sort -u out)" = 3 ] && [ "$(wc -l <out)" = 3 ] && good "ppr gives the number" || bad "ppr gives the number" "$(cat out)"
 printf '%s\n%s\n%s\n' "$host" "$host" "$host" >nodes
 PBS_NODEFILE=$PWD/nodes run 10 --map-by node -n 3 --json-map map.json true
 grep -q '"slots": 3' map.json && good "the slots of PBS" || bad "the slots of PBS" "$(cat map.json)"

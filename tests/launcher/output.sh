@@ -91,10 +91,10 @@ cmp -s rest blob && same "--stdin none leaves it all" "0
 new_case
 timeout $((20 * slow)) "$XRUN" -n 2 sh -c 'wc -c' >out 2>err <.; rc=$?
 sorted; same "an input that cannot be read is its end" "0
-0" && grep -q '^xrun: error: cannot read standard input: Is a directory; it ends here' err && good "and it is said" || bad "and it is said" "it is not"
+0" && grep -q '^xrun: error: cannot read standard input: Is a directory; it ends here' err && good "and it is reported" || bad "and it is reported" "it is not"
 timeout $((20 * slow)) "$XRUN" -n 2 sh -c 'wc -c' >out 2>err 0>/dev/null; rc=$?
 sorted; same "one that is for writing only, as nohup leaves it" "0
-0" && ! grep -q "standard input" err && good "is nothing to be said" || bad "is nothing to be said" "it is"
+0" && ! grep -q "standard input" err && good "needs no report" || bad "needs no report" "it is"
 refused "--stdin of no rank" 2 '--stdin is 4, but the ranks are 0 to 3' --stdin 4 -n 4 $mark
 refused "bad --stdin" 2 "--stdin is '-1'; give all, none or a rank" --stdin -1 $mark
 
@@ -174,7 +174,7 @@ run 10 -n 2 --tag-output sh -c 'echo x; exit 3'
 run 10 -q -x RANK_LGO=1 true
 [ ! -s err ] && check "--quiet: no warnings" 0 || bad "--quiet: no warnings" "$(cat err)"
 run 10 --quiet -n 2 sh -c 'exit 3'
-check "--quiet: errors are said" 3 'rank [01] .* exited with code 3'
+check "--quiet: errors are printed" 3 'rank [01] .* exited with code 3'
 begin --quiet sh -c 'echo ready; sleep 60'; until_true 5 ready 1; kill -TERM "$xpid"; reap 5
 [ ! -s err ] && check "--quiet: nothing of signals" 143 || bad "--quiet: nothing of signals" "$(cat err)"
 

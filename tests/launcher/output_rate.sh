@@ -18,7 +18,7 @@ bare_copy() {
     rm -f bare.*
 }
 
-# 2 s of lines are there after 4 s. A machine that is too busy for that is looked at as well: what it takes, just then, to start
+# 2 s of lines are there after 4 s. A machine that is too busy for that is measured as well: what it takes, just then, to start
 # the job, and twice what a bare copy of the lines takes.
 in_pace() {
     local try job start copy

@@ -79,7 +79,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         right "more than a message holds is refused to its callers" 4 0
         grep -q 'a fence of PMIx over several hosts fails: .* a message of [0-9]* bytes, and 67108864 are the most' err &&
             grep -q 'a rank has committed [0-9]* bytes, which is more than another host can be told' err &&
-            good "and told" || bad "and told" "$(cat err)"
+            good "and reported" || bad "and reported" "$(cat err)"
     fi
     job 30 --on-failure continue "$far" get-left 3 dies
     right "and its death" 3 137

@@ -23,7 +23,7 @@ asks() {
     if [ "$(sort asked | tr '\n' ' ')" = "$hosts${hosts:+ }" ]; then good "$name"; else bad "$name" "asked: $(sort asked | tr '\n' ' ')"; fi
     clean "$name"
 }
-# slots NAME WANTED: "host slots" of each, with ranks enough for all, as the map of a dry run tells
+# slots NAME WANTED: "host slots" of each, with ranks enough for all, by the map of a dry run
 slots() {
     local name=$1 wanted=$2
     run 10 -n 1 --dry-run --json-map map.json true

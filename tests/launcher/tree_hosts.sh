@@ -18,7 +18,7 @@ lines=$top_builddir/tests/launcher/programs/many_lines
 
 front=hosta # where xrun runs
 begin_on() { # ARGS: there, in the background
-    : >out # what the case before has said is no answer
+    : >out # the output of the case before is no answer
     : >err
     on $front env XDG_RUNTIME_DIR=/run "$XRUN" -q --fanout 2 "$@" >out 2>err </dev/null &
     xpid=$!
@@ -32,7 +32,7 @@ xrun() { # LIMIT ARGS...
     begin_on "$@"
     finish_in "$limit"
 }
-# Seven times all that left.sh looks at takes its time: that is looked at once more, at the end.
+# All that left.sh checks takes its time on seven hosts: it is checked once more, at the end.
 stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|many_lines|sleep-forever' | sed "s/^/$h: /"; done; }
 tidy() { for h in $names; do on $h pkill -9 'xrun|job-|many_lines'; done; }
 patience=10
@@ -40,7 +40,7 @@ cp "$(command -v sleep)" sleep-forever
 remember $names
 
 # ------------------------------------------------------------------------- the tree
-# A file with ranges and comments. xrun does not know its own host by such a name: all agents are started by ssh.
+# A file with ranges and comments. xrun does not find its own host by such a name: all agents are started by ssh.
 printf '# The cluster, and a line that is empty\n\nnode[01-03] slots=2 # the first three\n node04:1\n' >file
 printf 'node[05-06,07]\tslots=3\tmax_slots=3\n' >>file
 begin_on -n 16 --hostfile "$PWD/file" sh -c "echo ready \$XRUN_RANK \$(hostname) \$XRUN_NODE_RANK \$XRUN_LOCAL_RANK/\$XRUN_LOCAL_SIZE; exec $PWD/sleep-forever 1000"
@@ -110,7 +110,7 @@ if [ -n "${FULL:-}" ]; then
     on hosta pkill -TERM -x xrun
     finish_in 20
     verdict "TERM ends a tree" 143
-    [ "$(grep -c got out)" = 14 ] && good "all ranks have heard of it" || bad "all ranks have heard of it" "$(cat out)"
+    [ "$(grep -c got out)" = 14 ] && good "all ranks have got it" || bad "all ranks have got it" "$(cat out)"
     for program in startup team_create; do
         xrun 100 -n 14 --host $all --map-by node --timeout $((90 * slow)) "$top_builddir/tests/mp/$program.mp"
         verdict "$program in a tree" 0
@@ -141,7 +141,7 @@ xrun 60 -n 14 --host $all --map-by node -x RANK_LOG=debug "$top_builddir/example
 verdict "a ring of librank's" 0
 asked=$(sed -n 's/.*debug: asked for \([0-9]*\) cards\?$/\1/p' err | sort -n)
 [ "$(echo "$asked" | wc -l)" = 14 ] && [ "$(echo "$asked" | head -n 1)" -ge 1 ] && [ "$(echo "$asked" | tail -n 1)" -le 5 ] &&
-    good "cards are asked for when they are needed, and no others" || bad "cards are asked for when they are needed, and no others" "$asked"
+    good "cards are fetched when they are needed, and no others" || bad "cards are fetched when they are needed, and no others" "$asked"
 
 # ------------------------------------------------------------------------- output
 # The output is not read until ranks of each host are blocked by that, and then slowly.
@@ -181,9 +181,9 @@ on hosta mount -t tmpfs -o size=1m none full
 xrun 40 -n 7 --host $all --map-by node --output-dir "$PWD/full" sh -c '[ $XRUN_RANK -lt 5 ] || cat blob blob; echo end $XRUN_RANK >>ends'
 verdict "files on a full disk, of ranks far away" 74 'cannot write .*/full/rank\.[56]\.out: No space left on device; output is lost, the job goes on'
 [ "$(grep -c . err)" = 1 ] && [ "$(sort ends | tr '\n' ' ')" = "end 0 end 1 end 2 end 3 end 4 end 5 end 6 " ] &&
-    good "it is told once, and the job goes on" || bad "it is told once, and the job goes on" "$(cat ends)"
+    good "it is reported once, and the job goes on" || bad "it is reported once, and the job goes on" "$(cat ends)"
 on hosta umount full
-# Files need descriptors: the soft limit is raised, but not for the ranks; a hard one that is too low is said at once.
+# Files need descriptors: the soft limit is raised, but not for the ranks; a hard one that is too low is reported at once.
 mkdir files
 few() { # LIMIT as ulimit takes it
     on hosta timeout -k 5 $((40 * slow)) env XDG_RUNTIME_DIR=/run bash -c "ulimit $1 && exec \"\$@\"" bash "$XRUN" -q --fanout 2 -n 14 --host $all --map-by node \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# universe.sh: ask the size of the universe over PMI-1.
+# universe.sh: query the size of the universe over PMI-1.
 . "$(dirname "$0")/cases.sh"
 
 cat >ask <<'END'

@@ -38,11 +38,11 @@ RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'
 refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RANK_CHANNELS=shm,pigeon $mark
 refused "bad algorithm in -x" 2 "RANK_COLL: allreduce has no 'rign'; it has: shm, " -x RANK_COLL=bcast:chain,allreduce:rign $mark
 run 10 -n $(($(nproc) + 1)) --bind core true
-check "more ranks than cores: they run, and one line says so" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*nobody is bound"
+check "more ranks than cores: they run, and one line reports it" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*nobody is bound"
 for n in 0 1; do
     run 20 -n $(($(nproc) + n)) "$client" crowded
     [ $n = 0 ] && word="a core for each" || word="more ranks than cores"
-    [ "$(grep -cx "$word" out)" = $(($(nproc) + n)) ] && check "ranks are told whether there is $word" 0 || bad "ranks are told whether there is $word" "$(cat out)"
+    [ "$(grep -cx "$word" out)" = $(($(nproc) + n)) ] && check "ranks get whether there is $word" 0 || bad "ranks get whether there is $word" "$(cat out)"
 done
 run 10 -v -n 2 --mpi none true
 check "-v: what the start took; --mpi none starts no PMIx server" 0 '^xrun: start-up in ms: front end [0-9.]+, agent [0-9.]+, ranks [0-9.]+; in all [0-9.]+ for 2 ranks on '
@@ -68,7 +68,7 @@ sed -e '/^\.\\"/d' -e 's/\\f[A-Z]/ /g' -e 's/\\-/-/g' "$top_srcdir/doc/xrun.1" |
 "$XRUN" --help | grep -oE -e '--[a-z][a-z-]*' | sort -u | cmp -s - inman && good "and xrun.1 speaks of no others" || bad "and xrun.1 speaks of no others" "$(cat inman)"
 run 10 --version
 check "--version" 0
-grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version says it" || bad "--version says it" "$(cat out)"
+grep -qE '^xrun [0-9]+\.[0-9]+\.[0-9]+$' out && good "--version prints it" || bad "--version prints it" "$(cat out)"
 
 # ------------------------------------------------------------------- options and environment
 run 10 -n 1 pwd; same "ranks start where xrun is" "$work"
@@ -81,7 +81,7 @@ same "not by a name that only leads there" "$work/real"
 (new_case && PWD=/tmp timeout 10 "$XRUN" sh -c 'echo $PWD' >out 2>err); rc=$?
 same "a PWD that is wrong is put right" "$work"
 run 10 --wdir link/ sh -c 'echo $PWD' : --wdir "$work/link" sh -c 'echo $PWD' : --wdir real -x PWD=/x printenv PWD; sort out >sorted; mv sorted out
-same "PWD is what --wdir says, or the user" "$work/link
+same "PWD is what --wdir gives, or the user" "$work/link
 $work/link
 /x"
 mkdir sub; printf '#!/bin/sh\necho here' >sub/only-here; chmod +x sub/only-here
@@ -365,7 +365,7 @@ case $rc-$held in
 *) bad "kill -9 of xrun and agent, xrun's end the last" "exit code $rc: $held" ;;
 esac
 begin -n 2 sh -c "$plain"; until_true 5 ready 2; agent_of "$xpid"; kill -9 "$agent"; reap 5
-check "xrun says that the agent died" 1 'the agent on .* died'
+check "xrun reports that the agent died" 1 'the agent on .* died'
 check "and by what" 1 'the agent was killed by signal 9 \(Killed\)'
 
 # ------------------------------------------------------------------------------ PMIx clients
@@ -406,9 +406,9 @@ all_ok 3 && check "a rank that never joins does not hang the others' fence" 0 ||
 run 20 -n 4 --on-failure continue "$client" absent-fail 1
 all_ok 3 && check "nor one that failed before" 7 || bad "nor one that failed before" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" event-kill 1
-all_ok 3 && check "a killed rank is told as an event" 137 || bad "a killed rank is told as an event" "$(cat out), exit code $rc"
+all_ok 3 && check "a killed rank is an event" 137 || bad "a killed rank is an event" "$(cat out), exit code $rc"
 run 20 -n 4 --on-failure continue "$client" event-exit 1
-all_ok 3 && check "a failed rank is told as an event" 3 || bad "a failed rank is told as an event" "$(cat out), exit code $rc"
+all_ok 3 && check "a failed rank is an event" 3 || bad "a failed rank is an event" "$(cat out), exit code $rc"
 # On request, the server reports processes that ended before any client could register for it.
 run 20 -n 4 --on-failure continue "$client" table-fail 1
 all_ok 3 && check "a rank that failed is in the table of processes" 7 || bad "a rank that failed is in the table of processes" "$(cat out), exit code $rc"
@@ -425,7 +425,7 @@ until_true 10 eval '[ "$(grep -c staying out)" = 4 ]'
 agent_of "$xpid"; kill -9 "$agent"; reap 5
 check "kill -9 of the agent under PMIx clients" 1
 
-# What a rank by PMI-1 is told of the place where its job's values stand, which MPICH also names its memory by, no other job is told.
+# A rank gets the name of its job's KVS by PMI-1, and MPICH names its memory by it: no other job gets it.
 told_place='ask() { echo "cmd=$1" >&$PMI_FD && read -ru $PMI_FD answer; }; ask "init pmi_version=1 pmi_subversion=1" && ask get_my_kvsname &&
     echo "${answer#cmd=my_kvsname rc=0 kvsname=}" && until [ -e over ]; do sleep 0.02; done && ask finalize'
 new_case
@@ -451,10 +451,10 @@ heard_soon() {
         from=$(date +%s%N); "$0" basic || exit; [ $((($(date +%s%N) - from) / 1000000)) -lt 3000 ] && echo soon' "$client"
     [ "$rc" = 0 ] && grep -qx soon out
 }
-until_true 60 heard_soon && check "a client is heard although a stranger has said half a word" 0 ||
-    bad "a client is heard although a stranger has said half a word" "exit code $rc: $(cat out err)"
+until_true 60 heard_soon && check "a client is served although an unauthenticated peer has sent half a word" 0 ||
+    bad "a client is served although an unauthenticated peer has sent half a word" "exit code $rc: $(cat out err)"
 
-# Another user of the host, which says a long word byte by byte, is not listened to. AddressSanitizer of clang has an accept of its
+# Another user of the host that sends a long word byte by byte is dropped. AddressSanitizer of clang has an accept of its
 # own in the program, before ours.
 if [ -z "${SAN_CFLAGS:-}" ] && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     drips='trap "" PIPE; exec 3<>/dev/tcp/127.0.0.1/$0 || exit; echo drips
@@ -474,7 +474,7 @@ fi
 alone=$top_builddir/tests/launcher/programs/.libs/libmpi_none.so
 warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
 run 20 -n 2 -x LD_PRELOAD="$alone" sh -c 'sleep 0.7'
-warned 1 && check "singletons are told of in one line" 0 || bad "singletons are told of in one line" "$(cat err)"
+warned 1 && check "singletons are reported in one line" 0 || bad "singletons are reported in one line" "$(cat err)"
 run 20 -n 2 -x LD_PRELOAD="$alone" sh -c "sleep 0.3; [ \$XRUN_RANK = 0 ] || { sleep 0.7; exec $client init; }"
 warned 0 && check "one that joins when the first has ended is none" 0 || bad "one that joins when the first has ended is none" "$(cat err)"
 one_line() { [ "$(grep -c ' warning: ' err)" = 1 ] && grep -qE "$1 joined the job although (its|their) program uses $2:" err; }

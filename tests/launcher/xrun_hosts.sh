@@ -19,7 +19,7 @@ xrun() {
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
 begin_on() { # ARGS: in the background
-    : >out # what the case before has said is no answer
+    : >out # the output of the case before is no answer
     : >err
     on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -q "$@" >out 2>err </dev/null &
     xpid=$!
@@ -134,7 +134,7 @@ RK_OURS="$odd." xrun 30 -n 2 --host hosta:1,hostb:1 -x "RK_GIVEN=$odd" -x RK_OUR
 verdict "newlines, blanks, quotes and bytes that are no text, in words and variables of a rank elsewhere" 0
 printf '%s\0' "${words[@]}" "$odd" "$odd." | cmp - out && good "they arrive as they are" || bad "they arrive as they are" "$(od -c out | head -n 20)"
 
-# ------------------------------------------------------------------------- what they say and hear
+# ------------------------------------------------------------------------- input and output
 head -c 3000000 /dev/urandom >blob
 xrun 60 -n 3 --host hosta:1,hostb:1,hostc:1 --output-dir "$PWD/dir" sh -c 'cat blob; echo end >&2'
 verdict "much output" 0
@@ -158,13 +158,13 @@ printf 'one\ntwo' | on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR=/ru
 rc=$?
 verdict "--pty elsewhere, of an input that is no terminal" 0
 [ "$(cat heard)" = "$(printf 'one\ntwo')" ] && grep -q 'hosta ends' out && grep -q 'hostb ends' out && good "it reads to the end" || bad "it reads to the end" "$(cat out heard)"
-# Each host has one core. Open MPI 4 does not ask whether ranks outnumber cores; what the user has set stays.
+# Each host has one core. Open MPI 4 does not check whether ranks outnumber cores; what the user has set stays.
 yields='echo $(hostname) ${OMPI_MCA_mpi_yield_when_idle-unset}'
 xrun 30 -n 5 --host hosta:2,hostb:1,hostc:2 sh -c "$yields"
-verdict "ranks that share a core are told to yield, on each host for itself" 0
+verdict "ranks that share a core are set to yield, on each host for itself" 0
 [ "$(sort -u out | tr '\n' ' ')" = "hosta 1 hostb unset hostc 1 " ] && good "and those with one are not" || bad "and those with one are not" "$(cat out)"
 xrun 30 -n 3 --host hosta:1,hostb:2 -x OMPI_MCA_mpi_yield_when_idle=0 sh -c "$yields"
-[ "$(sort -u out | tr '\n' ' ')" = "hosta 0 hostb 0 " ] && good "unless the user knows better" || bad "unless the user knows better" "$(cat out)"
+[ "$(sort -u out | tr '\n' ' ')" = "hosta 0 hostb 0 " ] && good "unless the user sets it" || bad "unless the user sets it" "$(cat out)"
 cat >meet.py <<'PY'
 import os, socket
 rank, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -261,7 +261,7 @@ until_true 10 ready 6 || bad "kill -9 of an agent that has others below: start" 
 on hostb pkill -9 -x xrun-agent
 finish_in 10
 verdict "kill -9 of an agent that has others below" 1 'the agent on hostb died'
-verdict "and what has killed it is said" 1 'hostb: xrun-agent: error: the agent was killed by signal 9'
+verdict "and the cause of its death is reported" 1 'hostb: xrun-agent: error: the agent was killed by signal 9'
 
 # ------------------------------------------------------------------------- what does not start
 xrun 30 -n 3 --host hosta:1,hostb:1,no-such-host:1 sh -c 'touch /tmp/ran'
@@ -311,7 +311,7 @@ printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
 chmod +x stuck-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
 verdict "a command that never connects" 1 'hosts did not come within 1 s \(--start-timeout\): hostb'
-# --timeout, which counts from xrun's start, and a single ^C end that, too, though the command hears of neither.
+# --timeout, which counts from xrun's start, and a single ^C end that, too, though the command gets neither.
 xrun 30 -n 2 --host hosta:1,hostb:1 --timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'
 verdict "--timeout while hosts are awaited" 124 'the job did not end within 1 s \(--timeout\)'
 within "--timeout while hosts are awaited" 20000
@@ -336,7 +336,7 @@ for try in 1 2 3; do
 done
 verdict "^C twice at the start" 130
 [ "$ms" -le 2000 ] && good "^C twice at the start is at once" || bad "^C twice at the start is at once" "$ms ms"
-# An ssh that says first, on the other host, what may be used there.
+# An ssh that first prints, on the other host, what may be used there.
 printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "ulimit -n 90; $*"\n' >tight-ssh
 chmod +x tight-ssh
 xrun 30 -n 5 --host hosta:1,hostb:4 --agent "$PWD/tight-ssh" sleep 100
@@ -442,7 +442,7 @@ by() { # NAME WANTED HOSTS
     verdict "$1" 0
     [ "$got" = "$want" ] && good "$1: agents meet there" || bad "$1: agents meet there" "$got, not $want"
 }
-# Which of them ranks talk by is said to UCX.
+# UCX gets the network that ranks use.
 begin_on -n 2 --host hosta:1,hostb:1 -x UCX_NET_DEVICES=eth1 --timeout 60 "$top_builddir/tests/launcher/programs/stall" loop
 until_true 20 ready 1 || bad "UCX_NET_DEVICES: start" "$(cat out err)"
 between() { on hosta ss -Htnp state established 2>/dev/null | grep '"stall"' | grep -v 127.0.0.1 | awk '{ print $3, $4 }' | sed 's/:[0-9]*//g'; }
@@ -524,7 +524,7 @@ strangers_at() { # PROCESS WHAT
     verdict "strangers do not disturb$2" 0 '6 strangers came to the door'
 }
 strangers_at xrun ""
-# Those that say nothing took 5 s.
+# The silent ones took 5 s.
 grep -qx 'xrun: waiting for 1 of 2 hosts: hostb' err && good "missing hosts are named after 2 s" || bad "missing hosts are named after 2 s" "$(cat err)"
 rm -f go
 on hosta env XDG_RUNTIME_DIR=/run "$XRUN" -v --fanout 1 -n 2 --host hosta:1,hostb:1 --agent "$PWD/slow-ssh" sh -c 'echo ready' >out 2>err </dev/null &
@@ -537,11 +537,11 @@ alone=$top_builddir/tests/launcher/programs/.libs/libmpi_none.so client=$top_bui
 warned() { [ "$(grep -c 'none of the 2 ranks has joined the job although their program uses libmpi_none.so' err)" = "$1" ]; }
 xrun 30 -n 2 --host hosta:1,hostb:1 -x LD_PRELOAD="$alone" sh -c 'sleep 0.3'
 verdict "singletons on two hosts" 0
-warned 1 && good "they are told of in one line" || bad "they are told of in one line" "$(cat err)"
+warned 1 && good "they are reported in one line" || bad "they are reported in one line" "$(cat err)"
 xrun 30 --host hosta:1,hostb:2 -n 1 "$client" init : -n 2 -x LD_PRELOAD="$alone" sh -c "sleep 0.3"
 verdict "the second program is singletons, elsewhere" 0
 [ "$(grep -c . err)" = 1 ] && grep -q 'none of ranks 1 to 2 has joined the job although their program uses libmpi_none.so' err &&
-    good "it is told of in one line" || bad "it is told of in one line" "$(cat err)"
+    good "it is reported in one line" || bad "it is reported in one line" "$(cat err)"
 xrun 30 -n 2 --host hosta:1,hostb:1 sh -c "[ \$XRUN_RANK = 0 ] || exec $client init; sleep 0.1"
 verdict "one that others have joined in without" 0
 [ ! -s err ] && good "it may have its reasons" || bad "it may have its reasons" "$(cat err)"
@@ -564,7 +564,7 @@ tells() { # of each rank: its process and its host
         grep -qE "^rank 1: is stopped by a signal.*\(host hostb, pid $(on hostb pgrep -x stall), cpu [0-9.]+ s\)" st &&
         grep -qE "^rank 2: allreduce #[0-9]+ on world, waits for rank [01], .*\(host hostc, pid $(on hostc pgrep -x stall), cpu [0-9.]+ s\)" st
 }
-until_true 10 tells && good "--status JOB tells of each rank of each host" || bad "--status JOB tells of each rank of each host" "$(cat st)"
+until_true 10 tells && good "--status JOB lists each rank of each host" || bad "--status JOB lists each rank of each host" "$(cat st)"
 until_true 10 said 'allreduce #[0-9]+ on world, waits for rank 1' && good "and the rank it waits for" || bad "and the rank it waits for" "no line"
 on hostb pkill -CONT -x stall
 until_true 10 said 'ranks? [0-9,-]+ (go|goes) on after' && good "it goes on" || bad "it goes on" "no line"
@@ -572,7 +572,7 @@ on hosta pkill -USR1 -x xrun
 finish_in 20
 verdict "a stopped rank on another host is not killed" 0
 
-# Of programs that are not ours: which host has not come to a fence. In a chain that is known from below, as far as it goes.
+# Of programs that are not ours: which host has not come to a fence. In a chain that comes from below, as far as it goes.
 late="[ \$XRUN_RANK != 1 ] || { echo ready; trap : USR1; sleep 1000 & wait; }; trap '' USR1"
 asks='ask() { echo "cmd=$1" >&3 && read -ru 3 _; }; ask "init pmi_version=1 pmi_subversion=1"'
 for way in "PMIx fence:32:host hostb:host hostb" "PMI-1 barrier:1:some of hosts hostb,hostc:other hosts"; do
@@ -631,7 +631,7 @@ wait $sleeper 2>/dev/null
 on hosta rm /tmp/asleep
 on hostb rm /tmp/asleep
 verdict "an agent that is stopped in the middle of its start is given up" 1 'the agent on hostb died'
-grep -q 'the agent has been stopped for 6 s' err && good "and its keeper says why" || bad "and its keeper says why" "$(cat err)"
+grep -q 'the agent has been stopped for 6 s' err && good "and its supervisor gives the reason" || bad "and its supervisor gives the reason" "$(cat err)"
 
 # ------------------------------------------------------------------------- lost hosts: last, since they do not come back
 begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --timeout 100 sh -c 'echo ready; exec sleep 1000'
@@ -652,7 +652,7 @@ of_job() { left hostb | grep -v ' sshd: '; }
 until_true 20 eval '[ -z "$(of_job)" ]' && good "nothing else is left there" || bad "nothing else is left there" "$(of_job)"
 "$hosts" link hostb up
 here="hosta hostb hostc"
-# Its agent is not through with the start: its silence alone would not tell.
+# Its agent is not through with the start: its silence alone would show nothing.
 falls_asleep hostc 1000
 begin_on --host hosta:1,hostb:1,hostc:1 --timeout 100 -n 2 sh -c 'echo ready; exec sleep 1000' : -n 1 /tmp/asleep
 until_true 20 ready 2 && until_true 20 test -e asked || bad "a host crashes: start" "$(cat out err slept)"

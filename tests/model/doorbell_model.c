@@ -167,7 +167,7 @@ static void watches(void)
     }
 }
 
-/* A channel that empties the bell when it is armed: after the look. */
+/* A channel that empties the bell when it is armed: after the poll. */
 static rank_status_t empties(void *state)
 {
     (void)state;
@@ -237,6 +237,6 @@ int main(void)
     failed += both("napping with neither", "a user's poll with neither", true);
     no_membarrier = false;
     emptied = true;
-    failed += both("napping when the bell is emptied after the look", "a user's poll of such a bell", true);
+    failed += both("a sleep when the doorbell is emptied after the poll", "a user's poll of such a doorbell", true);
     return failed != 0;
 }

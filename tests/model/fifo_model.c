@@ -62,7 +62,7 @@ static struct rk_hdr header(int i)
     return h;
 }
 
-/* Every byte of it looks like the flag of either lap. */
+/* Every byte of it equals the flag of either lap. */
 static void fill(unsigned char *p, int i, uint32_t n)
 {
     memset(p, 1 + i % 2, n);
@@ -173,7 +173,7 @@ int main(void)
     failed += model_check(&m, true);
     greedy = false;
     used = &shape;
-    m.name = "the same, and the consumer tells how far it is";
+    m.name = "the same, and the consumer reports how far it is";
     telling = true;
     frames = 9;
     for (sequence = 3; sequence < SEQUENCES - 1; sequence += sequence == 3 ? 3 : 1)

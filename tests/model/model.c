@@ -383,7 +383,7 @@ static void go_on(int t)
     fiber_switch(&search, &thread[t].at);
 }
 
-/* From the beginning to an end, a state that is known, or a fault. */
+/* From the beginning to an end, a known state, or a fault. */
 static void run_once(void)
 {
     model->begin();

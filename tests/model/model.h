@@ -55,9 +55,9 @@ uint64_t model_and(volatile void *p, uint64_t v, size_t bytes);
 bool model_cas(volatile void *p, void *expected, uint64_t v, size_t bytes);
 void model_fence(void);
 void model_membarrier(void);
-/* All that this thread knows is in these values: how it came here, and how often it has looked, is forgotten. */
+/* The state of this thread is in these values: how it came here, and how often it has polled, is forgotten. */
 void model_here(uint64_t a, uint64_t b, uint64_t c);
-/* It knows this, too, from memory that is no atomic. */
+/* Its state includes this memory, too, which is no atomic. */
 void model_note(uint64_t v);
 /* Which thread this is; and one of n ways to go on. */
 int model_me(void);
@@ -67,7 +67,7 @@ unsigned model_choose(unsigned n);
 void model_await(const volatile void *p, uint32_t mask, uint32_t value);
 void model_take(volatile void *p);
 void model_give(volatile void *p);
-/* Before a look at several things, ... */
+/* Before a read of several things, ... */
 void model_look(void);
 /* Nothing to do until memory changes; where there was a model_look, since that. */
 void model_block(void);

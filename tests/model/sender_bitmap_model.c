@@ -118,7 +118,7 @@ static void send_all(struct process *me, int which)
     }
 }
 
-/* Has a pass that begins now to find something of that sender? Looks at memory itself, which is no step. */
+/* Has a pass that begins now to find something of that sender? Reads memory itself, which is no step. */
 static bool has_something(const struct process *me, int from)
 {
     const struct rk_box_in *in = &me->in[from];
@@ -202,7 +202,7 @@ int main(void)
 
     rk_conf.cma = RK_CONF_CMA_OFF;
     messages = 1;
-    m.name = "first contact and messages, each box looked at";
+    m.name = "first contact and messages, each fifo polled";
     failed += model_check(&m, false);
     m.name = "the same, and boxes are announced before they are open";
     m.weak = true;

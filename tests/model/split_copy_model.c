@@ -42,7 +42,7 @@ static uint64_t bytes(void)
 
 static struct {
     char box[sizeof(struct rk_box)] RK_ALIGNED_LINE; /* none of its cells */
-    _Atomic uint64_t asked[TIMES];          /* the frames that ask the sender */
+    _Atomic uint64_t asked[TIMES];          /* the frames that request it of the sender */
     _Atomic uint64_t over[TIMES];           /* the receive is */
     _Atomic uint64_t copied[TIMES][CHUNKS]; /* how often */
     _Atomic uint64_t streaming[TIMES];      /* the sender has taken the offer */
@@ -56,7 +56,7 @@ static struct rk_box *the_box(void)
 static int cma_refused; /* from the sender, from the receiver; 0: from none */
 enum { REFUSED_SENDER = 1, REFUSED_RECEIVER };
 
-/* Where the bytes of one receive are, as far as anybody looks: addresses, not memory. */
+/* Where the bytes of one receive are, as far as it matters: addresses, not memory. */
 static uint64_t address(int time)
 {
     return (uint64_t)(time + 1) << 32;
@@ -137,7 +137,7 @@ static union {
     struct offer offer;
 } asked[TIMES];
 static uint64_t segment[TIMES]; /* and the tags of those frames */
-static bool streamed[TIMES]; /* asked for by the receiver, after all */
+static bool streamed[TIMES]; /* requested by the receiver, after all */
 static bool one_generation;
 
 static struct rank_request *find(struct rk_id id)
@@ -229,7 +229,7 @@ static void receive_offering(struct process *me)
     }
 }
 
-/* Once with room in the box, and once without: then the receiver asks for nothing, and copies all. */
+/* Once with room in the box, and once without: then the receiver requests nothing, and copies all. */
 static void receive_in_full_fifo(struct process *me)
 {
     rk_conf.large = RK_CONF_LARGE_BOTH;
@@ -248,7 +248,7 @@ static void receive_in_full_fifo(struct process *me)
         rk_shm_rndv_recv(&rndv, &view, req);
         rk_list_remove(&waits);
         asks = atomic_load(&memory.asked[i]);
-        model_expect(asks == (i == 0), "what is asked of the sender waits for room");
+        model_expect(asks == (i == 0), "a request to the sender waits for room");
         model_expect(req->done && req->status == RANK_OK, "not over, though the receiver copies all");
     }
 }

@@ -6,7 +6,7 @@
  * to the other and to the progress thread. A
  * sleep for long has no limit here: so a wake-up that is lost, or a place that no thread has taken, is a wait for ever.
  *
- * What comes is bits of a word that a peer sets; it rings, and where the scene says so it sends on only after the wait for it is over,
+ * What comes is bits of a word that a peer sets; it rings, and where the scene demands it sends on only after the wait for it is over,
  * so that a forgotten thread cannot be saved by what comes later. The lock is one step (ctx_lock.c is not modelled), the doorbell
  * what sleep_model.c has shown it to be, and ten short sleeps are two. A bout of the poller's sleeps or does not, as the
  * search likes. After each time the lock is held the list of waiters, the poller and the sleeper have to fit.
@@ -52,7 +52,7 @@ static struct {
     uint32_t depth;
 } RK_ALIGNED_LINE memory;
 
-/* Of each thread: it looks on without a pause, which is one look at the last moment of it; it is within a bout. */
+/* Of each thread: it polls on without a pause, which is one poll at the last moment of it; it is within a bout. */
 static bool looks_on[THREADS + 1], in_bout[THREADS + 1], has_lock[THREADS + 1];
 
 /* Only the holder of the lock changes these, so that its reads are no step. */
@@ -266,7 +266,7 @@ static bool is_done(void *arg)
     return (memory.done & *(uint32_t *)arg) != 0;
 }
 
-/* At the top of wait_here's loop: what a thread knows there stands in its struct rk_waiting. */
+/* At the top of wait_here's loop: the state of a thread there is in its struct rk_waiting. */
 static bool cond(void *arg)
 {
     int me = model_me();

@@ -244,7 +244,7 @@ static double until_tick(struct loop *l)
     return mp_now() - begin;
 }
 
-/* Rank 1 has asked for a long message of rank 0's, and calls nothing. by_loop: until rank 0's timer has been served: the library does
+/* Rank 1 has posted a receive for a long message of rank 0's, and calls nothing. by_loop: until rank 0's timer has been served: the library does
  * not keep rank 0 from that. Else for a while, and rank 0 waits in a call. It sleeps nearly all of the time. */
 static void stalled_stream(struct loop *l, bool by_loop)
 {

@@ -64,7 +64,7 @@ static void passed_over(struct mp *mp, int64_t bytes, bool sync)
     free(in);
 }
 
-/* A synchronous send is not matched by a probe that only looks, and is by the receive. */
+/* A synchronous send is matched by the receive, not by a plain probe. */
 static void truncated(struct mp *mp)
 {
     int64_t out[2000], in[2000];

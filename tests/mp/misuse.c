@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The cases of the file "cases" look for the lines. */
+/* The cases of the file "cases" match the lines. */
 static void wrong_arguments(const struct mp *mp)
 {
     char buf[64] = "x";

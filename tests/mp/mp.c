@@ -202,7 +202,7 @@ void mp_case(struct mp *mp, const char *name)
     mp_barrier(mp->world);
 }
 
-/* Dissemination: after round k everybody knows of 2^(k+1) ranks. */
+/* Dissemination: after round k each rank has the news of 2^(k+1) ranks. */
 void mp_barrier(rank_team_t team)
 {
     int rank = rank_team_rank(team), size = rank_team_size(team), round = 0;

@@ -18,7 +18,7 @@
 struct mp {
     int rank, size;
     rank_team_t world;
-    uint64_t seed;    /* --seed N, else from the clock and told by rank 0; the same on every rank */
+    uint64_t seed;    /* --seed N, else from rank 0's clock; the same on every rank */
     int fds;          /* open before rank_init */
     int64_t delay;    /* --delay N: microseconds of mp_linger; 0: none */
     const char *name; /* of the case that runs */
@@ -28,15 +28,15 @@ struct mp {
 void mp_start(struct mp *mp, int *argc, char **argv);
 /* The same at another level than rank_init's default. */
 void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t level);
-/* rank_finalize, then looks for descriptors that stayed open, and says "mp: done". */
+/* Finalize, check for descriptors that stayed open, and print "mp: done". */
 void mp_end(struct mp *mp);
 /* As mp_end where ranks died: no word about descriptors. */
 void mp_end_survivor(struct mp *mp);
 
-/* With --delay: a rank lingers at this place, or does not: as its random numbers say, so that a seed replays it. */
+/* With --delay: delay the rank here, or do not: by its random numbers, so that a seed replays it. */
 void mp_delay(const struct mp *mp, uint64_t *random);
 
-/* A new case begins: rank 0 says so; a barrier. */
+/* Begin a new case: rank 0 prints it; a barrier. */
 void mp_case(struct mp *mp, const char *name);
 /* Of sends and receives over any team; every rank returns only after every one has called. */
 void mp_barrier(rank_team_t team);
@@ -44,14 +44,14 @@ void mp_barrier(rank_team_t team);
 /* --option N in argv, or dflt. */
 int64_t mp_option(int argc, char **argv, const char *option, int64_t dflt);
 bool mp_flag(int argc, char **argv, const char *option);
-/* So many, or a third of it under a sanitizer: each takes longer there, and what it has to say it says in the first of them. */
+/* So many, or a third of it under a sanitizer: each takes longer there, and the first of them show its findings. */
 int64_t mp_rounds(int64_t n);
 
 int mp_count_fds(void);
 /* A value in kB from /proc/self/status, such as "VmHWM"; -1 if it is not there. */
 int64_t mp_status_kb(const char *field);
 double mp_now(void); /* seconds */
-/* SIGKILL to this process when mp_now says *when, which has to stay; returns at once. */
+/* SIGKILL to this process when mp_now reaches *when, which has to stay; returns at once. */
 void mp_die_at(const double *when);
 
 void mp_fail(const char *file, int line, const char *fmt, ...)

@@ -315,7 +315,7 @@ static void arguments(struct mp *mp)
     MP_STATUS(rank_sendv(&v, 1, mp->rank, -1, mp->world), RANK_ERR_TAG);
     MP_STATUS(rank_isendv(&v, 1, mp->rank, 1, mp->world, NULL), RANK_ERR_ARG);
     MP_STATUS(rank_recvv(&v, 1, mp->rank, 1, RANK_TEAM_NULL, NULL), RANK_ERR_HANDLE);
-    /* a send may say the same twice, and nothing is a message too */
+    /* a send may name the same twice, and nothing is a message too */
     memcpy(c, "abcdefgh", 8);
     v = (rank_iov_t){.base = c, .bytes = 4, .count = 3, .stride = 0};
     MP_OK(rank_irecv(c + 20, 12, RANK_BYTE, mp->rank, 1, mp->world, &req));

@@ -204,7 +204,7 @@ static void late(struct mp *mp)
                 mp_fill(buf, n, (uint64_t)(i + r));
                 if (i % 2) {
                     MP_OK(rank_ssend(buf, (int64_t)n, RANK_BYTE, r, TAG, mp->world));
-                } else { /* it computes, and looks now and then only */
+                } else { /* it computes, and polls now and then only */
                     int done = 0;
                     MP_OK(rank_isend(buf, (int64_t)n, RANK_BYTE, r, TAG, mp->world, &req));
                     for (volatile int k = 0; k < 3000000; k++)
@@ -263,8 +263,8 @@ static char *hidden(struct mp *mp, int peer, size_t bytes)
     return p;
 }
 
-/* What the kernel does not copy goes another way; that is no reason not to ask it again for others (the case looks for the words that it
- * says else). */
+/* What the kernel does not copy goes another way; it is tried again for others (the case matches the words that it
+ * prints else). */
 static void kept_from_the_kernel(struct mp *mp)
 {
     enum { N = 200000 };

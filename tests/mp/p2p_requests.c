@@ -55,7 +55,7 @@ static void nothing(void)
     MP_OK(rank_request_free(&none[0]));
 }
 
-/* Each receive is told exactly once, whichever call is used; every seventh is too short. */
+/* Each receive is reported exactly once, whichever call is used; every seventh is too short. */
 static void some(struct mp *mp, int how)
 {
     int64_t out[MANY][2], in[MANY][2];
@@ -513,7 +513,7 @@ static void once_more(const rank_envelope_t *env, void *arg)
     }
     if (++a->done < a->rounds) {
         begin(a);
-        MP_STATUS(rank_start(&a->req), RANK_ERR_STATE); /* it is under way, or complete and not told of */
+        MP_STATUS(rank_start(&a->req), RANK_ERR_STATE); /* it is under way, or complete and not reported */
         MP_STATUS(rank_wait(&a->req, NULL), RANK_ERR_STATE);
     }
     a->inside = false;

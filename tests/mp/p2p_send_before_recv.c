@@ -229,7 +229,7 @@ static void others_wait(struct scene *s)
     MP_OK(rank_wait(&sync, NULL));
 }
 
-/* Adds to both words without a pause, until both owners have said that they have gone on. */
+/* Adds to both words without a pause, until both owners have reported that they have gone on. */
 static void keep_on(struct scene *s, rank_mem_t words[2])
 {
     double until = mp_now() + 20;
@@ -248,7 +248,7 @@ static void keep_on(struct scene *s, rank_mem_t words[2])
     MP_OK(rank_waitall(2, notice, NULL));
 }
 
-/* Two send to each other first, while others ask them for something all the time. */
+/* Two send to each other first, while others send them requests all the time. */
 static void among_others(struct scene *s)
 {
     rank_mem_t mine = RANK_MEM_NULL, words[2];

@@ -131,7 +131,7 @@ static void all_with_errors(struct mp *mp)
     }
 }
 
-/* ssend returns only after the match: the receiver matches late and says when. Odd ranks receive. */
+/* ssend returns only after the match: the receiver matches late and sends the time. Odd ranks receive. */
 static void synchronous(struct mp *mp)
 {
     static const size_t sizes[] = {0, 8, 5000, 500000};

@@ -6,7 +6,7 @@
  * A round's program, a list of steps of all ranks, follows from the seed alone; each rank does its own steps in
  * order. In every rank's memory each rank has a part of its own, so that its puts there act as if done one
  * after the other, and each rank can compute what it will find: in what it gets, in its own memory at the end of
- * a round, and at the moment when a message comes that was sent after a flush ("tell"). A message bears its number in
+ * a round, and at the moment when a message comes that was sent after a flush ("notice"). A message bears its number in
  * the plan; those of one stream (source, tag) have to come in the order of the plan. Each rank chooses at random among
  * calls of the same meaning: how to receive, how to order puts, when to poll, when to yield.
  *

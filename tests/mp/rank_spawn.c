@@ -25,14 +25,14 @@
 
 static char self[4096];
 
-/* n children of this program, which do what --child says. */
+/* Spawn n children of this program, which do what --child names. */
 static rank_status_t spawn(rank_team_t team, int root, int n, const char *what, rank_team_t *both)
 {
     const char *args[] = {"--child", what, NULL}, *env[] = {"MP_SPAWN_TEST=1", NULL};
     rank_spawn_params_t p = {.size = sizeof(p), .program = self, .args = args, .env = env, .n = n};
 
     *both = RANK_TEAM_NULL;
-    /* What the others give is not looked at. */
+    /* The arguments of the others are ignored. */
     return rank_spawn(rank_team_rank(team) == root ? &p : NULL, root, team, both);
 }
 
@@ -387,7 +387,7 @@ static int die(struct mp *mp, const char *side, const char *how)
     return 0;
 }
 
-/* Free what --part says. */
+/* Free what --part names. */
 static void part_with(rank_team_t both, const char *how)
 {
     rank_team_t half, again;
@@ -413,7 +413,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* All of the first nparents ranks tell each of the others that they need nothing from it any more. */
+/* All of the first nparents ranks notify each of the others that they need nothing from it any more. */
 static void release_peers(rank_team_t both, int nparents)
 {
     char c = 0;

@@ -10,7 +10,7 @@
 
 enum { MOST = 1900, BURST = 60, ROUNDS = 40, TAG = 2 };
 
-/* Rank 1 sends more than fits while rank 0 makes no calls, and says so through memory; then all of it is received. */
+/* Rank 1 sends more than fits while rank 0 makes no calls, and reports it through memory; then all of it is received. */
 static void stream(struct mp *mp, uint64_t *random, rank_mem_t mem, volatile int64_t *reported)
 {
     static char buf[BURST][MOST];

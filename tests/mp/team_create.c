@@ -101,7 +101,7 @@ static void shared(struct mp *mp)
 }
 
 /* The same tag and source on three teams: each receive gets its own team's message, though they
- * are asked for in another order. */
+ * are requested in another order. */
 static void apart(struct mp *mp)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
@@ -132,7 +132,7 @@ static void apart(struct mp *mp)
     MP_OK(rank_team_free(&team[1]));
 }
 
-/* A message may come before the receiver has heard that the team exists. */
+/* A message may come before the team exists at the receiver. */
 static void early(struct mp *mp)
 {
     for (int i = 0; i < 30; i++) {

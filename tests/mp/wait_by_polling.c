@@ -91,7 +91,7 @@ static void take_by_looks(struct mp *mp, enum way way, int from, int64_t *value)
     }
 }
 
-/* Everybody but one looks for a message at any time. */
+/* All but one poll for a message at any time. */
 static void ring(struct mp *mp, enum way way)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;

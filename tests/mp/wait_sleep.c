@@ -85,7 +85,7 @@ struct scene {
     bool beside, first; /* another thread waits; and has begun before */
 };
 
-/* Between two looks: the cores are others'. */
+/* Between two polls: the cores are others'. */
 static void rest(void)
 {
     nanosleep(&(struct timespec){0, 3 * MS}, NULL);

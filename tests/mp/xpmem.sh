@@ -47,7 +47,7 @@ xpmem=/nonexistent/libxpmem.so with "a library that is not there" -q 2 -f 2 -E R
 expect="$used && [ \$(has had) = 2 ]" # each tried it on itself
 with "a module that does not follow pages" -q 2 -f 2 -E STANDIN_STALE=yes -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
 
-# What rankinfo says of it, and measures.
+# What rankinfo reports and measures of it.
 info() {
     LD_PRELOAD=$standin RANK_XPMEM=$standin RANK_PATHS=$work/paths timeout 60 "$top_builddir/rankinfo" "$@" >"$work/out" 2>"$work/log"
 }

@@ -208,7 +208,7 @@ static void dies(struct mp *mp, bool by_get)
         st = rank_recv(buf, BIG, RANK_BYTE, 1, TAG, mp->world, NULL);
     }
     MP_STATUS(st, RANK_ERR_PEER_DEAD);
-    if (by_get) { /* it flushes, which tells once the death is known here: a copy that failed does not see to that */
+    if (by_get) { /* it flushes, which reports the death once it is known here: a copy that failed does not see to that */
         char c;
         MP_STATUS(rank_recv(&c, 1, RANK_BYTE, 1, TAG + 1, mp->world, NULL), RANK_ERR_PEER_DEAD);
         MP_STATUS(rank_rkey_close(&mem), RANK_ERR_PEER_DEAD);

@@ -66,7 +66,7 @@ static bool ready(void)
     fd = memfd_create("standin", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)ARENA))
         return false;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, 200); /* where no program looks for one */
+    high = fcntl(fd, F_DUPFD_CLOEXEC, 200); /* where no program searches one */
     close(fd);
     base = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, high, 0);
     if (high < 0 || base == MAP_FAILED)
@@ -83,7 +83,7 @@ static bool is_ours(const void *p)
     return arena && (const char *)p > (const char *)arena && (const char *)p < (const char *)arena + ARENA;
 }
 
-/* Each has a page before it that says how large it is. */
+/* Each has a page before it that holds its size. */
 static int order_of(const void *p)
 {
     return *(const int *)(const void *)((const char *)p - PAGE);

@@ -102,7 +102,7 @@ void hostile_p2p_body(struct rig *r)
     struct rk_board board = {.mine = &slot};
     struct rank_team *team, *late;
 
-    r->ctx->board = &board; /* where the launcher looks */
+    r->ctx->board = &board; /* which the launcher reads */
     RIG_CHECK(rk_p2p_open(r->ctx) == RANK_OK);
     RIG_CHECK(rk_team_create(r->ctx, TEAM, r->me, r->n, NULL, &team) == RANK_OK);
     rig_meet(r, r->n);
@@ -140,7 +140,7 @@ void hostile_p2p_body(struct rig *r)
 
 enum { UNKNOWN = 79, SOME = 1000, BYTES_MAX = 512 * 1024, ENVELOPES_MAX = BYTES_MAX / RK_KEPT_ENVELOPE, TIMES = 4 };
 
-/* For a team that rank 0 does not have, without asking for room, until it does not listen any more; or so many, for that
+/* For a team that rank 0 does not have, without a check for room, until it does not read any more; or so many, for that
  * may not be seen here. */
 static void send_without_end(struct rig *r)
 {

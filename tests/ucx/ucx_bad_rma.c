@@ -98,7 +98,7 @@ static void answer(const struct rk_rma_asked *q, uint64_t at, int32_t status, si
     rig_send(cheater, 0, &hdr, p);
 }
 
-/* Answers that are too short or too long, or to what was not asked, before the right one, and that once more. */
+/* Answers that are too short or too long, or without a request, before the right one, and that once more. */
 static void cheat(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
                   const struct rk_rndv *rndv)
 {

@@ -24,8 +24,8 @@ static const struct {
     {"death in a receive", death_receive_body, 2, 1, false},
     {"a rank leaves while another one connects", late_body, 12, -1, false},
     {"a goodbye over another connection than the one that broke", goodbye_body, 2, -1, false},
-    {"a stranger's put and get", unauthenticated_body, 2, -1, false},
-    {"a stranger's put and get, where UCX may", unauthenticated_rma_body, 2, -1, true},
+    {"an unauthenticated put and get", unauthenticated_body, 2, -1, false},
+    {"an unauthenticated put and get, where UCX may", unauthenticated_rma_body, 2, -1, true},
 };
 
 static const struct rig_way ways[] = {
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     for (size_t w = 0; w < RK_ARRAY_LEN(ways); w++) {
         for (size_t t = 0; t < RK_ARRAY_LEN(tests); t++) {
             bool good;
-            /* Of a death over UCX's shared memory only the node's segment tells. */
+            /* Of a death over UCX's shared memory only the node segment reports. */
             if (rig_by_shm(&ways[w]) && tests[t].victim >= 0 && tests[t].body != death_body)
                 continue;
             if (rig_by_shm(&ways[w]) && (tests[t].body == unauthenticated_body || tests[t].body == unauthenticated_rma_body || tests[t].body == hostile_much_body))

@@ -60,7 +60,7 @@ static void announce(struct rig *r, int to, void *buf, size_t bytes, struct rank
     RIG_CHECK(p->channel->rndv_send(p, &hdr, &view, req) == RANK_OK);
 }
 
-/* Rank 1 says a word, announces a long message and a short one, and is killed. */
+/* Rank 1 sends a word, announces a long message and a short one, and is killed. */
 static void victim(struct rig *r, char *buf)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_MSG};
@@ -106,7 +106,7 @@ static void mourner(struct rig *r, char *buf)
     announce(r, 1, buf, LONG, &reqs[3]);
     RIG_CHECK(rig_send(r, 1, &hdr, NULL) == RANK_OK);
     start = rk_clock_ns();
-    if (r->by_shm) { /* UCX does not tell; in life the node's segment does */
+    if (r->by_shm) { /* UCX does not report it; in real jobs the node segment does */
         while (runs((pid_t)atomic_load(&r->shared->word[0])))
             rk_progress(r->ctx);
         rk_peer_died(p);
@@ -211,7 +211,7 @@ void death_flush_body(struct rig *r)
 
 /*
  * Rank 0 parts with rank 1 in the midst of a message from it, and uses the buffer for something else as soon as it is
- * told so. Rank 1 only stands still and then goes on sending, which is the worst of all ends. No byte comes later.
+ * notified. Rank 1 only stands still and then goes on sending, which is the worst of all ends. No byte comes later.
  */
 void death_receive_body(struct rig *r)
 {

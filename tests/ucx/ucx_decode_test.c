@@ -203,7 +203,7 @@ static void test_rndv(void **state)
 
     (void)state;
     begin(&p, RK_KIND_RNDV, 0, true);
-    /* Its data is a descriptor that must not be looked at. */
+    /* Its data is a descriptor that must not be read. */
     assert_true(rk_ucx_decode(p.head, p.head_len, (void *)16, 1u << 30, true, &out));
     assert_false(rk_ucx_decode(p.head, p.head_len, (void *)16, 0, true, &out));
     begin(&p, RK_UCX_LONG, 0, false);

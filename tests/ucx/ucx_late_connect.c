@@ -42,7 +42,7 @@ static void await_word(const _Atomic uint64_t *word, uint64_t value)
 
     while (atomic_load(word) < value) {
         if (rk_clock_ns() - since > TIMEOUT_NS)
-            _exit(1); /* the other one has failed, and said why */
+            _exit(1); /* the other one has failed, and printed the reason */
         nanosleep(&pause, NULL);
     }
 }
@@ -156,7 +156,7 @@ void late_body(struct rig *r)
     exit(0);
 }
 
-/* One of two connections breaks in the last meeting, and what the peer said last comes over the other. */
+/* One of two connections breaks in the last meeting, and what the peer sent last comes over the other. */
 void goodbye_body(struct rig *r)
 {
     const struct rk_hdr hdr = {.kind = RK_KIND_MSG};

@@ -97,7 +97,7 @@ static void work(ucp_worker_h worker, _Atomic uint64_t *until, int ms)
         ucp_worker_progress(worker);
 }
 
-/* Behind them a frame in the name of rank 1, so that rank 0 knows that they have come by. */
+/* Behind them a frame in the name of rank 1, so that rank 0 sees that they have come by. */
 static void attack(struct rig *r, bool asked)
 {
     static const uint64_t evil = 0x6576696c6576696cull;

@@ -50,7 +50,7 @@ static void those_that_occur(void **state)
     check(3, BITS{3, 6, 12}, SHARE{1, 1, 1});
 }
 
-/* What is not known is not counted. */
+/* Unknown sets are not counted. */
 static void unknown(void **state)
 {
     (void)state;

@@ -470,7 +470,7 @@ static void load_origins(void **state)
     assert_string_equal(rk_conf_origin(index_of("RANK_SPIN")), "default");
     unlink(path);
 
-    /* Loading again forgets what is no longer said. */
+    /* Loading again resets what is no longer set. */
     clean_environment();
     assert_int_equal(rk_conf_load(), RANK_OK);
     assert_int_equal(rk_conf.eager_max, 16384);
@@ -517,7 +517,7 @@ static void load_unknown(void **state)
     unit_stderr_end(&said);
     assert_contains(said.text, "RANK_CHANELS");
     assert_contains(said.text, "did you mean RANK_CHANNELS?");
-    /* One voice a job: rank 1 is silent, and so are all under xrun, which has said it. */
+    /* One report a job: rank 1 prints nothing, and so do all under xrun, which has printed it. */
     setenv("PMIX_RANK", "1", 1);
     unit_stderr_begin(&said);
     assert_int_equal(rk_conf_load(), RANK_OK);
@@ -535,7 +535,7 @@ static void load_unknown(void **state)
     rk_conf_unload();
 }
 
-/* A file larger than we read, a directory: said, not half taken. */
+/* A file larger than we read, a directory: reported, not half taken. */
 static void load_odd_files(void **state)
 {
     struct unit_stderr said;

@@ -26,7 +26,7 @@ static void shapes(void **state)
     for (size_t bytes = 8192; bytes <= 64u << 20; bytes += bytes / 7) {
         struct rk_box_shape s = rk_box_shape(bytes);
         assert_true(s.cells >= 2 && (s.cells & (s.cells - 1)) == 0);
-        assert_true(s.cells < 1 << 16); /* or two shared copies that are asked for in it could have one generation */
+        assert_true(s.cells < 1 << 16); /* or two shared copies that are requested in it could have one generation */
         assert_true(s.ring >= 1024 && (s.ring & (s.ring - 1)) == 0);
         assert_true(sizeof(struct rk_box) + s.cells * sizeof(union rk_cell) <= s.ring_at);
         assert_true(s.ring_at + s.ring <= bytes);
@@ -233,7 +233,7 @@ static void write_head(struct rk_box_in *in, uint32_t form, uint32_t bind)
     assert_true(rk_box_ready(in));
 }
 
-/* What no sender would write is told apart, not followed. */
+/* What no sender would write is recognized, not followed. */
 static void broken(void **state)
 {
     struct rk_box_shape s = rk_box_shape(16384);
@@ -258,7 +258,7 @@ static void broken(void **state)
     assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* over the ring's end */
     in.cell->ring.at.place = s.ring;
     assert_null(rk_box_read(&in, s.frame, &got, &behind)); /* further than it can be */
-    rk_box_take(&in, behind); /* the next one is looked at all the same */
+    rk_box_take(&in, behind); /* the next one is read all the same */
     assert_false(rk_box_ready(&in));
 
     write_head(&in, RK_FORM_COMPACT | 57, rk_bind_index(1));
@@ -328,7 +328,7 @@ static void deepens(void **state)
     munmap(mem, deep.bytes);
 }
 
-/* Where each tells the other how far it is, both begin anew; in bursts of any length nothing is lost. */
+/* Where each reports to the other how far it is, both begin anew; in bursts of any length nothing is lost. */
 static void answers(void **state)
 {
     struct rk_box_shape s = rk_box_shape(65536);

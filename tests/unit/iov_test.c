@@ -183,7 +183,7 @@ static void refused(void **state)
     assert_int_equal(rk_pieces_check(two, 2, false, &bytes), RANK_ERR_COUNT);
 }
 
-/* Two columns between each other are fine; two that meet are not, where that is looked at. */
+/* Two columns between each other are fine; two that meet are not, where that is checked. */
 static void overlap(void **state)
 {
     rank_iov_t v[2] = {{.base = memory, .bytes = 8, .count = 10, .stride = 32},

@@ -23,7 +23,7 @@
 enum { RANKS = 4, BOXES = 3 << 20, ARENAS = 1 << 20 };
 static const size_t regions[RK_REGION_COUNT] = {BOXES, ARENAS};
 
-/* What parent and children tell each other. */
+/* What parent and children exchange. */
 struct words {
     _Atomic int ready, go, seen;
     _Atomic uint64_t when;
@@ -240,7 +240,7 @@ static void killed(void **state)
     assert_true(rk_node_is_dead(node, 1));
     assert_false(rk_node_process_alive(&node->slots[1]));
     assert_int_equal(atomic_load(&node->head->deaths), 1);
-    assert_int_equal(rk_node_check_lives(node), 0); /* told once */
+    assert_int_equal(rk_node_check_lives(node), 0); /* reported once */
     rk_node_mark_dead(node, 1);                     /* harmless */
     assert_int_equal(atomic_load(&node->head->deaths), 1);
     assert_int_equal(unit_reap(pid), 128 + SIGKILL);
@@ -272,7 +272,7 @@ static void found_by_looks(void **state)
     kill(pid, SIGKILL);
     for (int i = 0; i < 100 && !peers[1]; i++, usleep(30000))
         rk_progress_once(&ctx);
-    assert_non_null(peers[1]); /* busy ranks look at each 4096th call */
+    assert_non_null(peers[1]); /* busy ranks check at each 4096th call */
     assert_int_equal(peers[1]->state, RK_PEER_DEAD);
     unit_reap(pid);
     free(peers[1]);
@@ -368,7 +368,7 @@ static void thread_ended_then_killed(void **state)
     munmap(w, sizeof(*w));
 }
 
-/* Several look at once while ranks die: each death is counted once in all. */
+/* Several check at once while ranks die: each death is counted once in all. */
 static int look_until_go(void *arg)
 {
     struct words *w = arg;

@@ -29,7 +29,7 @@ static void text_and_back(void **state)
     assert_memory_equal(&p, &q, sizeof(p));
     free(text);
 
-    memset(p.server, 0, sizeof(p.server)); /* not told */
+    memset(p.server, 0, sizeof(p.server)); /* not reported */
     p.card_len = sizeof(p.card);
     memset(p.card, 0xa5, sizeof(p.card));
     memset(p.root_space, 'n', sizeof(p.root_space) - 1);

@@ -190,7 +190,7 @@ static void test_file(void **state)
     assert_non_null(strstr(load(&q, e, &from_file), "of another version of librank; rankinfo --calibrate"));
     assert_false(from_file || q.measured);
 
-    /* What cannot be replaced is said; what was there stays, and nothing else is left. */
+    /* What cannot be replaced is reported; what was there stays, and nothing else is left. */
     unlink(file);
     assert_int_equal(mkfifo(file, 0600), 0);
     assert_non_null(strstr(load(&q, e, &from_file), "not a plain file"));

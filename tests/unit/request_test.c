@@ -82,7 +82,7 @@ static void names(void **state)
     }
 }
 
-/* Some rooms say "no name" by all zeros. */
+/* Some rooms write "no handle" by all zeros. */
 static void generations(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ static inline void need(const char *what, pmix_status_t rc)
     exit(9);
 }
 
-/* What a job is said to have. */
+/* The size of a job, by its job info. */
 static inline uint32_t get_u32(const pmix_proc_t *job, const char *key)
 {
     pmix_value_t *v;

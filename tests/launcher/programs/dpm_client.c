@@ -253,7 +253,7 @@ static void meet(const char *other, uint32_t n, bool parent)
     need("PMIx_Disconnect of two jobs", PMIx_Disconnect(both, 2, NULL, 0));
 }
 
-/* Rank 0 spawns and tells the others by a name. */
+/* Rank 0 spawns and publishes that for the others. */
 static void parent_of(const char *mode, int n, char *child)
 {
     pmix_info_t info;
@@ -318,7 +318,7 @@ static pmix_status_t together(int what, const pmix_proc_t *procs, int s)
                            : PMIx_Disconnect(procs, 2, &info, n);
 }
 
-/* The other job comes when the parent's time is over, and is told so by a name; then the parent comes again. */
+/* The other job comes when the parent's time is over, and gets that by a name; then the parent comes again. */
 static void come_late(bool parent)
 {
     static const char *const go[] = {"go connect", "go fence", "go disconnect"};
@@ -348,7 +348,7 @@ static void come_late(bool parent)
     }
 }
 
-/* A job that is not there is no job, however often and by how many it is asked for, and whatever else is wanted of it. */
+/* A job that is not there is no job, however often and by how many it is queried, and whatever else is wanted of it. */
 static void ask_unknown(void)
 {
     pmix_proc_t both[2], no_rank;
@@ -426,7 +426,7 @@ static void wait_for_end_event(void)
 
 #define OUR_EVENT (PMIX_EXTERNAL_ERR_BASE - 42)
 
-/* What is raised, in this order: 1 to 7 by rank 0 of the first job, the last by that of job a, which has heard 7. SOME: the last of
+/* What is raised, in this order: 1 to 7 by rank 0 of the first job, the last by that of job a, which has got 7. SOME: the last of
  * job a and the first of job b. */
 enum { NAMESPACE = 1, LOCAL, CUSTOM_A, SESSION, CUSTOM_B0, SOME, GLOBAL, BACK };
 
@@ -447,7 +447,7 @@ static void on_raised(size_t id, pmix_status_t code, const pmix_proc_t *source, 
         bool from_a = source->rank == 0 && PMIX_CHECK_NSPACE(source->nspace, job_a);
         bool from_first = source->rank == 0 && PMIX_CHECK_NSPACE(source->nspace, first_job);
         uint32_t number = info[i].value.data.uint32;
-        bool own = source->rank == me.rank && PMIX_CHECK_NSPACE(source->nspace, me.nspace); /* libpmix may tell it */
+        bool own = source->rank == me.rank && PMIX_CHECK_NSPACE(source->nspace, me.nspace); /* libpmix may deliver it */
         if (own || !PMIX_CHECK_KEY(&info[i], "our.number") || n + 1 >= (int)sizeof(heard_all))
             continue;
         heard_all[n] = (char)((number == BACK ? from_a : from_first) ? '0' + (int)number : '?');
@@ -543,11 +543,11 @@ static void events(char which, uint32_t n)
                        : which == 'b' ? (me.rank == 0 ? "45678" : "478")
                                       : (me.rank == 0 ? "8" : "1478"));
     }
-    /* Whether one of the first job hears what is for its host depends on where it is. */
+    /* Whether one of the first job gets what is for its host depends on where it is. */
     if (which == 'p' && me.rank != 0 && strcmp(heard_all, "12478") == 0)
         strcpy(wanted, "12478");
     if (strcmp(heard_all, wanted) != 0) {
-        fprintf(stderr, "rank %u of job %c has heard '%s', not '%s'\n", me.rank, which, heard_all, wanted);
+        fprintf(stderr, "rank %u of job %c has got '%s', not '%s'\n", me.rank, which, heard_all, wanted);
         exit(9);
     }
     need("PMIx_Fence", fence());

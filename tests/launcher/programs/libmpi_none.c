@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libmpi_none.c: loaded into any program, it lets that look as if it used an MPI. */
+/* libmpi_none.c: make any program that loads it seem to use an MPI. */
 extern int libmpi_none;
 int libmpi_none;

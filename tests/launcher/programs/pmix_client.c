@@ -129,7 +129,7 @@ static int wait_event(uint32_t rank, pmix_status_t want)
 
 /* ----------------------------------------------------------------------- query */
 
-/* What the server says of a process of this host; asked afresh, for the library keeps answers. */
+/* Query the server for a process of this host; afresh, as the library keeps answers. */
 static pmix_proc_info_t state_of(uint32_t rank)
 {
     pmix_proc_info_t found = {.pid = 0};
@@ -161,7 +161,7 @@ static pmix_proc_info_t state_of(uint32_t rank)
     return found;
 }
 
-/* One has gone without ever being a client, and said nothing to anybody. Its exit code libpmix 4.2 leaves out. */
+/* One has gone without ever being a client, and without any message. libpmix 4.2 leaves its exit code out. */
 static int ask_table(uint32_t gone, pmix_proc_state_t state)
 {
     struct timespec pause = {0, 1000000};
@@ -173,7 +173,7 @@ static int ask_table(uint32_t gone, pmix_proc_state_t state)
 
     p = state_of(me.rank);
     if (p.pid != getpid() || p.state != PMIX_PROC_STATE_CONNECTED) {
-        fprintf(stderr, "the table says pid %d, state %d of me, %d\n", (int)p.pid, p.state, (int)getpid());
+        fprintf(stderr, "the table has pid %d, state %d for me, %d\n", (int)p.pid, p.state, (int)getpid());
         return 9;
     }
     for (int i = 0; i < 5000 && p.state != state; i++) {
@@ -181,7 +181,7 @@ static int ask_table(uint32_t gone, pmix_proc_state_t state)
         p = state_of(gone);
     }
     if (p.state != state) {
-        fprintf(stderr, "the table says state %d of rank %u\n", p.state, gone);
+        fprintf(stderr, "the table has state %d for rank %u\n", p.state, gone);
         return 9;
     }
     /* What is not served is refused at once. */
@@ -190,7 +190,7 @@ static int ask_table(uint32_t gone, pmix_proc_state_t state)
     need("PMIX_ARGV_APPEND", rc);
     rc = PMIx_Query_info(&query, 1, &answer, &n);
     if (rc == PMIX_SUCCESS) {
-        fprintf(stderr, "the server tells namespaces?\n");
+        fprintf(stderr, "the server lists namespaces?\n");
         return 9;
     }
     PMIX_QUERY_DESTRUCT(&query);

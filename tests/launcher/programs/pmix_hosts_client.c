@@ -190,7 +190,7 @@ static int raise_and_receive(const char *name)
     /* What was on its way came before the fence's end. */
     need("PMIx_Fence", fence());
     if (me.rank != special && atomic_load(&heard) != mine) {
-        fprintf(stderr, "rank %u: heard %d events with range %s\n", me.rank, atomic_load(&heard), name);
+        fprintf(stderr, "rank %u: got %d events with range %s\n", me.rank, atomic_load(&heard), name);
         return 9;
     }
     return finish();
@@ -257,7 +257,7 @@ static int get_late(void)
     const struct timespec later = {0, 300000000};
 
     if (me.rank == special) {
-        nanosleep(&later, NULL); /* the others ask by then, or soon */
+        nanosleep(&later, NULL); /* the others call by then, or soon */
         put_card();
     } else {
         need("PMIx_Get", get_card(special, 20));
@@ -266,7 +266,7 @@ static int get_late(void)
     return finish();
 }
 
-/* It dies without having committed. before: they ask before that, else after. */
+/* It dies without having committed. before: they call before that, else after. */
 static int get_of_the_dead(bool before, bool wrapped)
 {
     const struct timespec later = {0, 300000000};
@@ -388,7 +388,7 @@ static int fence_too_late(void)
 
 /* -------------------------------------------------------------- fences of some ranks */
 
-/* A file says that a rank is that far: the ranks share the folder, not the machine. */
+/* A file shows that a rank is that far: the ranks share the folder, not the machine. */
 static void file_of(char name[64], const char *what, int round, uint32_t rank)
 {
     snprintf(name, 64, "%s.%d.%u", what, round, rank);
@@ -622,7 +622,7 @@ static int fences_beside_deaths(void)
 
 /*
  * One finalizes before the others come to a fence with it, or when they are in it (before: they have come before that), and
- * its process lives for a while yet, or is over. They hear that it will not come.
+ * its process lives for a while yet, or is over. They get that it will not come.
  */
 static int fence_of_departed(bool over, bool before)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * query_client.c: a PMIx client that asks for known and for unknown keys.
+ * query_client.c: query the PMIx server for known and unknown keys.
  *
  * query_client             all of it
  */

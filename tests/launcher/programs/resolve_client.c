@@ -2,7 +2,7 @@
 /*
  * resolve_client.c: resolve the nodes and peers of this job and of another one.
  *
- * resolve_client N HOSTS NHOSTS PER   spawns N more of it, connects with them and asks; HOSTS: how many of the own job's
+ * resolve_client N HOSTS NHOSTS PER   spawns N more of it, connects with them and queries; HOSTS: how many of the own job's
  *                                     hosts there are; NHOSTS: the spawned one's; PER: a host takes so many ranks of each
  */
 #include "client_common.h"
@@ -21,7 +21,7 @@ static void complain(const char *what, const char *job, pmix_status_t rc, size_t
     failed = true;
 }
 
-/* Which ranks of a job run on which of its hosts; libpmix 4.2.2 can tell it of another job's only for the own host. */
+/* Which ranks of a job run on which of its hosts; libpmix 4.2.2 has it of another job only for the own host. */
 static void resolve(const char *job, size_t hosts, size_t ranks)
 {
     bool own = PMIX_CHECK_NSPACE(job, me.nspace);

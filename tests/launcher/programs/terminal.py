@@ -66,7 +66,7 @@ if scenario == "keys":
     until(b"size 33 77")
     os.write(fd, b"quit\r")
     until(b"back")
-    while not cooked():  # on two hosts xrun may hear of its end after that
+    while not cooked():  # on two hosts xrun may get its end after that
         assert time.monotonic() < limit, "the rank is gone, and the terminal still raw"
         time.sleep(0.01)
     os.write(fd, b"\x03")  # and now ^C is xrun's
@@ -92,7 +92,7 @@ if scenario == "jobs-pty":
     os.write(fd, b"one\r")
     until(b"got one")
     os.write(fd, b"\x04")
-if scenario == "twice":  # four ranks hear the first ^C, and go on
+if scenario == "twice":  # four ranks get the first ^C, and go on
     until(b"(?s)(ready.*){4}")
     os.write(fd, b"\x03")
     until(b"once more to kill it at once")

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SOON_S 1.0  /* a machine may be busy, and is asked again */
+#define SOON_S 1.0  /* a machine may be busy, and the call is repeated */
 #define TRIES 5
 #define LATE_S 15.0 /* a request that is not answered waits for ever */
 
@@ -130,7 +130,7 @@ static void control(void)
     PMIX_INFO_LOAD(&info, "an.unknown.directive", NULL, PMIX_BOOL);
     REFUSED(PMIx_Job_control(NULL, 0, &info, 1, &results, &n));
     forget(&results, &n);
-    /* The library has monitors of its own, and says yes to all that it does not know. */
+    /* The library has monitors of its own, and accepts all unknown ones. */
     PMIX_INFO_LOAD(&info, "an.unknown.monitor", "text", PMIX_STRING);
     since = now();
     rc = PMIx_Process_monitor(&info, PMIX_MONITOR_HEARTBEAT_ALERT, NULL, 0, &results, &n);

@@ -100,7 +100,7 @@ static void enter(struct world *w, void *token)
     xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
 }
 
-/* It is over, says the parent; n 0: that of all ranks. */
+/* The parent reports its end; n 0: that of all ranks. */
 static void over_of(struct world *w, int status, const uint32_t *ranks, uint32_t n, const char *data)
 {
     struct xr_packer p = {0};
@@ -246,7 +246,7 @@ static int open_front(void **state)
     return open_node(state, XR_NODE_FRONT, 14);
 }
 
-/* The child below says so. */
+/* The child below reports it. */
 static void ended_below(struct world *w, enum xr_gone_what what, uint32_t number, bool sense)
 {
     struct xr_packer p = {0};
@@ -358,7 +358,7 @@ static void too_much(void **state)
     free(data);
 }
 
-/* The fence of this rank waits for those; NULL: it is in none that is known here. */
+/* The fence of this rank waits for those; NULL: it is in no fence of this node. */
 static void waits(struct world *w, uint32_t rank, const char *names)
 {
     const struct xr_fence *f = xr_fences_of(w->fences, XR_FENCE_PMIX, rank);
@@ -400,14 +400,14 @@ static void waited_for_here(void **state)
     assert_null(xr_fences_of(NULL, XR_FENCE_PMIX, 0));
 }
 
-/* It is for those above to know. */
+/* The nodes above have it. */
 static void waited_for_above(void **state)
 {
     struct world *w = *state;
 
     enter(w, &one);
     waits(w, 0, "other hosts");
-    waits(w, 1, NULL); /* of that host nothing is known here */
+    waits(w, 1, NULL); /* this node has nothing of that host */
     over(w, 0, "ab");
     waits(w, 0, NULL);
 }

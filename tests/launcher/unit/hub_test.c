@@ -110,7 +110,7 @@ static void begin(struct xr_packer *p, uint32_t node, uint32_t id, uint32_t rank
     xr_pack_u32(p, what);
 }
 
-/* A rank spawns; the new job says what it is and that it runs. */
+/* A rank spawns; the new job sends its job info and that it runs. */
 static void spawn(struct world *w, uint32_t from, uint32_t job, const char *id)
 {
     struct xr_packer p = {0};
@@ -285,7 +285,7 @@ static void not_started(void **state)
     w.refuse = false;
     begin(&p, 1, 7, 2, XR_ERRAND_SPAWN);
     assert_true(take(&w, 0, XR_UP_ERRAND, &p));
-    assert_false(xr_hub_gone(w.hub, 4, 127)); /* it ends before it has said anything */
+    assert_false(xr_hub_gone(w.hub, 4, 127)); /* it ends before any message */
     expect_answers(&w, 1, XR_NO_PROGRAM);
     close_world(&w);
 }
@@ -352,7 +352,7 @@ static void first_ends(void **state)
     assert_int_equal(got_end_of(&w, 1, "first", XR_ALL_RANKS), 1);
     assert_int_equal(got_end_of(&w, 2, "first", XR_ALL_RANKS), 1);
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
-    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second"); /* as if it were known still */
+    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second"); /* as if it were there still */
     expect_answers(&w, 1, XR_SOMEBODY_LOST);
     assert_null(xr_hub_name(w.hub, 0));
     assert_true(xr_hub_gone(w.hub, 0, 0)); /* once more is no harm */
@@ -374,7 +374,7 @@ static void stands_still(struct world *w, uint32_t job, uint32_t still)
     assert_true(take(w, job, XR_UP_STILL, &p));
 }
 
-/* Such words have been said, all to those jobs. */
+/* Such messages have been sent, all to those jobs. */
 static void expect_words(struct world *w, enum xr_word word, unsigned n, const uint32_t *jobs)
 {
     unsigned found = 0;
@@ -404,12 +404,12 @@ static void all_stalled(void **state)
     stands_still(&w, 0, 0);
     stands_still(&w, 1, 1);
     assert_int_equal(w.n, 0); /* the first again */
-    /* A job ends: the others are looked at anew, which takes all of them. */
+    /* A job ends: the others are checked anew, which takes all of them. */
     assert_true(xr_hub_gone(w.hub, 1, 0));
     expect_words(&w, XR_DOWN_AGAIN, 1, (const uint32_t[]){2});
     stands_still(&w, 0, 1);
     assert_int_equal(w.n, 0);
-    /* One that has been asked for is about to work. */
+    /* One with a request is about to work. */
     begin(&p, 0, 500, 1, XR_ERRAND_SPAWN);
     assert_true(take(&w, 0, XR_UP_ERRAND, &p));
     stands_still(&w, 2, 1);
@@ -533,7 +533,7 @@ static void died_before(void **state)
     assert_int_equal(got_end_of(&w, 3, "third", 3) + got_end_of(&w, 3, "first", 0), 0);
     assert_true(xr_hub_gone(w.hub, 2, 0));
     forget(&w);
-    assert_int_equal(xr_hub_jobs(w.hub), 4); /* the one that is over is still to be told of */
+    assert_int_equal(xr_hub_jobs(w.hub), 4); /* the end of the one that is over is still to be reported */
     assert_true(take(&w, 3, XR_UP_STARTED, &p));
     assert_int_equal(got_end_of(&w, 3, "third", 3), 1);
     assert_int_equal(got_end_of(&w, 3, "first", 0), 1);
@@ -587,7 +587,7 @@ static void too_late(void **state)
     close_world(&w);
 }
 
-/* Each agent is told once what another job is like. */
+/* Each agent gets the job info of another job once. */
 static void job_infos(void **state)
 {
     struct xr_packer p = {0};

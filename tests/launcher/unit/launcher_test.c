@@ -125,7 +125,7 @@ static void bad_options(void **state)
         char err[256] = "";
         assert_int_equal(option_line_parse(&o, err, sizeof(err), cases[i].line), RANK_ERR_ARG);
         if (!strstr(err, cases[i].says))
-            fail_msg("'%s' says '%s', not '%s'", cases[i].line, err, cases[i].says);
+            fail_msg("'%s' gives '%s', not '%s'", cases[i].line, err, cases[i].says);
         xr_options_free(&o);
     }
 }
@@ -335,7 +335,7 @@ static void shapes(void **state)
     assert_int_equal(xr_shape_way(&some[0], XR_NODE_FRONT, 1), XR_NODE_FRONT); /* it is not there */
 }
 
-/* --------------------------------------------------------------- what agents are told */
+/* --------------------------------------------------------------- launch parameters */
 
 static rank_status_t unpack_setup(const uint8_t *data, size_t len, struct xr_setup *out, char *err, size_t errlen)
 {
@@ -374,17 +374,17 @@ static void setups(void **state)
         assert_non_null(strstr(err, "no agent's setup"));
         xr_setup_clear(&out);
     }
-    /* Another version, and what it says has another form: named. */
+    /* Another version, with messages of another form: named. */
     memcpy(p.data + version, "7.7\33", 5);
     p.data[rest]++;
     assert_int_not_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7?"));
     assert_non_null(strstr(err, rank_version()));
     xr_setup_clear(&out);
-    p.data[rest]--; /* the same form: the parent is to say it */
+    p.data[rest]--; /* the same form: the parent is to report it */
     assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     xr_setup_clear(&out);
-    p.data[protocol]++; /* whatever follows is not looked at */
+    p.data[protocol]++; /* whatever follows is not read */
     assert_int_not_equal(unpack_setup(p.data, rest + 4, &out, err, sizeof(err)), RANK_OK);
     assert_non_null(strstr(err, "version 7.7? (protocol"));
     xr_setup_clear(&out);

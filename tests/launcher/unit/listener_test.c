@@ -61,7 +61,7 @@ static void run_until(struct event_base *base, const struct xr_door *listener, u
     }
 }
 
-/* The door has stood still, so that what its first guest said is unread when room is needed. */
+/* The listener was stopped, so that the first bytes of its first peer are unread when room is needed. */
 static void active_peer_stays(void **state)
 {
     static const struct xr_door_ops ops = {on_agent, on_other_version};

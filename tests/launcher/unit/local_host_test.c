@@ -67,7 +67,7 @@ static bool only_b(struct xr_here *here, const char *name)
     return strcmp(name, "node1.b") == 0;
 }
 
-/* The resolver knows that node1.b is another host. */
+/* The resolver has node1.b as another host. */
 static void resolved(void **state)
 {
     struct xr_here here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};

@@ -192,7 +192,7 @@ static void several_hosts(void **state)
     add(&hs, "core:4 pu:1", 1, NULL);
     add(&hs, "core:4 pu:1", 0, NULL);
     hs.h[0].most = 2;
-    want(&hs, RQ(.fill = true), "a/0-3 b/0 b/1 b/2 b/3"); /* of b nothing is said */
+    want(&hs, RQ(.fill = true), "a/0-3 b/0 b/1 b/2 b/3"); /* without a limit for b */
     want(&hs, RQ(.n = 7), "a/0-1 b/- b/- b/- b/- a/2-3 b/-"); /* b has one more than cores */
     hs.h[1].most = 3;
     want(&hs, RQ(.n = 5), "a/0-1 b/0 b/1 b/2-3 a/2-3");

@@ -270,7 +270,7 @@ static void every_command(void **state)
     close_host(&h);
 }
 
-/* A program asks and ends, and the one that its rank runs next asks too: each answer is for its own question. */
+/* A program sends a request and ends, and so does the next one of its rank: each gets the reply to its own request. */
 static void answers_of_the_past(void **state)
 {
     struct host h;
@@ -377,7 +377,7 @@ static void dies_inside(void **state)
     close_host(&h);
 }
 
-/* What it said last, counts, also if the loop has not come to it. */
+/* Its last message counts, also if the loop has not come to it. */
 static void last_words(void **state)
 {
     static const char last[] = "cmd=finalize\n", abort[] = "cmd=abort exitcode=9\n";
@@ -461,7 +461,7 @@ static void two_hosts(void **state)
         expect(&b, 0, "cmd=get kvsname=space key=y\n",
                "cmd=get_result rc=0 msg=success value=2\n");
     }
-    /* One that has finalized and gone is not told to the others: they may still be in its last
+    /* The end of a rank that has finalized is not reported to the others: they may still be in its last
      * barrier. One that has not, is. */
     expect(&a, 1, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
     assert_false(xr_pmi1_exited(a.server, 1));
@@ -473,7 +473,7 @@ static void two_hosts(void **state)
     xr_pmi1_exchanged(b.server, true, NULL, 0);
     assert_string_equal(answer(&b, 0), BROKEN);
     expect(&b, 0, "cmd=barrier_in\n", BROKEN);
-    assert_false(b.lost); /* what one is told is not told back */
+    assert_false(b.lost); /* what one gets is not sent back */
     close_host(&a);
     close_host(&b);
 }
@@ -492,7 +492,7 @@ static void never_there(void **state)
     assert_int_equal(b.exchanges, 1);
     assert_true(b.lost);
     assert_false(xr_pmi1_exited(b.server, 1));
-    assert_int_equal(b.exchanges, 1); /* it is said once */
+    assert_int_equal(b.exchanges, 1); /* it is sent once */
     xr_pmi1_exchanged(a.server, true, NULL, 0);
     assert_string_equal(answer(&a, 0), BROKEN);
     close_host(&a);
@@ -576,7 +576,7 @@ static void too_long(void **state)
     rk_log_threshold = RK_LOG_WARN;
 }
 
-/* One that asks and does not read must not make the agent wait, or grow. */
+/* A client that sends requests and does not read must not make the agent wait, or grow. */
 static void never_reads(void **state)
 {
     static const char ask[] = "cmd=get kvsname=space key=PMI_process_mapping\n";

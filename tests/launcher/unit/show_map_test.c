@@ -27,7 +27,7 @@ struct hosts {
     uint32_t n;
 };
 
-/* machine NULL: nothing is known of its cores but that there are two. */
+/* machine NULL: only the number of its cores is known, two. */
 static void add(struct hosts *hs, const char *name, const char *machine, const char *usable)
 {
     struct xr_plan_host *k = &hs->known[hs->n];

@@ -173,7 +173,7 @@ static void ranks_as_text(void **state)
     assert_string_equal(text, "2147483647 of another job, 2147483647");
 }
 
-/* This process: first it works, then, as a slot says, it waits; a slot of another's does not count. */
+/* This process: first it works, then, by its slot, it waits; a slot of another's does not count. */
 static void looking_at_a_process(void **state)
 {
     struct rk_wait_for what = {.call = "probe"};
@@ -185,7 +185,7 @@ static void looking_at_a_process(void **state)
 
     (void)state;
     xr_look_at(getpid(), NULL, 1000, &past, &look);
-    assert_int_equal(look.doing, XR_DOING_WORK); /* it looks at itself */
+    assert_int_equal(look.doing, XR_DOING_WORK); /* it reads its own state */
     assert_int_equal(look.pid, getpid());
     assert_true(xr_agent_board_open(&b, 1));
     mine = open_slot(&b, 0);

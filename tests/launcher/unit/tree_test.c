@@ -206,7 +206,7 @@ static void on_complete(void *arg)
     s->complete = true;
 }
 
-/* An agent is there: of a host of four cores that looks like no other. */
+/* An agent is there: of a host of four cores that differs from all others. */
 static void come(struct xr_muster *m, uint32_t node)
 {
     struct xr_packer p = {0};
@@ -237,7 +237,7 @@ static bool show(struct xr_muster *m, uint32_t node)
     return sense;
 }
 
-/* The line that a start ends with when these have come and shown what they look like. */
+/* The line that a start ends with when these have come and sent their topologies. */
 static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
 {
     static const struct xr_muster_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};

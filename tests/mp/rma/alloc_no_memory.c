@@ -152,8 +152,8 @@ static void deny_fallocate(void)
     MP_CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
-/* The first thing that rank 1 has to tell rank 2 is that a message has been received: one that waits for that, or a large one,
- * which is to be fetched. It learns that it is parted from rank 2; and when it ends rank 2 hears of that. */
+/* The first message of rank 1 to rank 2 is that a message has been received: one that waits for that, or a large one,
+ * which is to be fetched. It learns that it is parted from rank 2; and when it ends rank 2 gets that. */
 static void contact(struct mp *mp, int64_t bytes)
 {
     char *buf = mp_alloc((size_t)bytes);
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
         contact(&mp, mp_option(argc, argv, "--bytes", 1));
         return 0;
     }
-    me = all || mp.rank == mp.size / 2; /* one is in need, all must hear of it */
+    me = all || mp.rank == mp.size / 2; /* one is in need, all must get an error */
     mp_case(&mp, limit);
     use(&mp, small);
     if (strcmp(limit, "as") == 0) {
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     } else if (strcmp(limit, "cgroup") == 0) {
         if (me)
             able = enter_cgroup(&cage);
-        for (int r = 0; r < mp.size; r++) { /* the needy one tells whether it could */
+        for (int r = 0; r < mp.size; r++) { /* the needy one reports whether it could */
             int from = all ? 0 : mp.size / 2;
             if (mp.rank == from && r != from)
                 MP_OK(rank_send(&able, 1, RANK_INT32, r, 9, mp.world));

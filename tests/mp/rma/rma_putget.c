@@ -53,7 +53,7 @@ static void flush_all(struct mp *mp, struct target *t)
         MP_OK(rank_flush(t->mem[r], r));
 }
 
-/* Everybody's share in my memory is what its owner's model says. */
+/* Check that each rank's share in my memory is as in its owner's model. */
 static void compare(struct mp *mp, struct target *t)
 {
     char *theirs = mp_alloc(SHARE);
@@ -132,7 +132,7 @@ static void nonblocking(struct mp *mp, struct target *t, uint64_t *seed)
     free(buf);
 }
 
-/* More than any room holds, started without a look at what comes back. */
+/* More than any room holds, started without a check of what comes back. */
 static void storm(struct mp *mp, struct target *t, uint64_t *seed)
 {
     enum { N = 3000 };

@@ -4,7 +4,7 @@
  *
  * One list of steps follows from the seed; every rank walks all of it, does its own steps with the library and
  * all of them in its model of everybody's memory. So that the model is the truth, a step touches only what
- * doc/rma.md says is settled: a byte is one rank's from its first touch until the next barrier (or until a signal
+ * doc/rma.md settles: a byte is one rank's from its first touch until the next barrier (or until a signal
  * hands it to the owner of the memory), and that rank puts a fence or a flush where order is needed, and only
  * there. Words at the end of each memory are added to by all. What calls bring is compared at once, one's own memory after
  * a signal's wait and at each barrier.

@@ -137,7 +137,7 @@ static void collectives(struct mp *mp)
     MP_OK(rank_allgatherv(v + 2 * n, 2, v, counts, displs, RANK_INT64, mp->world));
     MP_OK(rank_allreduce(v, v + 2, 2, RANK_INT64, RANK_SUM, mp->world));
     MP_OK(rank_allreduce(RANK_IN_PLACE, v, 2, RANK_INT64, RANK_SUM, mp->world));
-    if (n == 1) { /* of roots; others do not look at that */
+    if (n == 1) { /* of roots; others do not read that */
         MP_STATUS(rank_reduce(v, v + 1, 2, RANK_INT64, RANK_SUM, 0, mp->world), RANK_ERR_ARG);
         MP_STATUS(rank_gather(v, v + 1, 2, RANK_INT64, 0, mp->world), RANK_ERR_ARG);
         MP_STATUS(rank_scatter(v, v + 1, 2, RANK_INT64, 0, mp->world), RANK_ERR_ARG);
@@ -146,7 +146,7 @@ static void collectives(struct mp *mp)
 }
 #endif
 
-/* Blocks that lie on one another are always found, pieces and buffers where builds look for them. */
+/* Blocks that lie on one another are always found, pieces and buffers where builds check for them. */
 static void overlaps(struct mp *mp, rank_mem_t mem, char *part)
 {
     int to = (mp->rank + 1) % mp->size;

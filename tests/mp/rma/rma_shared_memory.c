@@ -105,7 +105,7 @@ static bool by_shm(struct mp *mp, int peer)
     return name && strcmp(name, "shm") == 0;
 }
 
-/* Puts, gets, pieces and strides to the memory of from, which in turn looks at its own. */
+/* Puts, gets, pieces and strides to the memory of from, which in turn reads its own. */
 static void move(struct mp *mp, const struct block *b, rank_mem_t theirs, int to, int from)
 {
     static char out[200000], in[200000];

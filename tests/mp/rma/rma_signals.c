@@ -180,7 +180,7 @@ static void fenced(struct mp *mp)
 }
 
 /* Data in registered memory, a fence on that, and a flag of each sort in memory of rank_alloc, which mostly goes another way. The
- * flag is looked for without a call of the library, which would let in what was first. */
+ * flag is read without a call of the library, which would let in what was first. */
 static void fenced_across(struct mp *mp)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;

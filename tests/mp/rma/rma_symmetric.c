@@ -85,7 +85,7 @@ static void put_get(struct mp *mp)
     }
 }
 
-/* What a flush promised is seen by a peer that is told so by a message. */
+/* What was flushed is seen by a peer that gets a message afterwards. */
 static void flushed(struct mp *mp)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;

@@ -263,7 +263,7 @@ static void teams(struct mp *mp)
     MP_OK(rank_team_free(&t));
 }
 
-/* Pages of a range that this process has in its own tables: that it has touched. -1: the system does not tell. */
+/* Pages of a range that this process has in its own tables: that it has touched. -1: the system does not report it. */
 static int64_t pages_here(const char *p, int64_t bytes)
 {
     int64_t n = bytes / 4096, here = 0;
@@ -314,7 +314,7 @@ static void touched(struct mp *mp)
         MP_OK(rank_ptr(mem, r, &p));
         here = r != mp->rank && p ? pages_here(p, BYTES) : 0;
         if (here < 0)
-            printf("# this system does not tell which pages a process has\n");
+            printf("# this system does not report which pages a process has\n");
         else
             MP_CHECK_EQ(here, 0);
     }
@@ -347,7 +347,7 @@ static bool is_chosen(const char *file, const char *word)
     return strstr(text, want) != NULL;
 }
 
-/* For shared memory that asks for them. */
+/* For shared memory that requests them. */
 static bool kernel_has_huge_pages(void)
 {
 #define THP "/sys/kernel/mm/transparent_hugepage/"

@@ -132,7 +132,7 @@ static void herd(struct part *p)
     MP_OK(rank_waitall(HERD, req, NULL));
 }
 
-/* My slot at the partner: put, read back, and told of. */
+/* My slot at the partner: put, read back, and signalled. */
 static void one_sided(struct part *p)
 {
     int64_t at = 4096 + p->t * SLOT;
@@ -233,7 +233,7 @@ static void play(struct hand *me)
     if (me->t == me->workers->threads - 1) {
         until_dead(&p);
     } else {
-        /* Rank 0 says whether it goes on. */
+        /* Rank 0 decides whether it goes on. */
         for (int more = 1; more;) {
             for (int i = 0; i < 20; i++)
                 steps[mp_below(&p.common, sizeof(steps) / sizeof(steps[0]))](&p);

@@ -164,7 +164,7 @@ static void keys(struct hand *me)
 enum { PAGE = 4096, SLEEP_MS = 20 };
 
 /* Rank 1's memory: a page of a file that it has mapped twice, so that no peer can map what is registered and each has to reach
- * for it in another way, but can look at the page itself. */
+ * for it in another way, but can read the page itself. */
 struct yard {
     rank_mem_t mem[2]; /* two handles for it */
     const uint64_t *page;

@@ -252,7 +252,7 @@ static void arm(void)
     MP_OK(st);
 }
 
-/* False: there was something, look again. */
+/* False: there was something, poll again. */
 static bool armed(void)
 {
     rank_status_t st = rank_progress_arm();
