@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # separate_shm.sh: run ranks of one host that share no memory.
-# See the program separate_shm. Hosts that share the ipc namespace and the boot id seem so, and so do containers on one host.
+# See the script private_shm. Hosts that share the ipc namespace and the boot id seem so, and so do containers on one host.
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-$PWD}
 export top_srcdir top_builddir
@@ -17,7 +17,7 @@ trap 'rm -f "$out"' EXIT
 # separate OPTIONS... -- PROGRAM...: with all ranks apart, and with half of them
 separate() {
     local how
-    for how in separate_shm "separate_shm --odd"; do
+    for how in private_shm "private_shm --odd"; do
         bash "$top_srcdir/tests/mp.sh" -w "$top_srcdir/tests/elsewhere/$how" "$@" >"$out" 2>&1
         sed "s/^\(not \)*ok - /&$how: /; /^# .*: .* passed, .* failed\$/d" "$out"
         passed=$((passed + $(grep -c '^ok' "$out"))) failed=$((failed + $(grep -c '^not ok' "$out")))

@@ -14,7 +14,7 @@ import sys
 FOLDERS = "lib collectives launcher tools bench examples tests doc m4 .ci".split()
 # What is text from the first line to the last; of C only comments and strings are.
 TEXTS = (".sh", ".py", ".awk", ".inc", ".in", ".m4", ".ac", ".am", ".md", ".1", ".3", ".supp")
-TEXT_NAMES = ("cases", "run", "separate_shm", "rooms.txt")
+TEXT_NAMES = ("cases", "run", "private_shm", "rooms.txt")
 OWN = ("tests/lint/words.py", "tests/lint/words.sh", "tests/lint/words.txt")
 HEAD_MAX = 80 # characters, without the marks of a comment
 
