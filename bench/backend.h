@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backend.h: what the benchmarks need of a communication library.
+ * backend.h: call a communication library for the benchmarks.
  *
  * There are two: backend_rank.c (librank, program rankbench) and backend_mpi.c
  * (any MPI-3, program mpibench). All else of the frame is the same source for

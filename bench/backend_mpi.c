@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backend_mpi.c: the benchmarks over MPI-3, the twin of backend_rank.c.
+ * backend_mpi.c: run the benchmarks over MPI-3, as backend_rank.c does.
  *
  * MPI's default error handler ends the job, so return codes are not checked.
  */

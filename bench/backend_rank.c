@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* backend_rank.c: the benchmarks over librank. See backend.h. */
+/* backend_rank.c: run the benchmarks over librank. See backend.h. */
 #include "bench/backend.h"
 
 #include "lib/base/compiler.h"

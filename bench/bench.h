@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench.h: a benchmark is an entry of one table, and what the frame gives it.
+ * bench.h: define a benchmark as a table entry, and what the harness gives it.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_coll.c: the collectives. Sizes are nccl-tests': the whole vector, of
- * which each rank has a block where there are blocks.
+ * bench_coll.c: measure the collectives.
+ * Sizes are nccl-tests': the whole vector, of which each rank has a block where there are blocks.
  */
 #include "bench/bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_rate.c: how many messages a second: of one pair, of several pairs at
- * once, and of ranks that each time talk to another one.
+ * bench_rate.c: count messages a second, of one pair and of several pairs.
+ * And of ranks that each time send to another one.
  *
  * Messages are sent by windows, and a byte comes back for each, as in the OSU
  * benchmarks' message rate. Where there are several pairs, a sample is long:
@@ -126,7 +126,7 @@ static int64_t bench_rate_forget(struct bench_run *run)
     return 0;
 }
 
-/* A message to this round's partner and one from it, without anybody else's leave. */
+/* A message to this round's partner and one from it, without another rank's part. */
 static double random_sample(struct bench_run *run, int n)
 {
     struct drawn *d = run->state;

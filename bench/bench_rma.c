@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_rma.c: one-sided operations of rank 0 on rank 1's window: puts, gets
- * and atomic additions; latencies, bandwidths and rates.
+ * bench_rma.c: measure one-sided operations of rank 0 on rank 1's window.
+ * Puts, gets and atomic additions; latencies, bandwidths and rates.
  *
  * A new operation is a function for one piece of the window (one_...), its
  * completion (be_flush_...), a check, and rows of the table at the end.

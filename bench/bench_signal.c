@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_signal.c: data that is put with a signal behind it, to and fro.
+ * bench_signal.c: measure data that is put with a signal behind it, to and fro.
  *
  * Each side waits for the word that the other writes, reads the data and answers. The word lies in a line of its own, or
- * (near) behind the data in the same one. MPI has no such call: its twin puts, flushes and sets the word.
+ * (near) behind the data in the same one. MPI has no such call: its backend puts, flushes and sets the word.
  */
 #include "bench/bench.h"
 

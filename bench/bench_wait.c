@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_wait.c: what a rank can do while a message is on its way, and what a
- * rank costs that waits for one.
+ * bench_wait.c: measure computing beside a message, and the cost of a wait.
  */
 #include "bench/bench.h"
 #include "bench/harness_stats.h"

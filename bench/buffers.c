@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* buffers.c: touching and verifying plain bytes. */
+/* buffers.c: touch and verify plain bytes. */
 #include "bench/bench.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * elements.c: inputs of reductions, and their results computed one by one.
+ * elements.c: make inputs of reductions, and compute their results one by one.
  *
  * Inputs are the numbers 0 to 3, which every datatype holds exactly, chosen by
  * rank and place; a result is computed in double and compared in the
  * datatype's own precision. Products take 1 and 2 only, from few ranks. Of many
- * ranks only some say other than 0 or 1 at a place, each at another one, so that
+ * ranks only some have other than 0 or 1 at a place, each at another one. So
  * sums and products are at most 256, which bf16 holds exactly, too, and a right
- * result is the same in whatever order it was made.
+ * result does not depend on the order of the operations.
  */
 #include "bench/bench.h"
 

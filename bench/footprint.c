@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * footprint.c: memory that the library costs a rank: its proportional share
- * (PSS), after init and after a message from everyone to everyone. Prints the
+ * footprint.c: measure the memory that the library costs a rank.
+ * Its proportional share (PSS), after init and after a message from all to all. Prints the
  * mean over ranks in KiB. Built for librank or MPI.
  */
 #include <stdio.h>

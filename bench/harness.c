@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * harness.c: the command line: which benchmarks, with which options, and what
- * all comes to. See harness.h.
+ * harness.c: run the benchmarks of a command line and sum up their results.
+ * See harness.h.
  */
 #include "bench/harness.h"
 #include "bench/harness_ctl.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * harness.h: what the frame's files share: the run of one command line.
+ * harness.h: share the run of one command line among the files of the harness.
  *
  *   harness.c          the command line, and the benchmarks it names
- *   harness_measure.c  one benchmark, size by size: how often, how long, and is it right
+ *   harness_measure.c  one benchmark, size by size: how often, how long, and whether it is right
  *   harness_print.c    what is printed of it
  *   harness_records.c  and written as JSON and CSV
  *   harness_setting.c  where: hosts, placement, transport, device, date

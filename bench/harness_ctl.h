@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * harness_ctl.h: the frame's own messages between the ranks.
+ * harness_ctl.h: send the harness's own messages between the ranks.
  *
- * They are plain sends and receives to and from rank 0 with a tag of their own,
- * so that a collective is not measured with the help of itself and ranks that
- * have no part in a benchmark can wait here. Every rank makes the same calls.
+ * They are plain sends and receives to and from rank 0 with a tag of their own.
+ * So a collective is not measured with its own help, and ranks without a part in a
+ * benchmark can wait here. Every rank makes the same calls.
  */
 #ifndef RK_BENCH_HARNESS_CTL_H
 #define RK_BENCH_HARNESS_CTL_H

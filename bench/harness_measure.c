@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * harness_measure.c: one benchmark, size by size: how many iterations, when, and
- * whether what they moved is right. Everything that times is in bench_*.c.
+ * harness_measure.c: measure and check one benchmark, size by size.
+ * It decides how many iterations run, and when. All timing is in bench_*.c.
  */
 #include "bench/harness.h"
 #include "bench/harness_ctl.h"

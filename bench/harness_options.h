@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* harness_options.h: the command line, after nccl-tests. */
+/* harness_options.h: parse the command line, after nccl-tests. */
 #ifndef RK_BENCH_HARNESS_OPTIONS_H
 #define RK_BENCH_HARNESS_OPTIONS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * account.c: all ranks change one balance, each with the lock in hand.
+ * account.c: change one balance from all ranks, each with the lock in hand.
  *
  *     xcc account.c lock.c -o account && xrun -n 4 ./account [rounds]
  *     xrun -n 4 --on-failure continue ./account 1000 --die 2

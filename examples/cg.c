@@ -146,7 +146,7 @@ static void examine(struct solver *s, double norm_b, struct outcome *out)
     out->checked = norm_b > 0.0 ? sqrt(squares) / norm_b : 0.0;
 }
 
-/* 0, or -1 with the reason in *why. Every rank comes to the same verdict, since all see the same
+/* 0, or -1 with the reason in *why. Every rank comes to the same result, since all see the same
  * sums. */
 static int solve(struct solver *s, const struct options *opts, struct outcome *out,
                  const char **why)

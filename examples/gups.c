@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gups.c: random updates of a table that is spread over all ranks.
+ * gups.c: update random words of a table that is spread over all ranks.
  *
  *     xcc gups.c -o gups && xrun -n 4 ./gups [log2 of the words] [updates per word]
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* halo.c: the plan and the exchange of just the needed entries. See halo.h. */
+/* halo.c: plan and exchange just the needed entries. See halo.h. */
 #include "halo.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * halo.h: bring the entries of a spread vector that a rank's rows need from
- * other ranks, and only those.
+ * halo.h: bring the entries that a rank's rows need from other ranks.
  *
- * The plan is made once: each rank tells each owner which of its entries it
+ * Only those. The plan is made once: each rank sends each owner the list of entries that it
  * wants. An exchange is then one message from each owner. In a vector the
  * entries that came from others, the ghosts, lie behind the rank's own.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lock.h: a lock for all ranks of a team, held by one at a time.
+ * lock.h: lock all ranks of a team out but one.
  *
  * Waiters stand in a queue (the lock of Mellor-Crummey and Scott): each waits for a
  * signal in memory of its own, so that waiting costs the others nothing.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * primes.c: work of uneven weight, handed out by a shared counter.
+ * primes.c: hand out work of uneven weight by a shared counter.
  *
  *     xcc primes.c -o primes && xrun -n 4 ./primes [limit]
  *
@@ -15,7 +15,7 @@
 
 enum { BLOCK = 1000 };
 
-/* Of everybody's memory; rank 0's is used. results follows. */
+/* In each rank's memory; rank 0's is used. results follows. */
 struct shared {
     int64_t next;
     uint64_t arrived;

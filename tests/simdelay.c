@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * simdelay.c: a cable in user space that takes its time and loses packets.
+ * simdelay.c: simulate a cable in user space that delays and loses packets.
  *
  *   simdelay IF1 IF2 MICROSECONDS LOSS     loss in 1/10000 of the packets
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_cached.c: memcpy of a buffer that this core has copied before. */
+/* copy_cached.c: copy a buffer that this core has copied before. */
 #include "bench/limits/limit_bench.h"
 
 enum { SAMPLES = 61 };

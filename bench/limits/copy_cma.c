@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_cma.c: process_vm_readv of a buffer that another process has just written. */
+/* copy_cma.c: read a buffer that another process has just written by CMA. */
 #include "bench/limits/limit_bench.h"
 
 #include <sys/uio.h>

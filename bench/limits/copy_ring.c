@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * copy_ring.c: a double copy: one process copies from its buffer, just
- * written, into a ring of boxes while the other copies out of them.
+ * copy_ring.c: copy twice, through a ring of fifo slots between two processes.
+ * One copies from its buffer, just written, into the ring while the other copies out of it.
  */
 #include "bench/limits/limit_bench.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limit_bench.h: what the programs in this folder share.
+ * limit_bench.h: start, measure and check the programs of this folder.
  *
  * Each measures one thing that the machine does without any library, with two
  * processes on two cores: what is between its figure and ours is ours to lose.
  * A figure is a line: name, value, unit, what it is. What was moved is
- * checked; wrong data, a peer that died or a minute without an end are an error.
+ * checked; wrong data, a peer that died or a minute without an end is an error.
  *
  * --quick: a few rounds, to see that it works.
  */

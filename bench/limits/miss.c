@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * miss.c: what it takes to have one line that the other core has just written:
- * a load, and an atomic fetch-add. The lines hold a list in random order, so
+ * miss.c: measure the cost of one line that the other core has just written.
+ * By a load, and by an atomic fetch-add. The lines hold a list in random order, so
  * that neither is begun before the one before it has its data.
  */
 #include "bench/limits/limit_bench.h"

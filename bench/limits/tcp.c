@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp.c: what plain sockets do: a ping-pong of 8 bytes, a stream, and messages
- * of 8 bytes, one a system call and 64 at a time. Both sides poll.
+ * tcp.c: measure plain sockets.
+ * A ping-pong of 8 bytes, a stream, and messages of 8 bytes, one a system call and 64 at a time. Both sides poll.
  *
  *   tcp [--quick]                    over loopback, to a child
  *   tcp --serve PORT                 one connection, then the end

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * yield.c: many pairs of processes on two cores, each pair handing a flag to
- * and fro, everybody calling sched_yield while waiting: how many flags a
- * second all of them hand over. And the same where everybody has another
- * partner each time, and both hand a flag to the other.
+ * yield.c: count the flags that pairs of processes hand over on two cores.
+ * Each pair hands a flag to and fro, all calling sched_yield while waiting: the sum over all pairs, a
+ * second. And the same where each has another partner each time, and both hand a flag to the other.
  */
 #include "bench/limits/limit_bench.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_arguments.c: what the calls refuse, without a word to the other ranks. */
+/* coll_arguments.c: refuse wrong arguments, without a message to the other ranks. */
 #include "tests/coll/mp_coll.h"
 
 void coll_arguments(struct coll_test *t)

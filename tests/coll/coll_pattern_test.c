@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_pattern_test.c: trees, rings and doublings, for every size from 1 to 64. */
+/* coll_pattern_test.c: check trees, rings and doublings for sizes from 1 to 64. */
 #include "tests/unit/unit.h"
 
 #include "collectives/pattern.h"

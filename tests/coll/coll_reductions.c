@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_reductions.c: every datatype x operation x in place x root, short and long. */
+/* coll_reductions.c: reduce every datatype x operation x in place x root. */
+/* Short and long. */
 #include "tests/coll/mp_coll.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_select_test.c: the table of algorithms, the rules, RANK_COLL. */
+/* coll_select_test.c: select algorithms by the table, the rules and RANK_COLL. */
 #include "tests/unit/unit.h"
 
 #include "collectives/coll.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_teams.c: collectives on parts of the world: several at once, in other
- * orders, more than there are arenas in a node, and made anew many times, so
+ * coll_teams.c: run collectives on parts of the world.
+ * Several at once, in other orders, more than there are arenas in a node, and made anew many times, so
  * that arenas go from team to team.
  */
 #include "tests/coll/mp_coll.h"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # salloc_tree.sh: build a tree of agents that one srun has started.
-# xrun holds no more connections than the fan-out, and a host's end, at any moment, ends what is below it, and is named. See
+# xrun holds no more connections than the fan-out. A host's end, at any moment, ends what is below it, and is named. See
 # launcher/bootstrap/parent_lookup.h.
 . "$(dirname "$0")/../inside.sh"
 inside_slurm 4 "a tree of agents inside Slurm"
@@ -62,7 +62,7 @@ END
 chmod +x prefix/bin/xrun
 echo hostc >late
 echo none >never
-waits() { [ "$(connections hosta xrun)" = "$1" ]; } # one that waits for its parent's door is connected to xrun
+waits() { [ "$(connections hosta xrun)" = "$1" ]; } # one that waits for its parent's listener is connected to xrun
 begin_in "$four" "$XRUN" -q -n 4 --fanout 1 --prefix "$PWD/prefix" sh -c 'echo $XRUN_RANK'
 until_true 20 waits 2 || bad "a late parent: start" "$(connections hosta xrun); $(cat err)"
 touch go

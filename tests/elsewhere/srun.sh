@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# srun.sh: our programs under a real Slurm on one host; see suite.sh.
+# srun.sh: run our programs under a real Slurm on one host; see suite.sh.
 LAUNCHER=srun
 . "$(dirname "$0")/suite.sh"
 

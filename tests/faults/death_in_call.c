@@ -17,7 +17,7 @@ struct scene {
     struct mp mp;
     struct one_death death;
     size_t bytes;
-    bool reported;           /* what was for anybody on the world has ended by it */
+    bool reported;           /* the wildcard receives on the world have ended by it */
     char *out, *in;
     void *part;          /* of mem, for "free" */
     rank_mem_t mem;
@@ -108,7 +108,7 @@ static void probe_it(struct scene *s)
     ENDED(s, rank_probe(s->death.victim, 2, s->mp.world, NULL));
 }
 
-/* Where that was the last other one, whatever waits for anybody ends at once, but for what we have sent ourselves. */
+/* Where that was the last other one, each wildcard receive ends at once, but for what we have sent ourselves. */
 static void none_is_left(struct scene *s)
 {
     rank_message_t none = RANK_MESSAGE_NULL;
@@ -153,7 +153,7 @@ static void iprobe_it(struct scene *s)
     MP_CHECK(!found);
 }
 
-/* The victim announces a large message to everybody; they hold it when its sender dies. */
+/* The victim announces a large message to all; they hold it when its sender dies. */
 static void victim_announces(struct scene *s)
 {
     rank_request_t req;
@@ -222,7 +222,7 @@ static void in_a_loop(struct scene *s)
     ENDED(s, status);
 }
 
-/* Everybody against the victim, to and fro. */
+/* All against the victim, to and fro. */
 static void echo(struct scene *s)
 {
     for (;;) {
@@ -488,7 +488,7 @@ static void go_on(struct scene *s)
     st = rank_ibarrier(s->mp.world, &req);
     MP_STATUS(st ? st : rank_wait(&req, NULL), RANK_ERR_PEER_DEAD);
 
-    /* One receive from anybody may report the death, if none has; after that they serve the living. */
+    /* One wildcard receive may report the death, if none has; after that they serve the living. */
     out = 7;
     MP_OK(rank_isend(&out, 1, RANK_INT32, s->mp.rank, 61, s->mp.world, &req));
     for (round = 0, st = RANK_ERR_PEER_DEAD; st == RANK_ERR_PEER_DEAD && round < (s->reported ? 1 : 2); round++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * death_of_origin.c: a rank is killed in the middle of its put.
+ * death_of_origin.c: kill a rank in the middle of its put.
  *
  * Its target's memory holds what was put or what was there, byte for byte, and nothing besides. The target and all others
  * go on, and so do their puts and flushes to the same memory, during it and after it. Options: those of one_death.h, where

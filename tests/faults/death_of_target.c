@@ -23,7 +23,7 @@ struct scene {
     struct timespec every;
     char *mine, *buf;
     rank_mem_t own;     /* my memory, registered */
-    rank_mem_t at[64];  /* keys to that of everybody */
+    rank_mem_t at[64];  /* keys to that of every rank */
     bool alloc;         /* they all are one, of rank_alloc */
     char key[RANK_RKEY_MAX]; /* of the victim's */
     size_t key_len;

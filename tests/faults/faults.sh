@@ -302,7 +302,7 @@ for where in $places; do
     done
 done
 
-# ------------------------------------------------ 16: strangers at each port and socket that a job has
+# ------------------------------------------------ 16: unauthenticated peers at each port and socket
 cat >strangers.py <<'PY'
 # strangers.py: talk to all that listens on this host but sshd, at once and byte by byte, and stay there until the job has
 # ended (standard input does). None may get more than a close: a line for each that does.
@@ -378,11 +378,11 @@ strangers_for() { # NAME CHANNELS HOW-THE-RANKS-WAIT
     begin_on $two --timeout 60 --heartbeat 0.5 -x RANK_CHANNELS="$2" "$stall" "$3"
     # All that will listen does when the others wait for the last rank.
     if [ "$3" = init ]; then until_true 20 grep -q 'rank_init, waits for rank 3' err; else until_true 20 ready 1; fi ||
-        bad "strangers, $1: start" "$(cat out err)"
+        bad "unauthenticated peers, $1: start" "$(cat out err)"
     exec 8<>"hold.$1"
     for h in hosta hostb; do on $h python3 strangers.py <"hold.$1" >met.$h 2>&1 8>&- & pids="$pids $!"; done
-    until_true 30 grep -q listen met.hosta && until_true 30 grep -q listen met.hostb || bad "strangers, $1: they meet" "$(cat met.*)"
-    grep -qE '^[1-9]' met.hosta && grep -qE '^[1-9]' met.hostb || bad "strangers, $1" "no process listens"
+    until_true 30 grep -q listen met.hosta && until_true 30 grep -q listen met.hostb || bad "unauthenticated peers, $1: they meet" "$(cat met.*)"
+    grep -qE '^[1-9]' met.hosta && grep -qE '^[1-9]' met.hostb || bad "unauthenticated peers, $1" "no process listens"
     echo "# strangers, $1: at $(sed -n 's/ listen/ sockets/p' met.* | tr '\n' ' ')"
     on hosta pkill -USR1 -x xrun
     finish_in 40
@@ -390,8 +390,8 @@ strangers_for() { # NAME CHANNELS HOW-THE-RANKS-WAIT
     # shellcheck disable=SC2086 # numbers
     wait $pids
     [ "$(cat met.* | grep -cx over)" = 2 ] && ! grep -vE '^[0-9]+ listen$|^over$' met.hosta met.hostb >said &&
-        good "strangers, $1: they get nothing but a close" || bad "strangers, $1: they get nothing but a close" "$(head -n 5 said; tail -n 3 met.*)"
-    verdict "strangers at all that listens, $1" 0
+        good "unauthenticated peers, $1: they get nothing but a close" || bad "unauthenticated peers, $1: they get nothing but a close" "$(head -n 5 said; tail -n 3 met.*)"
+    verdict "unauthenticated peers at all that listens, $1" 0
     oks "strangers at all that listens, $1" ok 4
 }
 strangers_for run self,shm,ucx loop

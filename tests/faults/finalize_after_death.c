@@ -25,7 +25,7 @@ struct scene {
     rank_mem_t own, far;
 };
 
-/* Everybody has met everybody, and has the leaver's key. */
+/* All are connected, and have the leaver's key. */
 static void meet(struct scene *s)
 {
     char key[RANK_RKEY_MAX];

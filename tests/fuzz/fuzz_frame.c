@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_frame.c: bytes from the network through the ucx channel's decoder and
- * its reordering. The first byte gives the length of the head and whether the
+ * fuzz_frame.c: decode and reorder bytes from the network as the ucx channel does.
+ * The first byte gives the length of the head and whether the
  * data waits at the sender; head and data lie in memory of just their size.
  * The same bytes as a card, too, with our magic number before them.
  */

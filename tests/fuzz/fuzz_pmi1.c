@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_pmi1.c: bytes of a rank through the PMI-1 server: its lines, its
- * key-value space, its answers. The first byte gives the size of pieces
- * they fall; they come as if the rank had joined.
+ * fuzz_pmi1.c: serve the bytes of a rank by the PMI-1 server.
+ * Its lines, its KVS, its replies. The first byte gives the size of the pieces in which
+ * they come; they come as if the rank had joined.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 #include "lib/base/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_wire.c: libFuzzer target: what comes over the wires between xrun and its
- * agents, and to their listeners; and lists of hosts. The first byte chooses.
+ * fuzz_wire.c: decode what goes between xrun and its agents.
+ * And what comes to their listeners; and lists of hosts. The first byte chooses.
  */
 #include "launcher/bootstrap/handshake.h"
 #include "launcher/alloc/hostlist.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# rankinfo.sh: what rankinfo shows, and what it refuses.
+# rankinfo.sh: check the output of rankinfo, and what it refuses.
 info=$top_builddir/rankinfo
 work=$(mktemp -d "$top_builddir/tests/rankinfo.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

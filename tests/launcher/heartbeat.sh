@@ -169,12 +169,12 @@ grep -qE '^rank 2: sleeps in sigwait.*\(host .*, pid [0-9]+, cpu 0\.[0-9]+ s\)$'
 [ "$(stat -c %a "$work/run/xrun" "$(sock)" | tr '\n' ' ')" = "700 600 " ] && good "the socket is the user's own" || bad "the socket is the user's own" "$(stat -c %a "$work/run/xrun" "$(sock)")"
 
 for how in garbage half silent more flood; do
-    timeout 20 "$stranger" $how "$(sock)" 2>st.err && good "a stranger gets a close: $how" || bad "a stranger gets a close: $how" "$? $(cat st.err)"
+    timeout 20 "$stranger" $how "$(sock)" 2>st.err && good "an unauthenticated peer gets a close: $how" || bad "an unauthenticated peer gets a close: $how" "$? $(cat st.err)"
 done
 for i in 1 2 3 4 5 6 7 8; do "$stranger" silent "$(sock)" & done # all places taken, for 2 s
-"$XRUN" --status "$job" >st 2>&1 && grep -q '^rank 1: receive' st && good "strangers do not lock others out" || bad "strangers do not lock others out" "$(cat st)"
+"$XRUN" --status "$job" >st 2>&1 && grep -q '^rank 1: receive' st && good "unauthenticated peers do not lock others out" || bad "unauthenticated peers do not lock others out" "$(cat st)"
 timeout 20 "$stranger" deaf "$(sock)"
-"$XRUN" --status >st && grep -qE "^$job.*; [0-9]+ strangers were turned away\$" st && good "strangers are counted" || bad "strangers are counted" "$(cat st)"
+"$XRUN" --status >st && grep -qE "^$job.*; [0-9]+ strangers were turned away\$" st && good "unauthenticated peers are counted" || bad "unauthenticated peers are counted" "$(cat st)"
 kill -STOP "$xpid"
 "$XRUN" --status "$job" >st 2>&1; [ $? = 1 ] && grep -q 'does not answer' st && good "--status of a stopped xrun" || bad "--status of a stopped xrun" "$(cat st)"
 kill -CONT "$xpid"

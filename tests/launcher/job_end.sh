@@ -41,7 +41,7 @@ still -n 2
 kill -STOP "$keeper"
 kill -TERM "$xpid"
 reap 60
-check "even its keeper stands still" 143 'the agent on .* stands still'
+check "its supervisor is stopped, too" 143 'the agent on .* stands still'
 
 # The user has stopped xrun, for longer than an agent may be silent, and goes on.
 begin -n 2 --kill-grace 30 bash -c 'trap "echo ended; exit 0" TERM; echo ready; while [ ! -e go ]; do sleep 0.02; done; sleep 0.5'
@@ -111,14 +111,14 @@ fi
 exec 8>&-
 # shellcheck disable=SC2086
 rm -f $stay kept
-# Its keeper with it: then that is xrun's.
+# And its supervisor: the clean-up is xrun's then.
 holders 3
 keeper=$(pgrep -P "$xpid" -x job-keeper)
 both="$keeper $(pgrep -P "$keeper" -x xrun-agent)"
-kill -STOP $both # or the agent may yet end its ranks, at the keeper's end
+kill -STOP $both # or the agent may yet end its ranks, at the supervisor's end
 kill -9 $both
 reap 20
-check "kill -9 of an agent and its keeper" 1 'xrun: error: '
+check "kill -9 of an agent and its supervisor" 1 'xrun: error: '
 none_stays "what the ranks had in /dev/shm is gone then, too"
 
 # ------------------------------------------------------------- ^Z

@@ -83,14 +83,14 @@ for how in "--fanout 32 hostb" "--fanout 1 hostb"; do
     ! grep -q 'left there' err || bad "it is seen to end" "$(cat err)"
 done
 begin_on --agent "$PWD/loose-ssh" -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
-until_true 20 ready 4 || bad "an agent and its keeper stand still: start" "$(cat out err)"
+until_true 20 ready 4 || bad "an agent and its supervisor are stopped: start" "$(cat out err)"
 on hostb pkill -STOP 'xrun-agent|job-keeper'
 on hosta pkill -TERM -x xrun
 on hosta pkill -TERM -x xrun
 finish_in 30
-grep -q 'agent on hostb stands still' err || bad "an agent and its keeper stand still" "$(cat err)"
+grep -q 'agent on hostb stands still' err || bad "an agent and its supervisor are stopped" "$(cat err)"
 on hostb pkill -CONT 'job-keeper'
-verdict "an agent and its keeper stand still" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
+verdict "an agent and its supervisor are stopped" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
 # Ranks that went with their host are none that may still compute.
 begin_on -n 4 --host $both --heartbeat 4:kill --on-failure continue "$top_builddir/tests/launcher/programs/stall" recv 0
@@ -134,12 +134,12 @@ for lost in yes no; do
 done
 if [ -n "${FULL:-}" ]; then
     begin_on -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
-    until_true 20 ready 4 || bad "an agent and its keeper fall silent: start" "$(cat out err)"
+    until_true 20 ready 4 || bad "an agent and its supervisor fall silent: start" "$(cat out err)"
     on hostb pkill -STOP 'xrun-agent|job-keeper'
     finish_in 40
-    grep -q 'agent on hostb died: it has not answered for 6 s' err || bad "an agent and its keeper fall silent" "$(cat err)"
+    grep -q 'agent on hostb died: it has not answered for 6 s' err || bad "an agent and its supervisor fall silent" "$(cat err)"
     on hostb pkill -CONT 'job-keeper'
-    verdict "an agent and its keeper fall silent" 1 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
+    verdict "an agent and its supervisor fall silent" 1 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 fi
 
 # ------------------------------------------------------------- signals

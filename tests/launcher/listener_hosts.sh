@@ -89,7 +89,7 @@ crowded() {
     spent=$(cpu_ticks "$pid")
     read -rt 1 <> <(:)
     spent=$(($(cpu_ticks "$pid") - spent))
-    [ $spent -lt $((50 * slow)) ] && good "$name: the door does not spin" || bad "$name: the door does not spin" "$spent ticks in a second"
+    [ $spent -lt $((50 * slow)) ] && good "$name: the listener does not spin" || bad "$name: the listener does not spin" "$spent ticks in a second"
     : >go
     t0=${EPOCHREALTIME/./}
     rc=hung

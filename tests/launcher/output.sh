@@ -139,7 +139,7 @@ begin -n 2 --pty 1 sh -c 'echo ready; sleep 60 & sleep 60'; until_true 5 ready 2
 clean "kill -9 of xrun with --pty" && good "kill -9 of xrun with --pty"
 refused "--pty of no rank" 2 '--pty is 2, but the ranks are 0 to 1' --pty 2 -n 2 $mark
 
-parts=$top_srcdir/tests/launcher
+parts=$top_srcdir/tests/launcher/programs
 if command -v python3 >/dev/null; then
     new_case
     timeout -k 5 30 python3 "$parts/terminal.py" keys "$XRUN" -n 2 --pty 1 python3 "$parts/terminal_return.py" >out 2>err; rc=$?

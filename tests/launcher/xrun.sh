@@ -270,7 +270,7 @@ run 10 "$XRUN" -n 2 sh -c 'echo inner $XRUN_RANK of $XRUN_SIZE'
 [ "$(sort out)" = "inner 0 of 2
 inner 1 of 2" ] && check "xrun inside xrun" 0 || bad "xrun inside xrun" "$(cat out)"
 
-# Other users of this host are the only strangers that PMIx can have: its port, the one that an agent of this host has,
+# Other users of this host are the only unauthenticated peers that PMIx can have: its port, the one that an agent of this host has,
 # is the loopback's.
 if command -v ss >/dev/null; then
     run 10 sh -c 'ss -Htlnp | awk -v agent="pid=$PPID," "index(\$0, agent) { print \$4 }"'
@@ -320,7 +320,7 @@ children() { # the one child of a process
         [ "$parent" != "$1" ] || echo "$pid"
     done
 } 2>/dev/null
-agent_of() { # PID of xrun: its keeper, then its agent
+agent_of() { # PID of xrun: its supervisor, then its agent
     look() { keeper=$(children "$1"); [ -n "$keeper" ] && agent=$(children "$keeper") && [ -n "$agent" ]; }
     until_true 2 look "$1"
 }
@@ -356,7 +356,7 @@ for p in plain wrapped stubborn; do
     hard "kill -9 of xrun and keeper ($p)" '$xpid $keeper' sh -c "${!p}"
 done
 hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
-# A killed xrun that does not come to run, or is slow to give its memory back, is its keeper's parent for a while yet.
+# A killed xrun that does not come to run, or is slow to give its memory back, is its supervisor's parent for a while yet.
 mkdir -pm 700 "$work/held"
 held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/programs/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?
 case $rc-$held in

@@ -475,7 +475,7 @@ verdict "--prefix" 0
 ready on hostb
 ready on hostc" ] && good "agents and programs are those there" || bad "agents and programs are those there" "$got; $(cat out)"
 
-# ------------------------------------------------------------------------- strangers
+# ------------------------------------------------------------------------- unauthenticated peers
 cat >slow-ssh <<'SH'
 #!/bin/bash
 while [ ! -e "${0%/*}/go" ]; do read -rt 0.05 <> <(:); done
@@ -515,13 +515,13 @@ for s in half:
 PY
 strangers_at() { # PROCESS WHAT
     if until_true 10 port "$1"; then
-        on hostc python3 strangers.py "$port" "$slow" && good "strangers get a close$2" || bad "strangers get a close$2" "python: $?"
+        on hostc python3 strangers.py "$port" "$slow" && good "unauthenticated peers get a close$2" || bad "unauthenticated peers get a close$2" "python: $?"
     else
-        bad "strangers get a close$2" "no port"
+        bad "unauthenticated peers get a close$2" "no port"
     fi
     on hosta touch "$PWD/go"
     finish_in 20
-    verdict "strangers do not disturb$2" 0 '6 strangers came to the door'
+    verdict "unauthenticated peers do not disturb$2" 0 '6 strangers came to the door'
 }
 strangers_at xrun ""
 # The silent ones took 5 s.

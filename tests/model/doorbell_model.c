@@ -142,7 +142,7 @@ static bool all_came(void *arg)
     return taken == (1u << SENDERS) - 1;
 }
 
-/* As rk_wait_bout, without its patience. */
+/* As rk_wait_bout, without its time-out. */
 static void sleep_until_all_came(void)
 {
     while (!all_came(NULL)) {
@@ -167,7 +167,7 @@ static void watches(void)
     }
 }
 
-/* A channel that empties the bell when it is armed: after the poll. */
+/* A channel that empties the doorbell when it is armed: after the poll. */
 static rank_status_t empties(void *state)
 {
     (void)state;
@@ -229,12 +229,12 @@ static int both(const char *name, const char *user, bool broken)
 
 int main(void)
 {
-    int failed = both("napping on a descriptor with a membarrier", "a user's poll with a membarrier", false);
+    int failed = both("a sleep on a descriptor with a membarrier", "a user's poll with a membarrier", false);
 
     no_membarrier = fence_on_send = true;
-    failed += both("napping without, and senders that fence", "a user's poll without, and senders that fence", false);
+    failed += both("a sleep without, and senders that fence", "a user's poll without, and senders that fence", false);
     fence_on_send = false;
-    failed += both("napping with neither", "a user's poll with neither", true);
+    failed += both("a sleep with neither", "a user's poll with neither", true);
     no_membarrier = false;
     emptied = true;
     failed += both("a sleep when the doorbell is emptied after the poll", "a user's poll of such a doorbell", true);

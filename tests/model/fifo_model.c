@@ -18,7 +18,7 @@ enum { CELLS = 2, RING = 512 };
 
 static _Alignas(64) struct {
     unsigned char box[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
-    _Atomic uint64_t reported; /* in the place of the frames of the opposite box */
+    _Atomic uint64_t reported; /* in the place of the frames of the opposite fifo */
 } memory;
 static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
                                           .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),

@@ -6,7 +6,7 @@
  * all has come; with a bitmap of senders that have sent, and without. A pass takes a frame from each such sender. A bit or an
  * opened fifo that is lost is a message that is waited for for ever.
  *
- * Passes are short here, one frame a box, so that a pass leaves something for the next.
+ * Passes are short here, one frame a fifo, so that a pass leaves something for the next.
  */
 #define MODEL_REDIRECT
 #define RK_FRAMES_PER_PASS 1
@@ -23,7 +23,7 @@
 
 enum { RANKS = 3, SENDERS = RANKS - 1, CELLS = 2, BOX = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) };
 
-/* Boxes are smaller than any that a job has; what would be backed, and allocated, is here from the start. */
+/* Fifos are smaller than any that a job has; what would be backed, and allocated, is here from the start. */
 static rank_status_t commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes)
 {
     (void)node;
@@ -204,7 +204,7 @@ int main(void)
     messages = 1;
     m.name = "first contact and messages, each fifo polled";
     failed += model_check(&m, false);
-    m.name = "the same, and boxes are announced before they are open";
+    m.name = "the same, and fifos are announced before they are open";
     m.weak = true;
     failed += model_check(&m, true);
     m.weak = false;

@@ -87,7 +87,7 @@ static struct rk_node node_of(int which)
                             .fence_on_send = fence_on_send};
 }
 
-/* As a nap in lib/channel/wait.c. */
+/* As a sleep in lib/core/wait.c. */
 static void sleeper(struct rk_node *node)
 {
     while (!all_came()) {

@@ -229,7 +229,7 @@ static void receive_offering(struct process *me)
     }
 }
 
-/* Once with room in the box, and once without: then the receiver requests nothing, and copies all. */
+/* Once with room in the fifo, and once without: then the receiver requests nothing, and copies all. */
 static void receive_in_full_fifo(struct process *me)
 {
     rk_conf.large = RK_CONF_LARGE_BOTH;
@@ -357,7 +357,7 @@ int main(void)
     one_generation = false;
     full_fifo = true;
     m.threads = 1;
-    m.name = "copies where the box is full";
+    m.name = "copies where the fifo is full";
     failed += model_check(&m, false);
     full_fifo = false;
     m.threads = 2;

@@ -300,7 +300,7 @@ static int progress(struct rk_ctx *c)
     return news != 0;
 }
 
-/* As in wait.c, with patience that the search decides on. */
+/* As in wait.c, with time-outs that the search decides on. */
 void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), void *arg)
 {
     int me = model_me();

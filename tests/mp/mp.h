@@ -20,7 +20,7 @@ struct mp {
     rank_team_t world;
     uint64_t seed;    /* --seed N, else from rank 0's clock; the same on every rank */
     int fds;          /* open before rank_init */
-    int64_t delay;    /* --delay N: microseconds of mp_linger; 0: none */
+    int64_t delay;    /* --delay N: microseconds of mp_delay; 0: none */
     const char *name; /* of the case that runs */
 };
 

@@ -59,7 +59,7 @@ static void to_one(struct mp *mp, int64_t n, size_t bytes)
     free(buf);
 }
 
-/* Everybody to everybody, all sends started before the first receive, received last sender first. */
+/* All to all, all sends started before the first receive, received last sender first. */
 static void all_to_all(struct mp *mp, int n, size_t bytes)
 {
     rank_request_t *req = mp_alloc((size_t)(n * mp->size) * sizeof(*req));
@@ -83,7 +83,7 @@ static void all_to_all(struct mp *mp, int n, size_t bytes)
     free(in);
 }
 
-/* Far more sends of one tag at once than any box holds: what waits for room keeps its order. */
+/* Far more sends of one tag at once than any fifo holds: what waits for room keeps its order. */
 static void burst(struct mp *mp, int n)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;

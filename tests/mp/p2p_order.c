@@ -113,7 +113,7 @@ static void posted_order(struct mp *mp)
         MP_CHECK_EQ(v[i], 100 + i);
 }
 
-/* Everybody to rank 0, which takes whatever comes: per source the order holds. */
+/* All to rank 0, which takes whatever comes: per source the order holds. */
 static void any_source(struct mp *mp)
 {
     int per = 200;

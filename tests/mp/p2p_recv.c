@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p_recv.c: sizes, truncation, zero bytes, datatypes, and messages to oneself. */
+/* p2p_recv.c: receive sizes, truncated and empty messages, types, own messages. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>

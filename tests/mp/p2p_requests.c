@@ -620,7 +620,7 @@ int main(int argc, char **argv)
     again(&mp, 300000, mp_rounds(10 + 100 / mp.size), false);
     mp_case(&mp, "strays");
     strays(&mp);
-    mp_case(&mp, "let go");
+    mp_case(&mp, "dropped sends");
     drop_sends(&mp);
     mp_case(&mp, "end");
     mp_end(&mp);

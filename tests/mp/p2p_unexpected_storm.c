@@ -10,7 +10,7 @@
  * free to choose among calls of the same meaning: in pieces or in
  * one, persistent, matched by a probe, waited for one by one or reported by callbacks.
  *
- *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N --delay N (see mp_linger)
+ *   --rounds N --messages N (per rank and round) --max BYTES --no-teams --seed N --delay N (see mp_delay)
  */
 #include "tests/mp/mp.h"
 

@@ -220,7 +220,7 @@ static void probes(struct mp *mp)
     }
 }
 
-/* Everybody sends to everybody at once, blocking where the library promises to. */
+/* All send to all at once, blocking where the library promises to. */
 static void head_on(struct mp *mp)
 {
     static const size_t sizes[] = {64, 20000, 400000, 6000000};

@@ -10,7 +10,7 @@
  * the plan; those of one stream (source, tag) have to come in the order of the plan. Each rank chooses at random among
  * calls of the same meaning: how to receive, how to order puts, when to poll, when to yield.
  *
- *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_linger)
+ *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_delay)
  *   --large N   of 100 messages so many are of any length up to --max, and not only 8 of up to 300000
  */
 #include "tests/mp/mp.h"

@@ -36,7 +36,7 @@ static rank_status_t spawn(rank_team_t team, int root, int n, const char *what, 
     return rank_spawn(rank_team_rank(team) == root ? &p : NULL, root, team, both);
 }
 
-/* Everybody to everybody, short and long; first: what a rank of the team adds to its place. */
+/* All to all, short and long; first: what a rank of the team adds to its place. */
 static void talk(rank_team_t team)
 {
     static const int64_t sizes[] = {8, 5000, 300000};

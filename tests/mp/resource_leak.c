@@ -103,7 +103,7 @@ static void collectives(struct mp *mp)
     MP_OK(rank_waitall(3, r, NULL));
 }
 
-/* Let everybody sleep in the library once: what sleeping needs is made then. */
+/* Let each rank sleep in the library once: what sleeping needs is made then. */
 static void doze(struct mp *mp)
 {
     const struct timespec pause = {0, 30000000};

@@ -23,10 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* NAPS: more than a thread takes in turn before it may sleep for long. */
+/* SLEEPS: more than a thread takes in turn before it may sleep for long. */
 enum { MS = 1000 * 1000, SLEEPS = 16, ROUNDS = 4, MESSAGE = 1, LAST = 2 };
 
-/* A thread's naps. */
+/* A thread's sleeps. */
 struct sleeps {
     _Atomic uint64_t *count;
     _Atomic int64_t longest; /* ns */
@@ -133,7 +133,7 @@ static void wait_for_word(struct scene *s, uint64_t round)
         mp_fail(__FILE__, __LINE__, "round %d: it would have slept for %.1f ms", (int)round, (double)s->waiter.longest / MS);
     /* One may have begun after a read that preceded the word. */
     if (sleeps > before + 1)
-        mp_fail(__FILE__, __LINE__, "round %d: %d naps after the word was there", (int)round, (int)(sleeps - before));
+        mp_fail(__FILE__, __LINE__, "round %d: %d sleeps after the word was there", (int)round, (int)(sleeps - before));
 }
 
 static void write_word(struct scene *s, uint64_t round)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ucx_bad_p2p.c: drop and count messages with wrong senders, tags and lengths.
- * Rank 1 sends them to rank 0 under other ranks' numbers, of ranks that do not exist, with tags and lengths that
- * cannot be, for a team that rank 0 has and for one that it makes later. A
+ * Rank 1 sends them to rank 0 under other ranks' numbers, or of ranks that do not exist. Tags and lengths cannot be. They are for a
+ * team that rank 0 has, and for one that it makes later. A
  * wildcard receive sees none of them; rank 2's messages come meanwhile, all and in order.
  * And a sender without end is given up.
  */
@@ -76,7 +76,7 @@ static void be_honest(struct rig *r, struct rank_team *team)
     last(r, LATE);
 }
 
-/* What anybody sends on the team, until both have sent their last. */
+/* What any rank sends on the team, until both have sent their last. */
 static void be_victim(struct rig *r, struct rank_team *team, uint64_t honest)
 {
     uint64_t value, next = 0;

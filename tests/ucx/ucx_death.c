@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_death.c: what ends well when a peer does not: all that waits for a killed
- * rank completes within a second, and the living go on. And sleeping: a rank
- * that sleeps is woken by a frame.
+ * ucx_death.c: complete all that waits for a killed rank within a second.
+ * The living go on. And a sleeping rank is woken by a frame.
  */
 #include "tests/ucx/ucx_fixture.h"
 #include "lib/base/clock.h"
@@ -308,7 +307,7 @@ void sleep_body(struct rig *r)
     for (int i = 0; i < 10; i++) {
         uint64_t start;
         if (r->me == 1) {
-            usleep(30 * 1000); /* the other's nap, which this test is about */
+            usleep(30 * 1000); /* the other's sleep, which this test is about */
             atomic_store(&r->shared->word[1], rk_clock_ns());
             RIG_CHECK(rig_send(r, 0, &hdr, NULL) == RANK_OK);
             wait_frames(r, 2 + i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_fixture.c: the processes of ucx_fixture.h. */
+/* ucx_fixture.c: run the processes of ucx_fixture.h. */
 #include "config.h"
 
 #include "tests/ucx/ucx_fixture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_random.c: frames and long messages of all sizes between all ranks at once.
- * Each must be handed up once, whole, and in the order in which it was sent.
+ * ucx_random.c: send frames and long messages between all ranks at once.
+ * Of all sizes. Each must be handed up once, whole, and in the order in which it was sent.
  */
 #include "tests/ucx/ucx_fixture.h"
 

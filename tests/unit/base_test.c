@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base_test.c: log, list, clock, status list. */
+/* base_test.c: test log, list, clock and status list. */
 #include "tests/unit/unit.h"
 
 #include "lib/base/clock.h"

@@ -167,7 +167,7 @@ static void brim(void **state)
     }
 }
 
-/* An empty box takes a whole frame wherever it stands: no place where a sender waits for ever. */
+/* An empty fifo takes a whole frame wherever it stands: no place where a sender waits for ever. */
 static void always_room_when_empty(void **state)
 {
     struct rk_box_shape s = rk_box_shape(16384);
@@ -440,7 +440,7 @@ static int producer(void *arg)
     return 0;
 }
 
-/* Two processes at full speed, boxes small and large. */
+/* Two processes at full speed, fifos small and large. */
 static void two_processes(void **state)
 {
     (void)state;

@@ -202,7 +202,7 @@ static void many(void **state)
     free(u);
 }
 
-/* Wildcards among many others: receives that want other tags of anybody, messages with other tags, all
+/* Wildcards among many others: receives with other tags from any source, messages with other tags, all
  * taken in the reverse order. */
 static void many_wild(void **state)
 {

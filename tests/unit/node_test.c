@@ -103,7 +103,7 @@ static void make_and_attach(void **state)
     assert_true((char *)rk_node_at(node, RK_REGION_ARENAS, 0) >=
                 (char *)rk_node_at(node, RK_REGION_BOXES, BOXES));
     assert_true((char *)rk_node_at(node, RK_REGION_ARENAS, ARENAS) <= node->base + node->bytes);
-    /* a peer that left in peace is no death */
+    /* a peer that left in order is no death */
     assert_int_equal(rk_node_check_lives(node), 0);
     rk_node_close(node);
     rk_node_close(NULL);
@@ -347,7 +347,7 @@ static void thread_ended(void **state)
     assert_int_equal(atomic_load(&node->slots[1].state), RK_SLOT_DONE);
     kill(pid, SIGKILL);
     unit_reap(pid);
-    assert_int_equal(rk_node_check_lives(node), 0); /* left in peace before */
+    assert_int_equal(rk_node_check_lives(node), 0); /* left in order before */
     rk_node_close(node);
     munmap(w, sizeof(*w));
 }

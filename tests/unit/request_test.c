@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* request_test.c: the pool of requests, their names for the wire, completion. */
+/* request_test.c: take requests from the pool, give them handles, complete them. */
 #include "tests/unit/unit.h"
 
 #include "lib/core/engine.h"

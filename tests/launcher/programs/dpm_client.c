@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dpm_client.c: a plain PMIx client that publishes, connects and spawns, for
- * the launcher's tests.
+ * dpm_client.c: publish, connect and spawn as a plain PMIx client.
  *
- * dpm_client MODE [NUMBER]. Prints "ok" from each rank that came to its end as
- * the mode wants; what a spawned job does is a mode too.
+ * dpm_client MODE [NUMBER]. Prints "ok" from each rank that ended as
+ * the mode expects; what a spawned job does is a mode too.
  */
 #include "client_common.h"
 

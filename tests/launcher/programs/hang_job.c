@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hang_job.c: ranks that wait for each other, or for one that is busy elsewhere.
+ * hang_job.c: make ranks wait for each other, or for one that is busy elsewhere.
  *
  *   hang_job ring        each rank receives from the next, for ever
  *   hang_job sleep S     the last rank sleeps for S seconds, then sends to the others

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * many_lines.c: many lines of many ranks.
+ * many_lines.c: write many lines from many ranks, and check them.
  *
- *   lines write RATE SECONDS   a rank (XRUN_RANK): writes RATE lines a second
- *   lines flood LINES          a rank: writes them as fast as it can, some of them longer than a page
- *   lines check RANKS LINES [flood]  reads what all have written: every byte, each rank's in order
+ *   many_lines write RATE SECONDS   a rank (XRUN_RANK): writes RATE lines a second
+ *   many_lines flood LINES          a rank: writes them as fast as it can, some of them longer than a page
+ *   many_lines check RANKS LINES [flood]  reads what all have written: every byte, each rank's in order
  *
  * A line's length and bytes follow from the rank and its number, so that any
  * loss, doubling or mixing is seen.

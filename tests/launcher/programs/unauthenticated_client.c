@@ -25,7 +25,7 @@ static int meet(const char *path, bool leave)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0), rc;
 
     if (strlen(path) >= sizeof(to.sun_path)) {
-        fprintf(stderr, "stranger: %s is too long\n", path);
+        fprintf(stderr, "unauthenticated_client: %s is too long\n", path);
         exit(2);
     }
     strcpy(to.sun_path, path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hang_test.c: what ranks that wait for each other are reported as. */
+/* hang_test.c: report ranks that wait for each other. */
 #include "launcher/monitor/hang_report.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* launcher_test.c: xrun's options, its packing, its words: what needs no process. */
+/* launcher_test.c: parse options, pack messages, trees and exit statuses. */
 #include "launcher/util/pack.h"
 #include "launcher/exec/environ.h"
 #include "launcher/iof/stdin_credit.h"
@@ -391,7 +391,7 @@ static void setups(void **state)
     xr_packer_free(&p);
 }
 
-/* -------------------------------------------------------------------- verdicts */
+/* -------------------------------------------------------------------- exit statuses */
 
 static void codes(void **state)
 {

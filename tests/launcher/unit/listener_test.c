@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { ROOM = 256 }; /* a door's */
+enum { ROOM = 256 }; /* of a listener */
 
 static char *here[] = {(char *)(uintptr_t) "127.0.0.1", NULL};
 static uint32_t came;
@@ -83,7 +83,7 @@ static void active_peer_stays(void **state)
     fd[ROOM] = come(port);
     xr_hello_make(word, secret, 7);
     assert_int_equal(send(fd[0], word, sizeof(word), 0), sizeof(word));
-    /* Another one goes, and is counted; the newest is a guest, the first is none any more. */
+    /* Another one goes, and is counted; the newest is pending, the first is closed. */
     run_until(base, listener, ROOM, 1);
     for (int i = 0; i <= ROOM; i++)
         close(fd[i]);

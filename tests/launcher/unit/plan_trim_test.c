@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plan_trim_test.c: the hosts that get no agents are none that would get ranks.
+ * plan_trim_test.c: start no agent on hosts that get no rank.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi1_test.c: the PMI-1 server over real socket pairs, with clients that are
- * right and ones that are not, alone and as two hosts; and what it is made of.
+ * pmi1_test.c: serve PMI-1 over real socket pairs.
+ * With clients that are right and ones that are not, alone and as two hosts; and the parts of the server.
  */
 #include "launcher/compat/mpi_env.h"
 #include "launcher/util/pack.h"
@@ -42,7 +42,7 @@ struct host {
     struct xr_names *names; /* of the test itself */
     struct xr_request request; /* the last one */
     enum xr_errand_status status; /* the answer to it */
-    uint32_t held[2], nheld, may_hold; /* errands that the test answers */
+    uint32_t held[2], nheld, may_hold; /* requests that the test answers */
     bool lost, hold;    /* hold: the answer to an exchange is given by the test */
     void *blob;
     size_t len;

@@ -177,7 +177,7 @@ static void excused(void **state)
     event_base_free(base);
 }
 
-/* -------------------------------------------------------------------- the muster */
+/* -------------------------------------------------------------------- the wait for hosts */
 
 struct start {
     struct event_base *base;

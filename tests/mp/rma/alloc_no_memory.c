@@ -153,7 +153,7 @@ static void deny_fallocate(void)
 }
 
 /* The first message of rank 1 to rank 2 is that a message has been received: one that waits for that, or a large one,
- * which is to be fetched. It learns that it is parted from rank 2; and when it ends rank 2 gets that. */
+ * which is to be fetched. It gets that it is disconnected from rank 2; and when it ends rank 2 gets that. */
 static void contact(struct mp *mp, int64_t bytes)
 {
     char *buf = mp_alloc((size_t)bytes);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each rank may write its own share of everybody's memory. */
+/* Each rank may write its own share of every rank's memory. */
 enum { SHARE = 400 * 1000 };
 
 struct target {
@@ -290,7 +290,7 @@ static void atomics(struct mp *mp, struct target *t)
     int64_t one = 1, was;
 
     compare(mp, t);
-    /* the first word of rank 0's own share at rank 0, by everybody */
+    /* the first word of rank 0's own share at rank 0, by all */
     if (mp->rank == 0) {
         memset(t->model, 0, 8);
         memset(t->mine, 0, 8);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma_random.c: random programs of one-sided calls against a sequential model.
+ * rma_random.c: run random one-sided calls against a sequential model.
  *
  * One list of steps follows from the seed; every rank walks all of it, does its own steps with the library and
- * all of them in its model of everybody's memory. So that the model is the truth, a step touches only what
- * doc/rma.md settles: a byte is one rank's from its first touch until the next barrier (or until a signal
- * hands it to the owner of the memory), and that rank puts a fence or a flush where order is needed, and only
+ * all of them in its model of every rank's memory. So that the model is the truth, a step touches only what
+ * doc/rma.md settles. A byte is one rank's from its first touch until the next barrier (or until a signal
+ * hands it to the owner of the memory). That rank puts a fence or a flush where order is needed, and only
  * there. Words at the end of each memory are added to by all. What calls bring is compared at once, one's own memory after
  * a signal's wait and at each barrier.
  *
- *   --rounds N --steps N (per round and rank) --seed N --delay N (see mp_linger)
+ *   --rounds N --steps N (per round and rank) --seed N --delay N (see mp_delay)
  */
 #include "tests/mp/mp.h"
 

@@ -104,7 +104,7 @@ static void comparisons(struct mp *mp)
 }
 
 /* A waiter that sleeps is woken by a signal, and finds a plain put or atomic soon. Not one wait in ten may take
- * long: what is late by a whole nap of the library was not noticed but found by chance. */
+ * long: what is late by a whole sleep of the library was not noticed but found by chance. */
 static void asleep(struct mp *mp)
 {
     enum { ROUNDS = 10 };

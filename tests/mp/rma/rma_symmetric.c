@@ -51,7 +51,7 @@ static void nothing(struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
-/* Each rank writes its own stripe at everybody; everybody finds all stripes, and reads them back from
+/* Each rank writes its own stripe at all; each finds all stripes, and reads them back from
  * everywhere. */
 static void put_get(struct mp *mp)
 {
@@ -107,7 +107,7 @@ static void flushed(struct mp *mp)
     MP_OK(rank_free(&mem));
 }
 
-/* Everybody counts on everybody's counters; fetch-add gives each number once. */
+/* All count on all counters; fetch-add gives each number once. */
 static void counters(struct mp *mp, int each)
 {
     int64_t one = 1, total = (int64_t)each * mp->size;
@@ -279,7 +279,7 @@ static void messages(struct mp *mp)
 int main(int argc, char **argv)
 {
     struct mp mp;
-    int32_t here = 1, mapped; /* does everybody share memory with everybody? */
+    int32_t here = 1, mapped; /* do all share memory with all? */
 
     mp_start(&mp, &argc, argv);
     for (int r = 0; r < mp.size; r++) {

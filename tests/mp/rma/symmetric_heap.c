@@ -102,7 +102,7 @@ static void write_next(struct mp *mp, struct piece *p, uint64_t key)
     free(buf);
 }
 
-/* My part, and everybody's as far as it can be read. */
+/* My part, and all others as far as they can be read. */
 static void look(struct mp *mp, struct piece *p)
 {
     char *buf = mp_alloc((size_t)p->bytes);
@@ -292,7 +292,7 @@ static int node_of(void *p)
     return node;
 }
 
-/* All of a part is in memory before anybody uses it, and no peer has had a hand in that. */
+/* All of a part is in memory before its first use, without help of a peer. */
 static void touched(struct mp *mp)
 {
     enum { BYTES = 6 << 20, PAGES = BYTES / 4096 };

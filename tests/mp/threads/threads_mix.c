@@ -110,7 +110,7 @@ static void burst(struct part *p)
     }
 }
 
-/* On the common team anybody's message is as good as mine: as many are taken as are sent, and no one twice. */
+/* On the common team any thread's message is as good as mine: as many are received as are sent, and none twice. */
 static void herd(struct part *p)
 {
     uint64_t value, out[HERD];

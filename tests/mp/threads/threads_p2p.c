@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads_p2p.c: send, receive and call collectives from several threads at once.
- * At RANK_THREAD_MULTIPLE: tags of their own, wildcards
- * and matched probes where every message is to be received exactly once, receives that are canceled while other threads complete
- * them, requests that one thread starts and another waits for, callbacks, teams of one, a team for each thread.
+ * At RANK_THREAD_MULTIPLE. Tags of their own; wildcards and matched probes where every message is received exactly once. Receives
+ * that are canceled while other threads complete them; requests that one thread starts and another waits for. Callbacks, teams of
+ * one, a team for each thread.
  */
 #include "tests/mp/threads/worker_threads.h"
 

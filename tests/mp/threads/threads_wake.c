@@ -217,7 +217,7 @@ static void event_loop(struct workers *workers)
         workers_run(workers, each, &b);
     else if (workers->mp->rank == 1)
         answer(workers->mp);
-    /* A lost ring is found after a tenth of a second; a busy machine is late now and then, too. */
+    /* A lost wake is found after a tenth of a second; a busy machine is late now and then, too. */
     if (b.slow > ANSWERS / 2)
         mp_fail(__FILE__, __LINE__, "of %d answers %d came late", ANSWERS, b.slow);
     mp_barrier(workers->mp->world);
@@ -271,7 +271,7 @@ static bool sleep_on(int fd)
     return mp_now() - start < 0.1;
 }
 
-/* One watches all the time, the other naps and takes the rings. */
+/* One watches all the time, the other sleeps and takes the wakes. */
 static void beside_sleeps(struct hand *me)
 {
     struct place *p = me->arg;

@@ -23,7 +23,7 @@ struct hand {
 };
 
 void workers_start(struct workers *workers, struct mp *mp, int *argc, char **argv);
-/* All threads of the crew do it; returns when all have. arg is everybody's. */
+/* Run it on all threads; returns when all have. arg is shared by all. */
 void workers_run(struct workers *workers, void (*work)(struct hand *me), void *arg);
 
 #endif
