@@ -99,29 +99,44 @@ static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t num
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* The hosts that have ranks, for PMIx_Resolve_nodes. Returns how many, or 0 without memory. */
-static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct xr_job *job)
+/* The hosts that have ranks, for PMIx_Resolve_nodes and PMIx_Resolve_peers. NULL without memory. */
+static pmix_info_t *about_hosts(const struct xr_job *job, size_t *n)
 {
     char **ranks = ranks_of_hosts(job), *names = NULL;
+    pmix_info_t *info = NULL;
     size_t len = 0;
     FILE *to = ranks ? open_memstream(&names, &len) : NULL;
-    uint32_t n = 0;
 
-    for (uint32_t h = 0; to && h < job->nhosts; h++) {
+    *n = 1;
+    if (to)
+        PMIX_INFO_CREATE(info, job->nhosts + 1);
+    for (uint32_t h = 0; info && h < job->nhosts; h++) {
         if (!ranks[h])
             continue;
-        fprintf(to, "%s%s", n ? "," : "", job->hosts[h]);
-        about_host(&infos[n++], job, h, ranks[h]);
+        fprintf(to, "%s%s", *n > 1 ? "," : "", job->hosts[h]);
+        about_host(&info[(*n)++], job, h, ranks[h]);
     }
-    if (to && fclose(to))
-        n = 0;
-    if (n)
-        PMIX_INFO_LOAD(list, PMIX_NODE_LIST, names, PMIX_STRING);
+    if (to && fclose(to) && info) {
+        PMIX_INFO_FREE(info, job->nhosts + 1);
+        info = NULL;
+    }
+    if (info)
+        PMIX_INFO_LOAD(&info[0], PMIX_NODE_LIST, names, PMIX_STRING);
     free(names);
     for (uint32_t h = 0; ranks && h < job->nhosts; h++)
         free(ranks[h]);
     free(ranks);
-    return n;
+    return info;
+}
+
+static pmix_status_t register_other(const char *id, pmix_info_t *info, size_t n)
+{
+    struct xr_answer a;
+    pmix_nspace_t nspace;
+
+    PMIX_LOAD_NSPACE(nspace, id);
+    xr_answer_init(&a);
+    return xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
 }
 
 /*
@@ -130,50 +145,120 @@ static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct 
  * process for a local one on one side and for a remote one on the other, and
  * chooses other algorithms there.
  */
-static pmix_status_t other_jobs_tell(const struct xr_job *job)
+static pmix_status_t register_ranks_of(const struct xr_job *job)
 {
     uint32_t size = job->size, napps = job->napps;
-    pmix_nspace_t nspace;
-    struct xr_answer a;
     pmix_info_t *info;
     pmix_status_t rc;
-    size_t room = (size_t)size + job->nhosts + 4, n;
+    size_t n = (size_t)size + 3;
 
-    PMIX_INFO_CREATE(info, room);
+    PMIX_INFO_CREATE(info, n);
     if (!info)
         return PMIX_ERR_NOMEM;
     PMIX_INFO_LOAD(&info[0], PMIX_JOB_SIZE, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
     for (uint32_t i = 0; i < size; i++)
-        other_jobs_about_rank(&info[4 + i], job, i);
-    n = about_hosts(&info[3], &info[4 + size], job);
-    n = n ? n + size + 4 : 3; /* without memory only the sizes */
-    PMIX_LOAD_NSPACE(nspace, job->id);
-    xr_answer_init(&a);
-    rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
-    PMIX_INFO_FREE(info, room);
+        other_jobs_about_rank(&info[3 + i], job, i);
+    rc = register_other(job->id, info, n);
+    PMIX_INFO_FREE(info, n);
     return rc;
 }
 
-bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id)
+static pmix_status_t register_hosts_of(const struct xr_job *job)
 {
-    struct xr_job job;
-    bool ok = xr_outline_unpack(u, &job);
+    size_t n;
+    pmix_info_t *info = about_hosts(job, &n);
+    pmix_status_t rc = info ? register_other(job->id, info, n) : PMIX_ERR_NOMEM;
+
+    if (info)
+        PMIX_INFO_FREE(info, job->nhosts + 1);
+    return rc;
+}
+
+/* Register a job, unless it is known; with its hosts if hosts. */
+static bool learn_job(struct xr_server *s, const struct xr_job *job, bool hosts)
+{
     pmix_status_t rc;
 
-    if (ok && id)
-        PMIX_LOAD_NSPACE(id, job.id);
-    if (ok && !xr_server_knows(s, job.id)) {
-        xr_flights_keep(&s->flights, job.id);
-        if (job.size >= MANY_RANKS)
-            s->events->busy(s->arg);
-        rc = other_jobs_tell(&job);
-        ok = rc == PMIX_SUCCESS && xr_request_word(&s->others, job.id);
-        if (rc != PMIX_SUCCESS)
-            rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));
+    if (xr_server_knows(s, job->id))
+        return true;
+    xr_flights_keep(&s->flights, job->id);
+    if (job->size >= MANY_RANKS)
+        s->events->busy(s->arg);
+    rc = register_ranks_of(job);
+    if (rc == PMIX_SUCCESS && hosts)
+        rc = register_hosts_of(job);
+    if (rc != PMIX_SUCCESS)
+        rk_error("telling PMIx of the job %s failed: %s", job->id, PMIx_Error_string(rc));
+    return rc == PMIX_SUCCESS && xr_request_word(&s->others, job->id);
+}
+
+bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u)
+{
+    struct xr_job job;
+    bool ok = xr_outline_unpack(u, &job) && learn_job(s, &job, true);
+
+    xr_job_clear(&job);
+    return ok;
+}
+
+struct spawn_reply {
+    pmix_nspace_t nspace;
+    pmix_spawn_cbfunc_t done;
+    void *done_arg;
+    pmix_info_t *info; /* the new job's hosts */
+    size_t n, room;
+};
+
+static void spawn_reply_free(pmix_status_t status, void *arg)
+{
+    struct spawn_reply *r = arg;
+
+    (void)status;
+    PMIX_INFO_FREE(r->info, r->room);
+    free(r);
+}
+
+/* Runs on the PMIx thread: both calls queue an event there, and the client gets the first one's state. */
+static void spawn_reply_send(pmix_status_t status, void *arg)
+{
+    struct spawn_reply *r = arg;
+    pmix_status_t rc;
+
+    r->done(status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status, r->nspace, r->done_arg);
+    rc = PMIx_server_register_nspace(r->nspace, 0, r->info, r->n, spawn_reply_free, r);
+    if (rc != PMIX_SUCCESS)
+        spawn_reply_free(rc, r);
+}
+
+/*
+ * The reply carries all that is registered of the job, and only the spawning client
+ * gets it. With the hosts in it Open MPI 5 takes the new ranks for local ones there
+ * and for remote ones in all other processes, and sums wrongly. So the hosts are
+ * registered behind the reply, before any question about them.
+ */
+bool xr_server_take_spawned(struct xr_server *s, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg)
+{
+    struct spawn_reply *r = calloc(1, sizeof(*r));
+    struct xr_job job;
+    bool ok = xr_outline_unpack(u, &job) && r && learn_job(s, &job, false);
+
+    if (ok) {
+        r->done = done;
+        r->done_arg = done_arg;
+        r->room = job.nhosts + (size_t)1;
+        r->info = about_hosts(&job, &r->n);
+        PMIX_LOAD_NSPACE(r->nspace, job.id);
+        ok = r->info != NULL;
     }
     xr_job_clear(&job);
+    if (ok && PMIx_server_register_nspace(r->nspace, 0, NULL, 0, spawn_reply_send, r) != PMIX_SUCCESS) {
+        PMIX_INFO_FREE(r->info, r->room);
+        ok = false;
+    }
+    if (!ok)
+        free(r);
     return ok;
 }
 

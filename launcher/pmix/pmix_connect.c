@@ -41,7 +41,7 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call 
         status = PMIX_ERROR;
     /* PMIx must know a job before it may tell its clients that they are connected with it. */
     for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
-        if (xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+        if (xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {

@@ -70,7 +70,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_cal
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
 
     /* The job first: what is known of one of its ranks is kept with it. */
-    if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+    if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u))
         status = PMIX_ERROR;
     if (!xr_server_knows(server, a->modex->job))
         xr_flights_forget_unknown(&server->flights, a->modex->job);

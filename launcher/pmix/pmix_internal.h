@@ -148,9 +148,12 @@ struct xr_errand_call {
 };
 void xr_errand_post(struct xr_errand_call *call);
 
-/* other_jobs.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
- * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
-bool xr_server_take_outline(struct xr_server *server, struct xr_unpacker *u, char *id);
+/* other_jobs.c: register the job of an outline, unless it is known. Returns false if the outline is malformed or PMIx
+ * refuses it. */
+bool xr_server_take_outline(struct xr_server *server, struct xr_unpacker *u);
+/* The same for a job that a client has spawned; done sends the reply, on the PMIx thread. Returns false, and done was not
+ * called, as above. */
+bool xr_server_take_spawned(struct xr_server *server, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg);
 /* Does PMIx know a job of that name? */
 bool xr_server_knows(const struct xr_server *server, const char *id);
 /* The process that has spawned the job, said of each of its ranks here. */

@@ -375,7 +375,7 @@ static rank_status_t register_origin(struct xr_server *s, const struct xr_server
     if (!job->origin || !job->origin->job)
         return RANK_OK;
     u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
-    return xr_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+    return xr_server_take_outline(s, &u) ? RANK_OK : RANK_ERR_BOOT;
 }
 
 rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job *job,
