@@ -21,7 +21,7 @@ PUBLIC = 'lib/rank.h'
 # ---- rooms and arrows
 
 def read_rooms(src):
-    """room -> rooms whose headers it may include; single headers count as their room."""
+    """room -> what the table lists, and room -> rooms it may include; a single header counts as its room."""
     rows = [l.split() for l in open(src + '/tests/lint/rooms.txt') if l.strip() and not l.startswith('#')]
     rooms = {r[0] for r in rows}
 
@@ -196,7 +196,7 @@ def wrap(text, width):
 
 
 def draw_processes(svg, y):
-    """Who runs where, and what flows between them: "Processes of a job" in architecture.md, as a picture."""
+    """Draw the processes, their hosts and what flows between them ("Processes of a job" in architecture.md)."""
     svg.text(MARGIN, y, 'Processes of a job', 18, 'bold')
     svg.text(MARGIN + 190, y, 'which process runs where, and what flows between them', 13, fill='#555')
 
@@ -230,7 +230,7 @@ def draw_processes(svg, y):
     svg.rect(110, band, 500, 46, '#e9eef5', '#7f93ad')
     svg.rect(790, band, 400, 46, '#e9eef5', '#7f93ad')
     svg.text(122, band + 19, 'overlay: one tree of connections, TCP between hosts', 12, 'bold')
-    svg.text(122, band + 37, 'down: job, seats, input, signals; up: output, exits, reports', 12, fill=SOFT)
+    svg.text(122, band + 37, 'down: job, bindings, input, signals; up: output, exits, reports', 12, fill=SOFT)
     svg.text(802, band + 19, 'the same tree, authenticated', 12, 'bold')
     svg.text(802, band + 37, 'both ways: PMIx fences, direct modex, events', 12, fill=SOFT)
     svg.path('M614,%d H786' % (band + 23), start=True)
@@ -246,8 +246,8 @@ def draw_processes(svg, y):
         svg.path('M%d,%d V%d' % (x + 420, agent + 56, rank - 4), start=True)
         svg.path('M%d,%d L%d,%d' % (x + 330, agent + 56, x + 200, rank - 4), start=True)
         svg.path('M%d,%d H%d' % (x + 244, rank + 26, x + 296), start=True)
-    svg.text(130, agent + 72, 'pipes: standard streams', 12, fill=SOFT)
-    svg.text(130, agent + 88, 'PMIx: cards, fences', 12, fill=SOFT)
+    svg.text(80, agent + 72, 'pipes: standard streams', 12, fill=SOFT)
+    svg.text(80, agent + 88, 'PMIx: business cards, fences', 12, fill=SOFT)
     svg.text(476, agent + 82, 'status board: waits', 12, fill=SOFT)
     svg.text(317, rank + 70, 'shared memory, CMA, XPMEM', 12, fill=SOFT, anchor='middle')
     svg.text(987, rank + 70, 'shared memory, CMA, XPMEM', 12, fill=SOFT, anchor='middle')
@@ -258,7 +258,7 @@ def draw_processes(svg, y):
 
 def draw_rooms(svg, layers, captions, y):
     svg.text(MARGIN, y, 'Rooms', 18, 'bold')
-    svg.text(MARGIN + 76, y, 'an arrow leads to a room whose headers are included; implied arrows are left out. Marks: processes that run it', 13, fill='#555')
+    svg.text(MARGIN + 76, y, 'an arrow: this room includes headers of that one; implied arrows are left out. Marks: processes that run the room', 13, fill='#555')
     svg.text(MARGIN, y + 56, 'launcher/: the executable xrun', 15, 'bold', '#2f6fb5')
     svg.text(WIDTH - MARGIN, y + 56, 'lib/, collectives/: librank', 15, 'bold', '#2e7d46', 'end')
     count = len(layers.rows)
