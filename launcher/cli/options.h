@@ -65,7 +65,7 @@ struct xr_options {
     struct xr_where where;
     bool go_on; /* --on-failure continue */
     bool verbose;
-    bool help, version, man, bash;
+    bool help, version, man;
     /* main.c: for jobs that ranks spawn. */
     char **argv, **environment; /* xrun's own; the latter before anything was taken out */
     struct xr_spawned *spawned; /* this is one; or NULL */
@@ -118,7 +118,5 @@ bool xr_options_apply(struct xr_options *o, size_t i, const char *value, char *e
 void xr_options_help(FILE *to);
 /* The option list of xrun.1. */
 void xr_options_man(FILE *to);
-/* bash_completion.c: completion for bash. */
-void xr_options_bash(FILE *to);
 
 #endif

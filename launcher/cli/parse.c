@@ -120,7 +120,7 @@ static bool parse_parse_one(int argc, char **argv, int *i, struct xr_options *o,
 
 bool xr_options_ask(const struct xr_options *o)
 {
-    return o->help || o->version || o->man || o->bash || o->status;
+    return o->help || o->version || o->man || o->status;
 }
 
 /* The options of a program, up to the program. */
@@ -135,10 +135,6 @@ static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, c
         /* What --help is made from can also be printed for the man page; not for users. */
         if (strcmp(argv[*i], "--help=man") == 0) {
             o->man = true;
-            return true;
-        }
-        if (strcmp(argv[*i], "--help=bash") == 0) {
-            o->bash = true;
             return true;
         }
         /* Between the words of a job and those of one that it spawns: see spawned_xrun.c. Not for users either. */
