@@ -4,11 +4,17 @@
 
 #include <string.h>
 
-/* Print text for troff, which would typeset a plain - as a hyphen. */
+/* Print text for troff, which would typeset - as a hyphen and ' as a quotation mark. */
 static void print_troff(FILE *to, const char *text)
 {
-    for (; *text; text++)
-        fprintf(to, *text == '-' ? "\\-" : "%c", *text);
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", to);
+        else if (*text == '\'')
+            fputs("\\(aq", to);
+        else
+            fputc(*text, to);
+    }
 }
 
 /* Print the words of text, folded at column 78 behind an indent. */
@@ -35,27 +41,36 @@ static void print_folded(FILE *to, const char *text, int indent)
 void xr_options_help(FILE *to)
 {
     struct xr_option_row row;
+    const char *group = NULL;
 
     fprintf(to, "usage: xrun [options] program [arguments] [: [options] program [arguments]]...\n\n"
-                "Starts N copies of a program, the ranks of a job, and carries their output.\n"
-                "After a : comes another program of the same job, with options of its own.\n\n");
+                "Starts N copies of a program, the ranks of a job, and forwards their output.\n"
+                "A : begins another program of the same job, with options of its own.\n");
     for (size_t i = 0; xr_options_row(i, &row); i++) {
+        if (row.group != group)
+            fprintf(to, "\n%s:\n", row.group);
+        group = row.group;
         for (int k = 0; k < XR_OPTION_NAMES && row.names[k]; k++)
             fprintf(to, "%s%s", k ? ", " : "  ", row.names[k]);
         fprintf(to, "%s%s\n        ", row.value ? " " : "", row.value ? row.value : "");
-        print_folded(to, row.doc, 8);
+        print_folded(to, row.help, 8);
     }
-    fprintf(to, "\nVariables of the library (RANK_*): rankinfo lists them.\n"
-                "Exit code: the first failing rank's; 128 + signal if it was killed by one; 124\n"
-                "after --timeout; 126 and 127 for a program that cannot be executed or found;\n"
-                "2 for bad usage.\n");
+    fprintf(to, "\nEach option has a variable: XRUN_TIMEOUT=5 is --timeout 5. rankinfo lists the\n"
+                "variables of the library (RANK_*).\n\n"
+                "Exit code: that of the first failing rank; 128 + signal if a signal killed it;\n"
+                "124 after --timeout; 126 if the program cannot be executed, 127 if there is\n"
+                "none; 2 for bad usage. See xrun(1).\n");
 }
 
 void xr_options_man(FILE *to)
 {
     struct xr_option_row row;
+    const char *group = NULL;
 
     for (size_t i = 0; xr_options_row(i, &row); i++) {
+        if (row.group != group)
+            fprintf(to, ".SS %s\n", row.group);
+        group = row.group;
         fprintf(to, ".TP\n");
         for (int k = 0; k < XR_OPTION_NAMES && row.names[k]; k++) {
             fprintf(to, "%s\\fB", k ? ", " : "");
@@ -63,7 +78,11 @@ void xr_options_man(FILE *to)
             fprintf(to, "\\fR");
         }
         fprintf(to, "%s%s%s\n", row.value ? " \\fI" : "", row.value ? row.value : "", row.value ? "\\fR" : "");
-        print_troff(to, row.doc);
+        print_troff(to, row.help);
+        if (row.detail) {
+            fputc('\n', to);
+            print_troff(to, row.detail);
+        }
         fputc('\n', to);
     }
 }

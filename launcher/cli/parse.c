@@ -139,7 +139,7 @@ static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, c
         }
         /* Between the words of a job and those of one that it spawns: see spawned_xrun.c. Not for users either. */
         if (strcmp(argv[*i], XR_OPTIONS_ANEW) == 0) {
-            o->hosts_said = o->files_said = false;
+            o->hosts_given = o->hostfiles_given = false;
             ++*i;
             continue;
         }
