@@ -3,7 +3,7 @@
  * options.h: read the command line and the variables of xrun.
  *
  * Room: options, their variables, the programs of a job.
- * Callers: frontend, main.c.
+ * Called by: frontend, main.c.
  * Never: starts a process; opens a connection.
  * Tests: tests/launcher/{launcher,habits}_test.c, tests/launcher/{xrun,apps,habits,environ}.sh.
  *
