@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* help.c: print --help and the options part of xrun.1 from the table of options. See options.h. */
+/* help.c: print --help and the OPTIONS section of xrun.1. See options.h. */
 #include "launcher/cli/options.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.c: hold the table of options and the functions that set their values. See options.h. */
+/* options.c: define the table of options and set their values. See options.h. */
 #include "launcher/cli/options.h"
 #include "launcher/util/pack.h"
 #include "launcher/exec/environ.h"
@@ -273,7 +273,7 @@ static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t e
     return xr_where_map_by(&o->where, text, err, errlen);
 }
 
-/* Options whose text is parsed later. */
+/* Options with a text that is parsed later. */
 #define TEXT(name, field, option)                                                                  \
     static bool name(struct xr_options *o, const char *value, char *err, size_t errlen)            \
     {                                                                                              \

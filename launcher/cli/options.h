@@ -43,7 +43,7 @@ struct xr_options {
     int n; /* ranks of all programs; 0: one program, without -n */
     struct xr_app_options *apps;
     int napps;
-    struct xr_app_options *app; /* while parsing: the program whose options come now */
+    struct xr_app_options *app; /* while parsing: the program of the next option */
     struct xr_app_options defaults; /* options that a program does not set itself */
     char **shared; /* XRUN_X: -x arguments of all programs; or NULL */
     const char **words; /* storage of files, command and where.hostfiles */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Find the row of the option whose name is the first len bytes of name. */
+/* Find the row of the option with the first len bytes of name as a name. */
 static bool parse_find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
 {
     for (*i = 0; xr_options_row(*i, row); ++*i) {
