@@ -8,6 +8,7 @@
  */
 #include "launcher/agent/agent.h"
 #include "launcher/cli/programs.h"
+#include "launcher/frontend/agent_setup.h"
 #include "launcher/frontend/place_job.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/frontend/frontend.h"
@@ -119,7 +120,7 @@ static int main_check_limits(const struct xr_options *o, const struct xr_plan *p
     char text[1024] = "";
 
     if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
-        !xr_assign_files(o, plan, 0, text, sizeof(text)))
+        !xr_place_files(o, plan, 0, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     return 0;
 }
@@ -129,8 +130,8 @@ static int main_place(const struct xr_options *o, struct xr_plan *plan, struct x
 {
     char text[1024] = "";
 
-    if (xr_assign_place(o, plan, text, sizeof(text)) ||
-        xr_assign_size(o, plan, job, text, sizeof(text)))
+    if (xr_place_ranks(o, plan, text, sizeof(text)) ||
+        xr_place_size(o, plan, job, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     return 0;
 }
@@ -167,7 +168,7 @@ static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, c
         return true;
     if (o->where.interface && !xr_netif_usable(o->where.interface, err, errlen))
         return false;
-    command = xr_assign_command(o, plan, err, errlen);
+    command = xr_setup_command(o, plan, err, errlen);
     free(command);
     return command != NULL;
 }

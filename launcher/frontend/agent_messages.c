@@ -16,8 +16,6 @@
 #include <sys/wait.h>
 
 #define OVER_MS 50
-#define STALL_AT (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
-#define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
 
 static bool show_budget(struct front *f, struct xr_unpacker *u)
 {
@@ -56,227 +54,6 @@ static bool show_budget(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool on_refused(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t node = xr_unpack_u32(u), code = xr_unpack_u32(u);
-    const char *text = xr_unpack_string(u);
-
-    if (!xr_unpack_done(u) || !text || node >= f->nnodes)
-        return false;
-    if (f->ending)
-        return true;
-    xr_report_cause(f->report, "%s", text);
-    xr_stream_say(f->err, "xrun: error: %s", text);
-    xr_front_judge(f, (int)code);
-    if (f->nnodes > 1)
-        xr_front_end_job_by(f, SIGTERM, 0); /* those that have started elsewhere */
-    f->ending = true;
-    return true;
-}
-
-/* The host that a rank runs on, or NULL. */
-static struct node *node_of(struct front *f, uint32_t rank)
-{
-    return f->told && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
-}
-
-const char *xr_front_host_of(const struct front *f, uint32_t rank)
-{
-    return f->told && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
-}
-
-/* Tell an agent that so much of its output is where the user wants it. */
-void xr_front_pay(struct front *f, struct node *n, uint32_t least)
-{
-    struct xr_packer p = {0};
-
-    if (n->owed < least || n->owed == 0 || n->gone)
-        return;
-    xr_pack_u32(&p, n->owed);
-    xr_tree_send(f->tree, (uint32_t)(n - f->nodes), XR_MSG_OUTPUT_TAKEN, &p);
-    n->owed = 0;
-}
-
-static void agent_messages_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
-                       size_t len, bool partial)
-{
-    if (f->files)
-        xr_output_dir_put(f->files, rank, (int)stream, data, len, partial);
-    else
-        xr_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
-}
-
-static bool agent_messages_on_output(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u), flags = xr_unpack_u32(u);
-    size_t len;
-    const char *data = xr_unpack_bytes(u, &len);
-    struct node *n = node_of(f, rank);
-
-    if (!xr_unpack_done(u) || (stream != 1 && stream != 2) || !n)
-        return false;
-    agent_messages_put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
-    n->owed += (uint32_t)len;
-    if (f->files ||
-        (xr_stream_backlog(f->out) <= STALL_AT && xr_stream_backlog(f->err) <= STALL_AT))
-        xr_front_pay(f, n, TELL_AT);
-    return true;
-}
-
-/* The agent writes standard output itself and cannot. */
-static bool agent_messages_on_broken(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t error = xr_unpack_u32(u);
-
-    if (!xr_unpack_done(u) || !f->direct)
-        return false;
-    xr_front_stream_ops.on_broken(f, f->out, (int)error);
-    return true;
-}
-
-/* The agent of the rank's own host knows. */
-static void tell_death(struct front *f, uint32_t rank, bool by_signal)
-{
-    struct xr_packer p = {0};
-
-    xr_pack_u32(&p, rank);
-    xr_pack_u32(&p, by_signal);
-    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_DIED, &p);
-}
-
-static bool on_exited(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
-    int status = (int)xr_unpack_u32(u);
-    uint64_t lived = xr_unpack_u64(u);
-    bool unfinished = xr_unpack_u32(u) & XR_EXIT_UNFINISHED, failed;
-    const struct xr_failure failure = {rank, pid, status, lived, unfinished};
-
-    if (!xr_unpack_done(u))
-        return false;
-    xr_life_exited(f->life, rank);
-    xr_report_exited(f->report, rank, pid, status, lived, unfinished);
-    xr_gone_note(f->gone, XR_GONE_RANK, rank);
-    if (rank == f->job->pty) {
-        xr_user_terminal_close(f->terminal);
-        f->terminal = NULL;
-    }
-    failed = xr_verdict_failed(status, unfinished);
-    xr_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
-    if (f->ending || !failed) /* what follows from an end is no news */
-        return true;
-    if (f->options->go_on && f->nnodes > 1)
-        tell_death(f, rank, WIFSIGNALED(status));
-    xr_front_failed(f, &failure);
-    return true;
-}
-
-static bool agent_messages_on_abort(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u);
-    int code = (int)xr_unpack_u32(u);
-    const char *text = xr_unpack_string(u);
-
-    if (!xr_unpack_done(u))
-        return false;
-    xr_front_blame(f); /* who failed before is the cause */
-    if (f->ending)
-        return true;
-    xr_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
-                    text && *text ? ": " : "", text ? text : "");
-    xr_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
-                  rank, xr_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
-    xr_front_judge(f, xr_verdict_abort_code(code));
-    xr_front_end_job(f);
-    return true;
-}
-
-static bool agent_messages_on_log(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u);
-    size_t len;
-    const char *data = xr_unpack_bytes(u, &len);
-
-    if (!xr_unpack_done(u) || (stream != 1 && stream != 2))
-        return false;
-    agent_messages_put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
-    return true;
-}
-
-/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
-static void on_input_closed(struct front *f, uint32_t host)
-{
-    if (!f->feed || !xr_feed_reads(f->feed, host))
-        return;
-    xr_reader_credit(f->reader, xr_feed_gone(f->feed, host));
-    if (xr_feed_any(f->feed))
-        return;
-    xr_reader_close(f->reader);
-    f->reader = NULL;
-}
-
-/* An agent is gone, and so is all below it. */
-static void agent_messages_lose(struct front *f, uint32_t top, const char *why)
-{
-    struct xr_packer p = {0};
-    uint32_t lost = 0;
-
-    for (uint32_t i = 0; i < f->nnodes; i++) {
-        struct node *n = &f->nodes[i];
-        if (n->gone || !xr_tree_below(f->tree, top, i))
-            continue;
-        n->gone = true;
-        on_input_closed(f, i);
-        xr_gone_note(f->gone, XR_GONE_AGENT, i);
-        if (n->done)
-            continue;
-        xr_front_jobs_lost(f, i);
-        lost++;
-        if (!f->told || !f->options->go_on || f->ending)
-            continue;
-        for (uint32_t r = f->of_host.first[i]; r < f->of_host.first[i + 1]; r++) {
-            xr_life_exited(f->life, f->of_host.ranks[r]);
-            tell_death(f, f->of_host.ranks[r], true);
-        }
-    }
-    if (lost == 0)
-        return;
-    if (why && *why) /* else its keeper is there, may say more than we know, and ends when all has */
-        xr_branches_lost(f->branches, top);
-    xr_front_blame_host(f);
-    if (!f->told && !(why && *why)) /* srun ends those that have come when another cannot be started */
-        why = xr_branches_words(f->branches);
-    if (!(why && *why) && *xr_branches_killed(f->branches))
-        why = xr_branches_killed(f->branches);
-    if (!f->ending) {
-        xr_report_cause(f->report, "the agent on %s died", xr_plan_name(f->plan, top));
-        xr_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", xr_plan_name(f->plan, top),
-                      why && *why ? ": " : "", why ? why : "",
-                      f->options->go_on && f->nnodes > 1 ? "; the others go on"
-                                                         : "; its ranks end with it");
-        xr_front_judge(f, 1);
-    }
-    xr_pack_u32(&p, top);
-    xr_pack_string(&p, "");
-    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_LOST, &p);
-    if (!f->options->go_on || !f->told)
-        xr_front_end_job(f);
-}
-
-static bool on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u)
-{
-    uint32_t node = xr_unpack_u32(u);
-    const char *text = xr_unpack_string(u);
-
-    if (!xr_unpack_done(u) || !text || node >= f->nnodes)
-        return false;
-    if (kind == XR_MSG_LOST)
-        agent_messages_lose(f, node, text);
-    else
-        xr_front_on_branch_failed(f, node, text);
-    return true;
-}
-
 static bool on_strangers(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
@@ -301,60 +78,6 @@ static bool on_notice(struct front *f, struct xr_unpacker *u)
         xr_front_jobs_notice(f, &notice);
     xr_notice_pack(&notice, &p);
     xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
-    return true;
-}
-
-static bool any_joined(const struct front *f)
-{
-    for (uint32_t i = 0; i < f->job->napps; i++) {
-        if (f->joins[i].joined)
-            return true;
-    }
-    return false;
-}
-
-/* One line a job. A single rank that does not join others' job may have its reasons. */
-static void say_alone(struct front *f, uint32_t app)
-{
-    const struct xr_app *of = &f->job->apps[app];
-    char who[80];
-
-    if (f->alone || f->ending || f->joins[app].joined || !f->joins[app].uses || (of->n < 2 && any_joined(f)))
-        return;
-    f->alone = true;
-    if (of->n == 1)
-        snprintf(who, sizeof(who), "rank %u has not joined the job although its", of->first);
-    else if (f->job->napps == 1)
-        snprintf(who, sizeof(who), "none of the %u ranks has joined the job although their", of->n);
-    else
-        snprintf(who, sizeof(who), "none of ranks %u to %u has joined the job although their", of->first, of->first + of->n - 1);
-    xr_stream_say(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
-                          "PMI-1, or its own launcher",
-                  who, f->joins[app].uses, of->n == 1 ? "it" : "each");
-}
-
-/* If those who have not joined have ended, others may do so yet. */
-static bool agent_messages_on_alone(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t node = xr_unpack_u32(u), app = xr_unpack_u32(u), over = xr_unpack_u32(u);
-    const char *uses = xr_unpack_string(u);
-
-    if (!xr_unpack_done(u) || !uses || node >= f->nnodes || app >= f->job->napps)
-        return false;
-    if (!f->joins[app].uses)
-        f->joins[app].uses = strdup(uses);
-    if (!over)
-        say_alone(f, app);
-    return true;
-}
-
-static bool on_joined(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t node = xr_unpack_u32(u), app = xr_unpack_u32(u);
-
-    if (!xr_unpack_done(u) || node >= f->nnodes || app >= f->job->napps)
-        return false;
-    f->joins[app].joined = true;
     return true;
 }
 
@@ -400,7 +123,7 @@ static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
     if (f->done)
         xr_front_blame(f);
     for (uint32_t i = 0; f->done && i < f->job->napps; i++)
-        say_alone(f, i);
+        xr_front_warn_singleton(f, i);
     if (f->done)
         xr_front_jobs_over(f);
     if (f->done && !xr_front_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
@@ -428,9 +151,9 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_STARTED:
         return show_budget(f, u);
     case XR_MSG_REFUSED:
-        return on_refused(f, u);
+        return xr_front_on_refused(f, u);
     case XR_MSG_OUTPUT:
-        return agent_messages_on_output(f, u);
+        return xr_front_on_output(f, u);
     case XR_MSG_INPUT_TAKEN:
         node = xr_unpack_u32(u);
         n = xr_unpack_u32(u);
@@ -443,22 +166,22 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
         node = xr_unpack_u32(u);
         if (!xr_unpack_done(u) || node >= f->nnodes)
             return false;
-        on_input_closed(f, node);
+        xr_front_on_input_closed(f, node);
         return true;
     case XR_MSG_EXITED:
-        return on_exited(f, u);
+        return xr_front_on_exited(f, u);
     case XR_MSG_ABORT:
-        return agent_messages_on_abort(f, u);
+        return xr_front_on_abort(f, u);
     case XR_MSG_LOG:
-        return agent_messages_on_log(f, u);
+        return xr_front_on_log(f, u);
     case XR_MSG_FAILED:
     case XR_MSG_LOST:
-        return on_node_text(f, kind, u);
+        return xr_front_on_node_text(f, kind, u);
     case XR_MSG_PLACED:
     case XR_MSG_USAGE:
         return xr_report_message(f->report, kind, u);
     case XR_MSG_BROKEN:
-        return agent_messages_on_broken(f, u);
+        return xr_front_on_output_broken(f, u);
     case XR_MSG_CLIENT_LOST:
         xr_front_jobs_broken(f, u);
         return true;
@@ -475,9 +198,9 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_CONTROL:
         return xr_front_control(f, u);
     case XR_MSG_JOINED:
-        return on_joined(f, u);
+        return xr_front_on_joined(f, u);
     case XR_MSG_ALONE:
-        return agent_messages_on_alone(f, u);
+        return xr_front_on_singleton(f, u);
     case XR_MSG_DONE:
         return agent_messages_on_done(f, u);
     case XR_MSG_ERRAND:
@@ -514,18 +237,6 @@ static void on_still(void *arg, bool still)
         xr_front_jobs_still(f, still);
 }
 
-void xr_front_hopeless(struct front *f)
-{
-    if (f->done || f->ending || f->given_up)
-        return;
-    xr_life_explain(f->life);
-    if (!f->options->heartbeat_kill)
-        return;
-    xr_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
-                  f->options->heartbeat);
-    xr_front_give_up(f);
-}
-
 static const struct xr_fences *fences(void *arg)
 {
     const struct front *f = arg;
@@ -556,7 +267,7 @@ static void agent_messages_on_child_gone(void *arg, uint32_t node, const char *w
 {
     struct front *f = arg;
 
-    agent_messages_lose(f, node, why);
+    xr_front_lose_agent(f, node, why);
     after_child(f);
 }
 

@@ -9,10 +9,13 @@
 #include "lib/base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -217,6 +220,81 @@ static void send_down(void *arg, uint32_t job, enum xr_word word, struct xr_pack
     }
 }
 
+static void child_jobs_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
+{
+    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit files;
+
+    /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
+    setpgid(0, 0);
+    /* What the first one catches would else be pending here for nobody. */
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction old;
+        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
+            signal(sig, SIG_DFL);
+    }
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(output[0], STDOUT_FILENO);
+    dup2(output[1], STDERR_FILENO);
+    /* Last: one of the others may have this number. */
+    if (fd != XR_SPAWNED_FD)
+        dup2(fd, XR_SPAWNED_FD);
+    else
+        fcntl(fd, F_SETFD, 0);
+    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
+        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execve("/proc/self/exe", argv, env);
+    _exit(1);
+}
+
+static void close_all(const int *fds, int n)
+{
+    int error = errno;
+
+    for (int i = 0; i < n; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    errno = error;
+}
+
+static pid_t start_child_xrun(char *const *env, uint64_t nofile, int *fd, int output[2])
+{
+    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
+    int theirs[2];
+    sigset_t all, old;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
+        pipe2(err, O_CLOEXEC)) {
+        close_all(fds, 6);
+        return -1;
+    }
+    theirs[0] = out[1];
+    theirs[1] = err[1];
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    pid = fork();
+    if (pid == 0)
+        child_jobs_become(ends[1], theirs, &old, nofile, env);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0) {
+        close_all(fds, 6);
+        return -1;
+    }
+    close(ends[1]);
+    close_all(theirs, 2);
+    *fd = ends[0];
+    output[0] = out[0];
+    output[1] = err[0];
+    return pid;
+}
+
 /* What the user has written before the first program. */
 static char **first_words(const struct xr_options *o)
 {
@@ -293,7 +371,7 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
     c->start_ns = child_jobs_wall_ns();
     rk_list_append(&f->jobs->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? xr_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
+    c->pid = c->patience ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
         xr_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;

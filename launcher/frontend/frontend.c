@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* frontend.c: open all that a job needs, run the loop, close it. See frontend.h. */
-#include "launcher/frontend/place_job.h"
+#include "launcher/frontend/agent_setup.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/agent/supervisor.h"
@@ -218,7 +218,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         free(before);
         return XR_EXIT_USAGE;
     }
-    st = xr_assign_setup(options, plan, &f.setup);
+    st = xr_setup_make(options, plan, &f.setup);
     f.setup.nofile = job->nofile;
     f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
     f.joins = calloc(job->napps, sizeof(*f.joins));

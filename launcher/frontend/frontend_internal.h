@@ -116,8 +116,7 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms);
 void xr_front_give_up(struct front *f);
 void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg);
 
-/* insist.c: agents are about to be told to end; one has answered that. */
-void xr_front_insist(struct front *f, uint32_t grace_ms);
+/* An agent has answered that the job is to end. */
 void xr_front_heard_end(struct front *f, uint32_t node);
 void xr_front_on_insist(evutil_socket_t fd, short what, void *arg);
 
@@ -128,6 +127,13 @@ void xr_front_blame(struct front *f);
 /* A host is lost: a rank elsewhere that has just exited badly did so by that. */
 void xr_front_blame_host(struct front *f);
 void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
+void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text);
+bool xr_front_on_refused(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_exited(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_abort(struct front *f, struct xr_unpacker *u);
+/* An agent is gone, and so is all below it. */
+void xr_front_lose_agent(struct front *f, uint32_t top, const char *why);
+bool xr_front_on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u);
 
 /* signals.c */
 rank_status_t xr_front_watch_signals(struct front *f);
@@ -136,22 +142,34 @@ void xr_front_forward(struct front *f, int sig);
 bool xr_front_control(struct front *f, struct xr_unpacker *u);
 void xr_front_on_stopping(evutil_socket_t fd, short what, void *arg);
 
-/* agent_messages.c: what agents say. */
-const char *xr_front_host_of(const struct front *f, uint32_t rank);
-void xr_front_pay(struct front *f, struct node *n, uint32_t least);
 /* No rank of any job makes progress, and the user wants them to end then. */
 void xr_front_hopeless(struct front *f);
+
+/* nodes.c */
+/* The host that a rank runs on, or NULL. */
+struct node *xr_front_node_of(struct front *f, uint32_t rank);
+const char *xr_front_host_of(const struct front *f, uint32_t rank);
+struct xr_label xr_front_label_of(struct front *f);
+
+/* singleton_warning.c: XR_MSG_ALONE, XR_MSG_JOINED. */
+bool xr_front_on_singleton(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_joined(struct front *f, struct xr_unpacker *u);
+void xr_front_warn_singleton(struct front *f, uint32_t app);
+
+/* agent_messages.c */
 extern const struct xr_life_ops xr_front_life_ops;
 extern const struct xr_tree_ops xr_front_tree_ops;
 
 /* stdio.c: what the user writes and reads. */
+bool xr_front_on_output(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_output_broken(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_log(struct front *f, struct xr_unpacker *u);
+void xr_front_on_input_closed(struct front *f, uint32_t host);
 void xr_front_on_lost(void *arg, const char *file, int error);
 rank_status_t xr_front_open_input(struct front *f);
 extern const struct xr_stream_ops xr_front_stream_ops;
 
 /* launch_job.c: the agents come, and are told the job. */
-struct xr_label xr_front_label_of(struct front *f);
-void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text);
 bool xr_front_open_report(struct front *f);
 rank_status_t xr_front_open_tree(struct front *f, int fd);
 

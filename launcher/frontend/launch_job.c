@@ -3,6 +3,7 @@
  * launch_job.c: the agents of all hosts come, ranks are placed, and everybody
  * is told the job.
  */
+#include "launcher/frontend/job_map.h"
 #include "launcher/frontend/place_job.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
@@ -64,26 +65,13 @@ static void say_fewer(struct front *f)
                   hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }
 
-static const char *label_host(void *arg, uint32_t rank)
-{
-    return xr_front_host_of(arg, rank);
-}
-
-struct xr_label xr_front_label_of(struct front *f)
-{
-    return (struct xr_label){.time = f->options->timestamp,
-                             .rank = f->options->tag_output,
-                             .host = f->options->label_host ? label_host : NULL,
-                             .host_arg = f};
-}
-
 /* All is known: place the ranks, and tell the agents. */
 static rank_status_t send_job(struct front *f)
 {
     struct xr_packer p = {0};
     struct xr_label label;
     const struct xr_life_options life = {f->options->heartbeat, f->options->heartbeat_kill, f->options->verbose};
-    rank_status_t st = xr_assign_map(f->plan, f->setup.shape.fanout, f->job);
+    rank_status_t st = xr_map_job(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
         st = xr_by_host_make(f->job, &f->of_host);
@@ -103,7 +91,7 @@ static rank_status_t send_job(struct front *f)
     f->told_ns = rk_clock_ns();
     st = xr_front_jobs_told(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
-        st = xr_assign_seats(f->plan, i, &f->of_host, &p);
+        st = xr_map_seats(f->plan, i, &f->of_host, &p);
         xr_tree_send(f->tree, i, XR_MSG_SEATS, &p);
     }
     xr_job_pack(f->job, &p);
@@ -128,19 +116,6 @@ static void launch_job_fail(struct front *f, const char *text)
     xr_stream_say(f->err, "xrun: error: %s", text);
     xr_front_judge(f, 1);
     xr_front_end_job_by(f, SIGTERM, 0);
-}
-
-void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
-{
-    struct front *f = arg;
-
-    if (!f->ending && node == XR_NODE_ALL)
-        xr_stream_say(f->err, "xrun: error: %s", text);
-    else if (!f->ending)
-        xr_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
-    xr_front_judge(f, 1);
-    if (!f->ending)
-        xr_front_end_job_by(f, SIGTERM, 0);
 }
 
 static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line)
@@ -202,13 +177,13 @@ static void on_all_here(void *arg)
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
     if (!check_twins(f))
         return;
-    if (xr_assign_place(f->options, f->plan, text, sizeof(text))) {
+    if (xr_place_ranks(f->options, f->plan, text, sizeof(text))) {
         launch_job_fail(f, text);
         f->code = 2;
     } else if (f->options->where.dry_run) {
         xr_front_judge(f, 0);
         xr_front_end_job_by(f, SIGTERM, 0);
-    } else if (xr_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
+    } else if (xr_place_size(f->options, f->plan, f->job, text, sizeof(text))) {
         launch_job_fail(f, text);
         f->code = 2;
     } else if (!xr_front_open_report(f)) {

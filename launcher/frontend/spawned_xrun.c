@@ -8,97 +8,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define HEADER 12 /* of a wire's message */
 
 static int held = -1; /* the link, for those that fork from this process */
-
-/* ------------------------------------------------------------- in the first xrun */
-
-static void spawned_xrun_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
-{
-    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct rlimit files;
-
-    /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
-    setpgid(0, 0);
-    /* What the first one catches would else be pending here for nobody. */
-    for (int sig = 1; sig < NSIG; sig++) {
-        struct sigaction old;
-        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
-            signal(sig, SIG_DFL);
-    }
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
-    dup2(output[0], STDOUT_FILENO);
-    dup2(output[1], STDERR_FILENO);
-    /* Last: one of the others may have this number. */
-    if (fd != XR_SPAWNED_FD)
-        dup2(fd, XR_SPAWNED_FD);
-    else
-        fcntl(fd, F_SETFD, 0);
-    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
-        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execve("/proc/self/exe", argv, env);
-    _exit(1);
-}
-
-static void close_all(const int *fds, int n)
-{
-    int error = errno;
-
-    for (int i = 0; i < n; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-    }
-    errno = error;
-}
-
-pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
-{
-    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
-    int theirs[2];
-    sigset_t all, old;
-    pid_t pid;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
-        pipe2(err, O_CLOEXEC)) {
-        close_all(fds, 6);
-        return -1;
-    }
-    theirs[0] = out[1];
-    theirs[1] = err[1];
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &old);
-    pid = fork();
-    if (pid == 0)
-        spawned_xrun_become(ends[1], theirs, &old, nofile, env);
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    if (pid < 0) {
-        close_all(fds, 6);
-        return -1;
-    }
-    close(ends[1]);
-    close_all(theirs, 2);
-    *fd = ends[0];
-    output[0] = out[0];
-    output[1] = err[0];
-    return pid;
-}
-
-/* ------------------------------------------------------------- in the spawned one */
 
 static bool read_all(int fd, void *to, size_t len)
 {
@@ -313,36 +231,6 @@ void xr_spawned_clear(struct xr_spawned *s)
     free(s->words);
     free(s->output_dir);
     memset(s, 0, sizeof(*s));
-}
-
-static int spawned_xrun_by_host(const void *name, const void *word)
-{
-    const char *host = strchr(*(char *const *)word, ' ');
-
-    return strcmp(name, host ? host + 1 : "");
-}
-
-/* The words are in the order of the hosts' names. */
-static uint32_t busy_on(char **busy, size_t n, const char *host)
-{
-    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), spawned_xrun_by_host) : NULL;
-
-    return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
-}
-
-void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan)
-{
-    char **busy = spawned->hello.busy;
-    size_t n = spawned_xrun_count(busy);
-
-    for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
-        struct xr_placed_host *host = &plan->placement.host[i];
-        uint64_t there = busy_on(busy, n, xr_plan_name(plan, i));
-        if (!there)
-            there = busy_on(busy, n, plan->hosts.host[i].name);
-        if (there && host->ranks + there > host->units)
-            host->oversubscribed = true;
-    }
 }
 
 int xr_spawned_link(void)

@@ -14,8 +14,6 @@
 #include "launcher/map/plan.h"
 #include "launcher/dpm/spawn_request.h"
 
-#include <sys/types.h>
-
 #define XR_SPAWNED_PROCESS "--spawned-process"
 #define XR_SPAWNED_FD 3
 
@@ -27,17 +25,11 @@ struct xr_spawned {
     char *output_dir;
 };
 
-/* In the first xrun: start one. *fd is the link; output: what it writes to standard output and error can be read there.
- * env: that of the first xrun; nofile: its user's soft limit of open files. Returns its pid, or -1 with errno. */
-pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]);
-
 /* In that process: be told what to run. On failure err says why. Clear it in any case, after the options. */
 rank_status_t xr_spawned_read(struct xr_spawned *out, struct xr_options *options, char *err, size_t errlen);
 /* What the job is told of where it comes from. False: no memory. */
 bool xr_spawned_origin(const struct xr_spawned *spawned, struct xr_origin *out);
 void xr_spawned_clear(struct xr_spawned *spawned);
-/* Ranks of other jobs run on the hosts already: where all are more than cores, they shall yield to each other. */
-void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan);
 /* The descriptor of the link, which children of that process must not hold; -1: this is not such a process. */
 int xr_spawned_link(void);
 

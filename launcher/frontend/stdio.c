@@ -9,12 +9,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#define OUTPUT_BACKLOG (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
+#define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
+
+/* Tell an agent that so much of its output is where the user wants it. */
+static void acknowledge_output(struct front *f, struct node *n, uint32_t least)
+{
+    struct xr_packer p = {0};
+
+    if (n->owed < least || n->owed == 0 || n->gone)
+        return;
+    xr_pack_u32(&p, n->owed);
+    xr_tree_send(f->tree, (uint32_t)(n - f->nodes), XR_MSG_OUTPUT_TAKEN, &p);
+    n->owed = 0;
+}
+
 static void stdio_on_drained(void *arg)
 {
     struct front *f = arg;
 
     for (uint32_t i = 0; i < f->nnodes; i++)
-        xr_front_pay(f, &f->nodes[i], 1);
+        acknowledge_output(f, &f->nodes[i], 1);
     xr_front_jobs_drained(f);
     xr_front_leave_if_over(f);
 }
@@ -32,6 +47,55 @@ static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
 }
 
 const struct xr_stream_ops xr_front_stream_ops = {stdio_on_drained, stdio_on_broken};
+
+/* The agent writes standard output itself and cannot. */
+bool xr_front_on_output_broken(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t error = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || !f->direct)
+        return false;
+    xr_front_stream_ops.on_broken(f, f->out, (int)error);
+    return true;
+}
+
+static void stdio_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
+                       size_t len, bool partial)
+{
+    if (f->files)
+        xr_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+    else
+        xr_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
+}
+
+bool xr_front_on_output(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u), flags = xr_unpack_u32(u);
+    size_t len;
+    const char *data = xr_unpack_bytes(u, &len);
+    struct node *n = xr_front_node_of(f, rank);
+
+    if (!xr_unpack_done(u) || (stream != 1 && stream != 2) || !n)
+        return false;
+    stdio_put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
+    n->owed += (uint32_t)len;
+    if (f->files ||
+        (xr_stream_backlog(f->out) <= OUTPUT_BACKLOG && xr_stream_backlog(f->err) <= OUTPUT_BACKLOG))
+        acknowledge_output(f, n, TELL_AT);
+    return true;
+}
+
+bool xr_front_on_log(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u);
+    size_t len;
+    const char *data = xr_unpack_bytes(u, &len);
+
+    if (!xr_unpack_done(u) || (stream != 1 && stream != 2))
+        return false;
+    stdio_put_output(f, rank, stream, data, len, len > 0 && data[len - 1] != '\n');
+    return true;
+}
 
 /* The job itself is well: xrun's exit code says it at the end. */
 void xr_front_on_lost(void *arg, const char *file, int error)
@@ -64,6 +128,18 @@ static void stdio_on_input(void *arg, const void *data, size_t len, int error)
     else
         xr_tree_send(f->tree, f->job->host_of[f->job->input], XR_MSG_INPUT, &p);
     xr_feed_sent(f->feed, (uint32_t)len);
+}
+
+/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
+void xr_front_on_input_closed(struct front *f, uint32_t host)
+{
+    if (!f->feed || !xr_feed_reads(f->feed, host))
+        return;
+    xr_reader_credit(f->reader, xr_feed_gone(f->feed, host));
+    if (xr_feed_any(f->feed))
+        return;
+    xr_reader_close(f->reader);
+    f->reader = NULL;
 }
 
 /* With --pty. */
