@@ -3,6 +3,7 @@
  * agent_messages.c: what agents say: output, ends and failures of ranks, and what
  * becomes of the agents themselves.
  */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/event.h"
@@ -47,7 +48,8 @@ static bool show_budget(struct front *f, struct xr_unpacker *u)
         xr_report_host_phase(f->report, node, phase, ns);
     }
     xr_report_phase(report, "total", now - f->job->started_ns);
-    xr_front_jobs_started(f, node);
+    f->nodes[node].started = true;
+    xr_front_check_started(f);
     if (f->options->verbose)
         xr_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
                       f->plan->placement.host[node].ranks, xr_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
@@ -75,7 +77,7 @@ static bool on_notice(struct front *f, struct xr_unpacker *u)
     if (f->ending)
         return true;
     if (notice.wide)
-        xr_front_jobs_notice(f, &notice);
+        xr_job_link_event(f, &notice);
     xr_notice_pack(&notice, &p);
     xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
     return true;
@@ -125,8 +127,8 @@ static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
     for (uint32_t i = 0; f->done && i < f->job->napps; i++)
         xr_front_warn_singleton(f, i);
     if (f->done)
-        xr_front_jobs_over(f);
-    if (f->done && !xr_front_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
+        xr_job_link_ended(f);
+    if (f->done && !xr_child_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
         xr_life_shut(f->life);
     return true;
 }
@@ -183,7 +185,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_BROKEN:
         return xr_front_on_output_broken(f, u);
     case XR_MSG_CLIENT_LOST:
-        xr_front_jobs_broken(f, u);
+        xr_job_link_client_lost(f, u);
         return true;
     case XR_MSG_STRANGERS:
         return on_strangers(f, u);
@@ -205,7 +207,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
         return agent_messages_on_done(f, u);
     case XR_MSG_ERRAND:
     case XR_MSG_MODEX_ANSWER:
-        return xr_front_jobs_take(f, kind, u);
+        return xr_job_link_take(f, kind, u);
     default:
         fine = f->life && xr_life_message(f->life, kind, u, &mine);
         return mine && fine;
@@ -234,7 +236,7 @@ static void on_still(void *arg, bool still)
     struct front *f = arg;
 
     if (!f->done && !f->ending && !f->given_up)
-        xr_front_jobs_still(f, still);
+        xr_job_link_stalled(f, still);
 }
 
 static const struct xr_fences *fences(void *arg)
@@ -258,7 +260,7 @@ static void after_child(struct front *f)
     if (xr_tree_child_count(f->tree) == 0) {
         xr_reader_close(f->reader);
         f->reader = NULL;
-        xr_front_jobs_over(f);
+        xr_job_link_ended(f);
     }
     xr_front_leave_if_over(f);
 }

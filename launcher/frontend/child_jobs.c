@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * child_jobs.c: the first xrun's children, the spawned xruns: they are
- * started, spoken to, read and reaped. See job_link.h.
- */
+/* child_jobs.c: start, serve and reap spawned xruns. See child_jobs.h. */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link_internal.h"
 #include "launcher/iof/line_relay.h"
 #include "launcher/frontend/spawned_xrun.h"
@@ -39,7 +37,7 @@ struct child {
     struct event *patience;
 };
 
-static struct child *child_jobs_child_of(const struct xr_front_jobs *j, uint32_t job)
+static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t job)
 {
     for (struct rk_link *l = j->children.next; l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -77,7 +75,7 @@ static uint64_t child_jobs_wall_ns(void)
 /* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
 static bool note_end(struct child *c)
 {
-    struct xr_hub *hub = c->f->jobs->hub;
+    struct xr_hub *hub = c->f->link->hub;
     const char *name = xr_hub_name(hub, c->job);
     struct xr_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = xr_hub_size(hub, c->job),
                                   .start_ns = c->start_ns, .end_ns = child_jobs_wall_ns(), .code = code_of(c->status)};
@@ -94,7 +92,7 @@ static void finish_if_over(struct child *c)
 {
     struct front *f = c->f;
     int status = c->status;
-    const char *name = xr_hub_name(f->jobs->hub, c->job);
+    const char *name = xr_hub_name(f->link->hub, c->job);
 
     if (c->wire || c->pid || c->output[0] || c->output[1])
         return;
@@ -106,7 +104,7 @@ static void finish_if_over(struct child *c)
     if (note_end(c) && code_of(status))
         xr_front_judge(f, code_of(status));
     child_jobs_drop(c);
-    xr_front_leave_if_over(f);
+    f->link->ops->leave(f);
 }
 
 static bool child_jobs_is_full(void *arg)
@@ -156,9 +154,9 @@ static void on_output_over(void *arg, struct xr_relay *relay)
 
 static const struct xr_relay_ops relay_ops = {child_jobs_put_output, child_jobs_is_full, on_output_over};
 
-void xr_front_jobs_drained(struct front *f)
+void xr_child_jobs_wake(struct front *f)
 {
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -172,7 +170,7 @@ static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct xr_unp
     struct child *c = arg;
 
     (void)node;
-    return xr_hub_take(c->f->jobs->hub, c->job, kind, u);
+    return xr_hub_take(c->f->link->hub, c->job, kind, u);
 }
 
 static void on_child_closed(void *arg, const char *why)
@@ -188,10 +186,10 @@ static void on_child_closed(void *arg, const char *why)
 
 static const struct xr_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
 
-void xr_front_jobs_reap(struct front *f)
+void xr_child_jobs_reap(struct front *f)
 {
     const struct timeval patience = {EOF_S, 0};
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL, *next; j && l != &j->children; l = next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -205,19 +203,14 @@ void xr_front_jobs_reap(struct front *f)
     }
 }
 
-static void send_down(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
+void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_word word, struct xr_packer *p)
 {
-    struct front *f = arg;
-    struct child *c = job ? child_jobs_child_of(f->jobs, job) : NULL;
-    struct xr_unpacker u = {p->data, p->len, p->failed};
+    struct child *c = child_jobs_child_of(f->link, job);
 
-    if (c && c->wire) {
+    if (c && c->wire)
         xr_wire_send_to(c->wire, XR_NODE_NEXT, word, p);
-    } else {
-        if (job == 0)
-            xr_front_hear(f, word, &u);
+    else
         xr_packer_free(p);
-    }
 }
 
 static void child_jobs_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
@@ -328,13 +321,13 @@ static char **first_variables(const struct xr_job *job)
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct xr_unpacker *request,
                        struct xr_packer *outline, struct xr_packer *p)
 {
-    struct xr_hello h = {.number = f->jobs->nspawned + 1,
+    struct xr_hello h = {.number = f->link->nspawned + 1,
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
                          .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
                          .env = first_variables(f->job),
-                         .busy = xr_hub_busy(f->jobs->hub)};
+                         .busy = xr_hub_busy(f->link->hub)};
     bool ok = xr_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
               h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
@@ -347,8 +340,8 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
     return ok && !p->failed;
 }
 
-static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
-                      struct xr_unpacker *request, struct xr_packer *outline)
+bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
+                         struct xr_packer *outline)
 {
     struct front *f = arg;
     struct child *c;
@@ -369,7 +362,7 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
     c->parent = strdup(parent);
     c->rank = rank;
     c->start_ns = child_jobs_wall_ns();
-    rk_list_append(&f->jobs->children, &c->link);
+    rk_list_append(&f->link->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
     c->pid = c->patience ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
@@ -379,7 +372,7 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
         xr_packer_free(&p);
         return false;
     }
-    f->jobs->nspawned++;
+    f->link->nspawned++;
     for (int i = 0; i < 2; i++) {
         if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
             close(output[i]); /* what it writes is lost, and it notices */
@@ -393,32 +386,29 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
     return true;
 }
 
-const struct xr_hub_ops xr_front_hub_ops = {send_down, child_jobs_start_job};
-
-bool xr_front_jobs_running(const struct front *f)
+bool xr_child_jobs_running(const struct front *f)
 {
-    return f->jobs && !rk_list_empty(&f->jobs->children);
+    return f->link && !rk_list_empty(&f->link->children);
 }
 
-void xr_front_jobs_signal(struct front *f, int sig)
+void xr_child_jobs_signal(struct front *f, int sig)
 {
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
         struct xr_packer p = {0};
         xr_pack_u32(&p, (uint32_t)sig);
-        send_down(f, c->job, XR_DOWN_SIGNAL, &p);
+        xr_child_jobs_send(f, c->job, XR_DOWN_SIGNAL, &p);
     }
 }
 
-void xr_front_wait_for_children(struct front *f)
+void xr_child_jobs_wait(struct front *f)
 {
     const struct timespec tick = {0, 10000000};
     uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
-    xr_front_jobs_over(f); /* nobody of ours is there to be told anything */
     while (!rk_list_empty(&j->children)) {
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);

@@ -55,6 +55,18 @@ void xr_front_blame_host(struct front *f)
     event_del(f->blame);
 }
 
+/* Another job that is connected with this one failed. */
+void xr_front_end_connected(struct front *f, int code)
+{
+    xr_front_blame(f); /* a rank of this job may be the cause */
+    if (f->done || f->ending)
+        return;
+    xr_report_cause(f->report, "a job that is connected with this one failed");
+    xr_stream_say(f->err, "xrun: error: a job that is connected with %s failed; ending the job", f->job->id);
+    xr_front_judge(f, code);
+    xr_front_end_job(f);
+}
+
 void xr_front_on_blame(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -138,7 +150,7 @@ bool xr_front_on_exited(struct front *f, struct xr_unpacker *u)
         f->terminal = NULL;
     }
     failed = xr_verdict_failed(status, unfinished);
-    xr_front_jobs_ended(f, rank, failed, WIFSIGNALED(status));
+    xr_job_link_rank_ended(f, rank, failed, WIFSIGNALED(status));
     if (f->ending || !failed) /* what follows from an end is no news */
         return true;
     if (f->options->go_on && f->nnodes > 1)
@@ -182,7 +194,10 @@ void xr_front_lose_agent(struct front *f, uint32_t top, const char *why)
         xr_gone_note(f->gone, XR_GONE_AGENT, i);
         if (n->done)
             continue;
-        xr_front_jobs_lost(f, i);
+        if (f->told)
+            xr_job_link_host_lost(f, i);
+        if (f->told && f->options->go_on && !f->ending)
+            xr_front_check_started(f);
         lost++;
         if (!f->told || !f->options->go_on || f->ending)
             continue;

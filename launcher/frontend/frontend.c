@@ -59,6 +59,9 @@ static rank_status_t frontend_start_agent(struct front *f, int *fd)
     return RANK_OK;
 }
 
+static const struct xr_job_link_ops link_ops = {xr_front_end_connected, xr_front_force, xr_front_forward,
+                                                xr_front_hopeless, xr_front_leave_if_over};
+
 static rank_status_t open_front(struct front *f)
 {
     struct xr_label label = xr_front_label_of(f);
@@ -75,7 +78,7 @@ static rank_status_t open_front(struct front *f)
     if (!st)
         xr_stream_pair(f->out, f->err);
     if (!st)
-        st = xr_front_jobs_open(f);
+        st = xr_job_link_open(f, &link_ops);
     if (!st)
         st = xr_front_watch_signals(f);
     f->silence = evtimer_new(f->base, xr_front_on_silence, f);
@@ -265,7 +268,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
     f.tree = NULL;
     xr_branches_close(f.branches);
     f.branches = NULL;
-    xr_front_jobs_close(&f);
+    xr_job_link_close(&f);
     end_all(&f, before, nbefore);
     frontend_remove_leftovers(&f, &since);
     if (f.lost)

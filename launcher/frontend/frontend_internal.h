@@ -6,6 +6,7 @@
 #define XR_LAUNCHER_FRONTEND_FRONTEND_INTERNAL_H
 
 #include "launcher/bootstrap/launch.h"
+#include "launcher/cli/options.h"
 #include "launcher/iof/direct_out.h"
 #include "launcher/iof/stdin_credit.h"
 #include "launcher/overlay/fence.h"
@@ -50,7 +51,7 @@ struct xr_failure {
     bool unfinished;
 };
 
-struct xr_front_jobs;
+struct xr_job_link;
 
 struct front {
     const struct xr_options *options;
@@ -98,16 +99,20 @@ struct front {
     bool alone;       /* that a program is many jobs of one has been said */
     bool given_up;    /* it takes too long; stack traces may still be made */
     bool orphans;     /* a spawned job may have left something */
-    struct xr_front_jobs *jobs;
+    struct xr_job_link *link;
     int interrupts;
     uint64_t forked_ns, told_ns, seen_written;
 };
+
+static inline uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms)
+{
+    return f->options->kill_grace < 0 ? dflt_ms : (uint32_t)(f->options->kill_grace * 1000);
+}
 
 /* terminate.c: how a job ends. */
 void xr_front_on_linger(evutil_socket_t fd, short what, void *arg);
 void xr_front_on_over(evutil_socket_t fd, short what, void *arg);
 void xr_front_leave_if_over(struct front *f);
-uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms);
 void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms);
 void xr_front_end_job(struct front *f);
 void xr_front_judge(struct front *f, int code);
@@ -126,6 +131,7 @@ void xr_front_failed(struct front *f, const struct xr_failure *failure);
 void xr_front_blame(struct front *f);
 /* A host is lost: a rank elsewhere that has just exited badly did so by that. */
 void xr_front_blame_host(struct front *f);
+void xr_front_end_connected(struct front *f, int code);
 void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
 void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text);
 bool xr_front_on_refused(struct front *f, struct xr_unpacker *u);
@@ -148,6 +154,7 @@ void xr_front_hopeless(struct front *f);
 /* nodes.c */
 /* The host that a rank runs on, or NULL. */
 struct node *xr_front_node_of(struct front *f, uint32_t rank);
+void xr_front_check_started(struct front *f);
 const char *xr_front_host_of(const struct front *f, uint32_t rank);
 struct xr_label xr_front_label_of(struct front *f);
 

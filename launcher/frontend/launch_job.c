@@ -89,7 +89,7 @@ static rank_status_t send_job(struct front *f)
         return st;
     f->told = true;
     f->told_ns = rk_clock_ns();
-    st = xr_front_jobs_told(f);
+    st = xr_job_link_describe(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
         st = xr_map_seats(f->plan, i, &f->of_host, &p);
         xr_tree_send(f->tree, i, XR_MSG_SEATS, &p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* signals.c: what signals to xrun mean for the job. */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/compiler.h"
@@ -15,7 +16,7 @@ void xr_front_forward(struct front *f, int sig)
 {
     struct xr_packer p = {0};
 
-    xr_front_jobs_signal(f, sig);
+    xr_child_jobs_signal(f, sig);
     if (f->done)
         return;
     xr_pack_u32(&p, (uint32_t)sig);
@@ -131,7 +132,7 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
             xr_branches_reaped(f->branches, pids[i], status);
     }
     free(pids);
-    xr_front_jobs_reap(f);
+    xr_child_jobs_reap(f);
     if (n)
         xr_front_leave_if_over(f);
 }

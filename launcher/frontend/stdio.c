@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stdio.c: the user's input, output and terminal. */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 
@@ -30,7 +31,7 @@ static void stdio_on_drained(void *arg)
 
     for (uint32_t i = 0; i < f->nnodes; i++)
         acknowledge_output(f, &f->nodes[i], 1);
-    xr_front_jobs_drained(f);
+    xr_child_jobs_wake(f);
     xr_front_leave_if_over(f);
 }
 

@@ -3,6 +3,7 @@
  * terminate.c: how a job ends: the first reason counts, everything is told to
  * end, and xrun leaves when all of it is gone and all output is out.
  */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
@@ -157,7 +158,7 @@ void xr_front_leave_if_over(struct front *f)
 {
     const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
 
-    if (xr_front_jobs_running(f) || xr_front_jobs_speaking(f) || xr_tree_child_count(f->tree) ||
+    if (xr_child_jobs_running(f) || xr_job_link_sending(f) || xr_tree_child_count(f->tree) ||
         xr_stream_backlog(f->out) || xr_stream_backlog(f->err))
         return;
     /* A command has ended, and its last words, which say why, are still on their way. */
@@ -169,17 +170,12 @@ void xr_front_leave_if_over(struct front *f)
         event_add(f->linger, &linger);
 }
 
-uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms)
-{
-    return f->options->kill_grace < 0 ? dflt_ms : (uint32_t)(f->options->kill_grace * 1000);
-}
-
 /* sig: what the ranks get first. */
 void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
 {
     struct xr_packer p = {0};
 
-    xr_front_jobs_end(f, sig, grace_ms);
+    xr_job_link_end(f, sig, grace_ms);
     if (f->done || !f->tree) /* nothing runs any more, or xrun is about to leave */
         return;
     f->ending = true;
@@ -248,7 +244,7 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 /* Something of it, or a job that it has spawned, and it has not been told to end. */
 static bool terminate_runs(const struct front *f)
 {
-    return f->done ? xr_front_jobs_running(f) && !f->forced : !f->ending;
+    return f->done ? xr_child_jobs_running(f) && !f->forced : !f->ending;
 }
 
 static void force_after_traces(void *arg)
