@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * agent_messages.c: what agents say: output, ends and failures of ranks, and what
- * becomes of the agents themselves.
- */
+/* agent_messages.c: dispatch the messages of agents, and their connections' ends. */
 #include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/event.h"
-#include "launcher/job/exit_status.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/clock.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
 
-#define OVER_MS 50
+#define ANNOUNCE_DONE_MS 50
 
-static bool show_budget(struct front *f, struct xr_unpacker *u)
+/* -------------------------------------------------------------------- start and end */
+
+/* The ranks of a host run: report how long the start took. */
+static bool on_ranks_started(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
     uint64_t now = rk_clock_ns();
@@ -28,15 +24,15 @@ static bool show_budget(struct front *f, struct xr_unpacker *u)
 
     if (node >= f->nnodes)
         return false;
-    report = node == f->job->host_of[0] ? f->report : NULL; /* of one for all */
+    report = node == f->job->host_of[0] ? f->report : NULL; /* the host of rank 0 stands for all */
     xr_report_phase(report, "front end", f->forked_ns - f->job->started_ns);
-    xr_report_phase(report, "agent", f->told_ns - f->forked_ns);
+    xr_report_phase(report, "agent", f->launched_ns - f->forked_ns);
     if (f->job->origin.job)
         snprintf(name, sizeof(name), "%.200s, spawned by rank %u of %.200s: ", f->job->id, f->job->origin.rank,
                  f->job->origin.job);
     len = snprintf(line, sizeof(line), "xrun: %sstart-up in ms: front end %.2f, agent %.2f", name,
                    (double)(f->forked_ns - f->job->started_ns) * 1e-6,
-                   (double)(f->told_ns - f->forked_ns) * 1e-6);
+                   (double)(f->launched_ns - f->forked_ns) * 1e-6);
     for (uint32_t i = 0; i < n; i++) {
         const char *phase = xr_unpack_string(u);
         uint64_t ns = xr_unpack_u64(u);
@@ -49,45 +45,18 @@ static bool show_budget(struct front *f, struct xr_unpacker *u)
     }
     xr_report_phase(report, "total", now - f->job->started_ns);
     f->nodes[node].started = true;
-    xr_front_check_started(f);
+    xr_job_link_check_started(f);
     if (f->options->verbose)
         xr_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
                       f->plan->placement.host[node].ranks, xr_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
     return true;
 }
 
-static bool on_strangers(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
-
-    if (!xr_unpack_done(u) || node >= f->nnodes)
-        return false;
-    f->strangers += n;
-    return true;
-}
-
-/* An event that a rank has raised: to all hosts, and perhaps to other jobs. */
-static bool on_notice(struct front *f, struct xr_unpacker *u)
-{
-    struct xr_notice notice;
-    struct xr_packer p = {0};
-
-    if (!f->told || !xr_notice_unpack(u, f->job->size, &notice))
-        return false;
-    if (f->ending)
-        return true;
-    if (notice.wide)
-        xr_job_link_event(f, &notice);
-    xr_notice_pack(&notice, &p);
-    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
-    return true;
-}
-
 /*
- * Hosts that are done answer no questions, which others may have asked them just then. All that end at about the
- * same time are told of at once: at the end of a large job that is one message, or none.
+ * Done hosts answer no more requests, and others may have sent some. Hosts that end at about the same time are
+ * announced together: at the end of a large job that is one message, or none.
  */
-void xr_front_on_over(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_announce_done(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
     struct xr_packer p = {0}, nodes = {0};
@@ -95,10 +64,10 @@ void xr_front_on_over(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    for (uint32_t i = 0; i < f->nnodes && !f->done; i++) {
-        if (!f->nodes[i].done || f->nodes[i].told_over)
+    for (uint32_t i = 0; i < f->nnodes && !xr_job_is_done(f->state); i++) {
+        if (!f->nodes[i].done || f->nodes[i].done_announced)
             continue;
-        f->nodes[i].told_over = true;
+        f->nodes[i].done_announced = true;
         xr_pack_u32(&nodes, i);
         n++;
     }
@@ -110,26 +79,80 @@ void xr_front_on_over(evutil_socket_t fd, short what, void *arg)
     xr_packer_free(&nodes);
 }
 
+static void on_all_done(struct front *f)
+{
+    xr_front_enter(f, xr_job_state_when_done(f->state));
+    xr_front_blame(f);
+    for (uint32_t i = 0; i < f->job->napps; i++)
+        xr_front_warn_singleton(f, i);
+    xr_job_link_ended(f);
+    if (!xr_child_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
+        xr_life_shut(f->life);
+}
+
 static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
 {
-    const struct timeval soon = {0, OVER_MS * 1000};
+    const struct timeval soon = {0, ANNOUNCE_DONE_MS * 1000};
     uint32_t node = xr_unpack_u32(u);
 
     if (!xr_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
-    xr_gone_note(f->gone, XR_GONE_AGENT, node); /* it answers no more questions */
-    f->done = ++f->ndone == f->nnodes;
-    if (!f->done && !event_pending(f->over, EV_TIMEOUT, NULL))
-        event_add(f->over, &soon);
-    if (f->done)
-        xr_front_blame(f);
-    for (uint32_t i = 0; f->done && i < f->job->napps; i++)
-        xr_front_warn_singleton(f, i);
-    if (f->done)
-        xr_job_link_ended(f);
-    if (f->done && !xr_child_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
-        xr_life_shut(f->life);
+    xr_gone_note(f->gone, XR_GONE_AGENT, node);
+    if (++f->ndone == f->nnodes)
+        on_all_done(f);
+    else if (!event_pending(f->announce_done, EV_TIMEOUT, NULL))
+        event_add(f->announce_done, &soon);
+    return true;
+}
+
+/* ----------------------------------------------------------------------- messages */
+
+static bool on_ready(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(&(struct xr_unpacker){u->at, u->left, false});
+
+    if (node < f->nnodes)
+        f->nodes[node].joined = true;
+    xr_branches_connected(f->branches, node); /* first: the last agent completes the wait for hosts */
+    return f->muster && xr_muster_take(f->muster, XR_MSG_READY, u);
+}
+
+/* Unauthenticated peers at the listener of an agent. */
+static bool on_strangers(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || node >= f->nnodes)
+        return false;
+    f->strangers += n;
+    return true;
+}
+
+/* An event that a rank raised: for all hosts, and for other jobs if its range is wider than the job. */
+static bool on_notice(struct front *f, struct xr_unpacker *u)
+{
+    struct xr_notice event;
+    struct xr_packer p = {0};
+
+    if (!xr_front_launched(f) || !xr_notice_unpack(u, f->job->size, &event))
+        return false;
+    if (xr_job_is_ending(f->state))
+        return true;
+    if (event.wide)
+        xr_job_link_event(f, &event);
+    xr_notice_pack(&event, &p);
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
+    return true;
+}
+
+static bool on_ending(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || node >= f->nnodes)
+        return false;
+    xr_front_end_acked(f, node);
     return true;
 }
 
@@ -137,39 +160,24 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
 {
     struct front *f = arg;
     bool mine = false, fine;
-    uint32_t n, node;
 
     switch (kind) {
     case XR_MSG_READY:
-        node = xr_unpack_u32(&(struct xr_unpacker){u->at, u->left, false});
-        if (node < f->nnodes)
-            f->nodes[node].joined = true;
-        xr_branches_connected(f->branches, node); /* first: nobody is missing when the muster is complete */
-        return f->muster && xr_muster_take(f->muster, kind, u);
+        return on_ready(f, u);
     case XR_MSG_DOOR:
         return xr_branches_hear_door(f->branches, u);
     case XR_MSG_TOPOLOGY:
         return f->muster && xr_muster_take(f->muster, kind, u);
     case XR_MSG_STARTED:
-        return show_budget(f, u);
+        return on_ranks_started(f, u);
     case XR_MSG_REFUSED:
         return xr_front_on_refused(f, u);
     case XR_MSG_OUTPUT:
         return xr_front_on_output(f, u);
     case XR_MSG_INPUT_TAKEN:
-        node = xr_unpack_u32(u);
-        n = xr_unpack_u32(u);
-        if (!xr_unpack_done(u) || node >= f->nnodes)
-            return false;
-        if (f->feed)
-            xr_reader_credit(f->reader, xr_feed_taken(f->feed, node, n));
-        return true;
+        return xr_front_on_input_taken(f, u);
     case XR_MSG_INPUT_CLOSED:
-        node = xr_unpack_u32(u);
-        if (!xr_unpack_done(u) || node >= f->nnodes)
-            return false;
-        xr_front_on_input_closed(f, node);
-        return true;
+        return xr_front_on_input_closed(f, u);
     case XR_MSG_EXITED:
         return xr_front_on_exited(f, u);
     case XR_MSG_ABORT:
@@ -192,11 +200,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_NOTICE:
         return on_notice(f, u);
     case XR_MSG_ENDING:
-        node = xr_unpack_u32(u);
-        if (!xr_unpack_done(u) || node >= f->nnodes)
-            return false;
-        xr_front_heard_end(f, node);
-        return true;
+        return on_ending(f, u);
     case XR_MSG_CONTROL:
         return xr_front_control(f, u);
     case XR_MSG_JOINED:
@@ -214,46 +218,14 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     }
 }
 
-/* ------------------------------------------------------------------- signs of life */
-
-static int send_to_agents(void *arg, uint32_t kind, struct xr_packer *p)
-{
-    struct front *f = arg;
-    int n = 0;
-
-    for (uint32_t i = 0; i < f->nnodes; i++)
-        n += f->told && !f->nodes[i].done && !f->nodes[i].gone && f->plan->placement.host[i].ranks > 0;
-    if (n == 0 || f->done)
-        xr_packer_free(p);
-    else
-        xr_tree_send(f->tree, XR_NODE_ALL, kind, p);
-    return f->done ? 0 : n;
-}
-
-/* Other jobs of this xrun may be what the ranks wait for: the hub knows of all. */
-static void on_still(void *arg, bool still)
-{
-    struct front *f = arg;
-
-    if (!f->done && !f->ending && !f->given_up)
-        xr_job_link_stalled(f, still);
-}
-
-static const struct xr_fences *fences(void *arg)
-{
-    const struct front *f = arg;
-
-    return f->fences;
-}
-
-const struct xr_life_ops xr_front_life_ops = {send_to_agents, on_still, fences};
-
 static bool agent_messages_on_step(void *arg, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     struct front *f = arg;
 
     return (kind == XR_MSG_FENCE_UP || kind == XR_MSG_FENCE_ENDED) && f->fences && xr_fences_take(f->fences, from, kind, u);
 }
+
+/* -------------------------------------------------------------------- connections */
 
 static void after_child(struct front *f)
 {
@@ -288,4 +260,43 @@ static void agent_messages_on_parent_gone(void *arg, const char *why)
     (void)why;
 }
 
-const struct xr_tree_ops xr_front_tree_ops = {agent_messages_on_message, agent_messages_on_step, agent_messages_on_child_gone, agent_messages_on_lost_ended, agent_messages_on_parent_gone, NULL};
+const struct xr_tree_ops xr_front_tree_ops = {agent_messages_on_message,    agent_messages_on_step,
+                                              agent_messages_on_child_gone, agent_messages_on_lost_ended,
+                                              agent_messages_on_parent_gone, NULL};
+
+/* ---------------------------------------------------------------------- heartbeat */
+
+/* Returns the number of agents that get the message. */
+static int send_to_agents(void *arg, uint32_t kind, struct xr_packer *p)
+{
+    struct front *f = arg;
+    int n = 0;
+
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        n += xr_front_launched(f) && !f->nodes[i].done && !f->nodes[i].gone && f->plan->placement.host[i].ranks > 0;
+    if (xr_job_is_done(f->state))
+        n = 0;
+    if (n)
+        xr_tree_send(f->tree, XR_NODE_ALL, kind, p);
+    else
+        xr_packer_free(p);
+    return n;
+}
+
+/* The ranks may wait for other jobs, so the hub decides whether all of them are stalled. */
+static void on_job_stalled(void *arg, bool stalled)
+{
+    struct front *f = arg;
+
+    if (xr_job_is_active(f->state))
+        xr_job_link_stalled(f, stalled);
+}
+
+static const struct xr_fences *fences_of(void *arg)
+{
+    const struct front *f = arg;
+
+    return f->fences;
+}
+
+const struct xr_life_ops xr_front_life_ops = {send_to_agents, on_job_stalled, fences_of};

@@ -122,7 +122,7 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Its output waits for the user, as all does. */
-    if (child_jobs_is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
+    if (child_jobs_is_full(c) && !xr_job_is_forced(c->f->state) && event_add(c->patience, &again) == 0)
         return;
     xr_wire_close(c->wire);
     c->wire = NULL;
@@ -348,7 +348,7 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
     struct xr_packer p = {0};
     int fd = -1, output[2];
 
-    if (f->ending || f->forced || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
+    if (xr_job_is_ending(f->state) || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
         xr_packer_free(&p);
         return false;
     }

@@ -70,7 +70,7 @@ static bool job_link_take_modex(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u))
         return false;
-    node = f->told && rank < f->job->size ? f->job->host_of[rank] : XR_NO_HOST;
+    node = xr_front_launched(f) && rank < f->job->size ? f->job->host_of[rank] : XR_NO_HOST;
     if (node == XR_NO_HOST || f->nodes[node].done || f->nodes[node].gone)
         job_link_on_modex(f, token, XR_FOUND_NEVER, NULL, 0);
     else
@@ -125,7 +125,7 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
     case XR_DOWN_DIED:
         return job_link_pass_on(f, XR_MSG_OTHER_DIED, u);
     case XR_DOWN_NOTICE:
-        return f->ending || job_link_pass_on(f, XR_MSG_OTHER_NOTICE, u);
+        return xr_job_is_ending(f->state) || job_link_pass_on(f, XR_MSG_OTHER_NOTICE, u);
     case XR_DOWN_END:
         return job_link_take_end(f, u);
     case XR_DOWN_AGAIN:
@@ -174,11 +174,11 @@ static void on_link_closed(void *arg, const char *why)
     (void)why;
     xr_wire_close(f->link->conn);
     f->link->conn = NULL;
-    if (f->done) {
+    if (xr_job_is_done(f->state)) {
         f->link->ops->leave(f); /* queued data may have been all that remained */
         return;
     }
-    if (!f->ending)
+    if (!xr_job_is_ending(f->state))
         xr_stream_say(f->err, "xrun: error: the first xrun is gone; ending the job %s", f->job->id);
     f->link->ops->force(f, 1, SIGTERM, xr_front_grace(f, XR_FAILURE_GRACE_MS));
 }
@@ -205,13 +205,24 @@ rank_status_t xr_job_link_describe(struct front *f)
     return job_link_send(f, XR_UP_OUTLINE, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-void xr_job_link_started(struct front *f)
+void xr_job_link_check_started(struct front *f)
 {
     struct xr_packer p = {0};
+    bool any = false;
 
-    if (f->link->up)
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        const struct node *n = &f->nodes[i];
+        if (f->plan->placement.host[i].ranks == 0)
+            continue;
+        if (!n->started && !n->gone)
+            return;
+        any = any || n->started;
+    }
+    if (!any || f->link->up)
         return;
     f->link->up = true;
+    if (f->state == XR_JOB_LAUNCHING)
+        xr_front_enter(f, XR_JOB_RUNNING);
     job_link_send(f, XR_UP_STARTED, &p);
 }
 
@@ -251,7 +262,7 @@ void xr_job_link_client_lost(struct front *f, struct xr_unpacker *u)
 {
     struct xr_packer p = {0};
 
-    if (!f->told)
+    if (!xr_front_launched(f))
         return;
     xr_pack_raw(&p, u->at, u->left);
     job_link_send(f, XR_UP_BROKEN, &p);
@@ -273,7 +284,7 @@ bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u)
 {
     struct xr_packer p = {0};
 
-    if (!f->told)
+    if (!xr_front_launched(f))
         return false;
     if (kind == XR_MSG_MODEX_ANSWER)
         return xr_modexes_take(f->link->modexes, kind, u);
@@ -289,7 +300,8 @@ void xr_job_link_end(struct front *f, int sig, uint32_t grace_ms)
     if (!l || l->end_requested)
         return;
     if (l->hub) {
-        xr_hub_end_others(l->hub, 0, f->forced, f->code, grace_ms, f->forced ? sig : 0);
+        bool forced = xr_job_is_forced(f->state);
+        xr_hub_end_others(l->hub, 0, forced, f->code, grace_ms, forced ? sig : 0);
     } else {
         xr_pack_u32(&p, (uint32_t)f->code);
         job_link_send(f, XR_UP_FAILING, &p);

@@ -34,8 +34,8 @@ void xr_job_link_close(struct front *f);
 rank_status_t xr_job_link_describe(struct front *f);
 
 /* Reports to the hub. */
-/* All ranks run, of hosts that are not lost. Only the first call counts. */
-void xr_job_link_started(struct front *f);
+/* A host has started or is lost. Once all others have started, the job runs; the hub gets one report of that. */
+void xr_job_link_check_started(struct front *f);
 void xr_job_link_rank_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
 /* All ranks of a host count as killed. */
 void xr_job_link_host_lost(struct front *f, uint32_t node);

@@ -16,7 +16,7 @@ struct xr_job_link {
     struct xr_wire *conn;      /* of a spawned xrun: to the first one */
     struct xr_modexes *modexes; /* requests of other jobs for data of our ranks */
     bool end_requested;        /* the first xrun ends this job: it needs no report of that */
-    bool up;                   /* xr_job_link_started was called */
+    bool up;                   /* the hub knows that the job runs */
 };
 
 #endif

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nodes.c: map node ids and ranks to hosts and labels. */
-#include "launcher/frontend/job_link.h"
+/* nodes.c: set the job's state and exit code; map ranks to hosts and labels. */
+#include "launcher/frontend/frontend_internal.h"
+#include "lib/base/log.h"
 
-/* The host that a rank runs on, or NULL. */
-struct node *xr_front_node_of(struct front *f, uint32_t rank)
+#include <assert.h>
+
+void xr_front_enter(struct front *f, enum xr_job_state state)
 {
-    return f->told && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
+    bool legal = xr_job_state_follows(f->state, state);
+
+    if (!legal)
+        rk_error("bug in xrun: a job that is %s becomes %s", xr_job_state_name(f->state), xr_job_state_name(state));
+    assert(legal);
+    f->state = state;
 }
 
-/* Once no host is left to start: if any of the job runs, the hub is notified. Lost hosts never start. */
-void xr_front_check_started(struct front *f)
+/* The first reason counts. */
+void xr_front_judge(struct front *f, int code)
 {
-    bool any = false;
+    if (!f->judged)
+        f->code = code;
+    f->judged = true;
+}
 
-    for (uint32_t i = 0; i < f->nnodes; i++) {
-        const struct node *n = &f->nodes[i];
-        if (f->plan->placement.host[i].ranks == 0)
-            continue;
-        if (!n->started && !n->gone)
-            return;
-        any = any || n->started;
-    }
-    if (any)
-        xr_job_link_started(f);
+struct node *xr_front_node_of(struct front *f, uint32_t rank)
+{
+    return xr_front_launched(f) && rank < f->job->size ? &f->nodes[f->job->host_of[rank]] : NULL;
 }
 
 const char *xr_front_host_of(const struct front *f, uint32_t rank)
 {
-    return f->told && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
+    return xr_front_launched(f) && rank < f->job->size ? f->job->hosts[f->job->host_of[rank]] : f->host;
 }
 
 static const char *label_host(void *arg, uint32_t rank)

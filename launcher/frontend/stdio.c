@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stdio.c: the user's input, output and terminal. */
+/* stdio.c: pass output of ranks to the user, and the user's input to ranks. */
 #include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
@@ -10,19 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OUTPUT_BACKLOG (1 << 20) /* bytes queued for the user: agents are not told that they are passed on */
-#define TELL_AT (32 << 10) /* bytes passed on that are worth a message */
+/* Flow control: an agent may have a window of unacknowledged bytes, see rank_output.h. */
+#define OUTPUT_BACKLOG (1 << 20) /* bytes queued for the user: above that nothing is acknowledged */
+#define ACK_BYTES (32 << 10)     /* an acknowledgement covers at least that much */
 
-/* Tell an agent that so much of its output is where the user wants it. */
+/* ------------------------------------------------------------------------- output */
+
+/* Acknowledge the output of a host, if that is at least so many bytes. */
 static void acknowledge_output(struct front *f, struct node *n, uint32_t least)
 {
     struct xr_packer p = {0};
 
-    if (n->owed < least || n->owed == 0 || n->gone)
+    if (n->unacked < least || n->unacked == 0 || n->gone)
         return;
-    xr_pack_u32(&p, n->owed);
+    xr_pack_u32(&p, n->unacked);
     xr_tree_send(f->tree, (uint32_t)(n - f->nodes), XR_MSG_OUTPUT_TAKEN, &p);
-    n->owed = 0;
+    n->unacked = 0;
 }
 
 static void stdio_on_drained(void *arg)
@@ -35,6 +38,7 @@ static void stdio_on_drained(void *arg)
     xr_front_leave_if_over(f);
 }
 
+/* A reader that closed its pipe wants no message: xrun ends as by SIGPIPE. */
 static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct front *f = arg;
@@ -49,19 +53,8 @@ static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
 
 const struct xr_stream_ops xr_front_stream_ops = {stdio_on_drained, stdio_on_broken};
 
-/* The agent writes standard output itself and cannot. */
-bool xr_front_on_output_broken(struct front *f, struct xr_unpacker *u)
-{
-    uint32_t error = xr_unpack_u32(u);
-
-    if (!xr_unpack_done(u) || !f->direct)
-        return false;
-    xr_front_stream_ops.on_broken(f, f->out, (int)error);
-    return true;
-}
-
-static void stdio_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data,
-                       size_t len, bool partial)
+static void stdio_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data, size_t len,
+                             bool partial)
 {
     if (f->files)
         xr_output_dir_put(f->files, rank, (int)stream, data, len, partial);
@@ -79,13 +72,25 @@ bool xr_front_on_output(struct front *f, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || (stream != 1 && stream != 2) || !n)
         return false;
     stdio_put_output(f, rank, stream, data, len, flags & XR_OUT_PARTIAL);
-    n->owed += (uint32_t)len;
+    n->unacked += (uint32_t)len;
     if (f->files ||
         (xr_stream_backlog(f->out) <= OUTPUT_BACKLOG && xr_stream_backlog(f->err) <= OUTPUT_BACKLOG))
-        acknowledge_output(f, n, TELL_AT);
+        acknowledge_output(f, n, ACK_BYTES);
     return true;
 }
 
+/* The agent that writes standard output itself cannot write. */
+bool xr_front_on_output_broken(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t error = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || !f->direct)
+        return false;
+    stdio_on_broken(f, f->out, (int)error);
+    return true;
+}
+
+/* Output that a rank logged through PMIx. */
 bool xr_front_on_log(struct front *f, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), stream = xr_unpack_u32(u);
@@ -98,25 +103,27 @@ bool xr_front_on_log(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-/* The job itself is well: xrun's exit code says it at the end. */
-void xr_front_on_lost(void *arg, const char *file, int error)
+/* The job itself has not failed: only xrun's exit code shows the loss. */
+void xr_front_on_output_lost(void *arg, const char *file, int error)
 {
     struct front *f = arg;
 
-    f->lost = true;
+    f->output_lost = true;
     xr_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
                   strerror(error));
 }
+
+/* -------------------------------------------------------------------------- input */
 
 static void stdio_on_input(void *arg, const void *data, size_t len, int error)
 {
     struct front *f = arg;
     struct xr_packer p = {0};
 
-    if (error) /* to the ranks it is the end: nothing else can be told by a pipe */
+    if (error) /* a pipe carries no error: for the ranks the input ends */
         xr_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
                       strerror(error));
-    if (!f->told)
+    if (!xr_front_launched(f))
         return;
     /* The payload is the bytes themselves. */
     p.data = len ? malloc(len) : NULL;
@@ -131,16 +138,37 @@ static void stdio_on_input(void *arg, const void *data, size_t len, int error)
     xr_feed_sent(f->feed, (uint32_t)len);
 }
 
-/* The ranks of a host read no more; if nobody does, the input stays with whoever else has it. */
-void xr_front_on_input_closed(struct front *f, uint32_t host)
+/* If no host reads any more, the rest of the input stays for other processes with the descriptor. */
+void xr_front_close_input(struct front *f, uint32_t node)
 {
-    if (!f->feed || !xr_feed_reads(f->feed, host))
+    if (!f->feed || !xr_feed_reads(f->feed, node))
         return;
-    xr_reader_credit(f->reader, xr_feed_gone(f->feed, host));
+    xr_reader_credit(f->reader, xr_feed_gone(f->feed, node));
     if (xr_feed_any(f->feed))
         return;
     xr_reader_close(f->reader);
     f->reader = NULL;
+}
+
+bool xr_front_on_input_taken(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || node >= f->nnodes)
+        return false;
+    if (f->feed)
+        xr_reader_credit(f->reader, xr_feed_taken(f->feed, node, n));
+    return true;
+}
+
+bool xr_front_on_input_closed(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || node >= f->nnodes)
+        return false;
+    xr_front_close_input(f, node);
+    return true;
 }
 
 /* With --pty. */
@@ -149,7 +177,7 @@ static void on_resize(void *arg, const struct xr_window *window)
     struct front *f = arg;
     struct xr_packer p = {0};
 
-    if (f->done)
+    if (xr_job_is_done(f->state))
         return;
     xr_pack_u32(&p, window->rows);
     xr_pack_u32(&p, window->cols);
