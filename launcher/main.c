@@ -30,11 +30,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* On one of several hosts: each agent looks for itself whether its host can hold its ranks. */
+/* How many ranks this host gets is not known yet: check what one needs. */
 #define RANKS_UNKNOWN 1
 
 /* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
@@ -114,37 +115,32 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     return code;
 }
 
-/* Can ranks be started on this host? Also raises what xrun and the agent need. */
-static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan, int here)
+/* Raise the limit of open files as far as it goes, for any number of ranks. Ranks get the user's limit back. */
+static void raise_files(void)
 {
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/*
+ * Check whether ranks can run on this host, and raise the limits that xrun and its own agent need. Where other hosts
+ * take part, each agent checks its own host. Returns 0 or the exit code.
+ */
+static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan)
+{
+    int here = o->n && !xr_plan_remote(plan) ? o->n : RANKS_UNKNOWN;
     char text[1024] = "";
 
     if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
         !xr_place_files(o, plan, 0, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
+    if (o->n == 0)
+        raise_files();
     return 0;
-}
-
-/* Where all hosts are known without asking anybody: who runs where. */
-static int main_place(const struct xr_options *o, struct xr_plan *plan, struct xr_job *job)
-{
-    char text[1024] = "";
-
-    if (xr_place_ranks(o, plan, text, sizeof(text)) ||
-        xr_place_size(o, plan, job, text, sizeof(text)))
-        return main_refuse(text, XR_EXIT_USAGE);
-    return 0;
-}
-
-/*
- * Looking at this machine takes about as long as an agent needs to begin. It may do so meanwhile where all that an
- * agent has to know before is known, and nothing is shown or written that could be wrong.
- */
-static bool may_place_late(const struct xr_options *o, const struct xr_plan *plan, const struct xr_job *job)
-{
-    return plan->hosts.n == 1 && plan->local == 0 && !xr_plan_remote(plan) && o->n > 0 &&
-           job->size == (uint32_t)o->n && !o->spawned && !o->json && !o->output_dir && !o->where.show_map &&
-           !o->where.json_map && !o->where.dry_run;
 }
 
 /* For the maps. Free it. */
@@ -192,7 +188,6 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     struct xr_plan_program *programs = NULL;
     struct xr_job job = {.started_ns = started_ns, .nofile = xr_limits_files()};
     struct xr_plan plan = {.local = XR_NO_HOST};
-    bool late;
     int code;
 
     xr_ulimits_read(&job.limits);
@@ -202,13 +197,10 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
         code = main_refuse("out of memory", 1);
     if (!code)
         code = make_job(o, &plan, &job);
-    late = !code && may_place_late(o, &plan, &job);
-    if (!code && !late && !xr_plan_remote(&plan))
-        code = main_place(o, &plan, &job);
     if (!code)
-        code = main_check_limits(o, &plan, xr_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
-    if (!code && !(o->where.dry_run && !xr_plan_remote(&plan)))
-        code = xr_front_run(o, &job, &plan, late ? main_place : NULL);
+        code = main_check_limits(o, &plan);
+    if (!code)
+        code = xr_front_run(o, &job, &plan);
     xr_plan_clear(&plan);
     free(programs);
     xr_job_clear(&job);

@@ -72,13 +72,15 @@ static rank_status_t frontend_start_agent(struct front *f, int *fd)
 /* What the agent may begin before the job arrives. With other hosts, its name in the job is not known yet. */
 static void set_early_work(struct front *f)
 {
+    if (f->nnodes > 1 || f->plan->local == XR_NO_HOST)
+        return;
     f->setup.early.job = f->job->id;
     f->setup.early.host = xr_plan_name(f->plan, f->plan->local);
     f->setup.early.ranks = f->job->size;
     f->setup.early.no_mpi = f->job->no_mpi;
 }
 
-static rank_status_t prepare_agents(struct front *f, bool early, int *fd)
+static rank_status_t prepare_agents(struct front *f, int *fd)
 {
     rank_status_t st = xr_setup_make(f->options, f->plan, &f->setup);
 
@@ -87,8 +89,7 @@ static rank_status_t prepare_agents(struct front *f, bool early, int *fd)
     f->joins = calloc(f->job->napps, sizeof(*f->joins));
     if (st || !f->nodes || !f->joins)
         return st ? st : RANK_ERR_NO_MEMORY;
-    if (early)
-        set_early_work(f);
+    set_early_work(f);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the case that supervisor and agent are both killed */
     return f->plan->local != XR_NO_HOST ? frontend_start_agent(f, fd) : RANK_OK;
 }
@@ -277,7 +278,7 @@ static void finish_job(struct front *f, const struct earlier_children *before, c
     xr_report_close(f->report);
 }
 
-int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late)
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan)
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
@@ -286,14 +287,14 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
     int fd = -1, code = 0;
     rank_status_t st;
 
-    if (!xr_front_open_report(&f))
-        return XR_EXIT_USAGE;
+    if (options->where.dry_run && !xr_plan_remote(plan))
+        return xr_front_place(&f);
     before.pid = xr_descend_children(&before.n);
-    st = prepare_agents(&f, late != NULL, &fd);
+    st = prepare_agents(&f, &fd);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing to a file that may not grow fails instead */
-    if (!st && late)
-        code = late(options, plan, job);
+    if (!st && !xr_plan_remote(plan))
+        code = xr_front_place(&f);
     if (code) { /* the agent has nothing to do, and ends with its connection */
         close(fd);
         end_processes(&f, &before);

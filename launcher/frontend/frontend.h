@@ -14,13 +14,16 @@
 #include "launcher/cli/options.h"
 #include "launcher/map/plan.h"
 
-/* What is left to do before the job can be sent. Returns 0, or xrun's exit code after an error message. */
-typedef int (*xr_front_late_fn)(const struct xr_options *options, struct xr_plan *plan, struct xr_job *job);
-
 /*
- * Run the job to its end. Returns xrun's exit code. late: done while this host's agent, the only one, begins with
- * what it can; or NULL.
+ * Run the job to its end. Returns xrun's exit code. The order of a start is always the same:
+ *
+ *   1. Fork the agent of this host. It begins what does not depend on the placement.
+ *   2. Connect the agents of other hosts.
+ *   3. Place the ranks, when all hosts are known. A job without other hosts is placed before its agent is connected.
+ *   4. Send the job to the agents.
+ *
+ * Errors of the placement are found while no rank runs. A dry run on this host alone starts no agent.
  */
-int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late);
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan);
 
 #endif

@@ -222,8 +222,8 @@ extern const struct xr_tree_ops xr_front_tree_ops;
 void xr_front_on_announce_done(evutil_socket_t fd, short what, void *arg);
 
 /* launch_job.c: */
-/* Create the file of --json. No-op without that option, or while the size of the job is not known. */
-bool xr_front_open_report(struct front *f);
+/* Place the ranks of a job that has no other hosts. Returns 0, or xrun's exit code after an error message. */
+int xr_front_place(struct front *f);
 /* Connect the agents and launch the job. fd: the connection to the agent of this host, or -1. */
 rank_status_t xr_front_open_tree(struct front *f, int fd);
 

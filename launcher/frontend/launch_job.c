@@ -4,6 +4,7 @@
 #include "launcher/frontend/job_map.h"
 #include "launcher/frontend/place_job.h"
 #include "launcher/exec/find_program.h"
+#include "launcher/exec/rlimits.h"
 #include "launcher/map/duplicate_hosts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"
@@ -118,16 +119,33 @@ static rank_status_t send_job(struct front *f)
     return st;
 }
 
-bool xr_front_open_report(struct front *f)
+/* Create the file of --json. Returns false after an error message. */
+static bool open_report(struct front *f)
 {
     char text[4096 + 128];
 
-    if (!f->options->json || f->options->where.dry_run || f->report || f->job->size == 0)
+    if (!f->options->json || f->options->where.dry_run)
         return true;
     f->report = xr_report_open(f->options->json, f->job, text, sizeof(text));
     if (!f->report)
         rk_error("%s", text);
     return f->report != NULL;
+}
+
+int xr_front_place(struct front *f)
+{
+    const struct xr_options *o = f->options;
+    int more = o->input == XR_INPUT_ALL ? 2 : 0;
+    char text[1024] = "";
+
+    /* Where only the placement gives the number of ranks, the limits could not be checked before. */
+    if (xr_place_ranks(o, f->plan, text, sizeof(text)) || xr_place_size(o, f->plan, f->job, text, sizeof(text)) ||
+        (o->n == 0 && !xr_limits_check((int)f->plan->placement.n, more, 0, text, sizeof(text)))) {
+        xr_words_show(text);
+        rk_error("%s", text);
+        return XR_EXIT_USAGE;
+    }
+    return open_report(f) ? 0 : XR_EXIT_USAGE;
 }
 
 /* ------------------------------------------------------------ agents of other hosts */
@@ -188,7 +206,7 @@ static void on_hosts_complete(void *arg)
         xr_front_end_job_by(f, SIGTERM, 0);
     } else if (xr_place_size(f->options, f->plan, f->job, text, sizeof(text))) {
         xr_front_refuse(f, XR_EXIT_USAGE, text);
-    } else if (!xr_front_open_report(f)) {
+    } else if (!open_report(f)) {
         xr_front_refuse(f, 1, "the report cannot be written");
     } else if (send_job(f) || xr_front_open_input(f)) {
         xr_front_refuse(f, 1, "out of memory");
