@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * main.c: xrun.
+ * main.c: read xrun's command line, check it, and run the job.
  *
- * Everything that can be wrong with a command line is found out here, before
- * any process of the job is created; each is one line that says what, where and
- * what to do.
+ * Errors of options, programs and limits are found here, before any process of the job is created. Each is one line
+ * with the value, its place and the remedy.
  */
 #include "launcher/agent/agent.h"
 #include "launcher/cli/programs.h"
@@ -35,10 +34,10 @@
 
 extern char **environ;
 
-/* How many ranks this host gets is not known yet: check what one needs. */
+/* The number of ranks on this host is not known yet: check the limits for one. */
 #define RANKS_UNKNOWN 1
 
-/* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
+/* Open descriptors 0 to 2 where they are closed: else a pipe would get one of these numbers. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -51,10 +50,10 @@ static void fill_standard_fds(void)
 }
 
 /*
- * What a parent has left to us and its ranks would be lost by: where CHLD is ignored, the kernel reaps the ranks and
- * nobody hears of their end, and blocked signals could not end the job. Ignored ones stay so (nohup).
+ * Undo what the parent process left. With CHLD ignored, the kernel would discard the exit status of ranks. Blocked
+ * signals could not end the job. Other ignored signals stay ignored (nohup).
  */
-static void open_to_signals(void)
+static void reset_signals(void)
 {
     struct sigaction dflt = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -64,12 +63,13 @@ static void open_to_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Report an error. Returns code. */
 static int main_refuse(const char *text, int code)
 {
     char *shown = strdup(text);
 
     if (shown)
-        xr_words_show(shown); /* it may hold what files and variables say */
+        xr_words_show(shown); /* it may quote files and variables */
     rk_error("%s", shown ? shown : "out of memory");
     free(shown);
     return code;
@@ -94,7 +94,7 @@ static void be_quiet(const struct xr_options *o)
         rk_log_threshold = RK_LOG_ERROR;
 }
 
-/* 0, or the exit code. */
+/* Fill in what the options give. Returns 0 or the exit code. */
 static int make_job(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job)
 {
     char text[4096 + 512];
@@ -109,7 +109,7 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
         return main_refuse("out of memory", 1);
     be_quiet(o);
     code = xr_apps_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
-    be_quiet(o); /* the configuration has a threshold of its own */
+    be_quiet(o); /* reading the configuration has set the threshold */
     if (code && text[0])
         return main_refuse(text, code);
     return code;
@@ -143,7 +143,7 @@ static int main_check_limits(const struct xr_options *o, const struct xr_plan *p
     return 0;
 }
 
-/* For the maps. Free it. */
+/* Name the programs for the maps of ranks. Caller frees. */
 static struct xr_plan_program *name_programs(const struct xr_options *o, struct xr_plan *plan)
 {
     struct xr_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
@@ -155,8 +155,8 @@ static struct xr_plan_program *name_programs(const struct xr_options *o, struct 
     return programs;
 }
 
-/* Can other hosts be reached, as far as that is this host's matter? */
-static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
+/* Check what this host needs to reach others. Returns false with the reason in err. */
+static bool check_reach(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
 {
     char *command;
 
@@ -169,14 +169,14 @@ static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, c
     return command != NULL;
 }
 
-/* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
+/* Find the hosts. Without -n and without hosts there is one rank. Returns 0 or the exit code. */
 static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
 {
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
 
     if (!xr_where_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
-        (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
+        (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_reach(o, plan, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
         o->n = o->apps[0].n = (int)n;
@@ -191,7 +191,7 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     int code;
 
     xr_ulimits_read(&job.limits);
-    /* Before the environment loses what a resource manager says in it. */
+    /* First: the next step removes variables of the resource manager. */
     code = main_make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
         code = main_refuse("out of memory", 1);
@@ -208,7 +208,7 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     return code;
 }
 
-/* For a rank of another job: an xrun of the first's has started this process. */
+/* The first xrun has started this process, for a job that a rank spawned. */
 static int run_spawned(char **environment, uint64_t started_ns)
 {
     struct xr_options options;
@@ -230,7 +230,7 @@ static int run_spawned(char **environment, uint64_t started_ns)
     return code;
 }
 
-/* The variables as they are now: the array itself changes. */
+/* Copy the array of variables, which changes later. The texts are borrowed. NULL: out of memory. */
 static char **copy_environment(void)
 {
     size_t n = 0;
@@ -244,8 +244,10 @@ static char **copy_environment(void)
     return copy;
 }
 
-/* The command line alone first: what is wrong there is said first, and help is always given. What is wrong only together
- * is known when the variables have been read, too. */
+/*
+ * Parse the command line alone first: its errors come first, and --help works whatever the variables hold. Then parse
+ * it over the variables, to check both together.
+ */
 static rank_status_t read_options(int argc, char **argv, struct xr_options *o, char *err,
                                   size_t errlen)
 {
@@ -268,7 +270,7 @@ int main(int argc, char **argv)
     if (argc > 0 && strcmp(argv[0], XR_STAND_IN_NAME) == 0)
         return xr_stand_in_main();
     fill_standard_fds();
-    open_to_signals();
+    reset_signals();
     if (argc == 2 && strcmp(argv[1], XR_AGENT_PROCESS) == 0)
         return xr_agent_remote_main();
     environment = copy_environment();

@@ -17,7 +17,7 @@ uint32_t xr_setup_fanout(const struct xr_options *o)
     return o->where.fanout ? o->where.fanout : XR_FANOUT;
 }
 
-/* Where xrun is on the hosts. */
+/* The path of xrun on other hosts. */
 static char *program_path(const struct xr_options *o)
 {
     char own[4096], *path;
@@ -44,7 +44,7 @@ static char *library_path(const struct xr_options *o)
                : path;
 }
 
-/* In front of a program that is named as seen from here: an agent starts others from elsewhere. */
+/* Make the path of a command absolute: agents start others from another working directory. */
 static char *from_here(const char *command)
 {
     char *cwd = getcwd(NULL, 0), *text = NULL;
@@ -74,7 +74,7 @@ char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, c
     char **words = xr_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
     int code;
 
-    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_where_check has told */
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_where_check has checked it */
     if (words && words[0])
         command = strchr(words[0], '/') && words[0][0] != '/' ? from_here(given) : strdup(given);
     xr_strings_free(words);
@@ -106,7 +106,7 @@ static rank_status_t make_secret(uint8_t *secret)
 rank_status_t xr_setup_make(const struct xr_options *o, const struct xr_plan *plan,
                               struct xr_setup *out)
 {
-    const char *wrong; /* xr_where_check has told */
+    const char *wrong; /* xr_where_check has checked it */
     char text[1024];
 
     memset(out, 0, sizeof(*out));
@@ -120,14 +120,14 @@ rank_status_t xr_setup_make(const struct xr_options *o, const struct xr_plan *pl
         if (!out->names[i])
             return RANK_ERR_NO_MEMORY;
     }
-    /* This host's agent is xrun's own child. */
+    /* The agent of this host is a child process of xrun, and the head of the tree. */
     if (plan->local != XR_NO_HOST)
         out->node = out->shape.head = plan->local;
     if (!out->names)
         return RANK_ERR_NO_MEMORY;
     if (!xr_plan_remote(plan))
         return RANK_OK;
-    out->agent = xr_setup_command(o, plan, text, sizeof(text)); /* it was there a moment ago */
+    out->agent = xr_setup_command(o, plan, text, sizeof(text)); /* main.c has checked it */
     out->ssh_args = xr_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
     out->program = program_path(o);
     out->library_path = library_path(o);

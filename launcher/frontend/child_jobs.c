@@ -18,23 +18,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EOF_S 2       /* after its end, for what a spawned xrun has said last */
-#define STALL_AT (1 << 20) /* bytes queued for the user: no more is read */
-#define LEAVE_MS 4000 /* for one that has lost the first to end its job */
+#define EOF_S 2       /* after the end of a spawned xrun, for its last output */
+#define STALL_AT (1 << 20) /* bytes queued for the user: above that no output is read */
+#define LEAVE_MS 4000 /* for a spawned xrun that lost its connection to end its job */
 
 /* A spawned xrun. */
 struct child {
     struct rk_link link;
     struct front *f;
     uint32_t job;
-    pid_t pid;            /* 0: it has been reaped, with this status */
+    pid_t pid;     /* 0: it was reaped, with this status */
     int status;
-    struct xr_wire *wire; /* NULL: it will say no more */
-    struct xr_relay *output[2]; /* what it writes; NULL: it will write no more */
-    char *parent;  /* the job whose rank has asked for it */
-    uint32_t rank; /* that */
+    struct xr_wire *conn;       /* NULL: closed */
+    struct xr_relay *output[2]; /* its standard output and error; NULL: closed */
+    char *parent;  /* the job that requested it */
+    uint32_t rank; /* the rank of that job */
     uint64_t start_ns; /* since 1970 */
-    struct event *patience;
+    struct event *patience; /* its connection and output are closed when this expires */
 };
 
 static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t job)
@@ -50,7 +50,7 @@ static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t j
 static void child_jobs_drop(struct child *c)
 {
     rk_list_remove(&c->link);
-    xr_wire_close(c->wire);
+    xr_wire_close(c->conn);
     xr_relay_close(c->output[0]);
     xr_relay_close(c->output[1]);
     if (c->patience)
@@ -72,7 +72,7 @@ static uint64_t child_jobs_wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
+/* It has ended: remove it from the hub, and add it to the report. Returns whether its ranks ever started. */
 static bool note_end(struct child *c)
 {
     struct xr_hub *hub = c->f->link->hub;
@@ -88,13 +88,14 @@ static bool note_end(struct child *c)
     return s.started;
 }
 
+/* Drop a spawned xrun that was reaped and whose connection and output are closed. */
 static void finish_if_over(struct child *c)
 {
     struct front *f = c->f;
     int status = c->status;
     const char *name = xr_hub_name(f->link->hub, c->job);
 
-    if (c->wire || c->pid || c->output[0] || c->output[1])
+    if (c->conn || c->pid || c->output[0] || c->output[1])
         return;
     if (WIFSIGNALED(status)) {
         xr_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
@@ -121,11 +122,11 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* Its output waits for the user, as all does. */
+    /* Its output is queued behind other output that the user has not read. */
     if (child_jobs_is_full(c) && !xr_job_is_forced(c->f->state) && event_add(c->patience, &again) == 0)
         return;
-    xr_wire_close(c->wire);
-    c->wire = NULL;
+    xr_wire_close(c->conn);
+    c->conn = NULL;
     for (int i = 0; i < 2; i++) {
         xr_relay_close(c->output[i]);
         c->output[i] = NULL;
@@ -179,8 +180,8 @@ static void on_child_closed(void *arg, const char *why)
 
     if (why)
         xr_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
-    xr_wire_close(c->wire);
-    c->wire = NULL;
+    xr_wire_close(c->conn);
+    c->conn = NULL;
     finish_if_over(c);
 }
 
@@ -197,7 +198,7 @@ void xr_child_jobs_reap(struct front *f)
         if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
             continue;
         c->pid = 0;
-        if ((c->wire || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
+        if ((c->conn || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
             continue;
         on_patience(-1, 0, c);
     }
@@ -207,21 +208,22 @@ void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_word word, struct
 {
     struct child *c = child_jobs_child_of(f->link, job);
 
-    if (c && c->wire)
-        xr_wire_send_to(c->wire, XR_NODE_NEXT, word, p);
+    if (c && c->conn)
+        xr_wire_send_to(c->conn, XR_NODE_NEXT, word, p);
     else
         xr_packer_free(p);
 }
 
+/* In the forked process. */
 static void child_jobs_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
 {
     char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct rlimit files;
 
-    /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
+    /* A process group of its own: signals of the terminal come over the connection. */
     setpgid(0, 0);
-    /* What the first one catches would else be pending here for nobody. */
+    /* Handlers of the first xrun are reset before the mask is. */
     for (int sig = 1; sig < NSIG; sig++) {
         struct sigaction old;
         if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
@@ -231,13 +233,13 @@ static void child_jobs_become(int fd, const int *output, const sigset_t *mask, u
         dup2(null, STDIN_FILENO);
     dup2(output[0], STDOUT_FILENO);
     dup2(output[1], STDERR_FILENO);
-    /* Last: one of the others may have this number. */
+    /* Last: one of the others may have had this number. */
     if (fd != XR_SPAWNED_FD)
         dup2(fd, XR_SPAWNED_FD);
     else
         fcntl(fd, F_SETFD, 0);
     if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
-        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
+        files.rlim_cur = nofile; /* it passes its soft limit to the ranks */
         setrlimit(RLIMIT_NOFILE, &files);
     }
     sigprocmask(SIG_SETMASK, mask, NULL);
@@ -256,6 +258,10 @@ static void close_all(const int *fds, int n)
     errno = error;
 }
 
+/*
+ * Fork a spawned xrun with the environment env and the soft limit nofile. *fd is the connection, output its standard
+ * output and error. Returns its pid, or -1 with errno set.
+ */
 static pid_t start_child_xrun(char *const *env, uint64_t nofile, int *fd, int output[2])
 {
     int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
@@ -288,7 +294,7 @@ static pid_t start_child_xrun(char *const *env, uint64_t nofile, int *fd, int ou
     return pid;
 }
 
-/* What the user has written before the first program. */
+/* The words of the command line before the first program. NULL: out of memory. */
 static char **first_words(const struct xr_options *o)
 {
     char **words = calloc(1, sizeof(*words)), **argv = o->argv;
@@ -304,7 +310,7 @@ static char **first_words(const struct xr_options *o)
     return words;
 }
 
-/* What -x and files say; PWD each job has for itself. */
+/* The variables of -x and --env-file. Each job has its own PWD. NULL: out of memory. */
 static char **first_variables(const struct xr_job *job)
 {
     char **env = calloc(1, sizeof(*env));
@@ -318,6 +324,7 @@ static char **first_variables(const struct xr_job *job)
     return env;
 }
 
+/* Pack the first message to a spawned xrun. Takes ownership of the contents of outline. */
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct xr_unpacker *request,
                        struct xr_packer *outline, struct xr_packer *p)
 {
@@ -331,7 +338,7 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
     bool ok = xr_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
               h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
-    h.outline = outline->data; /* taken over */
+    h.outline = outline->data;
     h.outline_len = outline->len;
     memset(outline, 0, sizeof(*outline));
     if (ok)
@@ -375,13 +382,13 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
     f->link->nspawned++;
     for (int i = 0; i < 2; i++) {
         if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
-            close(output[i]); /* what it writes is lost, and it notices */
+            close(output[i]); /* its output is lost, and it gets EPIPE */
     }
-    if (xr_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
-        close(fd); /* it ends by itself */
+    if (xr_wire_open(f->base, fd, &child_ops, c, &c->conn)) {
+        close(fd); /* it ends without its connection */
         xr_packer_free(&p);
     } else {
-        xr_wire_send_to(c->wire, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
+        xr_wire_send_to(c->conn, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
     }
     return true;
 }
@@ -413,8 +420,8 @@ void xr_child_jobs_wait(struct front *f)
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);
             next = l->next;
-            xr_wire_close(c->wire);
-            c->wire = NULL;
+            xr_wire_close(c->conn);
+            c->conn = NULL;
             if (c->pid && rk_clock_ns() > deadline)
                 kill(c->pid, SIGKILL);
             if (c->pid && waitpid(c->pid, &c->status, WNOHANG) != c->pid)

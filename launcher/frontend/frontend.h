@@ -3,7 +3,7 @@
  * frontend.h: run a job as the user sees it, from the start of its agents to xrun's exit code.
  *
  * Room: launch, streams, signals, time limits, failures and the report of a job.
- * Callers: main.c.
+ * Called by: main.c.
  * Never: starts a rank, that is the agent's task; reads the command line or the environment.
  * Tests: tests/launcher/{xrun,job_end,job_report,hang,dpm}*.sh, job_state_test.c, tree_test.c (wait_hosts.h).
  */

@@ -270,7 +270,7 @@ void xr_job_link_client_lost(struct front *f, struct xr_unpacker *u)
 
 void xr_job_link_ended(struct front *f)
 {
-    /* The connected jobs were told to end before, so code 0 ends no other job. */
+    /* Connected jobs got their end orders before: code 0 ends no other job. */
     if (f->link && f->link->hub)
         xr_hub_gone(f->link->hub, 0, 0);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two hosts that call themselves the same are told apart by what the user calls them. */
+/* Return whether no two hosts report the same name. Else the names that the user gave are used. */
 static bool names_differ(const struct xr_plan *plan)
 {
     struct xr_hostlist seen = {.n = 0};

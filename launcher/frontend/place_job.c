@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* place_job.c: see place_job.h. */
+/* place_job.c: place the ranks of a job on its hosts. See place_job.h. */
 #include "launcher/frontend/place_job.h"
 #include "launcher/frontend/agent_setup.h"
 #include "launcher/exec/rlimits.h"
@@ -19,7 +19,7 @@ static int place_job_by_host(const void *name, const void *word)
     return strcmp(name, host ? host + 1 : "");
 }
 
-/* The words are in the order of the hosts' names. */
+/* The words are sorted by the names of the hosts. */
 static uint32_t busy_on(char **busy, size_t n, const char *host)
 {
     char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), place_job_by_host) : NULL;
@@ -27,6 +27,7 @@ static uint32_t busy_on(char **busy, size_t n, const char *host)
     return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
 }
 
+/* Where ranks of all jobs are more than cores, they have to yield to each other. */
 static void share_with_other_jobs(const struct xr_spawned *spawned, struct xr_plan *plan)
 {
     char **busy = spawned->hello.busy;
@@ -70,7 +71,7 @@ bool xr_place_files(const struct xr_options *o, const struct xr_plan *plan, uint
     char whose[128];
 
     if (plan->step)
-        need += 2ull * hosts; /* all come to its door */
+        need += 2ull * hosts; /* all agents connect to the listener of xrun */
     if (n && o->output_dir)
         need += 2ull * n;
     if (n && o->output_dir)

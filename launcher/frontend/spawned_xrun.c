@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spawned_xrun.c: see spawned_xrun.h. */
+/* spawned_xrun.c: read what to run, and make options and programs of it. See spawned_xrun.h. */
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/exec/environ.h"
 #include "launcher/dpm/hub.h"
@@ -14,9 +14,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define HEADER 12 /* of a wire's message */
+#define HEADER 12 /* bytes before the payload of a message; see conn.c */
 
-static int held = -1; /* the link, for those that fork from this process */
+static int held = -1; /* the connection: forked processes close it */
 
 static bool read_all(int fd, void *to, size_t len)
 {
@@ -34,7 +34,7 @@ static bool read_all(int fd, void *to, size_t len)
     return true;
 }
 
-/* The first xrun has sent it before anything else, or ends itself. */
+/* The first message. If the first xrun has ended, the read fails. */
 static bool read_hello(int fd, struct xr_hello *out)
 {
     uint8_t head[HEADER];
@@ -64,7 +64,7 @@ static size_t spawned_xrun_count(char *const *v)
     return n;
 }
 
-/* A command line as the user could have written it, but for the programs. */
+/* Parse the options of the first xrun and of the request as one command line; programs follow separately. */
 static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
     const struct xr_hello *h = &s->hello;
@@ -79,10 +79,10 @@ static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options 
     s->argv[argc++] = (char *)(uintptr_t) "xrun";
     for (size_t i = 0; i < nfirst; i++)
         s->argv[argc++] = h->options[i];
-    s->argv[argc++] = (char *)(uintptr_t)XR_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
+    s->argv[argc++] = (char *)(uintptr_t)XR_OPTIONS_ANEW; /* from here on: hosts of the request replace those of the first job */
     for (size_t i = 0; i < nmore; i++)
         s->argv[argc++] = h->request.words[i];
-    /* So that no rank which the options name for the first job is too many. */
+    /* No rank that the options of the first job name may be too high. */
     s->argv[argc++] = (char *)(uintptr_t) "-n";
     s->argv[argc++] = (char *)(uintptr_t) "1048576";
     s->argv[argc++] = (char *)(uintptr_t) "--";
@@ -90,7 +90,7 @@ static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options 
     return xr_options_parse_over(argc, s->argv, xr_options_variables, o, err, errlen);
 }
 
-/* The programs of the request in place of the first xrun's; what its -x and --env-file said goes for all of them. */
+/* Replace the first xrun's programs by those of the request. Its -x and --env-file apply to all of them. */
 static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
 {
     const struct xr_request *r = &s->hello.request;
@@ -113,7 +113,7 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
         apps[i].set = at;
         apps[i].nfiles = 0;
         for (char **e = s->hello.env; *e; e++) {
-            if (!o->torch || !xr_torch_own(*e)) /* a file may have one of those */
+            if (!o->torch || !xr_torch_own(*e)) /* a file may set what xrun sets for each rank */
                 *at++ = *e;
         }
         for (char **e = r->apps[i].env; *e; e++) {
@@ -132,8 +132,8 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
     return RANK_OK;
 }
 
-/* Does the request say this itself? */
-static bool asks(const struct xr_request *r, const char *option)
+/* Return whether the request has this option. */
+static bool request_has(const struct xr_request *r, const char *option)
 {
     for (char *const *w = r->words; w && *w; w++) {
         if (strcmp(*w, option) == 0)
@@ -142,13 +142,13 @@ static bool asks(const struct xr_request *r, const char *option)
     return false;
 }
 
-/* The hosts are the first job's, if the request names none. A file that named them is not read again. */
+/* Without hosts in the request, use those of the first job. Its hostfile is not read again. */
 static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
 {
     const struct xr_hello *h = &s->hello;
-    bool chooses = asks(&h->request, "--host");
+    bool chooses = request_has(&h->request, "--host");
 
-    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
+    if (!h->hosts || request_has(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
         return;
     o->where.given = h->hosts;
     o->where.nhostfiles = 0;
@@ -156,7 +156,7 @@ static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
         o->where.hosts = NULL;
 }
 
-/* What was meant for the first job alone. */
+/* Remove the options that apply to the first job only. */
 static bool leave_out(struct xr_spawned *s, struct xr_options *o)
 {
     char *dir;
@@ -169,9 +169,9 @@ static bool leave_out(struct xr_spawned *s, struct xr_options *o)
     o->where.json_map = o->where.rankfile = NULL;
     o->where.show_map = o->where.dry_run = false;
     put_hosts(s, o);
-    if (!asks(&s->hello.request, "--map-by"))
+    if (!request_has(&s->hello.request, "--map-by"))
         o->where.request.ppr = 0;
-    /* It shares its hosts with the job that it comes from, whose ranks may be bound to any core. */
+    /* The hosts are shared with its parent job, whose ranks may be bound to any core. */
     o->where.request.bind = XR_BIND_NONE;
     if (!o->output_dir)
         return true;
@@ -189,7 +189,7 @@ rank_status_t xr_spawned_read(struct xr_spawned *s, struct xr_options *o, char *
     memset(s, 0, sizeof(*s));
     memset(o, 0, sizeof(*o));
     s->link = held = XR_SPAWNED_FD;
-    prctl(PR_SET_NAME, "xrun"); /* it was executed as "exe" */
+    prctl(PR_SET_NAME, "xrun"); /* execve of /proc/self/exe set "exe" */
     fcntl(s->link, F_SETFD, FD_CLOEXEC);
     if (!read_hello(s->link, &s->hello)) {
         snprintf(err, errlen, "%s is for xrun itself", XR_SPAWNED_PROCESS);
