@@ -22,7 +22,7 @@ static bool on_ranks_started(struct front *f, struct xr_unpacker *u)
     struct xr_report *report;
     int len;
 
-    if (node >= f->nnodes)
+    if (node >= f->nnodes || !xr_front_launched(f))
         return false;
     report = node == f->job->host_of[0] ? f->report : NULL; /* the host of rank 0 stands for all */
     xr_report_phase(report, "front end", f->forked_ns - f->job->started_ns);

@@ -4,7 +4,7 @@
  *
  * Room: launch, streams, signals, time limits, failures and the report of a job.
  * Called by: main.c.
- * Never: starts a rank, that is the agent's task; reads the command line or the environment.
+ * Never: starts or signals a rank itself; the agents do.
  * Tests: tests/launcher/{xrun,job_end,job_report,hang,dpm}*.sh, job_state_test.c, tree_test.c (wait_hosts.h).
  */
 #ifndef XR_LAUNCHER_FRONTEND_FRONTEND_H

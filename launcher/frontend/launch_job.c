@@ -192,7 +192,7 @@ static void on_hosts_complete(void *arg)
     char text[1024] = "";
 
     xr_branches_shut_door(f->branches);
-    if (xr_job_is_ending(f->state)) /* the last agent reported before it got the end order */
+    if (f->state != XR_JOB_ALLOCATING) /* the last agent reported before it got the end order */
         return;
     if (f->options->verbose)
         xr_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
