@@ -83,14 +83,22 @@ void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const str
 void xr_hub_enter(struct xr_hub *h);
 void xr_hub_leave(struct xr_hub *h);
 
-/* hub_requests.c: XR_UP_ERRAND, and the answers to it. */
+/* hub_requests.c: XR_UP_ERRAND. */
 bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+rank_status_t xr_hub_open_errands(struct xr_hub *h);
+
+/* hub_answer.c: the answers to it. */
+/* Where it goes, and the status. */
+void xr_hub_begin_answer(const struct xr_asker *who, struct xr_packer *p, enum xr_errand_status status);
+/* Empties the packer. */
+void xr_hub_send_answer(struct xr_hub *h, const struct xr_asker *who, struct xr_packer *p);
+/* Without data. */
+void xr_hub_answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status);
 /* With data and the outline of one job, or none. */
 void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status,
                         const void *data, size_t len, const struct xr_hub_job *about);
 /* To who waits for the start of a job, if anybody does. */
 void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
-rank_status_t xr_hub_open_errands(struct xr_hub *h);
 
 /* hub_dmodex.c: what one job asks about another's ranks. */
 void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u);

@@ -3,59 +3,16 @@
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
 
-/* --------------------------------------------------------------------- answers */
-
-static void begin_answer(const struct xr_asker *who, struct xr_packer *p,
-                         enum xr_errand_status status)
-{
-    xr_pack_u32(p, who->node);
-    xr_pack_u32(p, who->id);
-    xr_pack_u32(p, status);
-}
-
-static void send_answer(struct xr_hub *h, const struct xr_asker *who, struct xr_packer *p)
-{
-    const struct xr_hub_job *j = xr_hub_job_of(h, who->job);
-
-    if (!j || j->gone)
-        xr_packer_free(p);
-    else
-        h->ops->send(h->arg, who->job, XR_DOWN_ANSWER, p);
-}
-
-static void hub_requests_answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status)
-{
-    struct xr_packer p = {0};
-
-    begin_answer(who, &p, status);
-    send_answer(h, who, &p);
-}
-
-/* With data and the outline of one job, or none. */
-void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status,
-                        const void *data, size_t len, const struct xr_hub_job *about)
-{
-    struct xr_packer p = {0};
-
-    begin_answer(who, &p, status);
-    xr_pack_bytes(&p, data, len);
-    if (about)
-        xr_hub_pack_outline(h, who, about, &p);
-    else
-        xr_pack_u32(&p, 0);
-    send_answer(h, who, &p);
-}
-
 /* ----------------------------------------------------------------------- names */
 
 static void hub_requests_on_found(void *arg, const struct xr_asker *who, enum xr_errand_status status, struct xr_packer *found)
 {
     struct xr_packer p = {0};
 
-    begin_answer(who, &p, status);
+    xr_hub_begin_answer(who, &p, status);
     xr_pack_raw(&p, found->data, found->len);
     xr_packer_free(found);
-    send_answer(arg, who, &p);
+    xr_hub_send_answer(arg, who, &p);
 }
 
 static bool about_names(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what, const struct xr_asker *from,
@@ -67,14 +24,14 @@ static bool about_names(struct xr_hub *h, const struct xr_hub_job *j, enum xr_er
     if (rank >= o->size)
         return false;
     if (j->fate[rank] & XR_FATE_ENDED) { /* what it leaves now would stay */
-        hub_requests_answer(h, from, XR_SOMEBODY_LOST);
+        xr_hub_answer(h, from, XR_SOMEBODY_LOST);
         return true;
     }
     who.app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
     if (what == XR_ERRAND_PUBLISH)
-        hub_requests_answer(h, from, xr_names_publish(h->names, &who, u));
+        xr_hub_answer(h, from, xr_names_publish(h->names, &who, u));
     else if (what == XR_ERRAND_UNPUBLISH)
-        hub_requests_answer(h, from, xr_names_unpublish(h->names, &who, u));
+        xr_hub_answer(h, from, xr_names_unpublish(h->names, &who, u));
     else
         xr_names_look_up(h->names, &who, u, from);
     return true;
@@ -129,14 +86,14 @@ static void on_gathered(void *arg, const struct xr_asker *who, enum xr_errand_st
 
     for (uint32_t i = 0; i < n && status == XR_DONE; i++)
         others += jobs[i] != who->job;
-    begin_answer(who, &p, status);
+    xr_hub_begin_answer(who, &p, status);
     xr_pack_bytes(&p, data, len);
     xr_pack_u32(&p, others);
     for (uint32_t i = 0; i < n && others; i++) {
         if (jobs[i] != who->job)
             xr_hub_pack_outline(h, who, xr_hub_job_of(h, jobs[i]), &p);
     }
-    send_answer(h, who, &p);
+    xr_hub_send_answer(h, who, &p);
 }
 
 static const struct xr_gathers_ops gathers_ops = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
@@ -162,22 +119,6 @@ static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, cons
     if (!h->ops->start(h->arg, j->number, parent->outline.id, rank, u, &outline))
         xr_hub_gone(h, j->number, 1);
     xr_packer_free(&outline);
-}
-
-/* This answer brings the outline whatever the agent knows: PMI-1's clients ask too, and take no notice of it. */
-void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status)
-{
-    struct xr_packer p = {0};
-
-    if (!j->starting)
-        return;
-    j->starting = false;
-    begin_answer(&j->spawner, &p, status);
-    xr_pack_bytes(&p, NULL, 0);
-    xr_pack_u32(&p, status == XR_DONE);
-    if (status == XR_DONE)
-        xr_outline_pack(&j->outline, &p);
-    send_answer(h, &j->spawner, &p);
 }
 
 /* --------------------------------------------------------------------------- errands */
