@@ -101,15 +101,6 @@ static void on_barrier(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
         xr_pmi1_enter_barrier(c);
 }
 
-void xr_pmi1_leave_barrier(struct xr_pmi1_client *c, bool whole)
-{
-    c->waiting = false;
-    if (whole)
-        xr_pmi1_answer(c, "cmd=barrier_out rc=0\n");
-    else
-        xr_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
-}
-
 static void on_finalize(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;

@@ -14,6 +14,15 @@
 
 enum xr_pmi1_state { XR_PMI1_SILENT, XR_PMI1_JOINED, XR_PMI1_FINALIZED };
 
+/* What the blocks have said so far. */
+struct xr_pmi1_block {
+    struct xr_request request;
+    struct xr_request_app *app; /* that of this block, or NULL */
+    char *key;                  /* the value of this one comes next */
+    size_t bytes;
+    bool bad;
+};
+
 struct xr_pmi1_client {
     struct xr_pmi1 *server;
     uint32_t rank, app;
@@ -47,22 +56,30 @@ struct xr_pmi1 {
     struct event *ev;
 };
 
-/* server.c */
+/* pmi1_barrier.c */
 void xr_pmi1_answer(struct xr_pmi1_client *client, const char *fmt, ...) RK_PRINTF(2, 3);
 /* Close the connection of one that speaks nonsense. */
 void xr_pmi1_refuse(struct xr_pmi1_client *client, const char *what);
 void xr_pmi1_note_joined(struct xr_pmi1_client *client);
 void xr_pmi1_enter_barrier(struct xr_pmi1_client *client);
+void xr_pmi1_leave_barrier(struct xr_pmi1_client *client, bool whole);
+/* Close the connection. */
+void xr_pmi1_hang_up(struct xr_pmi1_client *client);
+/* The connection has ended before the rank. */
+void xr_pmi1_gone(struct xr_pmi1_client *client);
+/* From here on no barrier can be whole: the clients that wait are told, and so are those that come. tell: the other hosts, too. */
+void xr_pmi1_lose(struct xr_pmi1 *pmi1, bool tell);
 
 /* commands.c */
 void xr_pmi1_obey(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
-void xr_pmi1_leave_barrier(struct xr_pmi1_client *client, bool whole);
 
-/* ask.c */
+/* publish_spawn.c */
 void xr_pmi1_publish(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 void xr_pmi1_look_up(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 void xr_pmi1_unpublish(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 void xr_pmi1_spawn(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
+
+/* spawn_block.c */
 /* A line of a block; NULL: it begins. */
 void xr_pmi1_block_line(struct xr_pmi1_client *client, const char *line);
 void xr_pmi1_forget_block(struct xr_pmi1_client *client);

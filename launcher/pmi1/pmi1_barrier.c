@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi1_barrier.c: answer clients, close their connections, complete barriers.
+ *
+ * See pmi1_internal.h.
+ */
+#include "launcher/pmi1/pmi1_internal.h"
+#include "lib/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------------- connections */
+
+void xr_pmi1_hang_up(struct xr_pmi1_client *c)
+{
+    if (c->fd >= 0)
+        close(c->fd); /* which takes it out of the epoll set */
+    c->fd = -1;
+    free(c->input);
+    c->input = NULL;
+    xr_pmi1_forget_block(c);
+    c->waiting = false;
+}
+
+/* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
+ * hosts, too. */
+void xr_pmi1_lose(struct xr_pmi1 *s, bool tell)
+{
+    bool news = tell && !s->told;
+
+    s->lost = true;
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].waiting)
+            xr_pmi1_leave_barrier(&s->clients[i], false);
+    }
+    s->waiting = 0;
+    if (news && s->ops->exchange) {
+        s->told = true;
+        s->ops->exchange(s->arg, true, NULL, 0);
+    }
+}
+
+/* A connection ended before its rank did. */
+void xr_pmi1_gone(struct xr_pmi1_client *c)
+{
+    bool unfinished = c->state == XR_PMI1_JOINED;
+
+    if (c->waiting)
+        c->server->waiting--;
+    xr_pmi1_hang_up(c);
+    if (unfinished)
+        xr_pmi1_lose(c->server, true);
+}
+
+void xr_pmi1_refuse(struct xr_pmi1_client *c, const char *what)
+{
+    rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
+            c->rank, XR_PMI1_FD, what);
+    xr_pmi1_gone(c);
+}
+
+void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
+{
+    char line[XR_PMI1_LINE_MAX];
+    va_list ap;
+    int n;
+
+    if (c->fd < 0)
+        return;
+    va_start(ap, fmt);
+    n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof(line))
+        n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
+    /* A client waits for each answer, so there is room; one that does not is none. */
+    if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
+        xr_pmi1_gone(c);
+}
+
+/* -------------------------------------------------------------------- barriers */
+
+void xr_pmi1_leave_barrier(struct xr_pmi1_client *c, bool whole)
+{
+    c->waiting = false;
+    if (whole)
+        xr_pmi1_answer(c, "cmd=barrier_out rc=0\n");
+    else
+        xr_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
+}
+
+static void all_leave(struct xr_pmi1 *s)
+{
+    s->waiting = 0;
+    for (uint32_t i = 0; i < s->local; i++) {
+        if (s->clients[i].waiting)
+            xr_pmi1_leave_barrier(&s->clients[i], true);
+    }
+}
+
+void xr_pmi1_enter_barrier(struct xr_pmi1_client *c)
+{
+    struct xr_pmi1 *s = c->server;
+    size_t len;
+    void *blob;
+
+    c->waiting = true;
+    if (s->lost) {
+        xr_pmi1_leave_barrier(c, false);
+        return;
+    }
+    if (++s->waiting < s->local)
+        return;
+    if (!s->ops->exchange) {
+        all_leave(s);
+        return;
+    }
+    blob = xr_pmi1_space_blob(s->space, &len);
+    s->ops->exchange(s->arg, false, blob, len);
+    free(blob);
+}
+
+void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t len)
+{
+    if (!lost && xr_pmi1_space_merge(s->space, blob, len)) {
+        rk_error("what another host's ranks have put for PMI-1 cannot be taken in");
+        lost = true;
+    }
+    if (lost)
+        xr_pmi1_lose(s, false);
+    else
+        all_leave(s);
+}
+
+/* Another has joined more often than one that is gone. */
+void xr_pmi1_check_stranded(struct xr_pmi1 *s)
+{
+    if (!s || !s->gone || s->gone_inits >= s->inits || s->stranded)
+        return;
+    s->stranded = true;
+    s->ops->stranded(s->arg, s->gone_rank);
+}
+
+void xr_pmi1_note_joined(struct xr_pmi1_client *c)
+{
+    struct xr_pmi1 *s = c->server;
+
+    if (++c->inits > s->inits)
+        s->inits = c->inits;
+    s->ops->joined(s->arg, c->rank);
+    if (s->gone) /* before anybody was a client */
+        xr_pmi1_lose(s, s->gone_early);
+    xr_pmi1_check_stranded(s);
+}
