@@ -187,3 +187,50 @@ void xr_server_tell(struct xr_server *server, const char *job, const struct xr_n
                           events_on_told, t) != PMIX_SUCCESS)
         events_on_told(PMIX_ERROR, t);
 }
+
+/* ---------------------------------------------------------------------------- deaths */
+
+struct death {
+    pmix_proc_t source, affected;
+    pmix_info_t info[3];
+};
+
+static void on_death_told(pmix_status_t status, void *arg)
+{
+    struct death *n = arg;
+
+    (void)status;
+    for (size_t i = 0; i < 3; i++)
+        PMIX_INFO_DESTRUCT(&n->info[i]);
+    free(n);
+}
+
+void xr_server_tell_death(struct xr_server *s, uint32_t rank, bool by_signal)
+{
+    xr_server_tell_other(s, s->nspace, rank, by_signal);
+}
+
+void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, bool by_signal)
+{
+    struct death *n = calloc(1, sizeof(*n));
+    bool over = rank == XR_ALL_RANKS;
+    pmix_proc_t all;
+    pmix_status_t rc;
+
+    if (!n)
+        return;
+    PMIX_LOAD_PROCID(&n->source, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&n->affected, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&all, s->nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&n->info[0], PMIX_EVENT_AFFECTED_PROC, &n->affected, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[1], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[2], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
+                           : by_signal ? PMIX_ERR_PROC_ABORTED
+                                       : PMIX_ERR_PROC_TERM_WO_SYNC,
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_death_told, n);
+    if (rc != PMIX_SUCCESS)
+        on_death_told(rc, n);
+    if (over)
+        xr_server_forget_past(s, job);
+}

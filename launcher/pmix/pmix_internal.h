@@ -58,7 +58,17 @@ struct xr_server {
     int *clients; /* lost_client.c: of each of this host's ranks */
 };
 
-/* The answer to a call that comes on PMIx's thread (server.c). */
+/* server_state.c: PMIx gives upcalls no context, and there is one server a process: the one that is open. */
+struct xr_server *xr_server_serving(void);
+void xr_server_serve(struct xr_server *server);
+/* Is it a rank of the job? Then *rank is it. */
+bool xr_server_rank_of(const struct xr_server *server, const pmix_proc_t *proc, uint32_t *rank);
+/* The number of a rank among those of this host; nlocal: it is none of them. */
+uint32_t xr_server_local(const struct xr_server *server, uint32_t rank);
+/* Log the failure of a call of PMIx. Returns RANK_ERR_BOOT. */
+rank_status_t xr_server_failed(const char *what, pmix_status_t rc);
+
+/* The answer to a call that comes on PMIx's thread. */
 struct xr_answer {
     sem_t come;
     pmix_status_t status;
@@ -67,6 +77,8 @@ struct xr_answer {
 void xr_answer_init(struct xr_answer *a);
 /* A pmix_op_cbfunc_t; arg is the answer. */
 void xr_answer_come(pmix_status_t status, void *arg);
+/* The same for all calls but the last of a row. */
+void xr_answer_none(pmix_status_t status, void *arg);
 /* rc: what the call itself has returned. */
 pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc);
 
@@ -90,8 +102,6 @@ void xr_order_end(void);
 void xr_server_watch_lost(void);
 /* A client has come, or goes with a word: on PMIx's thread. */
 void xr_server_count_client(struct xr_server *server, uint32_t rank, int n);
-/* The number of a rank among those of this host; nlocal: it is none of them. */
-uint32_t xr_server_local(const struct xr_server *server, uint32_t rank);
 
 /*
  * dead_clients.c: a client has died, or stood in for a rank that has ended: fences that name the rank are told to the host from
@@ -106,13 +116,13 @@ void xr_server_forget_rank(struct xr_server *server, uint32_t rank);
  * library has said. */
 bool xr_server_relic(const struct xr_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
 
-/* apps.c: of a job of several programs. */
-rank_status_t xr_server_register_apps(struct xr_server *server, const struct xr_server_job *job);
+/* register_job.c: the job, then its ranks of this host, then the job that has spawned it. */
+rank_status_t xr_server_register_job(struct xr_server *server, const struct xr_server_job *job);
+rank_status_t xr_server_register_ranks(struct xr_server *server, const struct xr_server_job *job);
+rank_status_t xr_server_register_origin(struct xr_server *server, const struct xr_server_job *job);
 
-/* PMIx gives upcalls no context, and there is one server a process: the one that is open. */
-struct xr_server *xr_server_serving(void);
-/* Is it a rank of the job? Then *rank is it. */
-bool xr_server_rank_of(const struct xr_server *server, const pmix_proc_t *proc, uint32_t *rank);
+/* app_info.c: of a job of several programs. */
+rank_status_t xr_server_register_apps(struct xr_server *server, const struct xr_server_job *job);
 
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
@@ -172,7 +182,7 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
 pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg);
-/* pmix_fence.c: has the library counted out clients that it has lost? It says so to collectives. */
+/* infos.c: has the library counted out clients that it has lost? It says so to collectives. */
 bool xr_infos_say_broken(const pmix_info_t info[], size_t n);
 /* A number of whatever type the client took for it: negative ones are 0, and so is what is none. */
 uint32_t xr_value_number(const pmix_value_t *v);

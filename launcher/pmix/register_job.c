@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * register_job.c: register the job and its ranks with PMIx.
+ *
+ * What is registered is as little as clients can do with: node map and process
+ * map, from which PMIx derives the local peers, and the sizes. Data for single
+ * ranks would have to be complete to be of use, and is not needed.
+ */
+#include "launcher/pmix/pmix_internal.h"
+#include "launcher/util/pack.h"
+
+#include <ctype.h>
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOCAL_PROCS_MAX 256 /* each client of a host gets one entry for each */
+
+/* The texts with sep between them. */
+static char *register_job_join(const char *const *texts, uint32_t n, char sep)
+{
+    size_t len = 1;
+    char *all, *at;
+
+    for (uint32_t i = 0; i < n; i++)
+        len += strlen(texts[i]) + 1;
+    all = at = malloc(len);
+    for (uint32_t i = 0; all && i < n; i++) {
+        if (i)
+            *at++ = sep;
+        at = stpcpy(at, texts[i]);
+    }
+    return all;
+}
+
+/* The map of ranks as PMIx packs it. Of ranks that do not follow each other it makes the same plain list, but takes
+ * a time for it that is quadratic: 22 s for 128 on each of 1,000 hosts. */
+static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ranks, char **out)
+{
+    if (job->runs)
+        return PMIx_generate_ppn(ranks, out);
+    return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+}
+
+/*
+ * PMIx_generate_regex of libpmix 4.2.2 (preg_native.c) writes the letters that a name
+ * begins with into 50 bytes, without a check, and reads its digits into an int.
+ */
+#define NAME_LETTERS 49
+#define NAME_DIGITS 9
+
+static bool fits_regex(const char *name)
+{
+    size_t letters = 0, digits;
+
+    while (isalpha((unsigned char)name[letters]))
+        letters++;
+    digits = strspn(name + letters, "0123456789");
+    return letters <= NAME_LETTERS && digits <= NAME_DIGITS;
+}
+
+/* The map of hosts as PMIx packs it, or as it stands. */
+static pmix_status_t pack_hosts(const struct xr_server_job *job, const char *hosts, char **out)
+{
+    for (uint32_t i = 0; i < job->nhosts; i++) {
+        if (!fits_regex(job->hosts[i]))
+            return asprintf(out, "raw:%s", hosts) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
+    }
+    return PMIx_generate_regex(hosts, out);
+}
+
+/* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
+static void about_local(pmix_info_t *info, const struct xr_server_job *job)
+{
+    pmix_data_array_t array, procs;
+    pmix_info_t *item;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 2, PMIX_INFO);
+    PMIX_DATA_ARRAY_CONSTRUCT(&procs, job->nlocal, PMIX_PROC);
+    for (uint32_t i = 0; i < job->nlocal; i++)
+        PMIX_LOAD_PROCID((pmix_proc_t *)procs.array + i, job->id, job->local[i]);
+    item = array.array;
+    PMIX_INFO_LOAD(&item[0], PMIX_HOSTNAME, job->host, PMIX_STRING);
+    PMIX_INFO_LOAD(&item[1], PMIX_LOCAL_PROCS, &procs, PMIX_DATA_ARRAY);
+    PMIX_INFO_LOAD(info, PMIX_NODE_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&procs);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+}
+
+rank_status_t xr_server_register_job(struct xr_server *s, const struct xr_server_job *job)
+{
+    char *ranks = register_job_join(job->ranks_of, job->nhosts, ';'), *nodes = NULL, *procs = NULL;
+    char *hosts = register_job_join(job->hosts, job->nhosts, ',');
+    bool oversubscribed = job->oversubscribed;
+    struct xr_answer a;
+    uint32_t size = job->size, universe = job->universe > size ? job->universe : size;
+    pmix_info_t info[10];
+    pmix_proc_t parent;
+    size_t ninfo = 6;
+    pmix_status_t rc;
+
+    if (!ranks || !hosts) {
+        free(ranks);
+        free(hosts);
+        return RANK_ERR_NO_MEMORY;
+    }
+    rc = pack_hosts(job, hosts, &nodes);
+    if (rc == PMIX_SUCCESS)
+        rc = pack_ranks(job, ranks, &procs);
+    free(ranks);
+    free(hosts);
+    if (rc == PMIX_SUCCESS) {
+        PMIX_INFO_LOAD(&info[0], PMIX_NODE_MAP, nodes, PMIX_REGEX);
+        PMIX_INFO_LOAD(&info[1], PMIX_PROC_MAP, procs, PMIX_REGEX);
+        PMIX_INFO_LOAD(&info[2], PMIX_JOB_SIZE, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[3], PMIX_UNIV_SIZE, &universe, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[4], PMIX_MAX_PROCS, &size, PMIX_UINT32);
+        PMIX_INFO_LOAD(&info[5], PMIX_NODE_OVERSUBSCRIBED, &oversubscribed, PMIX_BOOL);
+        if (job->folder) {
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_TMPDIR, job->folder, PMIX_STRING);
+            ninfo++;
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_NSDIR, job->folder, PMIX_STRING);
+            ninfo++;
+        }
+        if (job->nlocal && job->nlocal <= LOCAL_PROCS_MAX)
+            about_local(&info[ninfo++], job);
+        if (job->origin && job->origin->job) {
+            PMIX_LOAD_PROCID(&parent, job->origin->job, job->origin->rank);
+            PMIX_INFO_LOAD(&info[ninfo], PMIX_PARENT_ID, &parent, PMIX_PROC);
+            ninfo++;
+        }
+        xr_answer_init(&a);
+        rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, ninfo,
+                                                            xr_answer_come, &a));
+        for (size_t i = 0; i < ninfo; i++)
+            PMIX_INFO_DESTRUCT(&info[i]);
+    }
+    free(nodes);
+    free(procs);
+    return rc == PMIX_SUCCESS ? RANK_OK : xr_server_failed("registering the job with PMIx", rc);
+}
+
+/* PMIx's thread takes them in order, so that it is enough to wait for the last. */
+rank_status_t xr_server_register_ranks(struct xr_server *s, const struct xr_server_job *job)
+{
+    struct xr_answer a;
+    pmix_status_t rc = PMIX_SUCCESS;
+
+    if (job->nlocal == 0)
+        return RANK_OK;
+    xr_answer_init(&a);
+    for (uint32_t i = 0; i < job->nlocal && rc == PMIX_SUCCESS; i++) {
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, s->nspace, job->local[i]);
+        rc = PMIx_server_register_client(&proc, geteuid(), getegid(), NULL,
+                                         i + 1 < job->nlocal ? xr_answer_none : xr_answer_come, &a);
+    }
+    rc = xr_answer_wait(&a, rc);
+    return rc == PMIX_SUCCESS ? RANK_OK : xr_server_failed("registering the ranks with PMIx", rc);
+}
+
+/* What a spawned job's clients may ask about the job that they come from. */
+rank_status_t xr_server_register_origin(struct xr_server *s, const struct xr_server_job *job)
+{
+    struct xr_unpacker u;
+
+    if (!job->origin || !job->origin->job)
+        return RANK_OK;
+    u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
+    return xr_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+}
