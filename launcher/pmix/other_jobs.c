@@ -165,7 +165,7 @@ bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id
     if (ok && id)
         PMIX_LOAD_NSPACE(id, job.id);
     if (ok && !xr_server_knows(s, job.id)) {
-        xr_flights_keep(&s->flights, job.id);
+        xr_job_queries_keep(&s->queries, job.id);
         if (job.size >= MANY_RANKS)
             s->events->busy(s->arg);
         rc = other_jobs_tell(&job);
@@ -203,7 +203,7 @@ void xr_server_forget_past(struct xr_server *s, const char *id)
         return;
     s->npast++;
     if (*past) {
-        xr_flights_forget(&s->flights, *past);
+        xr_job_queries_forget(&s->queries, *past);
         forget_one(s, *past);
     }
     *past = copy;

@@ -4,20 +4,12 @@
  *
  * PMIx calls once all processes of this host that take part have come, or are
  * gone.
- *
- * The first xrun keeps the time-out (group_op.h). To a connect the library keeps
- * one too, and goes on with it while it waits for us; after it has answered,
- * an answer of ours would be a second one for memory that it has let go. So the
- * first xrun's is a little shorter, and what still comes too late is dropped.
+ * The first xrun keeps the time-out (group_op.h).
  */
 #include "launcher/pmix/pmix_internal.h"
-#include "lib/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define SHORTER_MS 250 /* than the library's: the first xrun's time-out of a connect */
-#define CLOSE_MS 50    /* to the library's: our answer would come */
 
 struct gather {
     struct xr_errand_call call;
@@ -45,7 +37,7 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call 
             status = PMIX_ERROR;
     }
     if (!g->fenced) {
-        if (!g->late_ns || rk_clock_ns() < g->late_ns)
+        if (!xr_connect_timeout_over(g->late_ns))
             g->done(status, g->done_arg);
         return;
     }
@@ -158,33 +150,17 @@ static struct gather *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc
     return g;
 }
 
-/*
- * Each client's time-out of a connect is put into one timer, which libpmix 4.2.2
- * does not take out of its queue before: with two clients its thread ends in an
- * endless loop when the time is over, and serves nobody any more. An error at
- * once makes it forget the timer.
- *
- * Where all who take part are on this host, and where not all of this host's
- * have come, there is no upcall: pmix_server_connect() answers by itself in the
- * first case and waits in the second, and in both sets the timer of the one
- * tracker again for each client (its last lines; PMIX_THREADSHIFT_DELAY assigns
- * the libevent event anew while it is in the heap of timers). So two or more
- * clients of one host who connect among themselves with a time-out stop PMIx
- * there, and nothing that this side is asked or could answer prevents it.
- */
 pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
     uint32_t timeout_s = xr_infos_timeout(info, ninfo);
     struct gather *g;
 
-    if (timeout_s && count_here(xr_server_serving(), procs, nprocs) > 1)
+    if (xr_connect_timeout_refused(timeout_s, count_here(xr_server_serving(), procs, nprocs)))
         return PMIX_ERR_NOT_SUPPORTED;
     g = pmix_connect_make(done, NULL, done_arg, timeout_s);
-    if (g && g->timeout_ms) {
-        g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
-        g->timeout_ms -= SHORTER_MS;
-    }
+    if (g)
+        g->late_ns = xr_connect_timeout_shorten(&g->timeout_ms);
     return pmix_connect_post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 

@@ -16,14 +16,14 @@ struct modex {
     uint32_t rank, timeout_s;
     bool known;
     pmix_nspace_t job; /* another than ours; else empty */
-    struct xr_flight *flight; /* of that */
+    struct xr_job_query *query; /* of that */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
 /* PMIx has done with the answer: on its thread. */
 struct given {
-    struct xr_flight *flight; /* or NULL */
+    struct xr_job_query *query; /* or NULL */
     char data[];
 };
 
@@ -31,8 +31,8 @@ static void on_given(void *arg)
 {
     struct given *g = arg;
 
-    if (g->flight)
-        xr_flight_end(g->flight);
+    if (g->query)
+        xr_job_query_end(g->query);
     free(g);
 }
 
@@ -50,7 +50,7 @@ void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found f
     if (g && found == XR_FOUND)
         status = PMIX_SUCCESS;
     if (g)
-        g->flight = m->flight; /* else it stays one for ever: PMIx keeps that job */
+        g->query = m->query; /* else it stays one for ever: PMIx keeps that job */
     m->done(status, g && room ? g->data : NULL, g ? room : 0, m->done_arg, g ? on_given : NULL, g);
     free(m);
 }
@@ -73,7 +73,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_cal
     if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
         status = PMIX_ERROR;
     if (!xr_server_knows(server, a->modex->job))
-        xr_flights_forget_unknown(&server->flights, a->modex->job);
+        xr_job_queries_forget_unknown(&server->queries, a->modex->job);
     xr_server_modex_done(server, a->modex,
                          status == PMIX_SUCCESS       ? XR_FOUND
                          : status == PMIX_ERR_TIMEOUT ? XR_FOUND_LATE
@@ -127,8 +127,8 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
         PMIX_LOAD_NSPACE(m->job, proc->nspace);
         m->rank = proc->rank == PMIX_RANK_WILDCARD ? XR_ALL_RANKS : proc->rank;
-        m->flight = xr_flight_begin(&server->flights, m->job, done_arg, &again);
-        if (!m->flight) {
+        m->query = xr_job_query_begin(&server->queries, m->job, done_arg, &again);
+        if (!m->query) {
             free(m);
             return again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
         }
@@ -157,7 +157,7 @@ static void pmix_dmodex_tell(struct xr_post *post, void *arg)
     bool found = l->found;
 
     if (l->relic)
-        xr_server_relic(server, l->rank, &found, &data, &len);
+        xr_server_dead_data(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
@@ -185,27 +185,18 @@ static void on_round(pmix_status_t status, void *arg)
     xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
 }
 
-/*
- * The library waits for what a rank may yet commit, also if it has ended. Its
- * thread does one thing after the other: once an event that concerns nobody
- * has come back from there, the question before it was answered if it ever is.
- */
+/* Report what is there once all that was requested before is answered, if it ever is. */
 static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
-    pmix_proc_t self;
-    pmix_info_t info;
 
     if (l) {
         l->post.run = pmix_dmodex_tell;
         l->id = id;
         l->rank = rank;
         l->relic = relic;
-        PMIX_LOAD_PROCID(&self, server->nspace, PMIX_RANK_UNDEF);
-        PMIX_INFO_LOAD(&info, PMIX_EVENT_DO_NOT_CACHE, NULL, PMIX_BOOL);
-        rc = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE, &self, PMIX_RANGE_PROC_LOCAL, &info, 1, on_round, l);
-        PMIX_INFO_DESTRUCT(&info);
+        rc = xr_pending_dmodex_flush(server, on_round, l);
     }
     if (rc == PMIX_SUCCESS)
         return;
@@ -226,7 +217,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
     size_t len;
     bool found;
 
-    if (xr_server_relic(server, rank, &found, &data, &len)) {
+    if (xr_server_dead_data(server, rank, &found, &data, &len)) {
         pmix_dmodex_settle(server, rank, id, true);
         return;
     }

@@ -8,38 +8,18 @@
 #ifndef XR_LAUNCHER_PMIX_PMIX_INTERNAL_H
 #define XR_LAUNCHER_PMIX_PMIX_INTERNAL_H
 
-#include "launcher/pmix/threadshift.h"
 #include "launcher/pmix/pmix_server.h"
+#include "launcher/pmix/quirks/quirks.h"
+#include "launcher/pmix/threadshift.h"
 
 #include "lib/base/list.h"
 
 #include <pmix_server.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
 /* Jobs that are over, of which clients can still ask what PMIx knows. */
 #define XR_SERVER_PAST 32
-
-/* job_queries.c: other jobs that clients ask about. */
-struct xr_flights {
-    pthread_mutex_t lock;
-    struct rk_link jobs;
-    pmix_info_t no_data; /* PMIx copies it when it likes */
-};
-struct xr_flight;
-void xr_flights_open(struct xr_flights *flights);
-/* A question begins; token: what PMIx wants to have back. NULL: *again says that this one is asked already; else PMIx is
- * just forgetting that job, or there is no memory. On PMIx's thread. */
-struct xr_flight *xr_flight_begin(struct xr_flights *flights, const char *job, void *token, bool *again);
-/* Its answer has been given. On PMIx's thread. */
-void xr_flight_end(struct xr_flight *flight);
-/* PMIx shall forget a job as soon as nobody asks about it. */
-void xr_flights_forget(struct xr_flights *flights, const char *job);
-/* But now it is known again. */
-void xr_flights_keep(struct xr_flights *flights, const char *job);
-/* The same of a job that PMIx has not been told: before the answer that says so. */
-void xr_flights_forget_unknown(struct xr_flights *flights, const char *job);
 
 struct xr_server {
     struct xr_mailbox *mailbox;
@@ -53,9 +33,9 @@ struct xr_server {
     char **others;           /* other jobs that PMIx knows */
     char *past[XR_SERVER_PAST]; /* a ring of those that are over */
     uint32_t npast;
-    struct xr_flights flights;
-    _Atomic(struct xr_relic *) relics; /* dead_clients.c */
-    int *clients; /* lost_client.c: of each of this host's ranks */
+    struct xr_job_queries queries;
+    _Atomic(struct xr_dead_client *) dead;
+    int *clients; /* connected ones of each of this host's ranks */
 };
 
 /* server_state.c: PMIx gives upcalls no context, and there is one server a process: the one that is open. */
@@ -81,40 +61,6 @@ void xr_answer_come(pmix_status_t status, void *arg);
 void xr_answer_none(pmix_status_t status, void *arg);
 /* rc: what the call itself has returned. */
 pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc);
-
-/* listen_guard.c: note the sockets that listen now; those that have come since are the library's, and are guarded
- * against strangers who connect and say nothing. */
-enum { XR_LISTENERS = 32 };
-struct xr_listeners {
-    int fd[XR_LISTENERS];
-    size_t n;
-};
-void xr_listeners_note(struct xr_listeners *listeners);
-void xr_listeners_guard(const struct xr_listeners *before);
-/* owner.c: from now on these accept processes of this user only. Once. */
-void xr_owner_guard(const int *fds, size_t n);
-
-/* event_order.c: the loop that the library makes on this thread in between hears one client at a time. */
-void xr_order_begin(void);
-void xr_order_end(void);
-
-/* lost_client.c: tell of clients that go without a word, from now on. */
-void xr_server_watch_lost(void);
-/* A client has come, or goes with a word: on PMIx's thread. */
-void xr_server_count_client(struct xr_server *server, uint32_t rank, int n);
-
-/*
- * dead_clients.c: a client has died, or stood in for a rank that has ended: fences that name the rank are told to the host from
- * now on, and so can fail, while the library would wait for it. Not before the library has said that the client is lost, or
- * it would count it out twice; and at once then, on PMIx's thread, before others are heard (event_order.c), for in a fence of some
- * ranks that they enter between that and this the library would wait for ever: it counts out the lost in the fences that
- * there are, and not in those that come. No other client can connect in the rank's name after this; the library would not
- * count it in again anyhow. What the rank has committed is kept, for other hosts and other jobs may ask for it.
- */
-void xr_server_forget_rank(struct xr_server *server, uint32_t rank);
-/* Has the library been told to forget that rank? Then found, data and len are what it has left, as far as the
- * library has said. */
-bool xr_server_relic(const struct xr_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
 
 /* register_job.c: the job, then its ranks of this host, then the job that has spawned it. */
 rank_status_t xr_server_register_job(struct xr_server *server, const struct xr_server_job *job);

@@ -106,9 +106,9 @@ static rank_status_t init_apart(const char *id, const char *host, void *known, u
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     xr_listeners_note(&before);
-    xr_order_begin();
+    xr_event_priority_begin();
     st = pmix_server_init(id, host, known);
-    xr_order_end();
+    xr_event_priority_end();
     xr_listeners_guard(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *ns = rk_clock_ns() - start;
@@ -143,7 +143,7 @@ rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job
     s->arg = arg;
     s->size = job->size;
     PMIX_LOAD_NSPACE(s->nspace, job->id);
-    xr_flights_open(&s->flights);
+    xr_job_queries_open(&s->queries);
     s->local = malloc((job->nlocal ? job->nlocal : 1) * sizeof(*s->local));
     s->clients = calloc((size_t)job->nlocal + 1, sizeof(*s->clients));
     if (!s->local || !s->clients) {

@@ -240,9 +240,7 @@ static void publish_on_found(struct xr_server *server, struct xr_errand_call *ca
         if (!unpack_value(value, len, &data[got].value))
             break;
     }
-    /* The library hands nothing on with any other status: what there is comes with this one, and the client counts. */
-    if (status == PMIX_ERR_PARTIAL_SUCCESS && got > 0)
-        status = PMIX_SUCCESS;
+    status = xr_partial_lookup_status(status, got);
     if (status == PMIX_SUCCESS && got < n)
         status = PMIX_ERR_UNPACK_FAILURE;
     l->done(status, data, got, l->done_arg);

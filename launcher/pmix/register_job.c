@@ -9,7 +9,6 @@
 #include "launcher/pmix/pmix_internal.h"
 #include "launcher/util/pack.h"
 
-#include <ctype.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,42 +32,6 @@ static char *register_job_join(const char *const *texts, uint32_t n, char sep)
         at = stpcpy(at, texts[i]);
     }
     return all;
-}
-
-/* The map of ranks as PMIx packs it. Of ranks that do not follow each other it makes the same plain list, but takes
- * a time for it that is quadratic: 22 s for 128 on each of 1,000 hosts. */
-static pmix_status_t pack_ranks(const struct xr_server_job *job, const char *ranks, char **out)
-{
-    if (job->runs)
-        return PMIx_generate_ppn(ranks, out);
-    return asprintf(out, "raw:%s", ranks) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
-}
-
-/*
- * PMIx_generate_regex of libpmix 4.2.2 (preg_native.c) writes the letters that a name
- * begins with into 50 bytes, without a check, and reads its digits into an int.
- */
-#define NAME_LETTERS 49
-#define NAME_DIGITS 9
-
-static bool fits_regex(const char *name)
-{
-    size_t letters = 0, digits;
-
-    while (isalpha((unsigned char)name[letters]))
-        letters++;
-    digits = strspn(name + letters, "0123456789");
-    return letters <= NAME_LETTERS && digits <= NAME_DIGITS;
-}
-
-/* The map of hosts as PMIx packs it, or as it stands. */
-static pmix_status_t pack_hosts(const struct xr_server_job *job, const char *hosts, char **out)
-{
-    for (uint32_t i = 0; i < job->nhosts; i++) {
-        if (!fits_regex(job->hosts[i]))
-            return asprintf(out, "raw:%s", hosts) < 0 ? PMIX_ERR_NOMEM : PMIX_SUCCESS;
-    }
-    return PMIx_generate_regex(hosts, out);
 }
 
 /* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
@@ -106,9 +69,9 @@ rank_status_t xr_server_register_job(struct xr_server *s, const struct xr_server
         free(hosts);
         return RANK_ERR_NO_MEMORY;
     }
-    rc = pack_hosts(job, hosts, &nodes);
+    rc = xr_pack_host_map(job, hosts, &nodes);
     if (rc == PMIX_SUCCESS)
-        rc = pack_ranks(job, ranks, &procs);
+        rc = xr_pack_rank_map(job, ranks, &procs);
     free(ranks);
     free(hosts);
     if (rc == PMIX_SUCCESS) {
