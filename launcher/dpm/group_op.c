@@ -14,7 +14,7 @@ struct process {
 
 struct gather {
     struct rk_link link;
-    struct xr_gathers *all_of;
+    struct xr_group_ops *all_of;
     enum xr_errand what;
     struct process *all; /* sorted */
     uint32_t n;
@@ -30,9 +30,9 @@ struct gather {
     bool failed;
 };
 
-struct xr_gathers {
+struct xr_group_ops {
     struct event_base *base;
-    const struct xr_gathers_ops *ops;
+    const struct xr_group_ops_upcalls *ops;
     void *arg;
     struct rk_link active;
 };
@@ -61,7 +61,7 @@ static int group_op_by_number(const void *a, const void *b)
 }
 
 /* NULL: the request makes no sense, or *status says what else. */
-static struct process *group_op_list(struct xr_gathers *g, struct xr_unpacker *u, uint32_t n,
+static struct process *group_op_list(struct xr_group_ops *g, struct xr_unpacker *u, uint32_t n,
                             enum xr_errand_status *status)
 {
     struct process *all;
@@ -112,7 +112,7 @@ static bool has_part(const struct gather *x, uint32_t job, uint32_t rank)
 }
 
 /* Of the one of whom least is left. */
-static enum xr_presence presence(struct xr_gathers *g, const struct gather *x)
+static enum xr_presence presence(struct xr_group_ops *g, const struct gather *x)
 {
     enum xr_presence worst = XR_PRESENT;
 
@@ -138,7 +138,7 @@ static bool group_op_same(const struct gather *x, enum xr_errand what, const str
     return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
 }
 
-static struct gather *group_op_find(struct xr_gathers *g, enum xr_errand what, const struct process *all,
+static struct gather *group_op_find(struct xr_group_ops *g, enum xr_errand what, const struct process *all,
                            uint32_t n, const struct xr_asker *who)
 {
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
@@ -150,7 +150,7 @@ static struct gather *group_op_find(struct xr_gathers *g, enum xr_errand what, c
 }
 
 /* Takes all over. */
-static struct gather *group_op_make(struct xr_gathers *g, enum xr_errand what, struct process *all, uint32_t n)
+static struct gather *group_op_make(struct xr_group_ops *g, enum xr_errand what, struct process *all, uint32_t n)
 {
     struct gather *x = calloc(1, sizeof(*x));
 
@@ -174,7 +174,7 @@ static struct gather *group_op_make(struct xr_gathers *g, enum xr_errand what, s
 
 /* ---------------------------------------------------------------------------- its end */
 
-static void answer_all(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
+static void answer_all(struct xr_group_ops *g, struct gather *x, enum xr_errand_status status)
 {
     rk_list_remove(&x->link); /* who has come and comes again begins anew */
     if (status == XR_DONE)
@@ -184,7 +184,7 @@ static void answer_all(struct xr_gathers *g, struct gather *x, enum xr_errand_st
                        x->jobs, x->njobs);
 }
 
-static void group_op_finish(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
+static void group_op_finish(struct xr_group_ops *g, struct gather *x, enum xr_errand_status status)
 {
     answer_all(g, x, status);
     group_op_destroy(x);
@@ -192,7 +192,7 @@ static void group_op_finish(struct xr_gathers *g, struct gather *x, enum xr_erra
 
 /* One is lost. If it has ended, all who come later will find that, too; else a note of it is left for them, one for
  * all times that this happens before they come. */
-static void group_op_fail(struct xr_gathers *g, struct gather *x)
+static void group_op_fail(struct xr_group_ops *g, struct gather *x)
 {
     answer_all(g, x, XR_SOMEBODY_LOST);
     if (x->come >= x->want || presence(g, x) == XR_ENDED) {
@@ -238,12 +238,12 @@ static bool keep_time(struct gather *x, uint32_t ms)
 
 /* ----------------------------------------------------------------------------- coming */
 
-static void group_op_refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_errand_status status)
+static void group_op_refuse(struct xr_group_ops *g, const struct xr_asker *who, enum xr_errand_status status)
 {
     g->ops->answer(g->arg, who, status, NULL, 0, NULL, 0);
 }
 
-static void come(struct xr_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
+static void come(struct xr_group_ops *g, struct gather *x, bool lost, const void *data, size_t len)
 {
     if (x->failed) {
         group_op_refuse(g, &x->who[x->nwho - 1], XR_SOMEBODY_LOST);
@@ -260,7 +260,7 @@ static void come(struct xr_gathers *g, struct gather *x, bool lost, const void *
         group_op_finish(g, x, XR_DONE);
 }
 
-void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_asker *who,
+void xr_group_ops_join(struct xr_group_ops *g, enum xr_errand what, const struct xr_asker *who,
                      struct xr_unpacker *u)
 {
     uint32_t lost = xr_unpack_u32(u), here = xr_unpack_u32(u), ms = xr_unpack_u32(u), n = xr_unpack_u32(u);
@@ -298,7 +298,7 @@ void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_
 
 /* ------------------------------------------------------------------------------- ends */
 
-void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
+void xr_group_ops_client_lost(struct xr_group_ops *g, uint32_t job, uint32_t rank)
 {
     struct rk_link *l, *next, *last = g->active.prev; /* what is put behind it has failed */
     bool more = last != &g->active;
@@ -312,7 +312,7 @@ void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
     }
 }
 
-void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
+void xr_group_ops_rank_ended(struct xr_group_ops *g, uint32_t job, uint32_t rank)
 {
     struct rk_link *l, *next;
 
@@ -329,10 +329,10 @@ void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
 
 /* ---------------------------------------------------------------------- open and close */
 
-rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_ops *ops, void *arg,
-                              struct xr_gathers **out)
+rank_status_t xr_group_ops_open(struct event_base *base, const struct xr_group_ops_upcalls *ops, void *arg,
+                              struct xr_group_ops **out)
 {
-    struct xr_gathers *g = calloc(1, sizeof(*g));
+    struct xr_group_ops *g = calloc(1, sizeof(*g));
 
     if (!g)
         return RANK_ERR_NO_MEMORY;
@@ -344,7 +344,7 @@ rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_o
     return RANK_OK;
 }
 
-void xr_gathers_close(struct xr_gathers *g)
+void xr_group_ops_close(struct xr_group_ops *g)
 {
     if (!g)
         return;

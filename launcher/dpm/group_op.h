@@ -15,12 +15,12 @@
 
 #include <event2/event.h>
 
-struct xr_gathers;
+struct xr_group_ops;
 
 /* BROKEN: its client is gone, but another may follow. */
 enum xr_presence { XR_PRESENT, XR_BROKEN, XR_ENDED };
 
-struct xr_gathers_ops {
+struct xr_group_ops_upcalls {
     /* The number of a job, or XR_NO_JOB. */
     uint32_t (*job)(void *arg, const char *id);
     /* Was there such a job? */
@@ -34,15 +34,15 @@ struct xr_gathers_ops {
                    const void *data, size_t len, const uint32_t *jobs, uint32_t njobs);
 };
 
-rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_ops *ops, void *arg, struct xr_gathers **out);
+rank_status_t xr_group_ops_open(struct event_base *base, const struct xr_group_ops_upcalls *ops, void *arg, struct xr_group_ops **out);
 /* NULL is fine. Nobody is answered. */
-void xr_gathers_close(struct xr_gathers *gathers);
+void xr_group_ops_close(struct xr_group_ops *group_ops);
 
 /* An agent comes; u is the errand's payload. */
-void xr_gathers_join(struct xr_gathers *gathers, enum xr_errand what, const struct xr_asker *who,
+void xr_group_ops_join(struct xr_group_ops *group_ops, enum xr_errand what, const struct xr_asker *who,
                      struct xr_unpacker *u);
 /* A rank (XR_ALL_RANKS: all of the job) has ended, or is broken. */
-void xr_gathers_ended(struct xr_gathers *gathers, uint32_t job, uint32_t rank);
-void xr_gathers_broken(struct xr_gathers *gathers, uint32_t job, uint32_t rank);
+void xr_group_ops_rank_ended(struct xr_group_ops *group_ops, uint32_t job, uint32_t rank);
+void xr_group_ops_client_lost(struct xr_group_ops *group_ops, uint32_t job, uint32_t rank);
 
 #endif

@@ -30,26 +30,26 @@ static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, 
 
     switch (word) {
     case XR_UP_OUTLINE:
-        return xr_hub_take_outline(h, j, u);
+        return xr_hub_on_job_info(h, j, u);
     case XR_UP_STARTED:
         if (!xr_unpack_done(u) || !j->known || j->up)
             return false;
         j->up = true;
-        xr_hub_tell_started(h, j, XR_DONE);
-        xr_hub_tell_past_ends(h, j);
+        xr_hub_answer_spawn(h, j, XR_DONE);
+        xr_hub_send_past_ends(h, j);
         return true;
     case XR_UP_ERRAND:
-        return xr_hub_take_errand(h, j, u);
+        return xr_hub_on_request(h, j, u);
     case XR_UP_ENDED:
-        return xr_hub_take_ended(h, j, u);
+        return xr_hub_on_ended(h, j, u);
     case XR_UP_BROKEN:
-        return xr_hub_take_broken(h, j, u);
+        return xr_hub_on_client_lost(h, j, u);
     case XR_UP_STILL:
-        return xr_hub_take_still(h, j, u);
+        return xr_hub_on_stalled(h, j, u);
     case XR_UP_NOTICE:
         return hub_take_notice(h, j, u);
     case XR_UP_MODEX:
-        return xr_hub_take_modex(h, j, u);
+        return xr_hub_on_modex(h, j, u);
     case XR_UP_FAILING:
         code = (int)xr_unpack_u32(u);
         if (!xr_unpack_done(u))
@@ -89,8 +89,8 @@ rank_status_t xr_hub_open(struct event_base *base, bool go_on, const struct xr_h
     h->go_on = go_on;
     h->ops = ops;
     h->arg = arg;
-    rk_list_init(&h->questions);
-    st = xr_hub_open_errands(h);
+    rk_list_init(&h->modexes);
+    st = xr_hub_open_services(h);
     if (!st && !xr_hub_add_job(h))
         st = RANK_ERR_NO_MEMORY;
     if (st)
@@ -104,8 +104,8 @@ void xr_hub_close(struct xr_hub *h)
 {
     if (!h)
         return;
-    xr_hub_free_questions(h);
-    xr_gathers_close(h->gathers);
+    xr_hub_free_modex(h);
+    xr_group_ops_close(h->group_ops);
     xr_names_close(h->names);
     xr_hub_free_jobs(h);
     free(h);

@@ -5,7 +5,7 @@
  * A spawned job is an xrun of its own. Each front end, the first one's too,
  * says words upwards (XR_UP_) to the hub, which says words downwards (XR_DOWN_)
  * to it: the jobs are a star. The hub answers errands, knows which processes
- * have ended and which jobs are connected, and carries questions about one job
+ * have ended and which jobs are connected, and carries modexes about one job
  * to another. What it knows of a job goes with the job's end.
  */
 #ifndef XR_LAUNCHER_DPM_HUB_H

@@ -38,14 +38,14 @@ void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_er
     xr_hub_begin_answer(who, &p, status);
     xr_pack_bytes(&p, data, len);
     if (about)
-        xr_hub_pack_outline(h, who, about, &p);
+        xr_hub_pack_job_info(h, who, about, &p);
     else
         xr_pack_u32(&p, 0);
     xr_hub_send_answer(h, who, &p);
 }
 
 /* This answer brings the outline whatever the agent knows: PMI-1's clients ask too, and take no notice of it. */
-void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status)
+void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status)
 {
     struct xr_packer p = {0};
 

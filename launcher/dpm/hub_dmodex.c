@@ -54,7 +54,7 @@ static struct question *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *
     if (!q)
         return NULL;
     *q = (struct question){.hub = h, .who = *who, .id = h->next_id++, .to = to};
-    rk_list_append(&h->questions, &q->link);
+    rk_list_append(&h->modexes, &q->link);
     if (timeout_s) {
         q->late = evtimer_new(h->base, hub_dmodex_on_late, q);
         if (!q->late || event_add(q->late, &late)) {
@@ -65,7 +65,7 @@ static struct question *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *
     return q;
 }
 
-void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u)
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u)
 {
     const char *id = xr_unpack_string(u);
     uint32_t rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u);
@@ -97,7 +97,7 @@ void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker
     h->ops->send(h->arg, to->number, XR_DOWN_MODEX, &p);
 }
 
-bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u), found = xr_unpack_u32(u);
     struct xr_asker who;
@@ -106,7 +106,7 @@ bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
 
     if (!xr_unpack_done(u))
         return false;
-    for (struct rk_link *l = h->questions.next; l != &h->questions; l = l->next) {
+    for (struct rk_link *l = h->modexes.next; l != &h->modexes; l = l->next) {
         struct question *q = rk_list_entry(l, struct question, link);
         if (q->id != id || q->to != j->number)
             continue;
@@ -119,19 +119,19 @@ bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     return true; /* else it waits no longer */
 }
 
-void xr_hub_drop_questions(struct xr_hub *h, uint32_t job)
+void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
 {
     struct rk_link *l, *next;
 
-    rk_list_for_each_safe(l, next, &h->questions) {
+    rk_list_for_each_safe(l, next, &h->modexes) {
         struct question *q = rk_list_entry(l, struct question, link);
         if (q->to == job || q->who.job == job)
             hub_dmodex_give_up(q, XR_NOT_FOUND);
     }
 }
 
-void xr_hub_free_questions(struct xr_hub *h)
+void xr_hub_free_modex(struct xr_hub *h)
 {
-    while (!rk_list_empty(&h->questions))
-        hub_dmodex_drop(rk_list_entry(h->questions.next, struct question, link));
+    while (!rk_list_empty(&h->modexes))
+        hub_dmodex_drop(rk_list_entry(h->modexes.next, struct question, link));
 }

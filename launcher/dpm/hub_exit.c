@@ -20,7 +20,7 @@ static void hub_exit_tell(struct xr_hub *h, uint32_t to, const struct xr_hub_job
 static bool knows(const struct xr_hub_job *j, uint32_t about)
 {
     for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
-        if (rk_list_entry(l, struct xr_hub_told, link)->about == about)
+        if (rk_list_entry(l, struct xr_hub_sent_info, link)->about == about)
             return true;
     }
     return false;
@@ -30,7 +30,7 @@ static bool knows(const struct xr_hub_job *j, uint32_t about)
  * over, and have not any more, need only not keep it. */
 static void tell_of_end(struct xr_hub *h, const struct xr_hub_job *j, uint32_t rank, bool by_signal)
 {
-    bool *near = xr_hub_concerned(h, j);
+    bool *near = xr_hub_related(h, j);
 
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
@@ -43,9 +43,9 @@ static void tell_of_end(struct xr_hub *h, const struct xr_hub_job *j, uint32_t r
     free(near);
 }
 
-void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
+void xr_hub_send_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
 {
-    bool *near = xr_hub_concerned(h, j);
+    bool *near = xr_hub_related(h, j);
 
     for (uint32_t i = 0; near && i < h->njobs; i++) {
         const struct xr_hub_job *other = h->jobs[i];
@@ -61,7 +61,7 @@ void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
     free(near);
 }
 
-bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), failed = xr_unpack_u32(u), by_signal = xr_unpack_u32(u), app;
     const struct xr_job *o = &j->outline;
@@ -77,13 +77,13 @@ bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     xr_names_ended(h->names, j->number, rank, failed != 0);
     if (--j->left[app] == 0)
         xr_names_app_ended(h->names, j->number, app);
-    xr_gathers_ended(h->gathers, j->number, rank);
+    xr_group_ops_rank_ended(h->group_ops, j->number, rank);
     if (failed)
         tell_of_end(h, j, rank, by_signal != 0);
     return true;
 }
 
-bool xr_hub_take_broken(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_client_lost(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), lost = xr_unpack_u32(u);
 
@@ -93,7 +93,7 @@ bool xr_hub_take_broken(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
     j->nbroken -= (j->fate[rank] & XR_FATE_BROKEN) != 0;
     j->fate[rank] = (uint8_t)((j->fate[rank] & ~XR_FATE_BROKEN) | (lost ? XR_FATE_BROKEN : 0));
     if (lost)
-        xr_gathers_broken(h->gathers, j->number, rank);
+        xr_group_ops_client_lost(h->group_ops, j->number, rank);
     return true;
 }
 
@@ -119,7 +119,7 @@ void xr_hub_end_others(struct xr_hub *h, uint32_t job, bool all, int code, uint3
  * Connected or not, jobs may wait for each other, for a name that will be published or a connect still to come: so
  * nobody is without hope as long as a rank of any of them works, or is about to start.
  */
-bool xr_hub_take_still(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_stalled(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t still = xr_unpack_u32(u);
     struct xr_packer none = {0};
@@ -159,18 +159,18 @@ static enum xr_errand_status hub_exit_why_not(int code)
 
 static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
 {
-    xr_hub_tell_started(h, j, hub_exit_why_not(code));
+    xr_hub_answer_spawn(h, j, hub_exit_why_not(code));
     j->gone = true;
-    h->untidy = true;
+    h->has_gone = true;
     xr_names_app_ended(h->names, j->number, XR_ALL_RANKS);
     for (uint32_t r = 0; j->known && r < j->outline.size; r++) {
         if (!(j->fate[r] & XR_FATE_ENDED))
             xr_names_ended(h->names, j->number, r, code != 0);
     }
-    xr_gathers_ended(h->gathers, j->number, XR_ALL_RANKS);
+    xr_group_ops_rank_ended(h->group_ops, j->number, XR_ALL_RANKS);
     if (ran && j->known)
         tell_of_end(h, j, XR_ALL_RANKS, false);
-    xr_hub_drop_questions(h, j->number);
+    xr_hub_drop_modex(h, j->number);
     look_again(h);
     if (code && ran && !h->go_on)
         xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);

@@ -22,7 +22,7 @@ struct xr_hub_tie {
 };
 
 /* Which agents have been told the outline of another job. */
-struct xr_hub_told {
+struct xr_hub_sent_info {
     struct rk_link link;
     uint32_t about;
     bool node[];
@@ -39,7 +39,7 @@ struct xr_hub_job {
     uint32_t nended, nbroken;
     struct xr_hub_tie *ties; /* of both sides, but those that are no more */
     uint32_t nties;
-    struct rk_link told; /* struct xr_hub_told */
+    struct rk_link told; /* struct xr_hub_sent_info */
     uint32_t parent; /* the job that has spawned it, or XR_NO_JOB */
     struct xr_asker spawner; /* who waits for its start, if starting */
     bool starting;
@@ -55,10 +55,10 @@ struct xr_hub {
     char *past[XR_HUB_PAST]; /* a ring of names */
     uint32_t npast;
     unsigned depth; /* of calls into the hub, which may come out of one another */
-    bool untidy;    /* a job is over: it may be forgotten once the outermost call returns */
+    bool has_gone;    /* a job is over: it may be forgotten once the outermost call returns */
     struct xr_names *names;
-    struct xr_gathers *gathers;
-    struct rk_link questions;
+    struct xr_group_ops *group_ops;
+    struct rk_link modexes;
 };
 
 /* hub_jobs.c: which there are, and which have to do with each other. */
@@ -75,17 +75,17 @@ bool xr_hub_connected(const struct xr_hub_job *j, uint32_t other);
 void xr_hub_connect(struct xr_hub *h, uint32_t a, uint32_t b);
 void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b);
 /* Which of h->jobs have to do with this one, directly or by others: a team may hold ranks of all. NULL: no memory. */
-bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j);
-bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j);
+bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* A u32 and, if it is 1, the outline of a job: once for each agent that asks. */
-void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p);
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p);
 /* Round each call into the hub. */
 void xr_hub_enter(struct xr_hub *h);
 void xr_hub_leave(struct xr_hub *h);
 
 /* hub_requests.c: XR_UP_ERRAND. */
-bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-rank_status_t xr_hub_open_errands(struct xr_hub *h);
+bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+rank_status_t xr_hub_open_services(struct xr_hub *h);
 
 /* hub_answer.c: the answers to it. */
 /* Where it goes, and the status. */
@@ -98,20 +98,20 @@ void xr_hub_answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_
 void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status,
                         const void *data, size_t len, const struct xr_hub_job *about);
 /* To who waits for the start of a job, if anybody does. */
-void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
+void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
 
 /* hub_dmodex.c: what one job asks about another's ranks. */
-void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u);
-bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u);
+bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* Nobody in a job that is over answers any more, or waits. */
-void xr_hub_drop_questions(struct xr_hub *h, uint32_t job);
-void xr_hub_free_questions(struct xr_hub *h);
+void xr_hub_drop_modex(struct xr_hub *h, uint32_t job);
+void xr_hub_free_modex(struct xr_hub *h);
 
 /* hub_exit.c: ranks and jobs that end. */
-bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-bool xr_hub_take_broken(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-bool xr_hub_take_still(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool xr_hub_on_client_lost(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool xr_hub_on_stalled(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* A job is up: it is told of those who have died before it could hear of it. */
-void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j);
+void xr_hub_send_past_ends(struct xr_hub *h, const struct xr_hub_job *j);
 
 #endif

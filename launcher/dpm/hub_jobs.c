@@ -97,7 +97,7 @@ struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
     return j;
 }
 
-static void hub_jobs_forget_told(struct xr_hub_told *t)
+static void hub_jobs_forget_told(struct xr_hub_sent_info *t)
 {
     rk_list_remove(&t->link);
     free(t);
@@ -107,7 +107,7 @@ static void free_job(struct xr_hub_job *j)
 {
     xr_job_clear(&j->outline);
     while (!rk_list_empty(&j->told))
-        hub_jobs_forget_told(rk_list_entry(j->told.next, struct xr_hub_told, link));
+        hub_jobs_forget_told(rk_list_entry(j->told.next, struct xr_hub_sent_info, link));
     free(j->fate);
     free(j->left);
     free(j->on_host);
@@ -124,7 +124,7 @@ void xr_hub_free_jobs(struct xr_hub *h)
         free(h->past[i]);
 }
 
-bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     struct xr_job *o = &j->outline;
 
@@ -209,7 +209,7 @@ void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b)
     }
 }
 
-bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
+bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     bool *near = calloc(h->njobs, sizeof(*near));
     uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = hub_jobs_place_of(h, j->number);
@@ -256,7 +256,7 @@ static void hub_jobs_forget(struct xr_hub *h, uint32_t at)
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct rk_link *l, *next;
         rk_list_for_each_safe(l, next, &h->jobs[i]->told) {
-            struct xr_hub_told *t = rk_list_entry(l, struct xr_hub_told, link);
+            struct xr_hub_sent_info *t = rk_list_entry(l, struct xr_hub_sent_info, link);
             if (t->about == j->number)
                 hub_jobs_forget_told(t);
         }
@@ -278,14 +278,14 @@ void xr_hub_enter(struct xr_hub *h)
 
 void xr_hub_leave(struct xr_hub *h)
 {
-    if (--h->depth || !h->untidy)
+    if (--h->depth || !h->has_gone)
         return;
-    h->untidy = false;
+    h->has_gone = false;
     for (uint32_t i = h->njobs; i-- > 0;) {
         if (!h->jobs[i]->gone)
             continue;
         if (hub_jobs_is_awaited(h, h->jobs[i]))
-            h->untidy = true; /* look again later */
+            h->has_gone = true; /* look again later */
         else
             hub_jobs_forget(h, i);
     }
@@ -294,12 +294,12 @@ void xr_hub_leave(struct xr_hub *h)
 /* --------------------------------------------------------------------- outlines */
 
 /* In the notes of one job, those about another; NULL: no memory. */
-static struct xr_hub_told *hub_jobs_told_of(struct xr_hub_job *j, uint32_t about)
+static struct xr_hub_sent_info *hub_jobs_told_of(struct xr_hub_job *j, uint32_t about)
 {
-    struct xr_hub_told *t;
+    struct xr_hub_sent_info *t;
 
     for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
-        t = rk_list_entry(l, struct xr_hub_told, link);
+        t = rk_list_entry(l, struct xr_hub_sent_info, link);
         if (t->about == about)
             return t;
     }
@@ -311,10 +311,10 @@ static struct xr_hub_told *hub_jobs_told_of(struct xr_hub_job *j, uint32_t about
     return t;
 }
 
-void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p)
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p)
 {
     struct xr_hub_job *asker = xr_hub_job_of(h, who->job);
-    struct xr_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? hub_jobs_told_of(asker, about->number) : NULL;
+    struct xr_hub_sent_info *t = asker && asker->known && who->node < asker->outline.nhosts ? hub_jobs_told_of(asker, about->number) : NULL;
     bool new = !t || !t->node[who->node];
 
     xr_pack_u32(p, new);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub_requests.c: what agents want done: names, gathers and new jobs; and the answers. See hub_internal.h. */
+/* hub_requests.c: what agents want done: names, group_ops and new jobs; and the answers. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
 
@@ -37,7 +37,7 @@ static bool about_names(struct xr_hub *h, const struct xr_hub_job *j, enum xr_er
     return true;
 }
 
-/* --------------------------------------------------------------------- gathers */
+/* --------------------------------------------------------------------- group_ops */
 
 static uint32_t find_job(void *arg, const char *id)
 {
@@ -91,12 +91,12 @@ static void on_gathered(void *arg, const struct xr_asker *who, enum xr_errand_st
     xr_pack_u32(&p, others);
     for (uint32_t i = 0; i < n && others; i++) {
         if (jobs[i] != who->job)
-            xr_hub_pack_outline(h, who, xr_hub_job_of(h, jobs[i]), &p);
+            xr_hub_pack_job_info(h, who, xr_hub_job_of(h, jobs[i]), &p);
     }
     xr_hub_send_answer(h, who, &p);
 }
 
-static const struct xr_gathers_ops gathers_ops = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
+static const struct xr_group_ops_upcalls group_ops_upcalls = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
                                                   on_gathered};
 
 /* ----------------------------------------------------------------------- spawn */
@@ -123,7 +123,7 @@ static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, cons
 
 /* --------------------------------------------------------------------------- errands */
 
-bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     struct xr_asker who = {.job = j->number};
     uint32_t rank, what;
@@ -142,10 +142,10 @@ bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
     case XR_ERRAND_FENCE:
     case XR_ERRAND_CONNECT:
     case XR_ERRAND_DISCONNECT:
-        xr_gathers_join(h->gathers, what, &who, u);
+        xr_group_ops_join(h->group_ops, what, &who, u);
         return true;
     case XR_ERRAND_MODEX:
-        xr_hub_ask(h, &who, u);
+        xr_hub_request_modex(h, &who, u);
         return true;
     case XR_ERRAND_SPAWN:
         hub_requests_start(h, j, &who, rank, u);
@@ -155,9 +155,9 @@ bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
     }
 }
 
-rank_status_t xr_hub_open_errands(struct xr_hub *h)
+rank_status_t xr_hub_open_services(struct xr_hub *h)
 {
     rank_status_t st = xr_names_open(h->base, hub_requests_on_found, h, &h->names);
 
-    return st ? st : xr_gathers_open(h->base, &gathers_ops, h, &h->gathers);
+    return st ? st : xr_group_ops_open(h->base, &group_ops_upcalls, h, &h->group_ops);
 }

@@ -15,7 +15,7 @@
 
 /* --------------------------------------------------------------------- connections */
 
-void xr_pmi1_hang_up(struct xr_pmi1_client *c)
+void xr_pmi1_disconnect(struct xr_pmi1_client *c)
 {
     if (c->fd >= 0)
         close(c->fd); /* which takes it out of the epoll set */
@@ -28,7 +28,7 @@ void xr_pmi1_hang_up(struct xr_pmi1_client *c)
 
 /* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
  * hosts, too. */
-void xr_pmi1_lose(struct xr_pmi1 *s, bool tell)
+void xr_pmi1_fail_barriers(struct xr_pmi1 *s, bool tell)
 {
     bool news = tell && !s->told;
 
@@ -45,22 +45,22 @@ void xr_pmi1_lose(struct xr_pmi1 *s, bool tell)
 }
 
 /* A connection ended before its rank did. */
-void xr_pmi1_gone(struct xr_pmi1_client *c)
+void xr_pmi1_client_gone(struct xr_pmi1_client *c)
 {
     bool unfinished = c->state == XR_PMI1_JOINED;
 
     if (c->waiting)
         c->server->waiting--;
-    xr_pmi1_hang_up(c);
+    xr_pmi1_disconnect(c);
     if (unfinished)
-        xr_pmi1_lose(c->server, true);
+        xr_pmi1_fail_barriers(c->server, true);
 }
 
 void xr_pmi1_refuse(struct xr_pmi1_client *c, const char *what)
 {
     rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
             c->rank, XR_PMI1_FD, what);
-    xr_pmi1_gone(c);
+    xr_pmi1_client_gone(c);
 }
 
 void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
@@ -78,7 +78,7 @@ void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
         n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
     /* A client waits for each answer, so there is room; one that does not is none. */
     if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
-        xr_pmi1_gone(c);
+        xr_pmi1_client_gone(c);
 }
 
 /* -------------------------------------------------------------------- barriers */
@@ -130,7 +130,7 @@ void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t le
         lost = true;
     }
     if (lost)
-        xr_pmi1_lose(s, false);
+        xr_pmi1_fail_barriers(s, false);
     else
         all_leave(s);
 }
@@ -152,6 +152,6 @@ void xr_pmi1_note_joined(struct xr_pmi1_client *c)
         s->inits = c->inits;
     s->ops->joined(s->arg, c->rank);
     if (s->gone) /* before anybody was a client */
-        xr_pmi1_lose(s, s->gone_early);
+        xr_pmi1_fail_barriers(s, s->gone_early);
     xr_pmi1_check_stranded(s);
 }

@@ -64,11 +64,11 @@ void xr_pmi1_note_joined(struct xr_pmi1_client *client);
 void xr_pmi1_enter_barrier(struct xr_pmi1_client *client);
 void xr_pmi1_leave_barrier(struct xr_pmi1_client *client, bool whole);
 /* Close the connection. */
-void xr_pmi1_hang_up(struct xr_pmi1_client *client);
+void xr_pmi1_disconnect(struct xr_pmi1_client *client);
 /* The connection has ended before the rank. */
-void xr_pmi1_gone(struct xr_pmi1_client *client);
+void xr_pmi1_client_gone(struct xr_pmi1_client *client);
 /* From here on no barrier can be whole: the clients that wait are told, and so are those that come. tell: the other hosts, too. */
-void xr_pmi1_lose(struct xr_pmi1 *pmi1, bool tell);
+void xr_pmi1_fail_barriers(struct xr_pmi1 *pmi1, bool tell);
 
 /* commands.c */
 void xr_pmi1_obey(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);

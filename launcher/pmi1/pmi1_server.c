@@ -39,7 +39,7 @@ static bool pmi1_server_hear(struct xr_pmi1_client *c)
     if (!c->input)
         c->input = calloc(1, sizeof(*c->input));
     if (!c->input) {
-        xr_pmi1_gone(c);
+        xr_pmi1_client_gone(c);
         return false;
     }
     c->input->line = pmi1_server_on_line;
@@ -49,7 +49,7 @@ static bool pmi1_server_hear(struct xr_pmi1_client *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0) {
-        xr_pmi1_gone(c);
+        xr_pmi1_client_gone(c);
         return false;
     }
     xr_pmi1_input_filled(c->input, (size_t)n);
@@ -93,7 +93,7 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
     }
     if (c->waiting)
         s->waiting--;
-    xr_pmi1_hang_up(c);
+    xr_pmi1_disconnect(c);
     /* One that has finalized was in all barriers that there will be on other hosts; the last of them
      * may still be on its way there, and nothing must overtake it. */
     if (!s->gone || c->inits < s->gone_inits) {
@@ -104,7 +104,7 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
     s->gone_early = s->gone_early || c->state != XR_PMI1_FINALIZED;
     /* Else nobody waits here, or ever will; but on other hosts they may. */
     if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
-        xr_pmi1_lose(s, s->gone_early);
+        xr_pmi1_fail_barriers(s, s->gone_early);
     return c->state == XR_PMI1_JOINED;
 }
 
@@ -177,7 +177,7 @@ void xr_pmi1_close(struct xr_pmi1 *s)
     if (!s)
         return;
     for (uint32_t i = 0; s->clients && i < s->local; i++)
-        xr_pmi1_hang_up(&s->clients[i]);
+        xr_pmi1_disconnect(&s->clients[i]);
     if (s->ev)
         event_free(s->ev);
     if (s->epoll >= 0)

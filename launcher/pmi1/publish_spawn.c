@@ -17,7 +17,7 @@ static void publish_spawn_ask(struct xr_pmi1_client *c, enum xr_errand what, str
 
     if (c->asking) { /* no client does */
         xr_packer_free(p);
-        xr_pmi1_refuse(c, "two questions at once");
+        xr_pmi1_refuse(c, "two modexes at once");
         return;
     }
     c->asking = what;

@@ -18,7 +18,7 @@ static void client_on_connected(struct xr_post *post, void *arg)
     free(c);
 }
 
-/* PMIx 4.2 gives no callback here. The post is in the mailbox before the client can go on. */
+/* PMIx 4.2 gives no callback here. The post is in the shift before the client can go on. */
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
@@ -39,7 +39,7 @@ pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_in
         return PMIX_ERR_NOMEM;
     c->post.run = client_on_connected;
     c->rank = rank;
-    xr_mailbox_post(server->mailbox, &c->post);
+    xr_threadshift_post(server->shift, &c->post);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -59,7 +59,7 @@ static void client_on_finalized(struct xr_post *post, void *arg)
 
 /*
  * The client waits for the answer, so whatever it does next, its exit above
- * all, comes after the post: the loop reads the mailbox before it judges an
+ * all, comes after the post: the loop reads the shift before it judges an
  * exit. That is why the answer can be given at once.
  */
 pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
@@ -80,6 +80,6 @@ pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op
         return PMIX_ERR_NOMEM;
     f->post.run = client_on_finalized;
     f->rank = rank;
-    xr_mailbox_post(server->mailbox, &f->post);
+    xr_threadshift_post(server->shift, &f->post);
     return PMIX_OPERATION_SUCCEEDED;
 }

@@ -123,7 +123,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     }
     for (size_t i = 0; i < ninfo; i++)
         PMIX_INFO_XFER(&r->info[i], &info[i]);
-    xr_mailbox_post(server->mailbox, &r->post);
+    xr_threadshift_post(server->shift, &r->post);
     return PMIX_OPERATION_SUCCEEDED;
 }
 

@@ -2,7 +2,7 @@
 /* infos.c: read attributes that clients pass with their calls. See pmix_internal.h. */
 #include "launcher/pmix/pmix_internal.h"
 
-bool xr_infos_say_broken(const pmix_info_t info[], size_t n)
+bool xr_infos_lost_client(const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)

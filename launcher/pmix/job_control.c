@@ -108,7 +108,7 @@ pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
     c->sig = sig;
     c->done = done;
     c->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &c->post);
+    xr_threadshift_post(server->shift, &c->post);
     return PMIX_SUCCESS;
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool xr_server_knows(const struct xr_server *s, const char *id)
+bool xr_server_has_job(const struct xr_server *s, const char *id)
 {
     if (strcmp(id, s->nspace) == 0)
         return true;
@@ -164,7 +164,7 @@ bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id
 
     if (ok && id)
         PMIX_LOAD_NSPACE(id, job.id);
-    if (ok && !xr_server_knows(s, job.id)) {
+    if (ok && !xr_server_has_job(s, job.id)) {
         xr_job_queries_keep(&s->queries, job.id);
         if (job.size >= MANY_RANKS)
             s->events->busy(s->arg);
@@ -197,7 +197,7 @@ void xr_server_forget_past(struct xr_server *s, const char *id)
 {
     char **past = &s->past[s->npast % XR_SERVER_PAST], *copy = NULL;
 
-    if (xr_server_knows(s, id) && strcmp(id, s->nspace) != 0)
+    if (xr_server_has_job(s, id) && strcmp(id, s->nspace) != 0)
         copy = strdup(id);
     if (!copy)
         return;

@@ -54,6 +54,6 @@ pmix_status_t xr_upcall_abort(const pmix_proc_t *proc, void *object, int status,
                              .text = strdup(text ? text : ""),
                              .done = done,
                              .done_arg = done_arg};
-    xr_mailbox_post(server->mailbox, &a->post);
+    xr_threadshift_post(server->shift, &a->post);
     return PMIX_SUCCESS;
 }

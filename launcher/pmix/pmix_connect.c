@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct gather {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     uint32_t timeout_ms; /* or 0 */
     uint64_t late_ns;    /* the library answers itself; or 0 */
     pmix_op_cbfunc_t done;
@@ -20,7 +20,7 @@ struct gather {
     void *done_arg;
 };
 
-static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                    struct xr_unpacker *u)
 {
     struct gather *g = (struct gather *)call;
@@ -130,10 +130,10 @@ static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t pr
     gp->post.run = pmix_connect_leave;
     gp->g = g;
     gp->n = n;
-    gp->broken = xr_infos_say_broken(info, ninfo);
+    gp->broken = xr_infos_lost_client(info, ninfo);
     gp->data = data;
     gp->len = len;
-    xr_mailbox_post(xr_server_serving()->mailbox, &gp->post);
+    xr_threadshift_post(xr_server_serving()->shift, &gp->post);
     return PMIX_SUCCESS;
 }
 

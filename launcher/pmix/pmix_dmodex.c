@@ -58,11 +58,11 @@ void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found f
 /* ------------------------------------------------- about a rank of another job */
 
 struct about {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     struct modex *modex;
 };
 
-static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                       struct xr_unpacker *u)
 {
     struct about *a = (struct about *)call;
@@ -72,7 +72,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_cal
     /* The job first: what is known of one of its ranks is kept with it. */
     if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
         status = PMIX_ERROR;
-    if (!xr_server_knows(server, a->modex->job))
+    if (!xr_server_has_job(server, a->modex->job))
         xr_job_queries_forget_unknown(&server->queries, a->modex->job);
     xr_server_modex_done(server, a->modex,
                          status == PMIX_SUCCESS       ? XR_FOUND
@@ -133,7 +133,7 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
             return again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
         }
     }
-    xr_mailbox_post(server->mailbox, &m->post);
+    xr_threadshift_post(server->shift, &m->post);
     return PMIX_SUCCESS;
 }
 
@@ -157,7 +157,7 @@ static void pmix_dmodex_tell(struct xr_post *post, void *arg)
     bool found = l->found;
 
     if (l->relic)
-        xr_server_dead_data(server, l->rank, &found, &data, &len);
+        xr_dead_client_data(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
@@ -174,7 +174,7 @@ static void pmix_dmodex_on_data(pmix_status_t status, char *data, size_t len, vo
         l->len = len;
     }
     l->found = l->found && (l->data || !len);
-    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
+    xr_threadshift_post(xr_server_serving()->shift, &l->post);
 }
 
 static void on_round(pmix_status_t status, void *arg)
@@ -182,7 +182,7 @@ static void on_round(pmix_status_t status, void *arg)
     struct lookup *l = arg;
 
     (void)status;
-    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
+    xr_threadshift_post(xr_server_serving()->shift, &l->post);
 }
 
 /* Report what is there once all that was requested before is answered, if it ever is. */
@@ -217,7 +217,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
     size_t len;
     bool found;
 
-    if (xr_server_dead_data(server, rank, &found, &data, &len)) {
+    if (xr_dead_client_data(server, rank, &found, &data, &len)) {
         pmix_dmodex_settle(server, rank, id, true);
         return;
     }
@@ -230,5 +230,5 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
     l->id = id;
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
     if (PMIx_server_dmodex_request(&proc, pmix_dmodex_on_data, l) != PMIX_SUCCESS)
-        xr_mailbox_post(server->mailbox, &l->post);
+        xr_threadshift_post(server->shift, &l->post);
 }

@@ -130,10 +130,10 @@ pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->post.run = pmix_fence_run;
     f->data = data;
     f->len = ndata;
-    f->broken = xr_infos_say_broken(info, ninfo);
+    f->broken = xr_infos_lost_client(info, ninfo);
     f->timeout_s = xr_infos_timeout(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &f->post);
+    xr_threadshift_post(server->shift, &f->post);
     return PMIX_SUCCESS;
 }

@@ -22,7 +22,7 @@
 #define XR_SERVER_PAST 32
 
 struct xr_server {
-    struct xr_mailbox *mailbox;
+    struct xr_threadshift *shift;
     struct event_base *base;
     const struct xr_server_events *events;
     void *arg;
@@ -92,23 +92,23 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_op_cbfunc_t done, void *done_arg);
 
 /* pmix_rpc.c: what is answered from outside this host. */
-struct xr_errand_call {
+struct xr_rpc_call {
     struct xr_post post;
     enum xr_errand what;
     uint32_t rank;
     struct xr_packer payload;
     pmix_status_t refused; /* not to be asked at all, for this reason */
     /* In the loop; answer NULL: there is none. Frees what is behind the call, which is freed after it. */
-    void (*done)(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+    void (*done)(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                  struct xr_unpacker *answer);
 };
-void xr_errand_post(struct xr_errand_call *call);
+void xr_rpc_post(struct xr_rpc_call *call);
 
 /* other_jobs.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
  * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
 bool xr_server_take_outline(struct xr_server *server, struct xr_unpacker *u, char *id);
 /* Does PMIx know a job of that name? */
-bool xr_server_knows(const struct xr_server *server, const char *id);
+bool xr_server_has_job(const struct xr_server *server, const char *id);
 /* The process that has spawned the job, said of each of its ranks here. */
 rank_status_t xr_server_register_parent(struct xr_server *server, const struct xr_server_job *job);
 pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
@@ -129,7 +129,7 @@ pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, con
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg);
 /* infos.c: has the library counted out clients that it has lost? It says so to collectives. */
-bool xr_infos_say_broken(const pmix_info_t info[], size_t n);
+bool xr_infos_lost_client(const pmix_info_t info[], size_t n);
 /* A number of whatever type the client took for it: negative ones are 0, and so is what is none. */
 uint32_t xr_value_number(const pmix_value_t *v);
 /* Their PMIX_TIMEOUT in seconds, or 0. */

@@ -73,5 +73,5 @@ void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
             }
         }
     }
-    xr_mailbox_post(server->mailbox, &l->post);
+    xr_threadshift_post(server->shift, &l->post);
 }

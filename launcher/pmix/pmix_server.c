@@ -154,7 +154,7 @@ rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job
     }
     s->nlocal = job->nlocal;
     memcpy(s->local, job->local, job->nlocal * sizeof(*s->local));
-    st = xr_mailbox_open(base, s, &s->mailbox);
+    st = xr_threadshift_open(base, s, &s->shift);
     if (st) {
         free(s->local);
         free(s->clients);
@@ -220,5 +220,5 @@ void xr_server_ending(struct xr_server *s)
 
 void xr_server_catch_up(struct xr_server *s)
 {
-    xr_mailbox_run(s->mailbox);
+    xr_threadshift_run(s->shift);
 }

@@ -15,12 +15,12 @@
 #include <string.h>
 
 struct spawn {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_spawn_cbfunc_t done;
     void *done_arg;
 };
 
-static void on_started(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                        struct xr_unpacker *u)
 {
     struct spawn *s = (struct spawn *)call;
@@ -171,6 +171,6 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     s->call.done = on_started;
     s->done = done;
     s->done_arg = done_arg;
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }

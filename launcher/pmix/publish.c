@@ -7,13 +7,13 @@
 #include <string.h>
 
 struct simple {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_op_cbfunc_t done;
     void *done_arg;
 };
 
 struct lookup {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_lookup_cbfunc_t done;
     void *done_arg;
 };
@@ -123,7 +123,7 @@ static bool unpack_value(const char *bytes, size_t len, pmix_value_t *out)
     return ok;
 }
 
-static void publish_on_done(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_done(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                     struct xr_unpacker *answer)
 {
     struct simple *s = (struct simple *)call;
@@ -184,7 +184,7 @@ pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
     }
     if (!ok)
         s->call.refused = PMIX_ERR_PACK_FAILURE;
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }
 
@@ -210,13 +210,13 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
     }
     xr_pack_u32(&s->call.payload, range);
     pack_keys(&s->call.payload, keys);
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }
 
 /* ------------------------------------------------------------------------ look-up */
 
-static void publish_on_found(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_found(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                      struct xr_unpacker *u)
 {
     struct lookup *l = (struct lookup *)call;
@@ -278,6 +278,6 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     l->call.done = publish_on_found;
     l->done = done;
     l->done_arg = done_arg;
-    xr_errand_post(&l->call);
+    xr_rpc_post(&l->call);
     return PMIX_SUCCESS;
 }

@@ -244,6 +244,6 @@ pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t n
     q->post.run = query_run;
     q->done = done;
     q->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &q->post);
+    xr_threadshift_post(server->shift, &q->post);
     return PMIX_SUCCESS;
 }

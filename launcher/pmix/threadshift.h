@@ -19,16 +19,16 @@ struct xr_post {
     void (*run)(struct xr_post *post, void *arg);
 };
 
-struct xr_mailbox;
+struct xr_threadshift;
 
 /* arg is given to each post. */
-rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mailbox **out);
+rank_status_t xr_threadshift_open(struct event_base *base, void *arg, struct xr_threadshift **out);
 /* NULL is fine. Posts that were not run are lost: only for the end of the process. */
-void xr_mailbox_close(struct xr_mailbox *mailbox);
+void xr_threadshift_close(struct xr_threadshift *shift);
 
 /* From any thread. */
-void xr_mailbox_post(struct xr_mailbox *mailbox, struct xr_post *post);
+void xr_threadshift_post(struct xr_threadshift *shift, struct xr_post *post);
 /* In the loop: run what is there now. */
-void xr_mailbox_run(struct xr_mailbox *mailbox);
+void xr_threadshift_run(struct xr_threadshift *shift);
 
 #endif

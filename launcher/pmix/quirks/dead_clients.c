@@ -53,7 +53,7 @@ static void dead_clients_on_data(pmix_status_t status, char *data, size_t len, v
     if (len)
         memcpy(e->data, data, len);
     e->len = len;
-    xr_mailbox_post(xr_server_serving()->mailbox, &e->post);
+    xr_threadshift_post(xr_server_serving()->shift, &e->post);
 }
 
 static struct xr_dead_client *dead_clients_find(const struct xr_server *s, uint32_t rank)
@@ -65,7 +65,7 @@ static struct xr_dead_client *dead_clients_find(const struct xr_server *s, uint3
     return e;
 }
 
-void xr_server_forget_rank(struct xr_server *s, uint32_t rank)
+void xr_dead_client_add(struct xr_server *s, uint32_t rank)
 {
     struct xr_dead_client *e = calloc(1, sizeof(*e));
     pmix_proc_t proc;
@@ -81,7 +81,7 @@ void xr_server_forget_rank(struct xr_server *s, uint32_t rank)
     PMIx_server_deregister_client(&proc, dead_clients_on_forgotten, NULL);
 }
 
-bool xr_server_dead_data(const struct xr_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
+bool xr_dead_client_data(const struct xr_server *s, uint32_t rank, bool *found, const void **data, size_t *len)
 {
     const struct xr_dead_client *e = dead_clients_find(s, rank);
 

@@ -47,13 +47,13 @@ static void lost_client_post(struct xr_server *server, const pmix_proc_t *proc)
     xr_server_count_client(server, rank, -1);
     i = xr_server_local(server, rank);
     if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
-        xr_server_forget_rank(server, rank);
+        xr_dead_client_add(server, rank);
     l = malloc(sizeof(*l));
     if (!l)
         return;
     l->post.run = lost_client_run;
     l->rank = rank;
-    xr_mailbox_post(server->mailbox, &l->post);
+    xr_threadshift_post(server->shift, &l->post);
 }
 
 /* libpmix sends one event for all clients lost at a time: the source is the first, the infos list the others. */

@@ -50,10 +50,10 @@ void xr_server_count_client(struct xr_server *server, uint32_t rank, int n);
  * - No other client can connect in the rank's name afterwards. What the rank has committed is kept.
  */
 struct xr_dead_client;
-void xr_server_forget_rank(struct xr_server *server, uint32_t rank);
+void xr_dead_client_add(struct xr_server *server, uint32_t rank);
 /* Returns false if the rank has not been deregistered. Else found, data and len are what it has committed, as far as
  * libpmix has answered. */
-bool xr_server_dead_data(const struct xr_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
+bool xr_dead_client_data(const struct xr_server *server, uint32_t rank, bool *found, const void **data, size_t *len);
 
 /* job_queries.c: queries of clients about other jobs. */
 struct xr_job_queries {
