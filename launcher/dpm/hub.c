@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub.c: opens the hub, and hears what front ends say. See hub.h. */
+/* hub.c: open the hub and handle messages of front ends. See hub.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/overlay/event.h"
 
 #include <stdlib.h>
 
-/* An event whose range goes beyond its job: to all others, as they are now. */
-static bool hub_take_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
+/* Send an event whose range exceeds its job to all other jobs that run now. */
+static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
     struct xr_notice notice;
 
-    if (!j->known || !xr_notice_unpack(u, j->outline.size, &notice))
+    if (!j->has_info || !xr_notice_unpack(u, j->info.size, &notice))
         return false;
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
         struct xr_packer p = {0};
-        if (to == j || !to->known || to->gone)
+        if (to == j || !to->has_info || to->gone)
             continue;
-        xr_pack_string(&p, j->outline.id);
+        xr_pack_string(&p, j->info.id);
         xr_notice_pack(&notice, &p);
         h->ops->send(h->arg, to->number, XR_DOWN_NOTICE, &p);
     }
     return true;
 }
 
-static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
+static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
 {
     int code;
 
@@ -32,7 +32,7 @@ static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, 
     case XR_UP_OUTLINE:
         return xr_hub_on_job_info(h, j, u);
     case XR_UP_STARTED:
-        if (!xr_unpack_done(u) || !j->known || j->up)
+        if (!xr_unpack_done(u) || !j->has_info || j->up)
             return false;
         j->up = true;
         xr_hub_answer_spawn(h, j, XR_DONE);
@@ -47,14 +47,14 @@ static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, 
     case XR_UP_STILL:
         return xr_hub_on_stalled(h, j, u);
     case XR_UP_NOTICE:
-        return hub_take_notice(h, j, u);
+        return hub_on_notice(h, j, u);
     case XR_UP_MODEX:
         return xr_hub_on_modex(h, j, u);
     case XR_UP_FAILING:
         code = (int)xr_unpack_u32(u);
         if (!xr_unpack_done(u))
             return false;
-        if (!h->go_on && !j->starting)
+        if (!h->continue_on_failure && !j->starting)
             xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);
         return true;
     default:
@@ -70,14 +70,14 @@ bool xr_hub_take(struct xr_hub *h, uint32_t job, enum xr_word word, struct xr_un
     if (!j || j->gone)
         return job < h->next_job;
     xr_hub_enter(h);
-    sane = hub_take(h, j, word, u);
+    sane = hub_handle(h, j, word, u);
     xr_hub_leave(h);
     return sane;
 }
 
 /* ------------------------------------------------------------------------- start */
 
-rank_status_t xr_hub_open(struct event_base *base, bool go_on, const struct xr_hub_ops *ops, void *arg,
+rank_status_t xr_hub_open(struct event_base *base, bool continue_on_failure, const struct xr_hub_ops *ops, void *arg,
                           struct xr_hub **out)
 {
     struct xr_hub *h = calloc(1, sizeof(*h));
@@ -86,7 +86,7 @@ rank_status_t xr_hub_open(struct event_base *base, bool go_on, const struct xr_h
     if (!h)
         return RANK_ERR_NO_MEMORY;
     h->base = base;
-    h->go_on = go_on;
+    h->continue_on_failure = continue_on_failure;
     h->ops = ops;
     h->arg = arg;
     rk_list_init(&h->modexes);

@@ -29,7 +29,7 @@ struct xr_waiter {
     struct rk_link link;  /* in the order of arrival */
     struct rk_link ready; /* in names->ready, or in no list */
     struct xr_names *names;
-    struct xr_names_who who;
+    struct xr_names_who process;
     uint32_t range, want, nkeys;
     uint32_t found; /* upper bound of the keys found: names may have gone since */
     char **keys;
@@ -56,41 +56,41 @@ static void name_drop(struct xr_names *n, struct xr_name *name)
 }
 
 /* Is the process inside the range, seen from the publisher? */
-static bool name_within(uint32_t range, const struct xr_name *name, const struct xr_names_who *who)
+static bool name_within(uint32_t range, const struct xr_name *name, const struct xr_names_who *process)
 {
     switch (range) {
     case XR_RANGE_JOB:
-        return name->job == who->job;
+        return name->job == process->job;
     case XR_RANGE_HOST:
-        return strcmp(name->host, who->host) == 0;
+        return strcmp(name->host, process->host) == 0;
     case XR_RANGE_PROCESS:
-        return name->job == who->job && name->rank == who->rank;
+        return name->job == process->job && name->rank == process->rank;
     default:
         return true;
     }
 }
 
 /* The name of that key and range that the process can see. There is at most one. */
-static struct xr_name *name_in_range(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *who)
+static struct xr_name *name_in_range(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
 {
     struct rk_link *l;
 
     rk_list_for_each(l, &n->all) {
         struct xr_name *name = rk_list_entry(l, struct xr_name, link);
-        if (name->range == range && strcmp(name->key, key) == 0 && name_within(range, name, who))
+        if (name->range == range && strcmp(name->key, key) == 0 && name_within(range, name, process))
             return name;
     }
     return NULL;
 }
 
 /* The publisher's range and the lookup's both apply. The narrowest range of the publisher comes first. */
-static struct xr_name *name_find(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *who)
+static struct xr_name *name_find(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
 {
     static const uint32_t ranges[] = {XR_RANGE_PROCESS, XR_RANGE_JOB, XR_RANGE_HOST, XR_RANGE_ALL};
 
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        struct xr_name *name = name_in_range(n, key, ranges[i], who);
-        if (name && name_within(range, name, who))
+        struct xr_name *name = name_in_range(n, key, ranges[i], process);
+        if (name && name_within(range, name, process))
             return name;
     }
     return NULL;
@@ -105,22 +105,22 @@ static const char *name_put_text(char **at, const char *text)
 }
 
 /* NULL: it is larger than all names together may be, or there is no memory. */
-static struct xr_name *name_make(const struct xr_names_who *who, const char *key, const void *value, size_t len)
+static struct xr_name *name_make(const struct xr_names_who *process, const char *key, const void *value, size_t len)
 {
-    size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(who->id) + strlen(who->host) + len + 3;
+    size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(process->id) + strlen(process->host) + len + 3;
     struct xr_name *name = bytes <= BYTES_MAX ? calloc(1, bytes) : NULL;
     char *at;
 
     if (!name)
         return NULL;
-    name->job = who->job;
-    name->rank = who->rank;
-    name->app = who->app;
+    name->job = process->job;
+    name->rank = process->rank;
+    name->app = process->app;
     name->bytes = bytes;
     at = name->texts;
     name->key = name_put_text(&at, key);
-    name->id = name_put_text(&at, who->id);
-    name->host = name_put_text(&at, who->host);
+    name->id = name_put_text(&at, process->id);
+    name->host = name_put_text(&at, process->host);
     name->value = at;
     name->len = len;
     if (len)
@@ -153,24 +153,24 @@ static void lookup_refuse(struct xr_names *n, enum xr_errand_status status, cons
     n->answer(n->arg, asker, status, &p);
 }
 
-static uint32_t lookup_count(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys)
+static uint32_t lookup_count(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys)
 {
     uint32_t found = 0;
 
     for (; *keys; keys++)
-        found += name_find(n, *keys, range, who) != NULL;
+        found += name_find(n, *keys, range, process) != NULL;
     return found;
 }
 
-static void lookup_answer(struct xr_names *n, const struct xr_names_who *who, uint32_t range, char **keys,
+static void lookup_answer(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys,
                           const struct xr_asker *asker)
 {
-    uint32_t found = lookup_count(n, who, range, keys), of = 0;
+    uint32_t found = lookup_count(n, process, range, keys), of = 0;
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, found);
     for (; keys[of]; of++) {
-        const struct xr_name *name = name_find(n, keys[of], range, who);
+        const struct xr_name *name = name_find(n, keys[of], range, process);
         if (!name)
             continue;
         xr_pack_string(&p, name->key);
@@ -185,7 +185,7 @@ static void lookup_answer(struct xr_names *n, const struct xr_names_who *who, ui
     }
     /* Only after all keys are packed: a key can be listed twice. */
     for (uint32_t i = 0; i < of; i++) {
-        struct xr_name *name = name_find(n, keys[i], range, who);
+        struct xr_name *name = name_find(n, keys[i], range, process);
         if (name && name->keep == XR_KEEP_ONE_READ)
             name_drop(n, name);
     }
@@ -195,10 +195,10 @@ static void lookup_answer(struct xr_names *n, const struct xr_names_who *who, ui
 /* Answer a waiting lookup if it has found enough. Returns true if it is answered and gone. */
 static bool waiter_serve(struct xr_waiter *w)
 {
-    w->found = lookup_count(w->names, &w->who, w->range, w->keys);
+    w->found = lookup_count(w->names, &w->process, w->range, w->keys);
     if (w->found < w->want)
         return false;
-    lookup_answer(w->names, &w->who, w->range, w->keys, &w->asker);
+    lookup_answer(w->names, &w->process, w->range, w->keys, &w->asker);
     waiter_drop(w);
     return true;
 }
@@ -210,7 +210,7 @@ static void waiters_mark(struct xr_names *n, const struct xr_name *name)
 
     rk_list_for_each(l, &n->waiting) {
         struct xr_waiter *w = rk_list_entry(l, struct xr_waiter, link);
-        if (!name_within(name->range, name, &w->who) || !name_within(w->range, name, &w->who))
+        if (!name_within(name->range, name, &w->process) || !name_within(w->range, name, &w->process))
             continue;
         for (uint32_t i = 0; i < w->nkeys; i++)
             w->found += strcmp(w->keys[i], name->key) == 0;
@@ -249,7 +249,7 @@ static bool waiter_set_timer(struct xr_waiter *w, uint32_t ms)
 }
 
 /* Takes ownership of keys. NULL: a limit is reached, or there is no memory. */
-static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_who *who, char **keys, uint32_t nkeys)
+static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_who *process, char **keys, uint32_t nkeys)
 {
     bool room = n->nwaiters < WAITERS_MAX && nkeys <= KEYS_MAX - n->nkeys;
     struct xr_waiter *w = room ? calloc(1, sizeof(*w)) : NULL;
@@ -258,7 +258,7 @@ static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_wh
         xr_strings_free(keys);
         return NULL;
     }
-    *w = (struct xr_waiter){.names = n, .who = *who, .keys = keys, .nkeys = nkeys};
+    *w = (struct xr_waiter){.names = n, .process = *process, .keys = keys, .nkeys = nkeys};
     rk_list_append(&n->waiting, &w->link);
     rk_list_init(&w->ready);
     n->nwaiters++;
@@ -266,7 +266,7 @@ static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_wh
     return w;
 }
 
-void xr_names_look_up(struct xr_names *n, const struct xr_names_who *who, struct xr_unpacker *u,
+void xr_names_look_up(struct xr_names *n, const struct xr_names_who *process, struct xr_unpacker *u,
                       const struct xr_asker *asker)
 {
     uint32_t range = xr_unpack_u32(u), want = xr_unpack_u32(u), ms = xr_unpack_u32(u), nkeys = 0;
@@ -279,13 +279,13 @@ void xr_names_look_up(struct xr_names *n, const struct xr_names_who *who, struct
         return;
     }
     if (want == XR_LOOKUP_NOW) {
-        lookup_answer(n, who, range, keys, asker);
+        lookup_answer(n, process, range, keys, asker);
         xr_strings_free(keys);
         return;
     }
     while (keys[nkeys])
         nkeys++;
-    w = waiter_add(n, who, keys, nkeys);
+    w = waiter_add(n, process, keys, nkeys);
     if (!w) {
         lookup_refuse(n, XR_NO_ROOM, asker);
         return;
@@ -303,14 +303,14 @@ void xr_names_look_up(struct xr_names *n, const struct xr_names_who *who, struct
 
 /* ------------------------------------------------------------------------- publishing */
 
-static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_who *who, uint32_t range,
+static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_who *process, uint32_t range,
                                       uint32_t keep, const char *key, const void *value, size_t len)
 {
     struct xr_name *name;
 
-    if (name_in_range(n, key, range, who))
+    if (name_in_range(n, key, range, process))
         return XR_THERE_ALREADY;
-    name = name_make(who, key, value, len);
+    name = name_make(process, key, value, len);
     if (!name || name->bytes > BYTES_MAX - n->bytes) {
         free(name);
         return XR_NO_ROOM;
@@ -322,7 +322,7 @@ static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_
     return XR_DONE;
 }
 
-enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names_who *who,
+enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names_who *process,
                                        struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), keep = xr_unpack_u32(u), items = xr_unpack_u32(u), added = 0;
@@ -333,7 +333,7 @@ enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names
         const char *key = xr_unpack_string(u);
         size_t len;
         const void *value = xr_unpack_bytes(u, &len);
-        st = u->failed || !key ? XR_REFUSED : name_add(n, who, range, keep, key, value, len);
+        st = u->failed || !key ? XR_REFUSED : name_add(n, process, range, keep, key, value, len);
         added += st == XR_DONE;
     }
     if (st == XR_DONE && !xr_unpack_done(u))
@@ -373,13 +373,13 @@ static uint32_t names_drop_own(struct xr_names *n, uint32_t job, uint32_t rank, 
 }
 
 /* Drop what the process's own job has published and the process can see. Returns how many. */
-static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *who, uint32_t wanted, const char *key)
+static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *process, uint32_t wanted, const char *key)
 {
     uint32_t gone = 0;
 
     for (uint32_t range = XR_RANGE_ALL; range <= XR_RANGE_PROCESS; range++) {
-        struct xr_name *name = range_matches(wanted, range) ? name_in_range(n, key, range, who) : NULL;
-        if (!name || name->job != who->job)
+        struct xr_name *name = range_matches(wanted, range) ? name_in_range(n, key, range, process) : NULL;
+        if (!name || name->job != process->job)
             continue;
         name_drop(n, name);
         gone++;
@@ -387,7 +387,7 @@ static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *wh
     return gone;
 }
 
-enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_names_who *who,
+enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_names_who *process,
                                          struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), gone = 0;
@@ -398,9 +398,9 @@ enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_nam
         return XR_REFUSED;
     }
     for (char **k = keys; *k; k++)
-        gone += names_drop_key(n, who, range, *k);
+        gone += names_drop_key(n, process, range, *k);
     if (!keys[0])
-        gone = names_drop_own(n, who->job, who->rank, range, true);
+        gone = names_drop_own(n, process->job, process->rank, range, true);
     xr_strings_free(keys);
     return gone ? XR_DONE : XR_NOT_FOUND;
 }
@@ -413,7 +413,7 @@ static struct xr_waiter *waiter_of(struct xr_names *n, uint32_t job, uint32_t ra
 
     rk_list_for_each(l, &n->waiting) {
         struct xr_waiter *w = rk_list_entry(l, struct xr_waiter, link);
-        if (w->who.job == job && w->who.rank == rank)
+        if (w->process.job == job && w->process.rank == rank)
             return w;
     }
     return NULL;
