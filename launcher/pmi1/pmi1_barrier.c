@@ -26,11 +26,9 @@ void xr_pmi1_disconnect(struct xr_pmi1_client *c)
     c->waiting = false;
 }
 
-/* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
- * hosts, too. */
-void xr_pmi1_fail_barriers(struct xr_pmi1 *s, bool tell)
+void xr_pmi1_fail_barriers(struct xr_pmi1 *s, bool report)
 {
-    bool news = tell && !s->told;
+    bool news = report && !s->reported;
 
     s->lost = true;
     for (uint32_t i = 0; i < s->local; i++) {
@@ -39,12 +37,11 @@ void xr_pmi1_fail_barriers(struct xr_pmi1 *s, bool tell)
     }
     s->waiting = 0;
     if (news && s->ops->exchange) {
-        s->told = true;
+        s->reported = true;
         s->ops->exchange(s->arg, true, NULL, 0);
     }
 }
 
-/* A connection ended before its rank did. */
 void xr_pmi1_client_gone(struct xr_pmi1_client *c)
 {
     bool unfinished = c->state == XR_PMI1_JOINED;
@@ -76,7 +73,7 @@ void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof(line))
         n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
-    /* A client waits for each answer, so there is room; one that does not is none. */
+    /* A client waits for each answer, so the socket has room. One that does not wait is no PMI-1 client. */
     if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
         xr_pmi1_client_gone(c);
 }
@@ -92,7 +89,7 @@ void xr_pmi1_leave_barrier(struct xr_pmi1_client *c, bool whole)
         xr_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
 }
 
-static void all_leave(struct xr_pmi1 *s)
+static void leave_barrier_all(struct xr_pmi1 *s)
 {
     s->waiting = 0;
     for (uint32_t i = 0; i < s->local; i++) {
@@ -115,7 +112,7 @@ void xr_pmi1_enter_barrier(struct xr_pmi1_client *c)
     if (++s->waiting < s->local)
         return;
     if (!s->ops->exchange) {
-        all_leave(s);
+        leave_barrier_all(s);
         return;
     }
     blob = xr_pmi1_space_blob(s->space, &len);
@@ -132,10 +129,10 @@ void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t le
     if (lost)
         xr_pmi1_fail_barriers(s, false);
     else
-        all_leave(s);
+        leave_barrier_all(s);
 }
 
-/* Another has joined more often than one that is gone. */
+/* Has a client joined more often than a rank that has ended? */
 void xr_pmi1_check_stranded(struct xr_pmi1 *s)
 {
     if (!s || !s->gone || s->gone_inits >= s->inits || s->stranded)
@@ -151,7 +148,7 @@ void xr_pmi1_note_joined(struct xr_pmi1_client *c)
     if (++c->inits > s->inits)
         s->inits = c->inits;
     s->ops->joined(s->arg, c->rank);
-    if (s->gone) /* before anybody was a client */
+    if (s->gone) /* before there was a client */
         xr_pmi1_fail_barriers(s, s->gone_early);
     xr_pmi1_check_stranded(s);
 }

@@ -2,9 +2,8 @@
 /*
  * pmi1_server.c: serve the connections of PMI-1 clients. See pmi1_server.h.
  *
- * A job that does not speak PMI-1 pays for a socket pair a rank and its place
- * in an epoll set, of which the loop sees one descriptor. Buffers come with the
- * first byte.
+ * A job without PMI-1 pays for a socket pair a rank and its place in an epoll set,
+ * of which the loop has one descriptor. Buffers are made at the first byte.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 
@@ -15,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes that a job's clients may put: a rank needs some hundred for each way to reach it. */
+/* Bytes that a job's clients may put: a rank needs some hundred for each of its addresses. */
 #define SPACE_OWN (1u << 20)
 #define SPACE_PER_RANK (64u << 10)
-#define AT_ONCE 64 /* clients heard before the loop's other events are looked at */
+#define AT_ONCE 64 /* clients served before the loop's other events */
 
 /* ---------------------------------------------------------------- one connection */
 
@@ -27,8 +26,8 @@ static void pmi1_server_on_line(void *arg, const char *line)
     xr_pmi1_block_line(arg, line);
 }
 
-/* Hear what has come. False: the connection has ended. */
-static bool pmi1_server_hear(struct xr_pmi1_client *c)
+/* Read and execute commands. Returns false if the connection has ended. */
+static bool pmi1_server_read(struct xr_pmi1_client *c)
 {
     struct xr_pmi1_command command;
     enum xr_pmi1_next next;
@@ -72,8 +71,8 @@ static void pmi1_server_on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (int i = 0; i < n; i++) {
         struct xr_pmi1_client *c = &s->clients[ev[i].data.u32];
-        if (c->fd >= 0) /* another's word may have ended it */
-            pmi1_server_hear(c);
+        if (c->fd >= 0) /* a command of another client may have closed it */
+            pmi1_server_read(c);
     }
 }
 
@@ -84,25 +83,25 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
     if (!s)
         return false;
     c = &s->clients[rank];
-    /* Whoever holds the other end now is none of the ranks: only what has come already counts. Each
-     * round takes something in, and not more than a socket holds. */
+    /* Another process may still hold the other end: handle only what has arrived. Each round reads something, at most
+     * what a socket holds. */
     for (int i = 0; c->fd >= 0 && i < 256; i++) {
         char byte;
-        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !pmi1_server_hear(c))
+        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !pmi1_server_read(c))
             break;
     }
     if (c->waiting)
         s->waiting--;
     xr_pmi1_disconnect(c);
-    /* One that has finalized was in all barriers that there will be on other hosts; the last of them
-     * may still be on its way there, and nothing must overtake it. */
+    /* A rank that has finalized was in all barriers that other hosts will see. The last of them may still be under
+     * way there, and the report must not overtake it. */
     if (!s->gone || c->inits < s->gone_inits) {
         s->gone_rank = rank;
         s->gone_inits = c->inits;
     }
     s->gone = true;
     s->gone_early = s->gone_early || c->state != XR_PMI1_FINALIZED;
-    /* Else nobody waits here, or ever will; but on other hosts they may. */
+    /* Without a client no rank waits here, but ranks of other hosts may. */
     if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
         xr_pmi1_fail_barriers(s, s->gone_early);
     return c->state == XR_PMI1_JOINED;
@@ -120,14 +119,14 @@ bool xr_pmi1_waits(const struct xr_pmi1 *s, uint32_t rank)
 
 /* ------------------------------------------------------------------- start, end */
 
-/* What is there from the start is so on every host. */
+/* Set a key before the start. Every host does that, so it is in no blob. */
 static rank_status_t set_key(struct xr_pmi1 *s, const char *text)
 {
     const char *value = strchr(text, '=');
     char key[XR_PMI1_KEY_MAX + 1];
 
     if (!value || (size_t)(value - text) >= sizeof(key))
-        return RANK_OK; /* no client could ask for it */
+        return RANK_OK; /* no client could get it */
     memcpy(key, text, (size_t)(value - text));
     key[value - text] = '\0';
     return xr_pmi1_space_set(s->space, key, value + 1);
@@ -157,8 +156,7 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
         xr_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
-    /* Where it is too long, MPICH finds it out with more words. It is the same on every host, so it
-     * is put in no blob. */
+    /* Where it is too long, MPICH finds the hosts by exchanging names. It is equal on every host, so it is in no blob. */
     if (!st && xr_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
                    (int)sizeof(mapping))
         st = xr_pmi1_space_set(s->space, "PMI_process_mapping", mapping);

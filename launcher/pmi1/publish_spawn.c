@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * publish_spawn.c: what a PMI-1 client asks that is answered from outside this host:
- * published names, and programs to be spawned. Called like all commands; the
- * answers come through xr_pmi1_errand_done.
+ * publish_spawn.c: forward names and spawn requests to the first xrun.
+ *
+ * Called as other commands; the answers come by xr_pmi1_errand_done.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------ asking */
+/* ---------------------------------------------------------------------- requests */
 
-static void publish_spawn_ask(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
+static void send_request(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
 {
     struct xr_pmi1 *s = c->server;
 
-    if (c->asking) { /* no client does */
+    if (c->request) { /* no correct client does that */
         xr_packer_free(p);
         xr_pmi1_refuse(c, "two modexes at once");
         return;
     }
-    c->asking = what;
-    c->asked = s->next_ask++;
+    c->request = what;
+    c->request_id = s->next_request++;
     if (s->ops->errand) {
-        s->ops->errand(s->arg, c->rank, c->asked, what, p);
+        s->ops->errand(s->arg, c->rank, c->request_id, what, p);
     } else {
         xr_packer_free(p);
-        xr_pmi1_errand_done(s, c->asked, NULL);
+        xr_pmi1_errand_done(s, c->request_id, NULL);
     }
 }
 
@@ -49,7 +49,7 @@ void xr_pmi1_publish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_bytes(&p, value.data, value.len);
     p.failed = p.failed || value.failed;
     xr_packer_free(&value);
-    publish_spawn_ask(c, XR_ERRAND_PUBLISH, &p);
+    send_request(c, XR_ERRAND_PUBLISH, &p);
 }
 
 static void pack_name(struct xr_packer *p, const char *name)
@@ -67,7 +67,7 @@ void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    publish_spawn_ask(c, XR_ERRAND_LOOKUP, &p);
+    send_request(c, XR_ERRAND_LOOKUP, &p);
 }
 
 void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
@@ -76,7 +76,7 @@ void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
 
     xr_pack_u32(&p, XR_RANGE_ANY);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    publish_spawn_ask(c, XR_ERRAND_UNPUBLISH, &p);
+    send_request(c, XR_ERRAND_UNPUBLISH, &p);
 }
 
 /* ---------------------------------------------------------------------- spawning */
@@ -95,21 +95,21 @@ void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
         xr_request_pack(&b->request, &p);
     xr_pmi1_forget_block(c);
     if (ok)
-        publish_spawn_ask(c, XR_ERRAND_SPAWN, &p);
+        send_request(c, XR_ERRAND_SPAWN, &p);
     else
         xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
 }
 
 /* ----------------------------------------------------------------------- answers */
 
-static void publish_spawn_say(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
+static void answer_status(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
 {
     xr_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
                    ok ? "success" : why);
 }
 
-/* Of a value of PMIx's only a text can be told. */
-static void say_found(struct xr_pmi1_client *c, struct xr_unpacker *u)
+/* A PMI-1 client can receive text only. */
+static void answer_lookup(struct xr_pmi1_client *c, struct xr_unpacker *u)
 {
     uint32_t n = xr_unpack_u32(u);
     const char *value;
@@ -129,11 +129,11 @@ static void say_found(struct xr_pmi1_client *c, struct xr_unpacker *u)
     xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
 }
 
-/* NULL: the program that asked has ended. */
-static struct xr_pmi1_client *who_asked(struct xr_pmi1 *s, uint32_t id)
+/* NULL if the program that sent the request has ended. */
+static struct xr_pmi1_client *client_of_request(struct xr_pmi1 *s, uint32_t id)
 {
     for (uint32_t i = 0; i < s->local; i++) {
-        if (s->clients[i].asking && s->clients[i].asked == id)
+        if (s->clients[i].request && s->clients[i].request_id == id)
             return &s->clients[i];
     }
     return NULL;
@@ -141,22 +141,22 @@ static struct xr_pmi1_client *who_asked(struct xr_pmi1 *s, uint32_t id)
 
 void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
 {
-    struct xr_pmi1_client *c = who_asked(s, id);
-    uint32_t what = c ? c->asking : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
+    struct xr_pmi1_client *c = client_of_request(s, id);
+    uint32_t what = c ? c->request : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
 
     if (!c)
         return;
-    c->asking = 0;
+    c->request = 0;
     switch (what) {
     case XR_ERRAND_PUBLISH:
-        publish_spawn_say(c, "publish", status == XR_DONE, "cannot_publish");
+        answer_status(c, "publish", status == XR_DONE, "cannot_publish");
         break;
     case XR_ERRAND_UNPUBLISH:
-        publish_spawn_say(c, "unpublish", status == XR_DONE, "not_published");
+        answer_status(c, "unpublish", status == XR_DONE, "not_published");
         break;
     case XR_ERRAND_LOOKUP:
         if (status == XR_DONE)
-            say_found(c, u);
+            answer_lookup(c, u);
         else
             xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
         break;
@@ -167,7 +167,7 @@ void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
             xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
                            status == XR_NO_PROGRAM ? "no_such_program" : "cannot_start");
         break;
-    default: /* nothing else is asked */
+    default: /* no other kind is sent */
         break;
     }
 }

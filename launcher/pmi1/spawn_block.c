@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block has no end by itself: this is more than any client has to say. */
+/* The limit of all lines of a request; the protocol has none. */
 #define BLOCK_MAX (1u << 20)
 
 void xr_pmi1_forget_block(struct xr_pmi1_client *c)
@@ -19,7 +19,7 @@ void xr_pmi1_forget_block(struct xr_pmi1_client *c)
     c->block = NULL;
 }
 
-/* NULL: it does not begin with that. */
+/* The rest of the line. NULL if it does not begin with that. */
 static const char *after(const char *line, const char *begin)
 {
     size_t len = strlen(begin);
@@ -27,7 +27,7 @@ static const char *after(const char *line, const char *begin)
     return strncmp(line, begin, len) == 0 ? line + len : NULL;
 }
 
-/* "arg7=..." and the like, where the number is of no interest: they come in order. */
+/* The same for "arg7=..." and the like. The number is ignored: they come in order. */
 static const char *after_numbered(const char *line, const char *begin)
 {
     const char *rest = after(line, begin);
@@ -66,7 +66,7 @@ static bool put_option(struct xr_pmi1_block *b, const char *option, const char *
     return xr_request_word(&b->request.words, option) && xr_request_word(&b->request.words, value);
 }
 
-/* What MPI says of these keys; others are hints that need not be understood. */
+/* MPI's reserved keys; others are hints and ignored. */
 static bool put_info(struct xr_pmi1_block *b, const char *value)
 {
     const char *key = b->key ? b->key : "";
@@ -85,7 +85,7 @@ static bool put_info(struct xr_pmi1_block *b, const char *value)
     return ok;
 }
 
-static bool spawn_block_take_line(struct xr_pmi1_block *b, const char *line)
+static bool spawn_block_parse_line(struct xr_pmi1_block *b, const char *line)
 {
     const char *v;
     char *end;
@@ -108,7 +108,7 @@ static bool spawn_block_take_line(struct xr_pmi1_block *b, const char *line)
         return spawn_block_set_text(&b->key, v);
     if ((v = after_numbered(line, "info_val_")))
         return put_info(b, v);
-    return true; /* counts, which say nothing new */
+    return true; /* counts, which are redundant */
 }
 
 void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
@@ -125,5 +125,5 @@ void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
         return;
     }
     b->bytes += strlen(line) + 16;
-    b->bad = b->bytes > BLOCK_MAX || !spawn_block_take_line(b, line);
+    b->bad = b->bytes > BLOCK_MAX || !spawn_block_parse_line(b, line);
 }
