@@ -18,7 +18,7 @@ static void client_on_connected(struct xr_post *post, void *arg)
     free(c);
 }
 
-/* PMIx 4.2 gives no callback here. The post is in the shift before the client can go on. */
+/* PMIx 4.2 passes no callback here. The post is queued before the client can continue. */
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
@@ -58,9 +58,8 @@ static void client_on_finalized(struct xr_post *post, void *arg)
 }
 
 /*
- * The client waits for the answer, so whatever it does next, its exit above
- * all, comes after the post: the loop reads the shift before it judges an
- * exit. That is why the answer can be given at once.
+ * The answer is given at once: the client waits for it, so its exit comes after the
+ * post, and the loop runs all posts before it handles an exit.
  */
 pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
                                   void *done_arg)

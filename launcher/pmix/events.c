@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * events.c: clients register for events, and raise them.
+ * events.c: exchange PMIx events with other hosts and jobs.
  *
- * The library keeps the registrations and carries events between clients of
- * one server. What is raised for more than this host goes to the agent, and
- * what comes from other hosts and jobs is handed to the library as if it were our own.
+ * libpmix keeps the registrations and delivers events between clients of one
+ * server. Events for more than this host go to the agent, and events of other hosts
+ * and jobs go to libpmix as local ones. Deaths of ranks are events, too.
  */
 #include "launcher/overlay/event.h"
 #include "launcher/pmix/pmix_internal.h"
@@ -37,7 +37,7 @@ pmix_status_t xr_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* ------------------------------------------------------------- one of ours raises it */
+/* -------------------------------------------------------------- events of this host */
 
 struct raised {
     struct xr_post post;
@@ -53,7 +53,7 @@ static void events_destroy(struct raised *r)
     free(r);
 }
 
-/* How many there are, and they. */
+/* Pack the number of attributes, then the attributes. */
 static pmix_status_t events_pack(struct raised *r, pmix_data_buffer_t *to)
 {
     uint32_t n = (uint32_t)r->ninfo;
@@ -78,7 +78,7 @@ static void events_run(struct xr_post *post, void *arg)
     if (rc != PMIX_SUCCESS)
         rk_warn("an event of rank %u stays on its host: %s", r->notice.rank, PMIx_Error_string(rc));
     else if (r->notice.len > XR_NOTICE_MAX)
-        rk_warn("an event of rank %u stays on its host: it says %zu bytes, and %u is the most",
+        rk_warn("an event of rank %u stays on its host: it has %zu bytes, and %u is the most",
                 r->notice.rank, r->notice.len, XR_NOTICE_MAX);
     else
         server->events->raised(server->arg, &r->notice);
@@ -91,7 +91,7 @@ static bool travels(pmix_data_range_t range)
     return range != PMIX_RANGE_RM && range != PMIX_RANGE_LOCAL && range != PMIX_RANGE_PROC_LOCAL;
 }
 
-/* To other jobs, too. Who of them is in a range of named processes, their servers find out. */
+/* Does the event go to other jobs? Their servers check a range of named processes. */
 static bool is_wide(pmix_data_range_t range)
 {
     return range == PMIX_RANGE_SESSION || range == PMIX_RANGE_GLOBAL || range == PMIX_RANGE_CUSTOM;
@@ -127,17 +127,17 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* ------------------------------------------------------ one of another host or job did */
+/* ------------------------------------------------------- events of other hosts and jobs */
 
-struct told {
+struct delivery {
     pmix_proc_t source;
     pmix_info_t *info;
     size_t ninfo;
 };
 
-static void events_on_told(pmix_status_t status, void *arg)
+static void events_on_delivered(pmix_status_t status, void *arg)
 {
-    struct told *t = arg;
+    struct delivery *t = arg;
 
     (void)status;
     if (t->info)
@@ -145,8 +145,8 @@ static void events_on_told(pmix_status_t status, void *arg)
     free(t);
 }
 
-/* What pack() has written. An info takes bytes, so that their number cannot be larger than that of those. */
-static bool events_unpack(const struct xr_notice *notice, struct told *t)
+/* Unpack what events_pack has packed. Each attribute takes a byte at least, which bounds their number. */
+static bool events_unpack(const struct xr_notice *notice, struct delivery *t)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
@@ -173,19 +173,19 @@ static bool events_unpack(const struct xr_notice *notice, struct told *t)
 
 void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *notice)
 {
-    struct told *t = calloc(1, sizeof(*t));
+    struct delivery *t = calloc(1, sizeof(*t));
 
     if (!t)
         return;
     PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, notice->rank);
     if (!events_unpack(notice, t)) {
         rk_warn("an event of rank %u of %s cannot be read here", notice->rank, t->source.nspace);
-        events_on_told(PMIX_ERROR, t);
+        events_on_delivered(PMIX_ERROR, t);
         return;
     }
     if (PMIx_Notify_event(notice->code, &t->source, (pmix_data_range_t)notice->range, t->info, t->ninfo,
-                          events_on_told, t) != PMIX_SUCCESS)
-        events_on_told(PMIX_ERROR, t);
+                          events_on_delivered, t) != PMIX_SUCCESS)
+        events_on_delivered(PMIX_ERROR, t);
 }
 
 /* ---------------------------------------------------------------------------- deaths */
@@ -195,7 +195,7 @@ struct death {
     pmix_info_t info[3];
 };
 
-static void on_death_told(pmix_status_t status, void *arg)
+static void events_on_death_delivered(pmix_status_t status, void *arg)
 {
     struct death *n = arg;
 
@@ -228,9 +228,9 @@ void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, b
     rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
                            : by_signal ? PMIX_ERR_PROC_ABORTED
                                        : PMIX_ERR_PROC_TERM_WO_SYNC,
-                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_death_told, n);
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, events_on_death_delivered, n);
     if (rc != PMIX_SUCCESS)
-        on_death_told(rc, n);
+        events_on_death_delivered(rc, n);
     if (over)
         xr_server_forget_past(s, job);
 }

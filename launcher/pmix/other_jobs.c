@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * other_jobs.c: other jobs: what PMIx is told of them, so that our clients can ask
- * about their ranks, and of the process that has spawned ours.
+ * other_jobs.c: register other jobs with PMIx, and the parent of a spawned job.
  *
- * To this server they have no processes here, even where they do run on this
- * host: those have a server of their own, in their own job's agent.
+ * Clients can then query ranks of these jobs. They are registered without local
+ * processes, even if they run on this host: these have the server of their own
+ * job's agent.
  */
 #include "launcher/dpm/job_info.h"
 #include "launcher/pmix/pmix_internal.h"
@@ -43,10 +43,10 @@ static void other_jobs_about_rank(pmix_info_t *info, const struct xr_job *job, u
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* To tell PMIx of so many ranks may take seconds. */
+/* Registering this number of ranks may take seconds. */
 #define MANY_RANKS 50000u
 
-/* The ranks of each host of a job, as "0,1,2"; NULL: no memory. The caller frees each and the array. */
+/* The ranks of each host of a job, as "0,1,2". NULL without memory. Caller frees each text and the array. */
 static char **ranks_of_hosts(const struct xr_job *job)
 {
     char **texts = calloc(job->nhosts, sizeof(*texts));
@@ -76,14 +76,9 @@ static char **ranks_of_hosts(const struct xr_job *job)
 }
 
 /*
- * For PMIx_Resolve_peers. A server of libpmix 4.2.2 sends such an array of a job
- * without local clients in a form that clients of before 3.1 expect, and so a
- * client finds the ranks on its own host only, when it asks for these.
- *
- * Not by maps: from those each client that downloads what is known of the job
- * learns which of its ranks are local, and the others do not. Open MPI then takes
- * the same process for a local one on one side and for a remote one on the other,
- * and chooses other algorithms there.
+ * The ranks of a host, for PMIx_Resolve_peers. libpmix 4.2.2 sends such an array of a job
+ * without local clients in the form of versions before 3.1. So a client finds the
+ * ranks on its own host only (openpmix/openpmix#3359).
  */
 static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t number, const char *ranks)
 {
@@ -99,7 +94,7 @@ static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t num
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* The hosts that have ranks, for PMIx_Resolve_nodes. Returns how many, or 0 without memory. */
+/* The hosts with ranks, for PMIx_Resolve_nodes. Returns their number, or 0 without memory. */
 static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct xr_job *job)
 {
     char **ranks = ranks_of_hosts(job), *names = NULL;
@@ -125,12 +120,11 @@ static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct 
 }
 
 /*
- * Not by maps: from those PMIx would tell that ranks of the other job are local
- * peers, but only the clients that happen to ask. Open MPI then takes the same
- * process for a local one on one side and for a remote one on the other, and
- * chooses other algorithms there.
+ * Register without maps. From maps a client that queries the job would learn which of
+ * its ranks are local, and other clients would not. Open MPI would then take one
+ * process for local on one side and for remote on the other, with other algorithms.
  */
-static pmix_status_t other_jobs_tell(const struct xr_job *job)
+static pmix_status_t other_jobs_register(const struct xr_job *job)
 {
     uint32_t size = job->size, napps = job->napps;
     pmix_nspace_t nspace;
@@ -148,7 +142,7 @@ static pmix_status_t other_jobs_tell(const struct xr_job *job)
     for (uint32_t i = 0; i < size; i++)
         other_jobs_about_rank(&info[4 + i], job, i);
     n = about_hosts(&info[3], &info[4 + size], job);
-    n = n ? n + size + 4 : 3; /* without memory only the sizes */
+    n = n ? n + size + 4 : 3; /* the sizes alone without memory */
     PMIX_LOAD_NSPACE(nspace, job->id);
     xr_answer_init(&a);
     rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
@@ -156,7 +150,7 @@ static pmix_status_t other_jobs_tell(const struct xr_job *job)
     return rc;
 }
 
-bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id)
+bool xr_server_add_job(struct xr_server *s, struct xr_unpacker *u, char *id)
 {
     struct xr_job job;
     bool ok = xr_outline_unpack(u, &job);
@@ -168,16 +162,16 @@ bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id
         xr_job_queries_keep(&s->queries, job.id);
         if (job.size >= MANY_RANKS)
             s->events->busy(s->arg);
-        rc = other_jobs_tell(&job);
+        rc = other_jobs_register(&job);
         ok = rc == PMIX_SUCCESS && xr_request_word(&s->others, job.id);
         if (rc != PMIX_SUCCESS)
-            rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));
+            rk_error("registering the job %s with PMIx failed: %s", job.id, PMIx_Error_string(rc));
     }
     xr_job_clear(&job);
     return ok;
 }
 
-static void forget_one(struct xr_server *s, char *id)
+static void other_jobs_remove(struct xr_server *s, char *id)
 {
     size_t n = 0, at = 0;
 
@@ -204,14 +198,14 @@ void xr_server_forget_past(struct xr_server *s, const char *id)
     s->npast++;
     if (*past) {
         xr_job_queries_forget(&s->queries, *past);
-        forget_one(s, *past);
+        other_jobs_remove(s, *past);
     }
     *past = copy;
 }
 
 /*
- * Some clients ask about themselves, some about their job (which the first
- * registration says). As in apps.c this adds to the first.
+ * Some clients query their own PMIX_PARENT_ID, some their job's, which the first registration
+ * has. This adds to the first one, as in app_info.c.
  */
 rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_server_job *job)
 {
@@ -242,6 +236,6 @@ rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_ser
     PMIX_INFO_FREE(info, job->nlocal);
     if (rc == PMIX_SUCCESS)
         return RANK_OK;
-    rk_error("telling PMIx of the ranks' parent failed: %s", PMIx_Error_string(rc));
+    rk_error("registering the ranks' parent with PMIx failed: %s", PMIx_Error_string(rc));
     return RANK_ERR_BOOT;
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_connect.c: connect and disconnect, and a fence of processes of several jobs.
+ * pmix_connect.c: forward connect, disconnect and fences across jobs.
  *
- * PMIx calls once all processes of this host that take part have come, or are
- * gone.
- * The first xrun keeps the time-out (group_op.h).
+ * libpmix calls when all local participants have called or are lost. The first xrun
+ * completes the operation and keeps the time-out (group_op.h).
  */
 #include "launcher/pmix/pmix_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct gather {
+struct connect_call {
     struct xr_rpc_call call;
     uint32_t timeout_ms; /* or 0 */
-    uint64_t late_ns;    /* the library answers itself; or 0 */
+    uint64_t late_ns;    /* connect_timeout.c; or 0 */
     pmix_op_cbfunc_t done;
     pmix_modex_cbfunc_t fenced; /* of a fence */
     void *done_arg;
@@ -23,7 +22,7 @@ struct gather {
 static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                    struct xr_unpacker *u)
 {
-    struct gather *g = (struct gather *)call;
+    struct connect_call *g = (struct connect_call *)call;
     size_t len = 0;
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
     uint32_t others = u ? xr_unpack_u32(u) : 0;
@@ -31,9 +30,9 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *ca
 
     if (status == PMIX_SUCCESS && u->failed)
         status = PMIX_ERROR;
-    /* PMIx must know a job before it may tell its clients that they are connected with it. */
+    /* A job must be registered before clients learn that they are connected with it. */
     for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
-        if (xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+        if (xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u, NULL))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {
@@ -56,7 +55,7 @@ static bool here(const struct xr_server *server, uint32_t rank)
     return xr_server_local(server, rank) < server->nlocal;
 }
 
-/* How many of them are of this host. */
+/* The number of participants on this host. */
 static uint32_t count_here(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
 {
     uint32_t count = 0;
@@ -68,20 +67,20 @@ static uint32_t count_here(const struct xr_server *server, const pmix_proc_t pro
     return count;
 }
 
-/* Only the agent knows which have ended, so that this is for its loop; called before the errand leaves. */
-struct gather_post {
+/* The request as it is sent in the agent's loop, which has the ended ranks. */
+struct connect_post {
     struct xr_post post;
-    struct gather *g;
+    struct connect_call *g;
     pmix_proc_t *procs;
     size_t n;
-    bool broken; /* clients are gone that the library has counted out */
+    bool broken; /* libpmix has counted out lost clients */
     char *data; /* or NULL */
     size_t len;
 };
 
 static void pmix_connect_leave(struct xr_post *post, void *arg)
 {
-    struct gather_post *gp = (struct gather_post *)post;
+    struct connect_post *gp = (struct connect_post *)post;
     struct xr_server *server = arg;
     struct xr_packer *p = &gp->g->call.payload;
     bool lost = gp->broken;
@@ -112,11 +111,11 @@ static void pmix_connect_leave(struct xr_post *post, void *arg)
     free(gp);
 }
 
-/* Takes g and data over. */
+/* Takes ownership of g and data. */
 static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
-                          size_t ninfo, struct gather *g, char *data, size_t len)
+                          size_t ninfo, struct connect_call *g, char *data, size_t len)
 {
-    struct gather_post *gp = calloc(1, sizeof(*gp));
+    struct connect_post *gp = calloc(1, sizeof(*gp));
 
     if (!gp || !g || !(gp->procs = malloc((n ? n : 1) * sizeof(*procs)))) {
         free(gp);
@@ -137,15 +136,15 @@ static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t pr
     return PMIX_SUCCESS;
 }
 
-static struct gather *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
+static struct connect_call *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
 {
-    struct gather *g = calloc(1, sizeof(*g));
+    struct connect_call *g = calloc(1, sizeof(*g));
 
     if (g) {
         g->done = done;
         g->fenced = fenced;
         g->done_arg = done_arg;
-        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days are for ever */
+        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days count as no time-out */
     }
     return g;
 }
@@ -154,7 +153,7 @@ pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const 
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
     uint32_t timeout_s = xr_infos_timeout(info, ninfo);
-    struct gather *g;
+    struct connect_call *g;
 
     if (xr_connect_timeout_refused(timeout_s, count_here(xr_server_serving(), procs, nprocs)))
         return PMIX_ERR_NOT_SUPPORTED;

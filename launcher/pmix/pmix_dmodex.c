@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_dmodex.c: what ranks committed, between hosts: a client asks for a rank of
- * another host, or an agent of another host asks for a rank of this one.
+ * pmix_dmodex.c: fetch the committed data of single ranks between hosts.
+ *
+ * Clients request data of ranks of other hosts and jobs; agents of other hosts
+ * request data of ranks of this host.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -9,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------ one of ours asks */
+/* -------------------------------------------------------- requests of this host */
 
 struct modex {
     struct xr_post post;
     uint32_t rank, timeout_s;
     bool known;
-    pmix_nspace_t job; /* another than ours; else empty */
-    struct xr_job_query *query; /* of that */
+    pmix_nspace_t job; /* another job, or empty */
+    struct xr_job_query *query; /* about that job */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
-/* PMIx has done with the answer: on its thread. */
+/* The answer, until libpmix releases it on its thread. */
 struct given {
     struct xr_job_query *query; /* or NULL */
     char data[];
@@ -50,12 +52,12 @@ void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found f
     if (g && found == XR_FOUND)
         status = PMIX_SUCCESS;
     if (g)
-        g->query = m->query; /* else it stays one for ever: PMIx keeps that job */
+        g->query = m->query; /* without memory the query never ends, and the job stays registered */
     m->done(status, g && room ? g->data : NULL, g ? room : 0, m->done_arg, g ? on_given : NULL, g);
     free(m);
 }
 
-/* ------------------------------------------------- about a rank of another job */
+/* ------------------------------------------------- requests about other jobs */
 
 struct about {
     struct xr_rpc_call call;
@@ -69,8 +71,8 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *
     size_t len = 0;
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
 
-    /* The job first: what is known of one of its ranks is kept with it. */
-    if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+    /* The job first: libpmix stores the data of a rank with its job. */
+    if (u && xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u, NULL))
         status = PMIX_ERROR;
     if (!xr_server_has_job(server, a->modex->job))
         xr_job_queries_forget_unknown(&server->queries, a->modex->job);
@@ -81,7 +83,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *
                          data, len);
 }
 
-static void ask_elsewhere(struct xr_server *server, struct modex *m)
+static void modex_forward(struct xr_server *server, struct modex *m)
 {
     struct about *a = calloc(1, sizeof(*a));
 
@@ -106,7 +108,7 @@ static void pmix_dmodex_run(struct xr_post *post, void *arg)
     if (m->known)
         server->events->modex(server->arg, m->rank, m->timeout_s, m);
     else if (m->job[0])
-        ask_elsewhere(server, m);
+        modex_forward(server, m);
     else
         xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
 }
@@ -121,7 +123,7 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (!m)
         return PMIX_ERR_NOMEM;
     *m = (struct modex){.post.run = pmix_dmodex_run, .done = done, .done_arg = done_arg};
-    /* The library leaves it to us where a rank of another host is asked for. */
+    /* libpmix does not keep the time-out for ranks of other hosts. */
     m->timeout_s = xr_infos_timeout(info, ninfo);
     m->known = xr_server_rank_of(server, proc, &m->rank);
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
@@ -137,18 +139,18 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     return PMIX_SUCCESS;
 }
 
-/* ----------------------------------------------------------- another host asks */
+/* -------------------------------------------------------- requests of other hosts */
 
 struct lookup {
     struct xr_post post;
     uint32_t id, rank;
-    bool relic; /* look among what the dead have left */
+    bool dead; /* use the data of dead clients */
     bool found;
     char *data;
     size_t len;
 };
 
-static void pmix_dmodex_tell(struct xr_post *post, void *arg)
+static void pmix_dmodex_report(struct xr_post *post, void *arg)
 {
     struct lookup *l = (struct lookup *)post;
     struct xr_server *server = arg;
@@ -156,7 +158,7 @@ static void pmix_dmodex_tell(struct xr_post *post, void *arg)
     size_t len = l->len;
     bool found = l->found;
 
-    if (l->relic)
+    if (l->dead)
         xr_dead_client_data(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
@@ -185,17 +187,17 @@ static void on_round(pmix_status_t status, void *arg)
     xr_threadshift_post(xr_server_serving()->shift, &l->post);
 }
 
-/* Report what is there once all that was requested before is answered, if it ever is. */
-static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
+/* Report the data when all earlier requests are answered, or never will be. */
+static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool dead)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
 
     if (l) {
-        l->post.run = pmix_dmodex_tell;
+        l->post.run = pmix_dmodex_report;
         l->id = id;
         l->rank = rank;
-        l->relic = relic;
+        l->dead = dead;
         rc = xr_pending_dmodex_flush(server, on_round, l);
     }
     if (rc == PMIX_SUCCESS)
@@ -226,7 +228,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
         server->events->looked_up(server->arg, id, false, NULL, 0);
         return;
     }
-    l->post.run = pmix_dmodex_tell;
+    l->post.run = pmix_dmodex_report;
     l->id = id;
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
     if (PMIx_server_dmodex_request(&proc, pmix_dmodex_on_data, l) != PMIX_SUCCESS)

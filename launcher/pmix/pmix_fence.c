@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_fence.c: a fence that needs more than this host.
+ * pmix_fence.c: forward fences that span several hosts.
  *
- * Fences among ranks of one host end inside the library. What comes here is
- * what all the ranks of this host that take part have to say.
+ * Fences among ranks of one host complete inside libpmix. This upcall carries the data
+ * of all local participants.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -13,9 +13,9 @@
 struct xr_fence_call {
     struct xr_post post;
     uint32_t *ranks, nranks; /* 0: all of the job */
-    bool foreign;            /* names ranks that the job does not have */
-    bool broken;             /* a client of this host ended before it came */
-    char *data;              /* given to us by PMIx */
+    bool foreign;            /* it names ranks that the job does not have */
+    bool broken;             /* a local participant was lost before it called */
+    char *data;              /* owned */
     size_t len;
     uint32_t timeout_s;      /* or 0 */
     struct event *late;      /* or NULL */
@@ -32,7 +32,7 @@ static void pmix_fence_destroy(void *arg)
     free(f);
 }
 
-/* From here on nobody else has a hand on it. */
+/* Answer and pass ownership of the call to libpmix. */
 static void pmix_fence_answer(struct xr_fence_call *f, pmix_status_t status)
 {
     bool good = status == PMIX_SUCCESS && f->data;
@@ -49,7 +49,7 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
     struct xr_fence_call *f = token;
 
     (void)server;
-    /* PMIx keeps the data until it calls the last function. */
+    /* libpmix uses the data until it calls pmix_fence_destroy. */
     free(f->data);
     f->data = len ? malloc(len) : NULL;
     f->len = len;
@@ -60,7 +60,7 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
     pmix_fence_answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
 }
 
-/* The library's own time-out ends when all of this host have come. */
+/* libpmix's own time-out ends when all local participants have called. */
 static void pmix_fence_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_fence_call *f = arg;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_internal.h: what the upcalls share with the server, inside this folder.
+ * pmix_internal.h: declare what the files of the PMIx server share.
  *
- * Each is called on PMIx's thread. It may not touch the agent: it copies,
- * posts and returns.
+ * Upcalls (xr_upcall_) run on PMIx's thread and may not touch the agent: an upcall
+ * copies its arguments, posts and returns.
  */
 #ifndef XR_LAUNCHER_PMIX_PMIX_INTERNAL_H
 #define XR_LAUNCHER_PMIX_PMIX_INTERNAL_H
@@ -18,7 +18,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-/* Jobs that are over, of which clients can still ask what PMIx knows. */
+/* Ended jobs that stay registered, so that clients can still query them. */
 #define XR_SERVER_PAST 32
 
 struct xr_server {
@@ -30,44 +30,44 @@ struct xr_server {
     uint32_t size;
     uint32_t *local, nlocal; /* ranks of this host, sorted */
     atomic_bool ending;
-    char **others;           /* other jobs that PMIx knows */
-    char *past[XR_SERVER_PAST]; /* a ring of those that are over */
+    char **others;           /* other jobs that are registered */
+    char *past[XR_SERVER_PAST]; /* a ring of ended ones */
     uint32_t npast;
     struct xr_job_queries queries;
-    _Atomic(struct xr_dead_client *) dead;
-    int *clients; /* connected ones of each of this host's ranks */
+    _Atomic(struct xr_dead_client *) dead; /* dead_clients.c */
+    int *clients; /* [nlocal] connected clients of each rank */
 };
 
-/* server_state.c: PMIx gives upcalls no context, and there is one server a process: the one that is open. */
+/* server_state.c: PMIx passes upcalls no context, and there is one server a process: the open one. */
 struct xr_server *xr_server_serving(void);
 void xr_server_serve(struct xr_server *server);
-/* Is it a rank of the job? Then *rank is it. */
+/* Returns true and sets *rank if it is a rank of the job. */
 bool xr_server_rank_of(const struct xr_server *server, const pmix_proc_t *proc, uint32_t *rank);
-/* The number of a rank among those of this host; nlocal: it is none of them. */
+/* The local number of a rank, or nlocal if it is not on this host. */
 uint32_t xr_server_local(const struct xr_server *server, uint32_t rank);
 /* Log the failure of a call of PMIx. Returns RANK_ERR_BOOT. */
 rank_status_t xr_server_failed(const char *what, pmix_status_t rc);
 
-/* The answer to a call that comes on PMIx's thread. */
+/* Wait for a callback on PMIx's thread: init, pass xr_answer_come as callback, wait. */
 struct xr_answer {
     sem_t come;
     pmix_status_t status;
-    pmix_status_t failed; /* of one before the last */
+    pmix_status_t failed; /* the status of a call before the last */
 };
 void xr_answer_init(struct xr_answer *a);
-/* A pmix_op_cbfunc_t; arg is the answer. */
+/* A pmix_op_cbfunc_t; arg: the answer. */
 void xr_answer_come(pmix_status_t status, void *arg);
-/* The same for all calls but the last of a row. */
+/* The callback of all calls but the last, if one wait covers several. */
 void xr_answer_none(pmix_status_t status, void *arg);
-/* rc: what the call itself has returned. */
+/* rc: the return value of the call. Ends the process if PMIx hangs. */
 pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc);
 
-/* register_job.c: the job, then its ranks of this host, then the job that has spawned it. */
+/* register_job.c: the job, then its ranks on this host, then its parent job. */
 rank_status_t xr_server_register_job(struct xr_server *server, const struct xr_server_job *job);
 rank_status_t xr_server_register_ranks(struct xr_server *server, const struct xr_server_job *job);
 rank_status_t xr_server_register_origin(struct xr_server *server, const struct xr_server_job *job);
 
-/* app_info.c: of a job of several programs. */
+/* app_info.c: for jobs of several programs. */
 rank_status_t xr_server_register_apps(struct xr_server *server, const struct xr_server_job *job);
 
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
@@ -91,25 +91,26 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
                                pmix_data_range_t range, pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t done, void *done_arg);
 
-/* pmix_rpc.c: what is answered from outside this host. */
+/* pmix_rpc.c: calls that the first xrun answers. */
 struct xr_rpc_call {
     struct xr_post post;
     enum xr_errand what;
     uint32_t rank;
     struct xr_packer payload;
-    pmix_status_t refused; /* not to be asked at all, for this reason */
-    /* In the loop; answer NULL: there is none. Frees what is behind the call, which is freed after it. */
+    pmix_status_t refused; /* not 0: do not send, answer this */
+    /* Runs in the loop; answer: NULL if there is none. Frees what the call holds, not the call. */
     void (*done)(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                  struct xr_unpacker *answer);
 };
 void xr_rpc_post(struct xr_rpc_call *call);
 
-/* other_jobs.c: an outline, told to PMIx if that does not know the job yet. False: it makes no sense, or PMIx does not
- * want it. id: room for PMIX_MAX_NSLEN + 1, or NULL. */
-bool xr_server_take_outline(struct xr_server *server, struct xr_unpacker *u, char *id);
-/* Does PMIx know a job of that name? */
+/* other_jobs.c */
+/* Unpack job info and register the job if it is not registered. Returns false if it is malformed or PMIx refuses it.
+ * id: room for PMIX_MAX_NSLEN + 1, or NULL. */
+bool xr_server_add_job(struct xr_server *server, struct xr_unpacker *u, char *id);
+/* Is a job of that name registered? */
 bool xr_server_has_job(const struct xr_server *server, const char *id);
-/* The process that has spawned the job, said of each of its ranks here. */
+/* The parent process, for each local rank. */
 rank_status_t xr_server_register_parent(struct xr_server *server, const struct xr_server_job *job);
 pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                 pmix_op_cbfunc_t done, void *done_arg);
@@ -124,22 +125,23 @@ pmix_status_t xr_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, con
 pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[], size_t ninfo,
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *done_arg);
-/* pmix_connect.c: of processes of several jobs. Takes data over. */
+/* pmix_connect.c: a fence of processes of several jobs. Takes ownership of data. */
 pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg);
-/* infos.c: has the library counted out clients that it has lost? It says so to collectives. */
+/* infos.c */
+/* Has libpmix counted lost clients out of this collective? */
 bool xr_infos_lost_client(const pmix_info_t info[], size_t n);
-/* A number of whatever type the client took for it: negative ones are 0, and so is what is none. */
+/* A number of any integer type. Negative numbers and other types give 0. */
 uint32_t xr_value_number(const pmix_value_t *v);
-/* Their PMIX_TIMEOUT in seconds, or 0. */
+/* PMIX_TIMEOUT in seconds, or 0. */
 uint32_t xr_infos_timeout(const pmix_info_t info[], size_t n);
 
 void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
                    const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done,
                    void *done_arg);
 
-/* query.c: note the versions of the ABI, which the library tells before it is initialized. */
+/* query.c: read the versions of the ABI; before PMIx_server_init. */
 void xr_server_note_abi(void);
 pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                               pmix_info_cbfunc_t done, void *done_arg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_rpc.c: calls of clients that are answered from outside this host, by the
- * first xrun. Each has a file of its own that packs it and unpacks the answer.
+ * pmix_rpc.c: forward calls of clients to the first xrun.
+ *
+ * Each call has a file of its own that packs it and unpacks the answer.
  */
 #include "launcher/pmix/pmix_internal.h"
 

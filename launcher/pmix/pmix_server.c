@@ -37,9 +37,9 @@ static pmix_server_module_t module = {
 };
 
 /*
- * PMIx looks at the machine for itself if it is given no topology, with all of
- * hwloc's plugins (X11 and OpenCL among them: 14 ms of 17), and then uses it
- * only for jobs of vendors' networks and for distances that clients ask for.
+ * Make a trivial topology. Without one libpmix discovers the machine with all plugins
+ * of hwloc, X11 and OpenCL among them, which takes 14 ms of 17. It uses the topology only
+ * for vendors' networks and for distances that clients request.
  */
 static rank_status_t make_topology(void **out)
 {
@@ -55,10 +55,10 @@ static rank_status_t make_topology(void **out)
     return RANK_OK;
 }
 
-/* id, host: the job's and this one's; known: a topology, or NULL. */
+/* id: the job's name; host: this one's; known: a topology, or NULL. */
 static rank_status_t pmix_server_init(const char *id, const char *host, void *known)
 {
-    static void *own_topology; /* PMIx may hold it: it lives as long as the process */
+    static void *own_topology; /* libpmix may hold it: never freed */
     pmix_topology_t topology = {(char *)(uintptr_t) "hwloc", known};
     char name[PMIX_MAX_NSLEN];
     pmix_info_t info[5];
@@ -67,10 +67,10 @@ static rank_status_t pmix_server_init(const char *id, const char *host, void *kn
     pmix_status_t rc;
     rank_status_t st;
 
-    /* Job data in hash tables: nothing is put into files, so nothing can be left. The shared-memory
-     * store (ds21) saves 4 % of the time that 128 clients take. */
+    /* Hash tables hold the job data, so no file can be left behind. The shared-memory store (ds21) would save 4 % of
+     * the start of 128 clients. */
     setenv("PMIX_MCA_gds", "hash", 1);
-    /* Clients that were lost are told of at once, and not a second later with others. */
+    /* Report lost clients at once and not after a second, collected. */
     setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
     if (!topology.topology) {
         st = make_topology(&own_topology);
@@ -95,7 +95,7 @@ static rank_status_t pmix_server_init(const char *id, const char *host, void *kn
     return rc == PMIX_SUCCESS ? RANK_OK : xr_server_failed("PMIx_server_init", rc);
 }
 
-/* On threads that are not woken for each child that ends, and with a door that is fit for strangers. */
+/* Initialize with all signals blocked, so that SIGCHLD does not wake libpmix's threads, and with guarded sockets. */
 static rank_status_t init_apart(const char *id, const char *host, void *known, uint64_t *ns)
 {
     struct xr_listeners before;
@@ -115,7 +115,7 @@ static rank_status_t init_apart(const char *id, const char *host, void *known, u
     return st;
 }
 
-/* What xr_server_begin has done. */
+/* The result of xr_server_begin. */
 static struct {
     bool begun;
     rank_status_t st;
@@ -162,7 +162,7 @@ rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job
         return st;
     }
     xr_server_serve(s);
-    *out = s; /* from here on PMIx may hold it: it lives as long as the process */
+    *out = s; /* libpmix may hold it from here on: never freed */
     st = early.st;
     *init_ns = early.ns;
     if (!early.begun)
@@ -195,7 +195,7 @@ char **xr_server_rank_env(struct xr_server *s, uint32_t rank)
     PMIX_LOAD_PROCID(&proc, s->nspace, rank);
     rc = PMIx_server_setup_fork(&proc, &env);
     if (rc == PMIX_SUCCESS)
-        return env; /* PMIx makes it of malloc'ed strings */
+        return env; /* of strings from malloc() */
     xr_server_failed("PMIx_server_setup_fork", rc);
     xr_strings_free(env);
     return NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_spawn.c: a client wants a new job to be started (PMIx_Spawn).
+ * pmix_spawn.c: turn PMIx_Spawn into a spawn request.
  *
- * Attributes that say where and with what environment it shall run become
- * options of the new xrun, or its programs' own. Others are of no consequence,
- * unless the client insists.
+ * Attributes for placement and environment become options of the new xrun or of its
+ * programs. Other attributes are ignored, or refused if they are marked as required.
  */
 #include "launcher/pmix/pmix_internal.h"
 #include "launcher/dpm/spawn_request.h"
@@ -29,7 +28,7 @@ static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_
 
     if (status == PMIX_SUCCESS) {
         xr_unpack_bytes(u, &len);
-        if (xr_unpack_u32(u) != 1 || !xr_server_take_outline(server, u, nspace))
+        if (xr_unpack_u32(u) != 1 || !xr_server_add_job(server, u, nspace))
             status = PMIX_ERROR;
     }
     s->done(status, nspace, s->done_arg);
@@ -40,7 +39,7 @@ static bool add_option(struct xr_request *r, const char *option, const char *val
     return xr_request_word(&r->words, option) && xr_request_word(&r->words, value);
 }
 
-/* "l3", "ppr:2:numa", "core:PE=2": what xrun knows no more of is left out from the end. */
+/* "l3", "ppr:2:numa", "core:PE=2": modifiers that xrun does not support are cut from the end. */
 static pmix_status_t add_policy(struct xr_request *r, const char *policy, bool required)
 {
     struct xr_where where = {.hosts = NULL};
@@ -80,7 +79,7 @@ static bool set_variable(struct xr_request_app *app, const pmix_envar_t *e)
     return ok;
 }
 
-/* app: NULL for what is said of the whole job. */
+/* app: NULL for an attribute of the whole job. */
 static pmix_status_t pmix_spawn_take(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
@@ -125,7 +124,7 @@ static pmix_status_t take_app(struct xr_request *r, const pmix_app_t *from, cons
     if (from->maxprocs < 1 || !from->cmd || !*from->cmd)
         return PMIX_ERR_BAD_PARAM;
     app->n = (uint32_t)from->maxprocs;
-    /* The command is what is executed; its own name for itself is the program's affair. */
+    /* The command is executed; argv[0] of the client is ignored. */
     ok = xr_request_word(&app->argv, from->cmd) &&
          copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
          copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));

@@ -2,9 +2,9 @@
 /*
  * register_job.c: register the job and its ranks with PMIx.
  *
- * What is registered is as little as clients can do with: node map and process
- * map, from which PMIx derives the local peers, and the sizes. Data for single
- * ranks would have to be complete to be of use, and is not needed.
+ * The least that clients need is registered: node map and process map, from which
+ * PMIx derives the local peers, and the sizes. Data of single ranks would have to be
+ * complete to be of use.
  */
 #include "launcher/pmix/pmix_internal.h"
 #include "launcher/util/pack.h"
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOCAL_PROCS_MAX 256 /* each client of a host gets one entry for each */
+#define LOCAL_PROCS_MAX 256 /* each client of a host gets an entry for each rank of it */
 
-/* The texts with sep between them. */
+/* Join the texts with sep between them. NULL without memory. */
 static char *register_job_join(const char *const *texts, uint32_t n, char sep)
 {
     size_t len = 1;
@@ -34,7 +34,7 @@ static char *register_job_join(const char *const *texts, uint32_t n, char sep)
     return all;
 }
 
-/* PMIX_LOCAL_PROCS of this host. The rest of what PMIx knows of hosts it takes from the maps. */
+/* PMIX_LOCAL_PROCS of this host. The other data of hosts PMIx derives from the maps. */
 static void about_local(pmix_info_t *info, const struct xr_server_job *job)
 {
     pmix_data_array_t array, procs;
@@ -105,7 +105,7 @@ rank_status_t xr_server_register_job(struct xr_server *s, const struct xr_server
     return rc == PMIX_SUCCESS ? RANK_OK : xr_server_failed("registering the job with PMIx", rc);
 }
 
-/* PMIx's thread takes them in order, so that it is enough to wait for the last. */
+/* PMIx's thread works in order, so it suffices to wait for the last call. */
 rank_status_t xr_server_register_ranks(struct xr_server *s, const struct xr_server_job *job)
 {
     struct xr_answer a;
@@ -124,7 +124,7 @@ rank_status_t xr_server_register_ranks(struct xr_server *s, const struct xr_serv
     return rc == PMIX_SUCCESS ? RANK_OK : xr_server_failed("registering the ranks with PMIx", rc);
 }
 
-/* What a spawned job's clients may ask about the job that they come from. */
+/* The parent job, which the clients of a spawned job may query. */
 rank_status_t xr_server_register_origin(struct xr_server *s, const struct xr_server_job *job)
 {
     struct xr_unpacker u;
@@ -132,5 +132,5 @@ rank_status_t xr_server_register_origin(struct xr_server *s, const struct xr_ser
     if (!job->origin || !job->origin->job)
         return RANK_OK;
     u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
-    return xr_server_take_outline(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+    return xr_server_add_job(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
 }

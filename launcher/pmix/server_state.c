@@ -76,8 +76,8 @@ void xr_answer_none(pmix_status_t status, void *arg)
         a->failed = status;
 }
 
-/* It comes in milliseconds, for a very large job in seconds. If PMIx's thread is stuck no client can go on either, and
- * what it may still write to lies on our stack: then the agent's end, which its keeper sees to, is the only good one. */
+/* The answer takes milliseconds, for a very large job seconds. If PMIx's thread hangs, no client can go on, and the thread
+ * may still write to this stack. So the agent ends, and its supervisor ends the ranks. */
 static void wait_bounded(struct xr_answer *a)
 {
     struct timespec end;

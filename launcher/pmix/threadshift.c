@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* threadshift.c: see threadshift.h. */
+/* threadshift.c: pass posts from any thread to the agent's loop. See threadshift.h. */
 #include "launcher/pmix/threadshift.h"
 
 #include <pthread.h>
@@ -82,6 +82,6 @@ void xr_threadshift_post(struct xr_threadshift *m, struct xr_post *post)
     pthread_mutex_lock(&m->lock);
     rk_list_append(&m->posts, &post->link);
     pthread_mutex_unlock(&m->lock);
-    n = write(m->fd, &one, sizeof(one)); /* full means that the loop is called anyway */
+    n = write(m->fd, &one, sizeof(one)); /* EAGAIN: the loop is due anyway */
     (void)n;
 }

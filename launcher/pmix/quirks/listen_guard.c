@@ -13,7 +13,7 @@
  * - TCP_DEFER_ACCEPT: the kernel holds a connection back until it has bytes. A client sends its handshake by one send(),
  *   so that it is complete at accept().
  * - SO_RCVTIMEO, which accepted sockets inherit: each read returns after HALF_US.
- * - accept() is interposed. It asks the kernel (sock_diag(7)) for the user of the peer and closes connections of other
+ * - accept() is interposed. It queries the kernel (sock_diag(7)) for the user of the peer and closes connections of other
  *   users, for a peer that sends byte by byte passes the first two.
  *
  * The dynamic linker takes accept() from the program first. A library that accepts in another way, or a kernel that
