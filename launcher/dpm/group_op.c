@@ -176,7 +176,7 @@ static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum
 {
     rk_list_remove(&x->link); /* an agent that joins again begins a new one */
     if (status == XR_DONE)
-        g->ops->together(g->arg, x->what, x->jobs, x->njobs);
+        g->ops->completed(g->arg, x->what, x->jobs, x->njobs);
     for (uint32_t i = 0; i < x->nfrom; i++)
         g->ops->answer(g->arg, &x->from[i], status, x->data.data, status == XR_DONE ? x->data.len : 0,
                        x->jobs, x->njobs);

@@ -31,7 +31,7 @@ struct xr_group_ops_upcalls {
     /* Return the state of a rank, or with XR_ALL_RANKS the worst of the job. */
     enum xr_presence (*presence)(void *arg, uint32_t job, uint32_t rank);
     /* The operation has succeeded; called before the answers. */
-    void (*together)(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t njobs);
+    void (*completed)(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t njobs);
     void (*answer)(void *arg, const struct xr_asker *from, enum xr_errand_status status,
                    const void *data, size_t len, const uint32_t *jobs, uint32_t njobs);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub_exit.c: report ends of ranks and jobs, and end connected jobs. See hub_internal.h. */
+/* hub_exit.c: report ends and end connected jobs. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/util/exit_code.h"
 

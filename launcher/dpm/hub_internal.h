@@ -79,7 +79,8 @@ void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b);
 bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j);
 bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* Pack a u32 and, if it is 1, the job info: once for each agent that requests it. */
-void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about, struct xr_packer *p);
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about,
+                          struct xr_packer *p);
 /* Called at the begin and the end of each call into the hub. */
 void xr_hub_enter(struct xr_hub *h);
 void xr_hub_leave(struct xr_hub *h);

@@ -233,7 +233,7 @@ bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j)
 /* ---------------------------------------------------------------------- dropping */
 
 /* Is the job tied to one that is still starting? That one must get its end later. */
-static bool hub_jobs_is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
+static bool tied_to_starting_job(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     for (uint32_t i = 0; i < j->nties; i++) {
         const struct xr_hub_job *other = xr_hub_job_of(h, j->ties[i].job);
@@ -283,7 +283,7 @@ void xr_hub_leave(struct xr_hub *h)
     for (uint32_t i = h->njobs; i-- > 0;) {
         if (!h->jobs[i]->gone)
             continue;
-        if (hub_jobs_is_awaited(h, h->jobs[i]))
+        if (tied_to_starting_job(h, h->jobs[i]))
             h->has_gone = true; /* check again later */
         else
             hub_jobs_drop(h, i);
@@ -339,7 +339,7 @@ static int hub_jobs_by_host(const void *a, const void *b)
 }
 
 /* As "ranks host"; n of them, sorted by host. */
-static char **hub_jobs_words_of(struct busy *busy, uint32_t n)
+static char **format_busy_hosts(struct busy *busy, uint32_t n)
 {
     char **words = calloc(n + 1u, sizeof(*words));
     uint32_t used = 0;
@@ -378,7 +378,7 @@ char **xr_hub_busy(const struct xr_hub *h)
         }
     }
     qsort(all, n, sizeof(*all), hub_jobs_by_host);
-    words = hub_jobs_words_of(all, n);
+    words = format_busy_hosts(all, n);
     free(all);
     return words;
 }

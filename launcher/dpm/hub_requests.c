@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub_requests.c: handle requests of agents: names, group operations, spawn. See hub_internal.h. */
+/*
+ * hub_requests.c: handle requests of agents: names, group operations, spawn.
+ *
+ * See hub_internal.h.
+ */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
 
 /* ----------------------------------------------------------------------- names */
 
-static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_errand_status status, struct xr_packer *found)
+static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_errand_status status,
+                                  struct xr_packer *found)
 {
     struct xr_packer p = {0};
 
@@ -15,8 +20,8 @@ static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_
     xr_hub_send_answer(arg, to, &p);
 }
 
-static bool handle_name_request(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what, const struct xr_asker *from,
-                        uint32_t rank, struct xr_unpacker *u)
+static bool handle_name_request(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what,
+                                const struct xr_asker *from, uint32_t rank, struct xr_unpacker *u)
 {
     const struct xr_job *o = &j->info;
     struct xr_names_who process = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
@@ -63,7 +68,7 @@ static enum xr_presence presence_of(void *arg, uint32_t job, uint32_t rank)
     return (rank == XR_ALL_RANKS ? j->nbroken > 0 : (j->fate[rank] & XR_FATE_BROKEN) != 0) ? XR_BROKEN : XR_PRESENT;
 }
 
-static void on_together(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t n)
+static void on_completed(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t n)
 {
     struct xr_hub *h = arg;
 
@@ -96,13 +101,13 @@ static void on_gathered(void *arg, const struct xr_asker *to, enum xr_errand_sta
     xr_hub_send_answer(h, to, &p);
 }
 
-static const struct xr_group_ops_upcalls group_ops_upcalls = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
+static const struct xr_group_ops_upcalls group_ops_upcalls = {find_job, is_past, hub_requests_size_of, presence_of, on_completed,
                                                   on_gathered};
 
 /* ----------------------------------------------------------------------- spawn */
 
-static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *from, uint32_t rank,
-                  struct xr_unpacker *u)
+static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *from,
+                               uint32_t rank, struct xr_unpacker *u)
 {
     struct xr_packer info = {0};
     struct xr_hub_job *j = rank < parent->info.size ? xr_hub_add_job(h) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rpc.h: send requests of an agent to the first xrun: names, group operations, spawn.
+ * rpc.h: send an agent's requests to the first xrun: names, connect, spawn.
  *
  * The agent numbers a request and sends it to its front end, which passes it on to
  * the hub in the first xrun (hub.h). Each request is answered once.

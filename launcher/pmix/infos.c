@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* infos.c: read attributes that clients pass with their calls. See pmix_internal.h. */
+/* infos.c: read attributes of calls of clients. See pmix_internal.h. */
 #include "launcher/pmix/pmix_internal.h"
 
 bool xr_infos_lost_client(const pmix_info_t info[], size_t n)

@@ -50,19 +50,19 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *ca
     g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
 }
 
-static bool here(const struct xr_server *server, uint32_t rank)
+static bool is_local_rank(const struct xr_server *server, uint32_t rank)
 {
     return xr_server_local(server, rank) < server->nlocal;
 }
 
 /* The number of participants on this host. */
-static uint32_t count_here(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
+static uint32_t count_local(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
 {
     uint32_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace))
-            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : here(server, procs[i].rank);
+            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : is_local_rank(server, procs[i].rank);
     }
     return count;
 }
@@ -91,11 +91,11 @@ static void pmix_connect_leave(struct xr_post *post, void *arg)
             continue;
         for (uint32_t k = 0; k < server->nlocal && all; k++)
             lost = lost || server->events->ended(server->arg, server->local[k]);
-        if (!all && here(server, gp->procs[i].rank))
+        if (!all && is_local_rank(server, gp->procs[i].rank))
             lost = lost || server->events->ended(server->arg, gp->procs[i].rank);
     }
     xr_pack_u32(p, lost);
-    xr_pack_u32(p, count_here(server, gp->procs, gp->n));
+    xr_pack_u32(p, count_local(server, gp->procs, gp->n));
     xr_pack_u32(p, gp->g->timeout_ms);
     xr_pack_u32(p, (uint32_t)gp->n);
     for (size_t i = 0; i < gp->n; i++) {
@@ -136,7 +136,8 @@ static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t pr
     return PMIX_SUCCESS;
 }
 
-static struct connect_call *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
+static struct connect_call *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg,
+                                              uint32_t timeout_s)
 {
     struct connect_call *g = calloc(1, sizeof(*g));
 
@@ -155,7 +156,7 @@ pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const 
     uint32_t timeout_s = xr_infos_timeout(info, ninfo);
     struct connect_call *g;
 
-    if (xr_connect_timeout_refused(timeout_s, count_here(xr_server_serving(), procs, nprocs)))
+    if (xr_connect_timeout_refused(timeout_s, count_local(xr_server_serving(), procs, nprocs)))
         return PMIX_ERR_NOT_SUPPORTED;
     g = pmix_connect_make(done, NULL, done_arg, timeout_s);
     if (g)

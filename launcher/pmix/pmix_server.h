@@ -94,8 +94,8 @@ struct xr_server_job {
     void *topology;   /* a loaded hwloc_topology_t, or NULL */
 };
 
-/* Initialize the server early, in parallel with other work. xr_server_open returns the status and must be called with the same
- * id and host. */
+/* Initialize the server early, in parallel with other work. xr_server_open returns the status; call it with the same id and
+ * host. */
 void xr_server_begin(const char *id, const char *host);
 /*
  * Initialize the server if needed, and register the job. *init_ns and *register_ns:

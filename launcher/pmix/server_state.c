@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server_state.c: find the open server and its ranks, and wait for answers of PMIx.
+ * server_state.c: find the server and its ranks, and wait for answers of PMIx.
  *
  * See pmix_internal.h.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* threadshift.c: pass posts from any thread to the agent's loop. See threadshift.h. */
+/* threadshift.c: pass posts of any thread to the agent's loop. See threadshift.h. */
 #include "launcher/pmix/threadshift.h"
 
 #include <pthread.h>

@@ -10,8 +10,8 @@
  * Upstream: openpmix/openpmix#2096, fixed for fences in March 2021; none known for connect.
  * Retire:   when pmix_server_connect of the oldest supported libpmix arms its timer once and stops it at the upcall.
  *
- * More than one local client with a time-out: the connect is refused, which makes libpmix delete the timer. One local client:
- * the first xrun's time-out is a little shorter than libpmix's, and a later answer is dropped.
+ * More than one local client with a time-out: the connect is refused, which makes libpmix delete the timer. One local
+ * client: the first xrun's time-out is a little shorter than libpmix's, and a later answer is dropped.
  *
  * There is no upcall where all participants are on one host, or before all of a host have called. Two clients of one host
  * that connect with each other with a time-out still stop PMIx there.

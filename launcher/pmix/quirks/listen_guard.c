@@ -54,7 +54,8 @@ static struct {
     atomic_uint rejected;
 } guard = {.diag = -1};
 
-static bool diag_fill(struct inet_diag_sockid *id, const struct sockaddr_storage *remote, const struct sockaddr_storage *local)
+static bool diag_fill(struct inet_diag_sockid *id, const struct sockaddr_storage *remote,
+                      const struct sockaddr_storage *local)
 {
     const struct sockaddr_in *r4 = (const void *)remote, *l4 = (const void *)local;
     const struct sockaddr_in6 *r6 = (const void *)remote, *l6 = (const void *)local;
@@ -84,9 +85,9 @@ static bool diag_uid_of(const struct sockaddr_storage *remote, const struct sock
     struct {
         struct nlmsghdr head;
         struct inet_diag_req_v2 of;
-    } request = {.head = {.nlmsg_len = sizeof(request), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST,
-                      .nlmsg_seq = ++guard.seq},
-             .of = {.sdiag_family = (uint8_t)remote->ss_family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u}};
+    } request = {.head = {.nlmsg_len = sizeof(request), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                          .nlmsg_flags = NLM_F_REQUEST, .nlmsg_seq = ++guard.seq},
+                 .of = {.sdiag_family = (uint8_t)remote->ss_family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u}};
     union {
         struct nlmsghdr head;
         char bytes[2048];

@@ -41,8 +41,8 @@ void xr_server_count_client(struct xr_server *server, uint32_t rank, int n);
 /*
  * dead_clients.c
  *
- * Deregister a client that has died, or that stood in for a rank that has ended. From then on fences that name the rank reach the
- * host, and can fail.
+ * Deregister a client that has died, or that stood in for a rank that has ended. From then on fences that name the rank
+ * reach the host, and can fail.
  *
  * - Not before libpmix has reported the client as lost: it would count the client out twice.
  * - At once after the report, on PMIx's thread and before other clients' messages (event_priority.c): libpmix counts a
