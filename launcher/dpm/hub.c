@@ -8,9 +8,9 @@
 /* Send an event whose range exceeds its job to all other jobs that run now. */
 static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_notice notice;
+    struct xr_notice event;
 
-    if (!j->has_info || !xr_notice_unpack(u, j->info.size, &notice))
+    if (!j->has_info || !xr_notice_unpack(u, j->info.size, &event))
         return false;
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
@@ -18,7 +18,7 @@ static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct x
         if (to == j || !to->has_info || to->gone)
             continue;
         xr_pack_string(&p, j->info.id);
-        xr_notice_pack(&notice, &p);
+        xr_notice_pack(&event, &p);
         h->ops->send(h->arg, to->number, XR_DOWN_NOTICE, &p);
     }
     return true;

@@ -3,8 +3,8 @@
  * hub_jobs.c: keep the hub's jobs and their relations. See hub_internal.h.
  *
  * A job that has ended is dropped. The jobs that were tied to it are tied to each
- * other instead, for a team of that job may hold ranks of all of them. So memory is
- * bounded by the running jobs.
+ * other instead: a team may hold ranks of all of them. So memory is bounded by the
+ * running jobs.
  */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"

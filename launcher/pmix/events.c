@@ -41,7 +41,7 @@ pmix_status_t xr_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
 
 struct raised {
     struct xr_post post;
-    struct xr_notice notice;
+    struct xr_notice event;
     pmix_info_t *info;
     size_t ninfo;
 };
@@ -73,15 +73,15 @@ static void events_run(struct xr_post *post, void *arg)
 
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     rc = events_pack(r, &buffer);
-    r->notice.info = buffer.base_ptr;
-    r->notice.len = buffer.bytes_used;
+    r->event.info = buffer.base_ptr;
+    r->event.len = buffer.bytes_used;
     if (rc != PMIX_SUCCESS)
-        rk_warn("an event of rank %u stays on its host: %s", r->notice.rank, PMIx_Error_string(rc));
-    else if (r->notice.len > XR_NOTICE_MAX)
+        rk_warn("an event of rank %u stays on its host: %s", r->event.rank, PMIx_Error_string(rc));
+    else if (r->event.len > XR_NOTICE_MAX)
         rk_warn("an event of rank %u stays on its host: it has %zu bytes, and %u is the most",
-                r->notice.rank, r->notice.len, XR_NOTICE_MAX);
+                r->event.rank, r->event.len, XR_NOTICE_MAX);
     else
-        server->events->raised(server->arg, &r->notice);
+        server->events->raised(server->arg, &r->event);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     events_destroy(r);
 }
@@ -113,7 +113,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     if (!r)
         return PMIX_ERR_NOMEM;
     r->post.run = events_run;
-    r->notice = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
+    r->event = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
         PMIX_INFO_CREATE(r->info, ninfo);
@@ -146,20 +146,20 @@ static void events_on_delivered(pmix_status_t status, void *arg)
 }
 
 /* Unpack what events_pack has packed. Each attribute takes a byte at least, which bounds their number. */
-static bool events_unpack(const struct xr_notice *notice, struct delivery *t)
+static bool events_unpack(const struct xr_notice *event, struct delivery *t)
 {
     pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
+    pmix_byte_object_t bytes = {.bytes = malloc(event->len ? event->len : 1), .size = event->len};
     uint32_t n = 0;
     int32_t count = 1;
     bool ok = bytes.bytes != NULL;
 
     if (!ok)
         return false;
-    memcpy(bytes.bytes, notice->info, notice->len);
+    memcpy(bytes.bytes, event->info, event->len);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     ok = PMIx_Data_load(&buffer, &bytes) == PMIX_SUCCESS &&
-         PMIx_Data_unpack(NULL, &buffer, &n, &count, PMIX_UINT32) == PMIX_SUCCESS && n <= notice->len;
+         PMIx_Data_unpack(NULL, &buffer, &n, &count, PMIX_UINT32) == PMIX_SUCCESS && n <= event->len;
     if (ok && n) {
         PMIX_INFO_CREATE(t->info, n);
         t->ninfo = n;
@@ -171,19 +171,19 @@ static bool events_unpack(const struct xr_notice *notice, struct delivery *t)
     return ok;
 }
 
-void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *notice)
+void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *event)
 {
     struct delivery *t = calloc(1, sizeof(*t));
 
     if (!t)
         return;
-    PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, notice->rank);
-    if (!events_unpack(notice, t)) {
-        rk_warn("an event of rank %u of %s cannot be read here", notice->rank, t->source.nspace);
+    PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, event->rank);
+    if (!events_unpack(event, t)) {
+        rk_warn("an event of rank %u of %s cannot be read here", event->rank, t->source.nspace);
         events_on_delivered(PMIX_ERROR, t);
         return;
     }
-    if (PMIx_Notify_event(notice->code, &t->source, (pmix_data_range_t)notice->range, t->info, t->ninfo,
+    if (PMIx_Notify_event(event->code, &t->source, (pmix_data_range_t)event->range, t->info, t->ninfo,
                           events_on_delivered, t) != PMIX_SUCCESS)
         events_on_delivered(PMIX_ERROR, t);
 }

@@ -2,8 +2,8 @@
 /*
  * job_control.c: signal ranks for clients, and end the job at PMIx.
  *
- * libpmix itself removes the files that a client has registered for removal (Open
- * MPI registers its segments in /dev/shm), but only if the host has this upcall.
+ * libpmix itself removes the files that a client has registered for removal, but
+ * only if the host has this upcall. Open MPI registers its segments in /dev/shm.
  * Files of the job go when the job is deregistered. The rest comes here: signals
  * for ranks of the client's own job.
  */

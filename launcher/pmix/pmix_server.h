@@ -57,7 +57,7 @@ struct xr_server_events {
      * unless that is 0. */
     void (*modex)(void *arg, uint32_t rank, uint32_t timeout_s, void *token);
     /* A rank of this host has raised an event for other hosts. */
-    void (*raised)(void *arg, const struct xr_notice *notice);
+    void (*raised)(void *arg, const struct xr_notice *event);
     /* The answer to xr_server_look_up. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
     /* A request for the first xrun. Empties the packer. Answer it by xr_server_errand_done. */
@@ -134,7 +134,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id);
 void xr_server_settle(struct xr_server *server, uint32_t id);
 
 /* Deliver an event of a rank of another host or job to the clients of this host. job: its name, or NULL for the own one. */
-void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *notice);
+void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *event);
 
 /* The job ends: do not deregister clients that die from now on. */
 void xr_server_ending(struct xr_server *server);

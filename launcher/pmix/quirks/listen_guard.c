@@ -14,7 +14,7 @@
  *   so that it is complete at accept().
  * - SO_RCVTIMEO, which accepted sockets inherit: each read returns after HALF_US.
  * - accept() is interposed. It queries the kernel (sock_diag(7)) for the user of the peer and closes connections of other
- *   users, for a peer that sends byte by byte passes the first two.
+ *   users. A peer that sends byte by byte would pass the first two measures.
  *
  * The dynamic linker takes accept() from the program first. A library that accepts in another way, or a kernel that
  * does not answer, leaves the port unguarded. Root passes. libpmix itself refuses clients that state another user.
