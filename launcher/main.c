@@ -287,9 +287,6 @@ int main(int argc, char **argv)
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
         code = main_refuse(text, XR_EXIT_USAGE);
-    } else if (options.bash) {
-        xr_options_bash(stdout);
-        code = 0;
     } else if (options.man) {
         xr_options_man(stdout);
         code = 0;

@@ -32,7 +32,7 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *ca
         status = PMIX_ERROR;
     /* A job must be registered before clients learn that they are connected with it. */
     for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
-        if (xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u, NULL))
+        if (xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {

@@ -72,7 +72,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
 
     /* The job first: libpmix stores the data of a rank with its job. */
-    if (u && xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u, NULL))
+    if (u && xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u))
         status = PMIX_ERROR;
     if (!xr_server_has_job(server, a->modex->job))
         xr_job_queries_forget_unknown(&server->queries, a->modex->job);

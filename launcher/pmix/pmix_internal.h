@@ -105,9 +105,11 @@ struct xr_rpc_call {
 void xr_rpc_post(struct xr_rpc_call *call);
 
 /* other_jobs.c */
-/* Unpack job info and register the job if it is not registered. Returns false if it is malformed or PMIx refuses it.
- * id: room for PMIX_MAX_NSLEN + 1, or NULL. */
-bool xr_server_add_job(struct xr_server *server, struct xr_unpacker *u, char *id);
+/* Unpack job info and register the job if it is not registered. Returns false if it is malformed or PMIx refuses it. */
+bool xr_server_add_job(struct xr_server *server, struct xr_unpacker *u);
+/* The same for a job that a client has spawned. done sends the reply, on PMIx's thread; it is not called if this returns
+ * false. */
+bool xr_server_add_spawned(struct xr_server *server, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg);
 /* Is a job of that name registered? */
 bool xr_server_has_job(const struct xr_server *server, const char *id);
 /* The parent process, for each local rank. */

@@ -23,15 +23,15 @@ static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_
                        struct xr_unpacker *u)
 {
     struct spawn *s = (struct spawn *)call;
-    pmix_nspace_t nspace = "";
     size_t len;
 
     if (status == PMIX_SUCCESS) {
         xr_unpack_bytes(u, &len);
-        if (xr_unpack_u32(u) != 1 || !xr_server_add_job(server, u, nspace))
-            status = PMIX_ERROR;
+        if (xr_unpack_u32(u) == 1 && xr_server_add_spawned(server, u, s->done, s->done_arg))
+            return;
+        status = PMIX_ERROR;
     }
-    s->done(status, nspace, s->done_arg);
+    s->done(status, "", s->done_arg);
 }
 
 static bool add_option(struct xr_request *r, const char *option, const char *value)

@@ -132,5 +132,5 @@ rank_status_t xr_server_register_origin(struct xr_server *s, const struct xr_ser
     if (!job->origin || !job->origin->job)
         return RANK_OK;
     u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
-    return xr_server_add_job(s, &u, NULL) ? RANK_OK : RANK_ERR_BOOT;
+    return xr_server_add_job(s, &u) ? RANK_OK : RANK_ERR_BOOT;
 }

@@ -89,6 +89,10 @@ bool xr_connect_timeout_over(uint64_t late_ns);
 /* partial_lookup.c */
 pmix_status_t xr_partial_lookup_status(pmix_status_t status, uint32_t nfound);
 
+/* spawn_reply.c: send the reply for a spawned job, which is registered without hosts, then register them. Takes ownership of
+ * hosts, of which n of room are used. Returns false, without a reply, without memory or if PMIx refuses. */
+bool xr_spawn_reply(const char *id, pmix_info_t *hosts, size_t n, size_t room, pmix_spawn_cbfunc_t done, void *done_arg);
+
 /* pending_dmodex.c: call done when libpmix has worked off what was requested before. */
 pmix_status_t xr_pending_dmodex_flush(struct xr_server *server, pmix_op_cbfunc_t done, void *arg);
 
