@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * other_jobs.c: other jobs: what PMIx is told of them, so that our clients can ask
- * about their ranks, and of the process that has spawned ours.
+ * other_jobs.c: register other jobs with PMIx, and the parent of a spawned job.
  *
- * To this server they have no processes here, even where they do run on this
- * host: those have a server of their own, in their own job's agent.
+ * Clients can then query ranks of these jobs. They are registered without local
+ * processes, even if they run on this host: these have the server of their own
+ * job's agent.
  */
 #include "launcher/dpm/job_info.h"
 #include "launcher/pmix/pmix_internal.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool xr_server_knows(const struct xr_server *s, const char *id)
+bool xr_server_has_job(const struct xr_server *s, const char *id)
 {
     if (strcmp(id, s->nspace) == 0)
         return true;
@@ -43,10 +43,10 @@ static void other_jobs_about_rank(pmix_info_t *info, const struct xr_job *job, u
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* To tell PMIx of so many ranks may take seconds. */
+/* Registering this number of ranks may take seconds. */
 #define MANY_RANKS 50000u
 
-/* The ranks of each host of a job, as "0,1,2"; NULL: no memory. The caller frees each and the array. */
+/* The ranks of each host of a job, as "0,1,2". NULL without memory. Caller frees each text and the array. */
 static char **ranks_of_hosts(const struct xr_job *job)
 {
     char **texts = calloc(job->nhosts, sizeof(*texts));
@@ -76,14 +76,9 @@ static char **ranks_of_hosts(const struct xr_job *job)
 }
 
 /*
- * For PMIx_Resolve_peers. A server of libpmix 4.2.2 sends such an array of a job
- * without local clients in a form that clients of before 3.1 expect, and so a
- * client finds the ranks on its own host only, when it asks for these.
- *
- * Not by maps: from those each client that downloads what is known of the job
- * learns which of its ranks are local, and the others do not. Open MPI then takes
- * the same process for a local one on one side and for a remote one on the other,
- * and chooses other algorithms there.
+ * The ranks of a host, for PMIx_Resolve_peers. libpmix 4.2.2 sends such an array of a job
+ * without local clients in the form of versions before 3.1. So a client finds the
+ * ranks on its own host only (openpmix/openpmix#3359).
  */
 static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t number, const char *ranks)
 {
@@ -99,7 +94,7 @@ static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t num
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* The hosts that have ranks, for PMIx_Resolve_nodes and PMIx_Resolve_peers. NULL without memory. */
+/* The hosts with ranks, for PMIx_Resolve_nodes and PMIx_Resolve_peers. NULL without memory. */
 static pmix_info_t *about_hosts(const struct xr_job *job, size_t *n)
 {
     char **ranks = ranks_of_hosts(job), *names = NULL;
@@ -140,10 +135,9 @@ static pmix_status_t register_other(const char *id, pmix_info_t *info, size_t n)
 }
 
 /*
- * Not by maps: from those PMIx would tell that ranks of the other job are local
- * peers, but only the clients that happen to ask. Open MPI then takes the same
- * process for a local one on one side and for a remote one on the other, and
- * chooses other algorithms there.
+ * Register without maps. From maps a client that queries the job would learn which of
+ * its ranks are local, and other clients would not. Open MPI would then take one
+ * process for local on one side and for remote on the other, with other algorithms.
  */
 static pmix_status_t register_ranks_of(const struct xr_job *job)
 {
@@ -176,93 +170,49 @@ static pmix_status_t register_hosts_of(const struct xr_job *job)
     return rc;
 }
 
-/* Register a job, unless it is known; with its hosts if hosts. */
-static bool learn_job(struct xr_server *s, const struct xr_job *job, bool hosts)
+/* Register a job unless it is registered; with its hosts if hosts. */
+static bool add_job(struct xr_server *s, const struct xr_job *job, bool hosts)
 {
     pmix_status_t rc;
 
-    if (xr_server_knows(s, job->id))
+    if (xr_server_has_job(s, job->id))
         return true;
-    xr_flights_keep(&s->flights, job->id);
+    xr_job_queries_keep(&s->queries, job->id);
     if (job->size >= MANY_RANKS)
         s->events->busy(s->arg);
     rc = register_ranks_of(job);
     if (rc == PMIX_SUCCESS && hosts)
         rc = register_hosts_of(job);
     if (rc != PMIX_SUCCESS)
-        rk_error("telling PMIx of the job %s failed: %s", job->id, PMIx_Error_string(rc));
+        rk_error("registering the job %s with PMIx failed: %s", job->id, PMIx_Error_string(rc));
     return rc == PMIX_SUCCESS && xr_request_word(&s->others, job->id);
 }
 
-bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u)
+bool xr_server_add_job(struct xr_server *s, struct xr_unpacker *u)
 {
     struct xr_job job;
-    bool ok = xr_outline_unpack(u, &job) && learn_job(s, &job, true);
+    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, true);
 
     xr_job_clear(&job);
     return ok;
 }
 
-struct spawn_reply {
-    pmix_nspace_t nspace;
-    pmix_spawn_cbfunc_t done;
-    void *done_arg;
-    pmix_info_t *info; /* the new job's hosts */
-    size_t n, room;
-};
-
-static void spawn_reply_free(pmix_status_t status, void *arg)
+bool xr_server_add_spawned(struct xr_server *s, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg)
 {
-    struct spawn_reply *r = arg;
-
-    (void)status;
-    PMIX_INFO_FREE(r->info, r->room);
-    free(r);
-}
-
-/* Runs on the PMIx thread: both calls queue an event there, and the client gets the first one's state. */
-static void spawn_reply_send(pmix_status_t status, void *arg)
-{
-    struct spawn_reply *r = arg;
-    pmix_status_t rc;
-
-    r->done(status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status, r->nspace, r->done_arg);
-    rc = PMIx_server_register_nspace(r->nspace, 0, r->info, r->n, spawn_reply_free, r);
-    if (rc != PMIX_SUCCESS)
-        spawn_reply_free(rc, r);
-}
-
-/*
- * The reply carries all that is registered of the job, and only the spawning client
- * gets it. With the hosts in it Open MPI 5 takes the new ranks for local ones there
- * and for remote ones in all other processes, and sums wrongly. So the hosts are
- * registered behind the reply, before any question about them.
- */
-bool xr_server_take_spawned(struct xr_server *s, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg)
-{
-    struct spawn_reply *r = calloc(1, sizeof(*r));
     struct xr_job job;
-    bool ok = xr_outline_unpack(u, &job) && r && learn_job(s, &job, false);
+    pmix_info_t *info;
+    size_t n;
+    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, false);
 
     if (ok) {
-        r->done = done;
-        r->done_arg = done_arg;
-        r->room = job.nhosts + (size_t)1;
-        r->info = about_hosts(&job, &r->n);
-        PMIX_LOAD_NSPACE(r->nspace, job.id);
-        ok = r->info != NULL;
+        info = about_hosts(&job, &n);
+        ok = info && xr_spawn_reply(job.id, info, n, job.nhosts + (size_t)1, done, done_arg);
     }
     xr_job_clear(&job);
-    if (ok && PMIx_server_register_nspace(r->nspace, 0, NULL, 0, spawn_reply_send, r) != PMIX_SUCCESS) {
-        PMIX_INFO_FREE(r->info, r->room);
-        ok = false;
-    }
-    if (!ok)
-        free(r);
     return ok;
 }
 
-static void forget_one(struct xr_server *s, char *id)
+static void other_jobs_remove(struct xr_server *s, char *id)
 {
     size_t n = 0, at = 0;
 
@@ -282,21 +232,21 @@ void xr_server_forget_past(struct xr_server *s, const char *id)
 {
     char **past = &s->past[s->npast % XR_SERVER_PAST], *copy = NULL;
 
-    if (xr_server_knows(s, id) && strcmp(id, s->nspace) != 0)
+    if (xr_server_has_job(s, id) && strcmp(id, s->nspace) != 0)
         copy = strdup(id);
     if (!copy)
         return;
     s->npast++;
     if (*past) {
-        xr_flights_forget(&s->flights, *past);
-        forget_one(s, *past);
+        xr_job_queries_forget(&s->queries, *past);
+        other_jobs_remove(s, *past);
     }
     *past = copy;
 }
 
 /*
- * Some clients ask about themselves, some about their job (which the first
- * registration says). As in apps.c this adds to the first.
+ * Some clients query their own PMIX_PARENT_ID, some their job's, which the first registration
+ * has. This adds to the first one, as in app_info.c.
  */
 rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_server_job *job)
 {
@@ -327,6 +277,6 @@ rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_ser
     PMIX_INFO_FREE(info, job->nlocal);
     if (rc == PMIX_SUCCESS)
         return RANK_OK;
-    rk_error("telling PMIx of the ranks' parent failed: %s", PMIx_Error_string(rc));
+    rk_error("registering the ranks' parent with PMIx failed: %s", PMIx_Error_string(rc));
     return RANK_ERR_BOOT;
 }
